@@ -1,0 +1,94 @@
+"""Every error that ortune raises on purpose.
+
+    OrtuneError                 base; carries code, what, where, do and an exit code
+    ├── UsageError              the command or its arguments cannot be used            (exit 2)
+    │   ├── ModelError          the model cannot be read or is not a model
+    │   ├── InputError          the model cannot be fed: names the input and the flag
+    │   ├── RuntimeNotFound     no interpreter with a usable onnxruntime
+    │   └── BusyError           another ortune is measuring and --no-wait was given
+    ├── StoreError              the store cannot be written                            (exit 2)
+    ├── MeasurementError        controls failed twice, or every trial failed           (exit 3)
+    └── Interrupted             stopped before there was anything to tell              (exit 130)
+
+A failed trial is not an exception: it is the record ``Failed``.
+"""
+
+from __future__ import annotations
+
+
+class OrtuneError(Exception):
+    """An error with one clear message: what happened, where, and what to do.
+
+    Args:
+        what: What happened, one sentence.
+        where: The file, input, option or process it happened in.
+        do: What the user can do about it.
+        code: A short stable name, used in JSON.
+    """
+
+    exit_code = 4
+    default_code = "internal"
+
+    def __init__(self, what: str, *, where: str = "", do: str = "", code: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.do = do
+        self.code = code or self.default_code
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        hint = f"\n  -> {self.do}" if self.do else ""
+        return f"{place}{self.what}{hint}"
+
+
+class UsageError(OrtuneError):
+    """The command, an option or an input file cannot be used."""
+
+    exit_code = 2
+    default_code = "usage"
+
+
+class ModelError(UsageError):
+    """The model cannot be read, or is not a model."""
+
+    default_code = "model"
+
+
+class InputError(UsageError):
+    """The model cannot be fed; the message names the input and the flag that helps."""
+
+    default_code = "input"
+
+
+class RuntimeNotFound(UsageError):
+    """No interpreter with a usable onnxruntime was found."""
+
+    default_code = "no-runtime"
+
+
+class BusyError(UsageError):
+    """Another ortune is measuring on this machine."""
+
+    default_code = "busy"
+
+
+class StoreError(OrtuneError):
+    """The store cannot be opened or written."""
+
+    exit_code = 2
+    default_code = "store"
+
+
+class MeasurementError(OrtuneError):
+    """Nothing can be claimed: the controls failed twice, or every trial failed."""
+
+    exit_code = 3
+    default_code = "measurement"
+
+
+class Interrupted(OrtuneError):
+    """Stopped by the user or the system before there was anything to tell."""
+
+    exit_code = 130
+    default_code = "interrupted"

@@ -1,0 +1,655 @@
+"""Every record that crosses a wall, in the order of the flow.
+
+Records are frozen, slotted and keyword-only; units are in the names. They import nothing of the package, so
+any room may use them. Ratios are always candidate / baseline: below 1 is faster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+Value = bool | int | float | str
+
+PROTOCOL_VERSION = 1
+"""Version of the messages between ortune and a worker; both sides refuse another one."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+    """Base of every record."""
+
+
+# --- settings -------------------------------------------------------------------------------------------
+
+Channel = Literal[
+    "session_option", "session_config", "run_config", "provider_option", "env", "preload", "process",
+    "env_allocator", "global_pool", "call_style", "page",
+]  # fmt: skip
+ReadBackLevel = Literal["effect", "echo", "none"]
+
+
+class Knob(Record):
+    """One setting, described by data; how to apply and probe it is code in the worker.
+
+    Attributes:
+        name: The name on the command line and in plans.
+        aliases: Short names accepted by ``--set``.
+        since: First ONNX Runtime version that knows it ("0" is any).
+        channel: How it reaches the session (a closed list).
+        key: The name within the channel: attribute, config key, variable, library stem.
+        kind: Type of the value.
+        choices: The values allowed, as text; empty means any of the kind.
+        minimum: Smallest allowed value of an int.
+        spelled: (value, as the channel wants it) pairs, where the two differ.
+        default: ORT's default in words. A knob that is absent is recorded as ``default``, never as a guess.
+        probe: Name of the worker's check that the setting arrived; "" where none is possible.
+        conflicts: Names of knobs that must not be set together with this one (symmetric).
+        safety: Safety class of setting it.
+        summary: One line.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    since: str = "0"
+    channel: Channel
+    key: str
+    kind: Literal["int", "bool", "choice", "text"]
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+    spelled: tuple[tuple[str, str], ...] = ()
+    default: str
+    probe: str = ""
+    conflicts: tuple[str, ...] = ()
+    safety: Literal["exact", "numerics", "behaviour", "advice"] = "exact"
+    summary: str
+
+
+class ProviderSpec(Record):
+    """An execution provider with its options, in the order of preference."""
+
+    name: str
+    options: dict[str, str] = {}
+
+
+class RewriteSpec(Record):
+    """One model-to-model change, by name."""
+
+    name: str
+    params: dict[str, str] = {}
+
+
+class Plan(Record):
+    """An immutable set of rewrites, settings and providers. ``Plan()`` is ORT's default."""
+
+    rewrites: tuple[RewriteSpec, ...] = ()
+    settings: dict[str, Value] = {}
+    providers: tuple[ProviderSpec, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Short stable name: equal plans have equal ids."""
+        ordered = msgspec.structs.replace(self, settings=dict(sorted(self.settings.items())))
+        return hashlib.sha256(msgspec.json.encode(ordered)).hexdigest()[:12]
+
+    def describe(self) -> str:
+        """The plan in words: "default", or "intra_op_num_threads=4, allow_spinning=0"."""
+        parts = [r.name for r in self.rewrites]
+        parts += [f"{k}={int(v) if isinstance(v, bool) else v}" for k, v in sorted(self.settings.items())]
+        parts += [p.name.removesuffix("ExecutionProvider") for p in self.providers]
+        return ", ".join(parts) or "default"
+
+
+# --- model and workload ---------------------------------------------------------------------------------
+
+
+class ModelInfo(Record):
+    """What a model is, without its weights in memory.
+
+    ``sha256`` is over the graph and the weights, external files included.
+    """
+
+    path: str
+    format: Literal["onnx", "ort"]
+    sha256: str
+    size_bytes: int
+    external_bytes: int = 0
+    producer: str = ""
+    ir_version: int = 0
+    opsets: dict[str, int] = {}
+    n_nodes: int = 0
+    n_parameters: int = 0
+
+
+class InputChoice(Record):
+    """What was chosen for one input, and how sure that is.
+
+    Attributes:
+        dtype: ONNX element type in lower case ("float", "int64", "string", "float16", ...), or
+            "seq(...)"/"optional(...)" around one.
+        shape: The dimensions chosen (the first feed's length for a sequence is ``len``).
+        role: What the input was taken for ("image", "token-ids", "mask", "past", "data", ...).
+        origin: Where shape and values come from: "model", "constraint", "name", "trial", "user".
+        guessed: Whether a dimension or the values are a guess.
+        note: One short phrase for people, "" when nothing need be said.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    role: str = "data"
+    origin: Literal["model", "constraint", "name", "trial", "user"] = "model"
+    guessed: bool = False
+    note: str = ""
+
+
+class Case(Record):
+    """One input shape of the workload, with its weight in the mix (weights sum to 1)."""
+
+    name: str
+    weight: float = 1.0
+    inputs: tuple[InputChoice, ...]
+    dims: dict[str, int] = {}
+
+
+class Workload(Record):
+    """How the model will be used. Feeds are made from it and the seed, the same for every trial.
+
+    Attributes:
+        cases: The input shapes with weights.
+        seed: Seed of the feeds, and of ONNX Runtime's random operators.
+        inputs_path: The user's own feeds (npz, npy, ``test_data_set_*`` folder), or "".
+        gap_ns: Pause between calls; 0 is back to back.
+        custom_ops: Shared libraries with custom operators.
+        notes: What people should know, e.g. "decoder: one step at past=128; prefill not measured".
+    """
+
+    cases: tuple[Case, ...]
+    seed: int = 0
+    inputs_path: str = ""
+    gap_ns: int = 0
+    custom_ops: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+# --- runtimes and the machine ---------------------------------------------------------------------------
+
+
+class Runtime(Record):
+    """One interpreter with one ONNX Runtime build in it."""
+
+    python: str
+    python_version: str = ""
+    ort_version: str = ""
+    package: str = ""
+    providers: tuple[str, ...] = ()
+    origin: str = ""
+    error: str = ""
+
+
+class Host(Record):
+    """The machine, as far as it matters to speed.
+
+    Attributes:
+        cores: Physical cores; ``logical`` counts hardware threads.
+        affinity: CPUs that this process may run on.
+        quota: CPUs allowed by the cgroup, None without a limit.
+        effective_cpus: ``min(cores, affinity, quota)``, at least 1, rounded up.
+        features: Instruction sets that matter to inference ("avx512_vnni", "amx_int8", ...).
+        fingerprint: Changes when a stored result must not be compared with a new one.
+    """
+
+    system: str
+    machine: str
+    cpu: str
+    cores: int
+    logical: int
+    affinity: int
+    quota: float | None = None
+    effective_cpus: int
+    memory_bytes: int
+    memory_limit_bytes: int | None = None
+    features: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    fingerprint: str = ""
+
+
+class Sensors(Record):
+    """What was read around one trial. Sensors explain; they never drop one arm. None: not readable here."""
+
+    load1: float | None = None
+    psi_cpu_some_us: int | None = None
+    steal_ticks: int | None = None
+    involuntary_switches: int | None = None
+    nr_throttled: int | None = None
+    nr_periods: int | None = None
+    throttled_us: int | None = None
+    cpu_mhz: float | None = None
+    swap_bytes: int | None = None
+    thermal_throttles: int | None = None
+    cpu_over_wall: float | None = None
+
+
+# --- messages between ortune and a worker (one JSON object a line) ---------------------------------------
+
+
+class Applied(Record):
+    """A knob's value on its way to the worker: pure data through one of the closed channels."""
+
+    knob: str
+    channel: Channel
+    key: str
+    value: Value
+    probe: str = ""
+
+
+class FeedRef(Record):
+    """One case's feeds as a folder of ``.npy`` files with a ``feeds.json`` that names them."""
+
+    name: str
+    path: str
+    weight: float = 1.0
+
+
+class TrialRequest(Record):
+    """What ortune asks of a worker, as the first line on its stdin.
+
+    Attributes:
+        runs: Timed runs per case. 0: load and run once, time nothing further.
+        warmup_runs, warmup_ns: At least this many runs and this long.
+        warmup_cap_ns: Warm-up ends here, steady or not.
+        wait_ratio: Busy wait added to each run, as a share of the run just timed (test option, spike-in control).
+        outputs_path: Where to leave the outputs of the first run of each case; "" keeps none.
+        profile_path: Prefix for ORT's profile; "" is off.
+    """
+
+    version: int = PROTOCOL_VERSION
+    model: str
+    applied: tuple[Applied, ...] = ()
+    providers: tuple[ProviderSpec, ...] = ()
+    feeds: tuple[FeedRef, ...]
+    runs: int = 20
+    warmup_runs: int = 3
+    warmup_ns: int = 30_000_000
+    warmup_cap_ns: int = 5_000_000_000
+    gap_ns: int = 0
+    wait_ratio: float = 0.0
+    seed: int = 0
+    custom_ops: tuple[str, ...] = ()
+    outputs_path: str = ""
+    profile_path: str = ""
+    log_path: str = ""
+
+
+class ReadBack(Record):
+    """How far a knob's arrival was verified. ``ok`` is False only where the check contradicts the plan."""
+
+    knob: str
+    level: ReadBackLevel
+    ok: bool
+    seen: str = ""
+
+
+class CaseTimes(Record):
+    """Raw latencies of one case in one trial, in order, nanoseconds."""
+
+    case: str
+    weight: float
+    latency_ns: tuple[int, ...]
+    first_ns: int
+    warmup_runs: int = 0
+    steady: bool = True
+    wait_ns: int = 0
+    output_shapes: tuple[tuple[int, ...], ...] = ()
+
+
+class Loading(Record, tag="loading", tag_field="message"):
+    """The worker is up and about to create the session."""
+
+    version: int = PROTOCOL_VERSION
+    pid: int = 0
+    python: str = ""
+    ort_version: str = ""
+
+
+class Loaded(Record, tag="loaded", tag_field="message"):
+    """The session exists."""
+
+    load_ns: int
+
+
+class TrialDone(Record, tag="done", tag_field="message"):
+    """A complete trial, as the worker measured it.
+
+    Attributes:
+        cpu_ns, wall_ns: CPU time and wall time over the timed runs of all cases (gaps included).
+        n_runs: Timed runs of all cases together.
+        idle_cpu_ratio: CPU seconds over wall seconds in a short idle stretch after the runs (spinning threads).
+        peak_bytes: High-water mark of resident memory; ``base_bytes`` is before the session was created.
+        threads: Threads that session creation added.
+    """
+
+    load_ns: int
+    cases: tuple[CaseTimes, ...]
+    cpu_ns: int
+    wall_ns: int
+    n_runs: int
+    idle_cpu_ratio: float | None = None
+    peak_bytes: int | None = None
+    base_bytes: int | None = None
+    threads: int | None = None
+    read_back: tuple[ReadBack, ...] = ()
+    providers: tuple[str, ...] = ()
+    ort_version: str = ""
+    involuntary_switches: int | None = None
+    profile: str = ""
+
+
+FailureReason = Literal[
+    "crash", "timeout", "out-of-memory", "wrong-output", "not-applied", "unknown-key", "unsupported",
+    "load-error", "run-error", "input-error", "no-runtime", "protocol", "disk-full",
+]  # fmt: skip
+
+
+class TrialError(Record, tag="error", tag_field="message"):
+    """The worker could not complete the trial."""
+
+    reason: FailureReason
+    what: str
+    phase: str = ""
+    knob: str = ""
+
+
+WorkerMessage = Loading | Loaded | TrialDone | TrialError
+
+
+# --- outcomes -------------------------------------------------------------------------------------------
+
+
+class Measured(Record, tag="measured", tag_field="outcome"):
+    """A trial that completed."""
+
+    plan: str
+    done: TrialDone
+    sensors: Sensors = Sensors()
+    log: tuple[str, ...] = ()
+    outputs_path: str = ""
+    started_at: str = ""
+    elapsed_ns: int = 0
+
+
+class Failed(Record, tag="failed", tag_field="outcome"):
+    """A trial that did not complete. Data: never an exception, never dropped."""
+
+    plan: str
+    reason: FailureReason
+    what: str
+    phase: str = ""
+    log: tuple[str, ...] = ()
+    started_at: str = ""
+    elapsed_ns: int = 0
+
+
+Outcome = Measured | Failed
+
+
+class BlockTrial(Record):
+    """One trial's place in a block."""
+
+    arm: str
+    outcome: Outcome
+
+
+class Block(Record):
+    """One trial of every live arm and the baseline, adjacent, in the random order listed.
+
+    ``dropped`` names the rule under which the whole block was left out, "" when it counts.
+    """
+
+    index: int
+    phase: Literal["pilot", "calibration", "race", "confirm"]
+    trials: tuple[BlockTrial, ...]
+    dropped: str = ""
+
+
+# --- comparing ------------------------------------------------------------------------------------------
+
+VerdictName = Literal["faster", "slower", "equivalent", "inconclusive", "wrong-output", "invalid"]
+
+
+class OutputDifference(Record):
+    """How far apart the outputs of two plans are.
+
+    Attributes:
+        relative_l2: Largest relative L2 distance over the floating-point outputs.
+        max_error: Largest absolute error over the largest reference value.
+        compared_as: "values", "sets" (behind NMS, TopK, ArgMax) or "moments" (the model differs from itself).
+        what: One sentence when not ok.
+    """
+
+    ok: bool
+    relative_l2: float = 0.0
+    max_error: float = 0.0
+    compared_as: Literal["values", "sets", "moments"] = "values"
+    what: str = ""
+
+
+class Guard(Record):
+    """A figure that must not get worse while another gets better."""
+
+    figure: Literal["mean", "p95", "memory", "cpu"]
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    limit_ratio: float
+    failed: bool = False
+    known: bool = True
+    note: str = ""
+
+
+class Comparison(Record):
+    """Candidate against baseline over blocks.
+
+    Attributes:
+        estimand: What was compared, e.g. "typical latency (median)".
+        level: Confidence level of the interval.
+        method: "confidence sequence", "sign-flip" or "wilcoxon".
+        evidence: e-value, or None where the method gives a p-value.
+        p: p-value, or None where the method gives an e-value.
+        smallest_effect_ratio: Smallest detectable effect, 80 % power at that level, as a share (0.02 is 2 %).
+        more_blocks: For inconclusive: about how many more blocks would tell, None when unknown.
+    """
+
+    estimand: str
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    level: float
+    method: str
+    n_blocks: int
+    n_dropped: int = 0
+    evidence: float | None = None
+    p: float | None = None
+    smallest_effect_ratio: float
+    phase: Literal["race", "confirm"]
+    verdict: VerdictName
+    guards: tuple[Guard, ...] = ()
+    more_blocks: int | None = None
+
+
+class Control(Record):
+    """One calibration's answer: does an identical plan look identical, is a known wait found?"""
+
+    name: Literal["identical", "spike-in", "identical-late"]
+    ok: bool
+    n_blocks: int
+    p: float | None = None
+    expected_ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    detected: bool | None = None
+
+
+class Finding(Record):
+    """A rule's claim about this model or run."""
+
+    code: str
+    what: str
+    where: tuple[str, ...] = ()
+    evidence: str = ""
+    fix: str = ""
+
+
+class CaseResult(Record):
+    """One shape of a mix: its latency on both sides and the ratio."""
+
+    case: str
+    weight: float
+    base_ns: float
+    new_ns: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+
+
+class Side(Record):
+    """One side of a comparison, resolved."""
+
+    label: str
+    model: ModelInfo
+    plan: Plan
+    runtime: Runtime
+
+
+class Figures(Record):
+    """Medians over a side's trials; each is a description, the claim is in ``Comparison``."""
+
+    latency_ns: float
+    latency_low_ns: float
+    latency_high_ns: float
+    load_ns: float
+    first_run_ns: float
+    cpu_per_run_ns: float
+    peak_bytes: float | None = None
+    spread_ratio: float | None = None
+    n_trials: int = 0
+    n_runs: int = 0
+
+
+class Gate(Record):
+    """The answer of ``--threshold``."""
+
+    threshold_ratio: float
+    answer: Literal["pass", "fail", "undecided"]
+    undecided_counts_as: Literal["pass", "fail"]
+    provable_ratio: float | None = None
+
+
+class CompareResult(Record):
+    """``result`` of ``ortune compare --json``."""
+
+    base: Side
+    new: Side
+    comparison: Comparison
+    outputs: OutputDifference
+    base_figures: Figures
+    new_figures: Figures
+    cases: tuple[CaseResult, ...] = ()
+    controls: tuple[Control, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    read_back: tuple[ReadBack, ...] = ()
+    mapped_inputs: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    failures: tuple[Failed, ...] = ()
+    gate: Gate | None = None
+    session: str = ""
+    elapsed_s: float = 0.0
+
+
+# --- doctor ---------------------------------------------------------------------------------------------
+
+
+class ProviderReport(Record):
+    """One execution provider in one runtime: there, usable, or why not."""
+
+    name: str
+    in_build: bool
+    usable: bool
+    why: str = ""
+
+
+class RuntimeReport(Record):
+    """One runtime as doctor sees it."""
+
+    runtime: Runtime
+    providers: tuple[ProviderReport, ...] = ()
+    packages: dict[str, str] = {}
+    problems: tuple[str, ...] = ()
+
+
+class EffectRow(Record):
+    """What can be seen in that time: the smallest detectable effect as a share, and the blocks that fit."""
+
+    minutes: float
+    n_blocks: int
+    smallest_effect_ratio: float
+
+
+class NoiseReport(Record):
+    """What a run of the controls says about this machine now."""
+
+    model: str
+    latency_ns: float
+    trial_s: float
+    block_scale: float
+    controls: tuple[Control, ...]
+    table: tuple[EffectRow, ...]
+    status: Literal["ok", "invalid"]
+
+
+class DoctorResult(Record):
+    """``result`` of ``ortune doctor --json``."""
+
+    runtimes: tuple[RuntimeReport, ...]
+    allocators: dict[str, str] = {}
+    findings: tuple[Finding, ...] = ()
+    noise: NoiseReport | None = None
+
+
+# --- the envelope ---------------------------------------------------------------------------------------
+
+
+class ErrorInfo(Record):
+    """An error as JSON."""
+
+    code: str
+    what: str
+    where: str = ""
+    do: str = ""
+
+
+class ModelRef(Record):
+    """A model as the envelope names it."""
+
+    path: str
+    sha256: str
+
+
+class Envelope(Record):
+    """The one JSON document that a verb prints.
+
+    Attributes:
+        schema: "ortune/<verb>/1".
+        status: "ok", "interrupted" (with what is known) or "error".
+    """
+
+    schema: str
+    ortune: str
+    host: Host | None = None
+    model: ModelRef | None = None
+    workload: Workload | None = None
+    status: Literal["ok", "interrupted", "error"]
+    verdict: str | None = None
+    result: Any = None
+    error: ErrorInfo | None = None
