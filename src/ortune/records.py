@@ -1,6 +1,6 @@
 """Every record that crosses a wall, in the order of the flow.
 
-Records are frozen, slotted and keyword-only; units are in the names. They import nothing of the package, so
+Records are frozen, slotted and keyword-only (msgspec does not inherit kw_only, so each says it); units are in the names. They import nothing of the package, so
 any room may use them. Ratios are always candidate / baseline: below 1 is faster.
 """
 
@@ -30,7 +30,7 @@ Channel = Literal[
 ReadBackLevel = Literal["effect", "echo", "none"]
 
 
-class Knob(Record):
+class Knob(Record, kw_only=True):
     """One setting, described by data; how to apply and probe it is code in the worker.
 
     Attributes:
@@ -66,21 +66,21 @@ class Knob(Record):
     summary: str
 
 
-class ProviderSpec(Record):
+class ProviderSpec(Record, kw_only=True):
     """An execution provider with its options, in the order of preference."""
 
     name: str
     options: dict[str, str] = {}
 
 
-class RewriteSpec(Record):
+class RewriteSpec(Record, kw_only=True):
     """One model-to-model change, by name."""
 
     name: str
     params: dict[str, str] = {}
 
 
-class Plan(Record):
+class Plan(Record, kw_only=True):
     """An immutable set of rewrites, settings and providers. ``Plan()`` is ORT's default."""
 
     rewrites: tuple[RewriteSpec, ...] = ()
@@ -104,7 +104,7 @@ class Plan(Record):
 # --- model and workload ---------------------------------------------------------------------------------
 
 
-class ModelInfo(Record):
+class ModelInfo(Record, kw_only=True):
     """What a model is, without its weights in memory.
 
     ``sha256`` is over the graph and the weights, external files included.
@@ -122,7 +122,7 @@ class ModelInfo(Record):
     n_parameters: int = 0
 
 
-class InputChoice(Record):
+class InputChoice(Record, kw_only=True):
     """What was chosen for one input, and how sure that is.
 
     Attributes:
@@ -144,7 +144,7 @@ class InputChoice(Record):
     note: str = ""
 
 
-class Case(Record):
+class Case(Record, kw_only=True):
     """One input shape of the workload, with its weight in the mix (weights sum to 1)."""
 
     name: str
@@ -153,7 +153,7 @@ class Case(Record):
     dims: dict[str, int] = {}
 
 
-class Workload(Record):
+class Workload(Record, kw_only=True):
     """How the model will be used. Feeds are made from it and the seed, the same for every trial.
 
     Attributes:
@@ -176,7 +176,7 @@ class Workload(Record):
 # --- runtimes and the machine ---------------------------------------------------------------------------
 
 
-class Runtime(Record):
+class Runtime(Record, kw_only=True):
     """One interpreter with one ONNX Runtime build in it."""
 
     python: str
@@ -188,7 +188,7 @@ class Runtime(Record):
     error: str = ""
 
 
-class Host(Record):
+class Host(Record, kw_only=True):
     """The machine, as far as it matters to speed.
 
     Attributes:
@@ -215,7 +215,7 @@ class Host(Record):
     fingerprint: str = ""
 
 
-class Sensors(Record):
+class Sensors(Record, kw_only=True):
     """What was read around one trial. Sensors explain; they never drop one arm. None: not readable here."""
 
     load1: float | None = None
@@ -234,7 +234,7 @@ class Sensors(Record):
 # --- messages between ortune and a worker (one JSON object a line) ---------------------------------------
 
 
-class Applied(Record):
+class Applied(Record, kw_only=True):
     """A knob's value on its way to the worker: pure data through one of the closed channels."""
 
     knob: str
@@ -244,7 +244,7 @@ class Applied(Record):
     probe: str = ""
 
 
-class FeedRef(Record):
+class FeedRef(Record, kw_only=True):
     """One case's feeds as a folder of ``.npy`` files with a ``feeds.json`` that names them."""
 
     name: str
@@ -252,7 +252,7 @@ class FeedRef(Record):
     weight: float = 1.0
 
 
-class TrialRequest(Record):
+class TrialRequest(Record, kw_only=True):
     """What ortune asks of a worker, as the first line on its stdin.
 
     Attributes:
@@ -282,7 +282,7 @@ class TrialRequest(Record):
     log_path: str = ""
 
 
-class ReadBack(Record):
+class ReadBack(Record, kw_only=True):
     """How far a knob's arrival was verified. ``ok`` is False only where the check contradicts the plan."""
 
     knob: str
@@ -291,7 +291,7 @@ class ReadBack(Record):
     seen: str = ""
 
 
-class CaseTimes(Record):
+class CaseTimes(Record, kw_only=True):
     """Raw latencies of one case in one trial, in order, nanoseconds."""
 
     case: str
@@ -304,7 +304,7 @@ class CaseTimes(Record):
     output_shapes: tuple[tuple[int, ...], ...] = ()
 
 
-class Loading(Record, tag="loading", tag_field="message"):
+class Loading(Record, kw_only=True, tag="loading", tag_field="message"):
     """The worker is up and about to create the session."""
 
     version: int = PROTOCOL_VERSION
@@ -313,13 +313,13 @@ class Loading(Record, tag="loading", tag_field="message"):
     ort_version: str = ""
 
 
-class Loaded(Record, tag="loaded", tag_field="message"):
+class Loaded(Record, kw_only=True, tag="loaded", tag_field="message"):
     """The session exists."""
 
     load_ns: int
 
 
-class TrialDone(Record, tag="done", tag_field="message"):
+class TrialDone(Record, kw_only=True, tag="done", tag_field="message"):
     """A complete trial, as the worker measured it.
 
     Attributes:
@@ -352,7 +352,7 @@ FailureReason = Literal[
 ]  # fmt: skip
 
 
-class TrialError(Record, tag="error", tag_field="message"):
+class TrialError(Record, kw_only=True, tag="error", tag_field="message"):
     """The worker could not complete the trial."""
 
     reason: FailureReason
@@ -367,7 +367,7 @@ WorkerMessage = Loading | Loaded | TrialDone | TrialError
 # --- outcomes -------------------------------------------------------------------------------------------
 
 
-class Measured(Record, tag="measured", tag_field="outcome"):
+class Measured(Record, kw_only=True, tag="measured", tag_field="outcome"):
     """A trial that completed."""
 
     plan: str
@@ -379,7 +379,7 @@ class Measured(Record, tag="measured", tag_field="outcome"):
     elapsed_ns: int = 0
 
 
-class Failed(Record, tag="failed", tag_field="outcome"):
+class Failed(Record, kw_only=True, tag="failed", tag_field="outcome"):
     """A trial that did not complete. Data: never an exception, never dropped."""
 
     plan: str
@@ -394,14 +394,14 @@ class Failed(Record, tag="failed", tag_field="outcome"):
 Outcome = Measured | Failed
 
 
-class BlockTrial(Record):
+class BlockTrial(Record, kw_only=True):
     """One trial's place in a block."""
 
     arm: str
     outcome: Outcome
 
 
-class Block(Record):
+class Block(Record, kw_only=True):
     """One trial of every live arm and the baseline, adjacent, in the random order listed.
 
     ``dropped`` names the rule under which the whole block was left out, "" when it counts.
@@ -418,7 +418,7 @@ class Block(Record):
 VerdictName = Literal["faster", "slower", "equivalent", "inconclusive", "wrong-output", "invalid"]
 
 
-class OutputDifference(Record):
+class OutputDifference(Record, kw_only=True):
     """How far apart the outputs of two plans are.
 
     Attributes:
@@ -435,7 +435,7 @@ class OutputDifference(Record):
     what: str = ""
 
 
-class Guard(Record):
+class Guard(Record, kw_only=True):
     """A figure that must not get worse while another gets better."""
 
     figure: Literal["mean", "p95", "memory", "cpu"]
@@ -448,7 +448,7 @@ class Guard(Record):
     note: str = ""
 
 
-class Comparison(Record):
+class Comparison(Record, kw_only=True):
     """Candidate against baseline over blocks.
 
     Attributes:
@@ -478,7 +478,7 @@ class Comparison(Record):
     more_blocks: int | None = None
 
 
-class Control(Record):
+class Control(Record, kw_only=True):
     """One calibration's answer: does an identical plan look identical, is a known wait found?"""
 
     name: Literal["identical", "spike-in", "identical-late"]
@@ -491,7 +491,7 @@ class Control(Record):
     detected: bool | None = None
 
 
-class Finding(Record):
+class Finding(Record, kw_only=True):
     """A rule's claim about this model or run."""
 
     code: str
@@ -501,7 +501,7 @@ class Finding(Record):
     fix: str = ""
 
 
-class CaseResult(Record):
+class CaseResult(Record, kw_only=True):
     """One shape of a mix: its latency on both sides and the ratio."""
 
     case: str
@@ -513,7 +513,7 @@ class CaseResult(Record):
     ratio_high: float
 
 
-class Side(Record):
+class Side(Record, kw_only=True):
     """One side of a comparison, resolved."""
 
     label: str
@@ -522,7 +522,7 @@ class Side(Record):
     runtime: Runtime
 
 
-class Figures(Record):
+class Figures(Record, kw_only=True):
     """Medians over a side's trials; each is a description, the claim is in ``Comparison``."""
 
     latency_ns: float
@@ -537,7 +537,7 @@ class Figures(Record):
     n_runs: int = 0
 
 
-class Gate(Record):
+class Gate(Record, kw_only=True):
     """The answer of ``--threshold``."""
 
     threshold_ratio: float
@@ -546,7 +546,7 @@ class Gate(Record):
     provable_ratio: float | None = None
 
 
-class CompareResult(Record):
+class CompareResult(Record, kw_only=True):
     """``result`` of ``ortune compare --json``."""
 
     base: Side
@@ -570,7 +570,7 @@ class CompareResult(Record):
 # --- doctor ---------------------------------------------------------------------------------------------
 
 
-class ProviderReport(Record):
+class ProviderReport(Record, kw_only=True):
     """One execution provider in one runtime: there, usable, or why not."""
 
     name: str
@@ -579,7 +579,7 @@ class ProviderReport(Record):
     why: str = ""
 
 
-class RuntimeReport(Record):
+class RuntimeReport(Record, kw_only=True):
     """One runtime as doctor sees it."""
 
     runtime: Runtime
@@ -588,7 +588,7 @@ class RuntimeReport(Record):
     problems: tuple[str, ...] = ()
 
 
-class EffectRow(Record):
+class EffectRow(Record, kw_only=True):
     """What can be seen in that time: the smallest detectable effect as a share, and the blocks that fit."""
 
     minutes: float
@@ -596,7 +596,7 @@ class EffectRow(Record):
     smallest_effect_ratio: float
 
 
-class NoiseReport(Record):
+class NoiseReport(Record, kw_only=True):
     """What a run of the controls says about this machine now."""
 
     model: str
@@ -608,7 +608,7 @@ class NoiseReport(Record):
     status: Literal["ok", "invalid"]
 
 
-class DoctorResult(Record):
+class DoctorResult(Record, kw_only=True):
     """``result`` of ``ortune doctor --json``."""
 
     runtimes: tuple[RuntimeReport, ...]
@@ -620,7 +620,7 @@ class DoctorResult(Record):
 # --- the envelope ---------------------------------------------------------------------------------------
 
 
-class ErrorInfo(Record):
+class ErrorInfo(Record, kw_only=True):
     """An error as JSON."""
 
     code: str
@@ -629,14 +629,14 @@ class ErrorInfo(Record):
     do: str = ""
 
 
-class ModelRef(Record):
+class ModelRef(Record, kw_only=True):
     """A model as the envelope names it."""
 
     path: str
     sha256: str
 
 
-class Envelope(Record):
+class Envelope(Record, kw_only=True):
     """The one JSON document that a verb prints.
 
     Attributes:
