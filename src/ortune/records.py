@@ -1,6 +1,6 @@
 """Every record that crosses a wall, in the order of the flow.
 
-Records are frozen, slotted and keyword-only (msgspec does not inherit kw_only, so each says it); units are in the names. They import nothing of the package, so
+Records are frozen, slotted and keyword-only (each class says so: msgspec does not inherit kw_only); units are in the names. They import nothing of the package, so
 any room may use them. Ratios are always candidate / baseline: below 1 is faster.
 """
 
@@ -30,7 +30,7 @@ Channel = Literal[
 ReadBackLevel = Literal["effect", "echo", "none"]
 
 
-class Knob(Record, kw_only=True):
+class Knob(Record, frozen=True, kw_only=True):
     """One setting, described by data; how to apply and probe it is code in the worker.
 
     Attributes:
@@ -66,21 +66,21 @@ class Knob(Record, kw_only=True):
     summary: str
 
 
-class ProviderSpec(Record, kw_only=True):
+class ProviderSpec(Record, frozen=True, kw_only=True):
     """An execution provider with its options, in the order of preference."""
 
     name: str
     options: dict[str, str] = {}
 
 
-class RewriteSpec(Record, kw_only=True):
+class RewriteSpec(Record, frozen=True, kw_only=True):
     """One model-to-model change, by name."""
 
     name: str
     params: dict[str, str] = {}
 
 
-class Plan(Record, kw_only=True):
+class Plan(Record, frozen=True, kw_only=True):
     """An immutable set of rewrites, settings and providers. ``Plan()`` is ORT's default."""
 
     rewrites: tuple[RewriteSpec, ...] = ()
@@ -104,7 +104,7 @@ class Plan(Record, kw_only=True):
 # --- model and workload ---------------------------------------------------------------------------------
 
 
-class ModelInfo(Record, kw_only=True):
+class ModelInfo(Record, frozen=True, kw_only=True):
     """What a model is, without its weights in memory.
 
     ``sha256`` is over the graph and the weights, external files included.
@@ -122,7 +122,7 @@ class ModelInfo(Record, kw_only=True):
     n_parameters: int = 0
 
 
-class InputChoice(Record, kw_only=True):
+class InputChoice(Record, frozen=True, kw_only=True):
     """What was chosen for one input, and how sure that is.
 
     Attributes:
@@ -144,7 +144,7 @@ class InputChoice(Record, kw_only=True):
     note: str = ""
 
 
-class Case(Record, kw_only=True):
+class Case(Record, frozen=True, kw_only=True):
     """One input shape of the workload, with its weight in the mix (weights sum to 1)."""
 
     name: str
@@ -153,7 +153,7 @@ class Case(Record, kw_only=True):
     dims: dict[str, int] = {}
 
 
-class Workload(Record, kw_only=True):
+class Workload(Record, frozen=True, kw_only=True):
     """How the model will be used. Feeds are made from it and the seed, the same for every trial.
 
     Attributes:
@@ -176,7 +176,7 @@ class Workload(Record, kw_only=True):
 # --- runtimes and the machine ---------------------------------------------------------------------------
 
 
-class Runtime(Record, kw_only=True):
+class Runtime(Record, frozen=True, kw_only=True):
     """One interpreter with one ONNX Runtime build in it."""
 
     python: str
@@ -188,7 +188,7 @@ class Runtime(Record, kw_only=True):
     error: str = ""
 
 
-class Host(Record, kw_only=True):
+class Host(Record, frozen=True, kw_only=True):
     """The machine, as far as it matters to speed.
 
     Attributes:
@@ -215,7 +215,7 @@ class Host(Record, kw_only=True):
     fingerprint: str = ""
 
 
-class Sensors(Record, kw_only=True):
+class Sensors(Record, frozen=True, kw_only=True):
     """What was read around one trial. Sensors explain; they never drop one arm. None: not readable here."""
 
     load1: float | None = None
@@ -234,7 +234,7 @@ class Sensors(Record, kw_only=True):
 # --- messages between ortune and a worker (one JSON object a line) ---------------------------------------
 
 
-class Applied(Record, kw_only=True):
+class Applied(Record, frozen=True, kw_only=True):
     """A knob's value on its way to the worker: pure data through one of the closed channels."""
 
     knob: str
@@ -244,7 +244,7 @@ class Applied(Record, kw_only=True):
     probe: str = ""
 
 
-class FeedRef(Record, kw_only=True):
+class FeedRef(Record, frozen=True, kw_only=True):
     """One case's feeds as a folder of ``.npy`` files with a ``feeds.json`` that names them."""
 
     name: str
@@ -252,7 +252,7 @@ class FeedRef(Record, kw_only=True):
     weight: float = 1.0
 
 
-class TrialRequest(Record, kw_only=True):
+class TrialRequest(Record, frozen=True, kw_only=True):
     """What ortune asks of a worker, as the first line on its stdin.
 
     Attributes:
@@ -282,7 +282,7 @@ class TrialRequest(Record, kw_only=True):
     log_path: str = ""
 
 
-class ReadBack(Record, kw_only=True):
+class ReadBack(Record, frozen=True, kw_only=True):
     """How far a knob's arrival was verified. ``ok`` is False only where the check contradicts the plan."""
 
     knob: str
@@ -291,7 +291,7 @@ class ReadBack(Record, kw_only=True):
     seen: str = ""
 
 
-class CaseTimes(Record, kw_only=True):
+class CaseTimes(Record, frozen=True, kw_only=True):
     """Raw latencies of one case in one trial, in order, nanoseconds."""
 
     case: str
@@ -304,7 +304,7 @@ class CaseTimes(Record, kw_only=True):
     output_shapes: tuple[tuple[int, ...], ...] = ()
 
 
-class Loading(Record, kw_only=True, tag="loading", tag_field="message"):
+class Loading(Record, frozen=True, kw_only=True, tag="loading", tag_field="message"):
     """The worker is up and about to create the session."""
 
     version: int = PROTOCOL_VERSION
@@ -313,13 +313,13 @@ class Loading(Record, kw_only=True, tag="loading", tag_field="message"):
     ort_version: str = ""
 
 
-class Loaded(Record, kw_only=True, tag="loaded", tag_field="message"):
+class Loaded(Record, frozen=True, kw_only=True, tag="loaded", tag_field="message"):
     """The session exists."""
 
     load_ns: int
 
 
-class TrialDone(Record, kw_only=True, tag="done", tag_field="message"):
+class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="message"):
     """A complete trial, as the worker measured it.
 
     Attributes:
@@ -352,7 +352,7 @@ FailureReason = Literal[
 ]  # fmt: skip
 
 
-class TrialError(Record, kw_only=True, tag="error", tag_field="message"):
+class TrialError(Record, frozen=True, kw_only=True, tag="error", tag_field="message"):
     """The worker could not complete the trial."""
 
     reason: FailureReason
@@ -367,7 +367,7 @@ WorkerMessage = Loading | Loaded | TrialDone | TrialError
 # --- outcomes -------------------------------------------------------------------------------------------
 
 
-class Measured(Record, kw_only=True, tag="measured", tag_field="outcome"):
+class Measured(Record, frozen=True, kw_only=True, tag="measured", tag_field="outcome"):
     """A trial that completed."""
 
     plan: str
@@ -379,7 +379,7 @@ class Measured(Record, kw_only=True, tag="measured", tag_field="outcome"):
     elapsed_ns: int = 0
 
 
-class Failed(Record, kw_only=True, tag="failed", tag_field="outcome"):
+class Failed(Record, frozen=True, kw_only=True, tag="failed", tag_field="outcome"):
     """A trial that did not complete. Data: never an exception, never dropped."""
 
     plan: str
@@ -394,14 +394,14 @@ class Failed(Record, kw_only=True, tag="failed", tag_field="outcome"):
 Outcome = Measured | Failed
 
 
-class BlockTrial(Record, kw_only=True):
+class BlockTrial(Record, frozen=True, kw_only=True):
     """One trial's place in a block."""
 
     arm: str
     outcome: Outcome
 
 
-class Block(Record, kw_only=True):
+class Block(Record, frozen=True, kw_only=True):
     """One trial of every live arm and the baseline, adjacent, in the random order listed.
 
     ``dropped`` names the rule under which the whole block was left out, "" when it counts.
@@ -418,7 +418,7 @@ class Block(Record, kw_only=True):
 VerdictName = Literal["faster", "slower", "equivalent", "inconclusive", "wrong-output", "invalid"]
 
 
-class OutputDifference(Record, kw_only=True):
+class OutputDifference(Record, frozen=True, kw_only=True):
     """How far apart the outputs of two plans are.
 
     Attributes:
@@ -435,7 +435,7 @@ class OutputDifference(Record, kw_only=True):
     what: str = ""
 
 
-class Guard(Record, kw_only=True):
+class Guard(Record, frozen=True, kw_only=True):
     """A figure that must not get worse while another gets better."""
 
     figure: Literal["mean", "p95", "memory", "cpu"]
@@ -448,7 +448,7 @@ class Guard(Record, kw_only=True):
     note: str = ""
 
 
-class Comparison(Record, kw_only=True):
+class Comparison(Record, frozen=True, kw_only=True):
     """Candidate against baseline over blocks.
 
     Attributes:
@@ -478,7 +478,7 @@ class Comparison(Record, kw_only=True):
     more_blocks: int | None = None
 
 
-class Control(Record, kw_only=True):
+class Control(Record, frozen=True, kw_only=True):
     """One calibration's answer: does an identical plan look identical, is a known wait found?"""
 
     name: Literal["identical", "spike-in", "identical-late"]
@@ -491,7 +491,7 @@ class Control(Record, kw_only=True):
     detected: bool | None = None
 
 
-class Finding(Record, kw_only=True):
+class Finding(Record, frozen=True, kw_only=True):
     """A rule's claim about this model or run."""
 
     code: str
@@ -501,7 +501,7 @@ class Finding(Record, kw_only=True):
     fix: str = ""
 
 
-class CaseResult(Record, kw_only=True):
+class CaseResult(Record, frozen=True, kw_only=True):
     """One shape of a mix: its latency on both sides and the ratio."""
 
     case: str
@@ -513,7 +513,7 @@ class CaseResult(Record, kw_only=True):
     ratio_high: float
 
 
-class Side(Record, kw_only=True):
+class Side(Record, frozen=True, kw_only=True):
     """One side of a comparison, resolved."""
 
     label: str
@@ -522,7 +522,7 @@ class Side(Record, kw_only=True):
     runtime: Runtime
 
 
-class Figures(Record, kw_only=True):
+class Figures(Record, frozen=True, kw_only=True):
     """Medians over a side's trials; each is a description, the claim is in ``Comparison``."""
 
     latency_ns: float
@@ -537,7 +537,7 @@ class Figures(Record, kw_only=True):
     n_runs: int = 0
 
 
-class Gate(Record, kw_only=True):
+class Gate(Record, frozen=True, kw_only=True):
     """The answer of ``--threshold``."""
 
     threshold_ratio: float
@@ -546,7 +546,7 @@ class Gate(Record, kw_only=True):
     provable_ratio: float | None = None
 
 
-class CompareResult(Record, kw_only=True):
+class CompareResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune compare --json``."""
 
     base: Side
@@ -570,7 +570,7 @@ class CompareResult(Record, kw_only=True):
 # --- doctor ---------------------------------------------------------------------------------------------
 
 
-class ProviderReport(Record, kw_only=True):
+class ProviderReport(Record, frozen=True, kw_only=True):
     """One execution provider in one runtime: there, usable, or why not."""
 
     name: str
@@ -579,7 +579,7 @@ class ProviderReport(Record, kw_only=True):
     why: str = ""
 
 
-class RuntimeReport(Record, kw_only=True):
+class RuntimeReport(Record, frozen=True, kw_only=True):
     """One runtime as doctor sees it."""
 
     runtime: Runtime
@@ -588,7 +588,7 @@ class RuntimeReport(Record, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
-class EffectRow(Record, kw_only=True):
+class EffectRow(Record, frozen=True, kw_only=True):
     """What can be seen in that time: the smallest detectable effect as a share, and the blocks that fit."""
 
     minutes: float
@@ -596,7 +596,7 @@ class EffectRow(Record, kw_only=True):
     smallest_effect_ratio: float
 
 
-class NoiseReport(Record, kw_only=True):
+class NoiseReport(Record, frozen=True, kw_only=True):
     """What a run of the controls says about this machine now."""
 
     model: str
@@ -608,7 +608,7 @@ class NoiseReport(Record, kw_only=True):
     status: Literal["ok", "invalid"]
 
 
-class DoctorResult(Record, kw_only=True):
+class DoctorResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune doctor --json``."""
 
     runtimes: tuple[RuntimeReport, ...]
@@ -620,7 +620,7 @@ class DoctorResult(Record, kw_only=True):
 # --- the envelope ---------------------------------------------------------------------------------------
 
 
-class ErrorInfo(Record, kw_only=True):
+class ErrorInfo(Record, frozen=True, kw_only=True):
     """An error as JSON."""
 
     code: str
@@ -629,14 +629,14 @@ class ErrorInfo(Record, kw_only=True):
     do: str = ""
 
 
-class ModelRef(Record, kw_only=True):
+class ModelRef(Record, frozen=True, kw_only=True):
     """A model as the envelope names it."""
 
     path: str
     sha256: str
 
 
-class Envelope(Record, kw_only=True):
+class Envelope(Record, frozen=True, kw_only=True):
     """The one JSON document that a verb prints.
 
     Attributes:
