@@ -1,7 +1,8 @@
 """Every record that crosses a wall, in the order of the flow.
 
-Records are frozen, slotted and keyword-only (each class says so: msgspec does not inherit kw_only); units are in the names. They import nothing of the package, so
-any room may use them. Ratios are always candidate / baseline: below 1 is faster.
+Records are frozen, slotted and keyword-only (each class says so: msgspec does not inherit kw_only); units
+are in the names. They import nothing of the package, so any room may use them. Ratios are always
+candidate / baseline: below 1 is faster.
 """
 
 from __future__ import annotations
@@ -133,6 +134,8 @@ class InputChoice(Record, frozen=True, kw_only=True):
         origin: Where shape and values come from: "model", "constraint", "name", "trial", "user".
         guessed: Whether a dimension or the values are a guess.
         note: One short phrase for people, "" when nothing need be said.
+        guessed_axes: The axes whose size is a guess; a trial that fails may change these and no others.
+        low, high: Smallest and largest value fed (inclusive); None where the role decides.
     """
 
     name: str
@@ -142,6 +145,9 @@ class InputChoice(Record, frozen=True, kw_only=True):
     origin: Literal["model", "constraint", "name", "trial", "user"] = "model"
     guessed: bool = False
     note: str = ""
+    guessed_axes: tuple[int, ...] = ()
+    low: float | None = None
+    high: float | None = None
 
 
 class Case(Record, frozen=True, kw_only=True):
@@ -163,6 +169,7 @@ class Workload(Record, frozen=True, kw_only=True):
         gap_ns: Pause between calls; 0 is back to back.
         custom_ops: Shared libraries with custom operators.
         notes: What people should know, e.g. "decoder: one step at past=128; prefill not measured".
+        tries: How many first runs failed before these inputs; 0 is the first proposal.
     """
 
     cases: tuple[Case, ...]
@@ -171,6 +178,7 @@ class Workload(Record, frozen=True, kw_only=True):
     gap_ns: int = 0
     custom_ops: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    tries: int = 0
 
 
 # --- runtimes and the machine ---------------------------------------------------------------------------
@@ -259,7 +267,7 @@ class TrialRequest(Record, frozen=True, kw_only=True):
         runs: Timed runs per case. 0: load and run once, time nothing further.
         warmup_runs, warmup_ns: At least this many runs and this long.
         warmup_cap_ns: Warm-up ends here, steady or not.
-        wait_ratio: Busy wait added to each run, as a share of the run just timed (test option, spike-in control).
+        wait_ratio: Busy wait added to each run, as a share of the run just timed (spike-in control).
         outputs_path: Where to leave the outputs of the first run of each case; "" keeps none.
         profile_path: Prefix for ORT's profile; "" is off.
     """
@@ -279,7 +287,6 @@ class TrialRequest(Record, frozen=True, kw_only=True):
     custom_ops: tuple[str, ...] = ()
     outputs_path: str = ""
     profile_path: str = ""
-    log_path: str = ""
 
 
 class ReadBack(Record, frozen=True, kw_only=True):
@@ -292,7 +299,7 @@ class ReadBack(Record, frozen=True, kw_only=True):
 
 
 class CaseTimes(Record, frozen=True, kw_only=True):
-    """Raw latencies of one case in one trial, in order, nanoseconds."""
+    """Raw latencies of one case in one trial, in order, nanoseconds; ``waits_ns`` is the busy wait within each."""
 
     case: str
     weight: float
@@ -300,7 +307,7 @@ class CaseTimes(Record, frozen=True, kw_only=True):
     first_ns: int
     warmup_runs: int = 0
     steady: bool = True
-    wait_ns: int = 0
+    waits_ns: tuple[int, ...] = ()
     output_shapes: tuple[tuple[int, ...], ...] = ()
 
 
@@ -325,7 +332,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     Attributes:
         cpu_ns, wall_ns: CPU time and wall time over the timed runs of all cases (gaps included).
         n_runs: Timed runs of all cases together.
-        idle_cpu_ratio: CPU seconds over wall seconds in a short idle stretch after the runs (spinning threads).
+        idle_cpu_ratio: CPU over wall seconds in a short idle stretch after the runs (spinning threads).
         peak_bytes: High-water mark of resident memory; ``base_bytes`` is before the session was created.
         threads: Threads that session creation added.
     """
@@ -457,21 +464,23 @@ class Comparison(Record, frozen=True, kw_only=True):
         method: "confidence sequence", "sign-flip" or "wilcoxon".
         evidence: e-value, or None where the method gives a p-value.
         p: p-value, or None where the method gives an e-value.
-        smallest_effect_ratio: Smallest detectable effect, 80 % power at that level, as a share (0.02 is 2 %).
+        ratio_high: None where so few blocks give no upper bound (``ratio_low`` is then 0).
+        smallest_effect_ratio: Smallest detectable effect, 80 % power at that level, as a share (0.02 is 2 %);
+            None where so few blocks can find none.
         more_blocks: For inconclusive: about how many more blocks would tell, None when unknown.
     """
 
     estimand: str
     ratio: float
     ratio_low: float
-    ratio_high: float
+    ratio_high: float | None
     level: float
     method: str
     n_blocks: int
     n_dropped: int = 0
     evidence: float | None = None
     p: float | None = None
-    smallest_effect_ratio: float
+    smallest_effect_ratio: float | None
     phase: Literal["race", "confirm"]
     verdict: VerdictName
     guards: tuple[Guard, ...] = ()
@@ -510,7 +519,7 @@ class CaseResult(Record, frozen=True, kw_only=True):
     new_ns: float
     ratio: float
     ratio_low: float
-    ratio_high: float
+    ratio_high: float | None
 
 
 class Side(Record, frozen=True, kw_only=True):
@@ -547,14 +556,17 @@ class Gate(Record, frozen=True, kw_only=True):
 
 
 class CompareResult(Record, frozen=True, kw_only=True):
-    """``result`` of ``ortune compare --json``."""
+    """``result`` of ``ortune compare --json``.
+
+    ``comparison`` and the figures are None when the new side's outputs were wrong: nothing was timed then.
+    """
 
     base: Side
     new: Side
-    comparison: Comparison
+    comparison: Comparison | None
     outputs: OutputDifference
-    base_figures: Figures
-    new_figures: Figures
+    base_figures: Figures | None = None
+    new_figures: Figures | None = None
     cases: tuple[CaseResult, ...] = ()
     controls: tuple[Control, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -565,6 +577,25 @@ class CompareResult(Record, frozen=True, kw_only=True):
     gate: Gate | None = None
     session: str = ""
     elapsed_s: float = 0.0
+
+
+class BundleInfo(Record, frozen=True, kw_only=True):
+    """``ortune.json`` of a bundle.
+
+    Attributes:
+        model: File name of the model within the bundle; ``sha256`` is its identity.
+        plain_model: The untouched model beside a hardware-bound one, "" where ``model`` is the plain one.
+        hardware_bound: The model holds what was optimised for this CPU; elsewhere ``plain_model`` is to be used.
+    """
+
+    schema: str
+    model: str
+    sha256: str
+    plan: Plan
+    plain_model: str = ""
+    hardware_bound: bool = False
+    host: Host | None = None
+    proof: Comparison | None = None
 
 
 # --- doctor ---------------------------------------------------------------------------------------------
@@ -593,7 +624,7 @@ class EffectRow(Record, frozen=True, kw_only=True):
 
     minutes: float
     n_blocks: int
-    smallest_effect_ratio: float
+    smallest_effect_ratio: float | None
 
 
 class NoiseReport(Record, frozen=True, kw_only=True):

@@ -1,0 +1,1 @@
+"""The deliverable: tuned model, settings, code and proof."""

@@ -1,0 +1,1 @@
+"""Runtimes: interpreters with an ONNX Runtime build in them."""

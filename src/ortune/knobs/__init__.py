@@ -1,0 +1,90 @@
+"""Every setting, one declarative file each; found by walking the folder.
+
+A knob is a module in ``knobs/<provider>/`` with a docstring under fixed headings and one constant ``KNOB``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from ortune.errors import UsageError
+from ortune.records import Knob, Value
+
+
+@cache
+def all_knobs() -> dict[str, Knob]:
+    """Every knob by name."""
+    found: dict[str, Knob] = {}
+    for package in pkgutil.iter_modules(__path__):
+        if not package.ispkg:
+            continue
+        folder = importlib.import_module(f"{__name__}.{package.name}")
+        for module in pkgutil.iter_modules(folder.__path__):
+            knob: Knob = importlib.import_module(f"{folder.__name__}.{module.name}").KNOB
+            found[knob.name] = knob
+    return dict(sorted(found.items()))
+
+
+def find(name: str) -> Knob:
+    """The knob with that name or alias; UsageError names the nearest ones."""
+    import difflib
+
+    knobs = all_knobs()
+    if name in knobs:
+        return knobs[name]
+    for knob in knobs.values():
+        if name in knob.aliases:
+            return knob
+    names = [*knobs, *(a for k in knobs.values() for a in k.aliases)]
+    near = difflib.get_close_matches(name, names, n=3) or sorted(knobs)
+    raise UsageError(f"no setting is called {name!r}", where="--set", do=f"did you mean {', '.join(near)}?")
+
+
+def parse_value(knob: Knob, text: str) -> Value:
+    """Text from the command line or a plan file as the knob's own type; UsageError says what is allowed."""
+    value = text.strip()
+    if knob.kind == "bool":
+        yes, no = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
+        if value.lower() in yes + no:
+            return value.lower() in yes
+        raise _refused(knob, text, "0 or 1")
+    if knob.kind == "int":
+        try:
+            number = int(value)
+        except ValueError:
+            raise _refused(knob, text, "a whole number") from None
+        if knob.minimum is not None and number < knob.minimum:
+            raise _refused(knob, text, f"at least {knob.minimum}")
+        return number
+    if knob.choices and value.lower() not in knob.choices:
+        raise _refused(knob, text, " | ".join(knob.choices))
+    return value.lower() if knob.choices else value
+
+
+def parse_settings(pairs: list[str]) -> dict[str, Value]:
+    """``KNOB=VALUE`` pairs as a plan's settings, names made canonical and conflicts refused."""
+    settings: dict[str, Value] = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign:
+            raise UsageError(f"{pair!r} is not KNOB=VALUE", where="--set", do="write e.g. --set intra=4")
+        knob = find(name.strip())
+        settings[knob.name] = parse_value(knob, text)
+    return check_conflicts(settings)
+
+
+def check_conflicts(settings: dict[str, Value]) -> dict[str, Value]:
+    """The settings unchanged, or UsageError when two of them exclude each other."""
+    for name in settings:
+        for other in find(name).conflicts:
+            if other in settings:
+                raise UsageError(
+                    f"{name} and {other} exclude each other", where="--set", do="leave one of them out"
+                )
+    return settings
+
+
+def _refused(knob: Knob, text: str, allowed: str) -> UsageError:
+    return UsageError(f"{text!r} is not a value of {knob.name}", where="--set", do=f"allowed: {allowed}")

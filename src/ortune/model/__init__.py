@@ -1,0 +1,1 @@
+"""Looking at a model without holding its weights; inputs and feeds."""

@@ -1,0 +1,35 @@
+"""What belongs to the operating system: the machine, its sensors, its control groups, preloading.
+
+Linux is read in full; elsewhere psutil gives what it can and the rest is None or empty, never guessed.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ortune.platform.cpu import Topology
+from ortune.platform.neighbours import other_load
+from ortune.platform.preload import ALLOCATORS, INSTALL_HINTS, allocator_library, allocators
+from ortune.platform.sensors import Snapshot, between
+
+if sys.platform == "linux":
+    from ortune.platform.linux import host, memory_left_bytes, process_memory_bytes, topology
+    from ortune.platform.sensors import read_sensors
+else:
+    from ortune.platform.other import host, memory_left_bytes, process_memory_bytes, read_sensors, topology
+
+__all__ = [
+    "ALLOCATORS",
+    "INSTALL_HINTS",
+    "Snapshot",
+    "Topology",
+    "allocator_library",
+    "allocators",
+    "between",
+    "host",
+    "memory_left_bytes",
+    "other_load",
+    "process_memory_bytes",
+    "read_sensors",
+    "topology",
+]

@@ -1,0 +1,1 @@
+"""Terminal, JSON, GitHub and Markdown output of a session."""

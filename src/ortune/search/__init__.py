@@ -1,0 +1,1 @@
+"""Scheduling of blocks and reading of evidence; never sees ONNX Runtime."""

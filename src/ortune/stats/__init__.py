@@ -1,0 +1,1 @@
+"""Evidence, pairs, tails, multiplicity, calibration: pure functions on arrays."""

@@ -1,0 +1,1 @@
+"""Starting trials, limits, outcomes, comparing outputs."""

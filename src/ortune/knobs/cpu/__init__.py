@@ -1,0 +1,1 @@
+"""Settings of the CPU execution provider and its process."""

@@ -1,0 +1,5 @@
+"""``python -m ortune``."""
+
+from ortune.cli.main import main
+
+main()

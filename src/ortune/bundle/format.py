@@ -1,0 +1,42 @@
+"""Reading a bundle: the folder ``NAME.ortune`` with the model, the plan and the proof."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ortune.errors import UsageError
+from ortune.records import BundleInfo
+
+SCHEMA = "ortune/bundle/1"
+INDEX = "ortune.json"
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether the path is a bundle's folder."""
+    return path.suffix == ".ortune" and path.is_dir()
+
+
+def read(path: Path) -> BundleInfo:
+    """Reads ``ortune.json``; UsageError when it is missing, broken or of another version."""
+    index = path / INDEX
+    try:
+        info = msgspec.json.decode(index.read_bytes(), type=BundleInfo)
+    except OSError as error:
+        raise UsageError(
+            f"not a bundle: {error.strerror}", where=str(index), do="give the folder NAME.ortune"
+        ) from error
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"cannot be read: {error}", where=str(index), do="make the bundle again") from error
+    if info.schema != SCHEMA:
+        raise UsageError(
+            f"is of version {info.schema!r}, not {SCHEMA!r}", where=str(index), do="make the bundle again"
+        )
+    for name in filter(None, (info.model, info.plain_model)):
+        # A bundle comes from elsewhere: it must not reach outside its own folder.
+        if Path(name).name != name:
+            raise UsageError(f"names a model outside the bundle: {name!r}", where=str(index))
+        if not (path / name).is_file():
+            raise UsageError(f"the model {name} is missing", where=str(path), do="make the bundle again")
+    return info

@@ -1,0 +1,169 @@
+"""``ortune compare A B``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ortune.cli import options as o
+from ortune.cli.session import Say, Stop, chosen_format, print_rich, reporting, write_text
+
+STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
+
+
+def compare(
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", help="The base: model.onnx, model.ort, NAME.ortune or model.onnx@git-revision."
+        ),
+    ],
+    b: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[B]", help="The new side; also a plan.json. Omitted: A's model.", show_default=False
+        ),
+    ] = None,
+    settings: o.Set = [],
+    a_set: Annotated[
+        list[str],
+        typer.Option("--a-set", metavar="KNOB=VALUE", help="A setting of A alone.", rich_help_panel=o.MODEL),
+    ] = [],
+    b_set: Annotated[
+        list[str],
+        typer.Option("--b-set", metavar="KNOB=VALUE", help="A setting of B alone.", rich_help_panel=o.MODEL),
+    ] = [],
+    plan: o.PlanFile = None,
+    python: o.Python = None,
+    a_python: Annotated[
+        str | None,
+        typer.Option("--a-python", metavar="PATH", help="Interpreter of A alone.", rich_help_panel=o.MODEL),
+    ] = None,
+    b_python: Annotated[
+        str | None,
+        typer.Option("--b-python", metavar="PATH", help="Interpreter of B alone.", rich_help_panel=o.MODEL),
+    ] = None,
+    target: o.Target = "cpu",
+    shape: o.Shape = [],
+    dim: o.Dim = [],
+    inputs: o.Inputs = None,
+    workload: o.WorkloadFile = None,
+    save_workload: o.SaveWorkload = None,
+    map_inputs: Annotated[
+        list[str],
+        typer.Option(
+            "--map", metavar="a=b", help="Input a of A is input b of B. Repeatable.", rich_help_panel=o.MODEL
+        ),
+    ] = [],
+    custom_ops: o.CustomOps = [],
+    objective: o.Objective = "latency",
+    gap: o.Gap = "0",
+    tolerance: o.Tolerance = None,
+    budget: o.Budget = "2m",
+    max_blocks: Annotated[
+        int, typer.Option("--max-blocks", metavar="N", min=9, help="Blocks at most.", rich_help_panel=o.RUN)
+    ] = 60,
+    inject_wait: Annotated[
+        str | None,
+        typer.Option(
+            "--inject-wait",
+            metavar="5%",
+            help="For testing: a busy wait in each run of B.",
+            rich_help_panel=o.RUN,
+        ),
+    ] = None,
+    seed: o.Seed = 0,
+    no_wait: o.NoWait = False,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            "--threshold",
+            metavar="5%",
+            help="Exit 1 if a regression beyond this is proven.",
+            rich_help_panel=o.GATE,
+        ),
+    ] = None,
+    undecided: Annotated[
+        str,
+        typer.Option(
+            "--undecided",
+            metavar="pass|fail",
+            help="What an undecided gate counts as.",
+            rich_help_panel=o.GATE,
+        ),
+    ] = "pass",
+    store: o.StorePath = None,
+    output: o.Output = None,
+    format: o.Format = "text",
+    as_json: o.Json = False,
+) -> None:
+    """Is B faster than A on this machine?
+
+    Runs both sides in fresh processes, in random order, block by block, until the evidence answers or the time is
+    up (2 minutes). Says "no difference" when that is so, and what it could have seen.
+    """
+    with reporting("compare", as_json or format == "json"):
+        form = chosen_format(format, as_json)
+        from ortune.errors import UsageError
+        from ortune.flows.compare import compare as run
+        from ortune.flows.compare_options import Options, Watcher, exit_code, progress_line
+        from ortune.model.workload import parse_dim, parse_shape
+
+        if undecided not in ("pass", "fail"):
+            raise UsageError(f"{undecided!r} is neither pass nor fail", where="--undecided")
+        asked = Options(
+            a=a,
+            b=b,
+            settings=settings,
+            a_set=a_set,
+            b_set=b_set,
+            plan=Path(plan) if plan else None,
+            python=python,
+            a_python=a_python,
+            b_python=b_python,
+            target=target,
+            objective=objective,
+            shapes=dict(parse_shape(text) for text in shape),
+            dims=dict(parse_dim(text) for text in dim),
+            inputs=Path(inputs) if inputs else None,
+            workload=Path(workload) if workload else None,
+            save_workload=Path(save_workload) if save_workload else None,
+            map_inputs=o.pairs(map_inputs, "--map"),
+            gap_ns=int(o.seconds(gap, "--gap") * 1e9),
+            custom_ops=tuple(str(Path(lib).resolve()) for lib in custom_ops),
+            tolerance=tolerance,
+            budget_s=o.seconds(budget, "--budget"),
+            max_blocks=max_blocks,
+            seed=seed,
+            store=Path(store) if store else None,
+            wait=not no_wait,
+            threshold=o.share(threshold, "--threshold"),
+            undecided="fail" if undecided == "fail" else "pass",
+            inject_wait=o.share(inject_wait, "--inject-wait") or 0.0,
+        )
+        say = Say()
+        stop = Stop(say, STOPPING)
+        with stop.listening(), say.progress() as progress:
+            watcher = Watcher(say=say, stop=stop, block=lambda *state: progress(progress_line(*state)))
+            envelope = run(asked, watcher)
+        _write(envelope, form, output)
+        raise typer.Exit(exit_code(envelope))
+
+
+def _write(envelope: object, form: str, output: str | None) -> None:
+    import msgspec
+
+    from ortune.records import Envelope
+    from ortune.report import compare_formats as formats
+
+    assert isinstance(envelope, Envelope)
+    if form == "json":
+        write_text(msgspec.json.encode(envelope).decode() + "\n", output)
+    elif form == "markdown":
+        write_text(formats.markdown(envelope), output)
+    elif form == "github":
+        write_text(formats.github(envelope), output)
+    else:
+        print_rich(formats.terminal(envelope), output)

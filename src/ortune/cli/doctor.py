@@ -1,0 +1,68 @@
+"""``ortune doctor``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ortune.cli import options as o
+from ortune.cli.session import Say, Stop, chosen_format, print_rich, reporting, write_text
+
+
+def doctor(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODEL]",
+            help="Measure the noise with this model; default is a small one of ortune's own.",
+            show_default=False,
+        ),
+    ] = None,
+    python: o.Python = None,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure/--no-measure",
+            help="Measure the noise too (about half a minute).",
+            rich_help_panel=o.RUN,
+        ),
+    ] = True,
+    no_wait: o.NoWait = False,
+    output: o.Output = None,
+    format: o.Format = "text",
+    as_json: o.Json = False,
+) -> None:
+    """What can this machine run, and what is the smallest difference that it can show?
+
+    Lists the ONNX Runtime builds found and why providers are absent, what is in the way of speed, and measures the
+    controls: an identical plan and a known wait.
+    """
+    with reporting("doctor", as_json or format == "json"):
+        form = chosen_format(format, as_json, ("text", "json", "markdown"))
+        import msgspec
+
+        from ortune.flows.compare_options import Watcher
+        from ortune.flows.doctor import Options
+        from ortune.flows.doctor import doctor as run
+        from ortune.report import doctor_formats as formats
+
+        say = Say()
+        stop = Stop(say, "stopping after this trial; Ctrl-C again stops at once")
+        with stop.listening(), say.progress() as progress:
+            watcher = Watcher(
+                say=say,
+                stop=stop,
+                block=lambda state, design, block: progress(
+                    f"block {len(state.blocks)} of {design.n_blocks}"
+                ),
+            )
+            envelope = run(Options(python=python, model=model, measure=measure, wait=not no_wait), watcher)
+        if form == "json":
+            write_text(msgspec.json.encode(envelope).decode() + "\n", output)
+        elif form == "markdown":
+            write_text(formats.markdown(envelope), output)
+        else:
+            print_rich(formats.terminal(envelope), output)
+        invalid = envelope.verdict == "invalid"
+        raise typer.Exit(3 if invalid else 0)

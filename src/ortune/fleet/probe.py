@@ -1,0 +1,143 @@
+"""Asking another interpreter what is in it: one short process a question, whatever may go wrong inside."""
+
+from __future__ import annotations
+
+import importlib.resources
+import re
+import signal
+import subprocess
+from typing import Any, Literal
+
+import msgspec
+
+from ortune.fleet.environment import clean_environment
+from ortune.fleet.probe_script import MARKER
+from ortune.records import Record
+
+OLDEST_PYTHON = (3, 8)
+"""The oldest Python that a worker runs under."""
+
+_TIMEOUT_S = 20.0
+
+# Any Python since 2.6 can run this much, so that one too old for the rest can say so.
+_BOOTSTRAP = """\
+import sys
+if sys.path and sys.path[0] == "":
+    del sys.path[0]
+if sys.version_info < {oldest!r}:
+    version = '{{"python_version": "%d.%d.%d", "complete": true}}' % sys.version_info[:3]
+    sys.stdout.write("\\n" + {marker!r} + version + "\\n")
+else:
+    script = {{"__name__": "probe_script"}}
+    exec(compile({source!a}, "probe_script", "exec"), script)
+    script["main"]({task!r}, {argument!a})
+"""
+
+
+class Wheel(Record, frozen=True, kw_only=True, array_like=True):
+    """One installed wheel. ``build`` is whether it brings an ``onnxruntime`` package of its own."""
+
+    name: str
+    version: str
+    build: bool
+
+
+class Answer(Record, frozen=True, kw_only=True):
+    """What the process said before it ended, and how it ended.
+
+    Attributes:
+        stage: What it was doing last.
+        error: The exception that ended it, "" when none did.
+        absent: Which of onnxruntime and numpy are not installed.
+        complete: Whether it came to its own end.
+        ended: How it ended when it did not, in words.
+        log: The last line of its stderr that tells something.
+        library_error: Why the provider's own library did not load.
+        missing: The first shared library that was asked for and not found, in any message.
+        preloaded: Whether it did load after ``onnxruntime.preload_dlls()``.
+    """
+
+    python_version: str = ""
+    wheels: tuple[Wheel, ...] = ()
+    ort_version: str = ""
+    package: str = ""
+    providers: tuple[str, ...] = ()
+    session_providers: tuple[str, ...] = ()
+    plugin_provider: str = ""
+    plugin_devices: tuple[str, ...] = ()
+    library_error: str = ""
+    preloaded: bool = False
+    missing: str = ""
+    stage: str = "start"
+    error: str = ""
+    absent: tuple[str, ...] = ()
+    complete: bool = False
+    ended: str = ""
+    log: str = ""
+
+
+def ask(
+    python: str, task: Literal["look", "use", "devices"], argument: str = "", timeout_s: float = _TIMEOUT_S
+) -> Answer:
+    """Run one task of the probe script under an interpreter.
+
+    Args:
+        python: The interpreter.
+        task: "look": what is installed. "use": create a session with the provider named by the argument.
+            "devices": register the plugin wheel named by the argument and list its devices.
+        argument: What the task works on.
+        timeout_s: The process is ended after this many seconds.
+    """
+    source = importlib.resources.files("ortune.fleet").joinpath("probe_script.py").read_text("utf-8")
+    script = _BOOTSTRAP.format(
+        oldest=OLDEST_PYTHON, marker=MARKER, source=source, task=task, argument=argument
+    )
+    try:
+        done = subprocess.run(
+            [python, "-"],
+            input=script.encode("ascii"),
+            capture_output=True,
+            timeout=timeout_s,
+            env=clean_environment(),
+            check=False,
+        )
+    except OSError as error:
+        return Answer(ended=f"cannot be started: {error.strerror or error}")
+    except subprocess.TimeoutExpired as expired:
+        return _answer(expired.stdout, expired.stderr, f"gave no answer within {timeout_s:g} s")
+    return _answer(done.stdout, done.stderr, _ending(done.returncode))
+
+
+def _answer(stdout: bytes | None, stderr: bytes | None, ended: str) -> Answer:
+    facts: dict[str, Any] = {}
+    for line in (stdout or b"").decode("utf-8", errors="replace").splitlines():
+        if line.startswith(MARKER):
+            facts.update(_decode(line.removeprefix(MARKER)))
+    if not facts.get("complete"):
+        facts["ended"] = ended
+    log = (stderr or b"").decode("utf-8", errors="replace")
+    messages = "\n".join((str(facts.get("library_error", "")), str(facts.get("error", "")), log))
+    found = re.search(r"(\S+): cannot open shared object file", messages)
+    return msgspec.convert({**facts, "log": _last_words(log), "missing": found[1] if found else ""}, Answer)
+
+
+def _decode(text: str) -> dict[str, Any]:
+    """A line cut short by the process's end tells nothing."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {}
+
+
+def _ending(returncode: int) -> str:
+    if returncode < 0:
+        names = {member.value: member.name for member in signal.Signals}
+        return f"was ended by {names.get(-returncode, f'signal {-returncode}')}"
+    return f"ended with status {returncode} and no answer"
+
+
+def _last_words(log: str) -> str:
+    """The last error that ONNX Runtime logged, else the last line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line for line in lines if "[E:onnxruntime" in line]
+    return (errors or lines or [""])[-1]

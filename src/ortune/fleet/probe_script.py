@@ -1,0 +1,142 @@
+"""What runs inside another interpreter to say what is in it. Standard library and Python 3.8 only.
+
+Facts are printed one JSON object a line behind a marker, as soon as each is known: when an import ends the
+process, the lines before it say how far it came. It is sent as text on the other interpreter's stdin.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+MARKER = "ortune-probe:"
+
+# One Relu over a float of one element: opset 13, IR version 7, which every release since 1.8 reads.
+TINY_MODEL = bytes.fromhex(
+    "08073a330a0c0a0178120179220452656c751201675a0f0a0178120a0a08080112040a020801620f0a0179120a0a0808011204"
+    "0a02080142040a00100d"
+)
+
+
+def say(**facts: Any) -> None:
+    """Print facts on a line of their own: libraries may have left the last line unfinished."""
+    sys.stdout.write("\n" + MARKER + json.dumps(facts) + "\n")
+    sys.stdout.flush()
+
+
+def on_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Report whatever a foreign package raised, instead of a traceback."""
+    del trace
+    say(error=kind.__name__ + ": " + str(error))
+
+
+def wheels() -> list[tuple[str, str, bool]]:
+    """Installed wheels that matter: name, version, and whether it brings an ``onnxruntime`` package."""
+    found = []
+    for wheel in importlib.metadata.distributions():
+        name = (wheel.metadata["Name"] or "").lower().replace("_", "-")
+        if name.startswith(("onnxruntime", "ort-nightly")) or name in ("numpy", "onnx"):
+            paths = [str(path).replace("\\", "/") for path in wheel.files or ()]
+            build = any(p.startswith("onnxruntime/capi/onnxruntime_pybind11_state") for p in paths)
+            found.append((name, wheel.version, build))
+    return sorted(set(found))
+
+
+def import_runtime() -> Any:
+    """Import numpy, then ONNX Runtime, saying which one is on its way and what is not installed at all."""
+    say(absent=[name for name in ("onnxruntime", "numpy") if importlib.util.find_spec(name) is None])
+    say(stage="import numpy")
+    importlib.import_module("numpy")
+    say(stage="import onnxruntime")
+    return importlib.import_module("onnxruntime")
+
+
+def look() -> None:
+    """Everything that can be told without creating a session."""
+    say(python_version=platform.python_version(), wheels=wheels())
+    ort = import_runtime()
+    if not hasattr(ort, "InferenceSession"):
+        found = getattr(ort, "__file__", None) or next(iter(ort.__path__))
+        say(error="ImportError: " + found + " is not an ONNX Runtime")
+        return
+    say(stage="look", ort_version=ort.__version__, providers=ort.get_available_providers())
+    if importlib.util.find_spec("onnxruntime.capi.build_and_package_info") is not None:
+        build = importlib.import_module("onnxruntime.capi.build_and_package_info")
+        say(package=build.package_name)
+
+
+def devices(plugin: str) -> None:
+    """Register one plugin wheel's library and list the devices that its provider offers."""
+    ort = import_runtime()
+    say(stage="register " + plugin)
+    module = importlib.import_module(plugin.replace("-", "_"))
+    name = module.get_ep_name()
+    say(plugin_provider=name)
+    # The build may have a provider of this name too, so the wheel's name stands for the library.
+    before = len(ort.get_ep_devices())
+    ort.register_execution_provider_library(plugin, module.get_library_path())
+    added = ort.get_ep_devices()[before:]
+    say(plugin_devices=[device.device.type.name for device in added if device.ep_name == name])
+
+
+def use(provider: str) -> None:
+    """Whether a session really gets the provider, and if not, the first library that is missing.
+
+    ONNX Runtime leaves out a provider whose library cannot be loaded, so only the session's own list of
+    providers tells the truth.
+    """
+    ort = import_runtime()
+    say(stage="create a session with " + provider)
+    first = library_error(ort, provider)
+    if first:
+        say(library_error=first)
+        if hasattr(ort, "preload_dlls"):
+            ort.preload_dlls()
+            say(preloaded=not library_error(ort, provider))
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    wanted = [provider, "CPUExecutionProvider"]
+    # Without this the Python package catches the provider's error and tries again with the CPU alone.
+    session = ort.InferenceSession(TINY_MODEL, options, providers=wanted, enable_fallback=0)
+    say(session_providers=session.get_providers())
+
+
+def library_error(ort: Any, provider: str) -> str:
+    """What the loader says about the provider's own library; "" when it loads or there is none."""
+    stem = "onnxruntime_providers_" + provider.replace("ExecutionProvider", "").lower()
+    folder = Path(ort.__file__).parent / "capi"
+    prefix, suffix = ("", ".dll") if os.name == "nt" else ("lib", ".so")
+    shared = folder / (prefix + "onnxruntime_providers_shared" + suffix)
+    own = folder / (prefix + stem + suffix)
+    if not own.exists():
+        return ""
+    mode = getattr(ctypes, "RTLD_GLOBAL", 0)
+    try:
+        if shared.exists():
+            # The provider's library takes symbols from this one, which ONNX Runtime loads before it.
+            ctypes.CDLL(str(shared), mode=mode)
+        ctypes.CDLL(str(own), mode=mode)
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+def main(task: str, argument: str) -> None:
+    """Do one task and leave without running libraries' exit code, which may crash."""
+    sys.excepthook = on_error
+    tasks: dict[str, Any] = {"look": look, "use": use, "devices": devices}
+    if argument:
+        tasks[task](argument)
+    else:
+        tasks[task]()
+    say(complete=True)
+    os._exit(0)

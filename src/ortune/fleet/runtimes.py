@@ -1,0 +1,232 @@
+"""Finding the interpreter whose ONNX Runtime is measured, and saying what is in it.
+
+The user's own build is what counts, so ortune looks where the user works first: ``$VIRTUAL_ENV``, then
+``./.venv``, then its own interpreter, then ``python3`` on the path.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ortune.errors import RuntimeNotFound
+from ortune.fleet.probe import OLDEST_PYTHON, Answer, Wheel, ask
+from ortune.fleet.providers import provider_reports
+from ortune.records import Runtime, RuntimeReport
+
+TWO_BUILDS = "are installed into one folder, so its files are a mix of them"
+"""How ``report`` words the problem of two builds; what comes after the colon is the fix."""
+
+_IN_A_FOLDER = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One place to look for an interpreter. ``python`` is "" when there is none; ``named`` is where that was."""
+
+    origin: str
+    named: str
+    python: str
+
+
+def find_runtime(python: str | None = None) -> Runtime:
+    """The runtime to measure with.
+
+    Args:
+        python: What ``--python`` names: an interpreter, a virtual environment's folder, or a command on the
+            path. None looks in the usual places and takes the first that has a usable ONNX Runtime.
+
+    Raises:
+        RuntimeNotFound: What was named is not usable, or no place has an ONNX Runtime; says why for each.
+    """
+    if python is not None:
+        place = Place(origin="--python", named=python, python=interpreter(python))
+        runtime = _probe_place(place)
+        if runtime.error:
+            raise RuntimeNotFound(runtime.error, where=f"--python {python}", do=_do(runtime))
+        return runtime
+    looked: list[Runtime] = []
+    for place in places():
+        runtime = _probe_place(place)
+        if not runtime.error:
+            return runtime
+        looked.append(runtime)
+    reasons = "; ".join(f"{each.origin} ({each.python}): {each.error}" for each in looked)
+    raise RuntimeNotFound(
+        f"no interpreter with a usable onnxruntime was found. Looked at {reasons}",
+        do="pip install 'ortune[cpu]', or name the interpreter that has it: --python PATH",
+    )
+
+
+def all_runtimes() -> list[Runtime]:
+    """Every place that ``find_runtime`` would look at, each once, usable or with its error."""
+    return [_probe_place(place) for place in places()]
+
+
+def probe(python: str) -> Runtime:
+    """Start an interpreter once and say which ONNX Runtime it has; ``error`` says why none is usable.
+
+    Args:
+        python: The interpreter, a virtual environment's folder, or a command on the path.
+    """
+    return _probe_place(Place(origin="", named=python, python=interpreter(python)))
+
+
+def report(runtime: Runtime) -> RuntimeReport:
+    """What doctor shows of a runtime: its packages, its providers, and what is wrong with it.
+
+    Starts one process for what is installed and one for each provider beyond the CPU's.
+    """
+    look = ask(runtime.python, "look") if Path(runtime.python).is_file() else Answer()
+    problems = (runtime.error, *_problems(look)) if runtime.error else _problems(look)
+    providers = provider_reports(runtime.python, look, platform.system()) if look.providers else ()
+    return RuntimeReport(
+        runtime=runtime,
+        providers=providers,
+        packages={wheel.name: wheel.version for wheel in look.wheels},
+        problems=tuple(problems),
+    )
+
+
+def describe(runtime: Runtime, folder: Path | None = None) -> str:
+    """The runtime in a few words, as "measuring with ..." continues: ".venv (onnxruntime 1.31.1)".
+
+    Args:
+        runtime: A usable runtime.
+        folder: Paths inside it are shown relative to it; the current folder by default.
+    """
+    shown = Path(runtime.python)
+    if (shown.parent.parent / "pyvenv.cfg").is_file():
+        shown = shown.parent.parent
+    base = folder or Path.cwd()
+    label = shown.relative_to(base) if shown.is_relative_to(base) and shown != base else shown
+    return f"{label} ({runtime.package or 'onnxruntime'} {runtime.ort_version})"
+
+
+def places(environment: Mapping[str, str] | None = None, folder: Path | None = None) -> list[Place]:
+    """The places to look at, in order, without those that are there a second time.
+
+    Args:
+        environment: Read instead of this process's own.
+        folder: Looked into for ``.venv`` instead of the current folder.
+    """
+    variables = os.environ if environment is None else environment
+    here = folder or Path.cwd()
+    found: list[Place] = []
+    if active := variables.get("VIRTUAL_ENV"):
+        found.append(Place(origin="$VIRTUAL_ENV", named=active, python=interpreter(active)))
+    if (here / ".venv").is_dir():
+        local = str(here / ".venv")
+        found.append(Place(origin="./.venv", named=local, python=interpreter(local)))
+    if sys.executable:
+        found.append(Place(origin="ortune's own", named=sys.executable, python=sys.executable))
+    for command in ("python3", "python"):
+        if path := shutil.which(command, path=variables.get("PATH")):
+            found.append(Place(origin=f"{command} on PATH", named=path, python=path))
+            break
+    unique: dict[tuple[str, str], Place] = {}
+    for place in found:
+        unique.setdefault(_identity(place), place)
+    return list(unique.values())
+
+
+def interpreter(named: str) -> str:
+    """The absolute path of the interpreter that a path, folder or command names; "" when there is none.
+
+    Links are not followed: a virtual environment's python is a link, and its target is not in the environment.
+    """
+    path = Path(named).expanduser()
+    if path.is_dir():
+        inside = (path / name for name in _IN_A_FOLDER)
+        return next((os.path.abspath(file) for file in inside if file.is_file()), "")  # noqa: PTH100
+    if path.is_file():
+        return os.path.abspath(path)  # noqa: PTH100  (Path.absolute keeps "..", Path.resolve follows links)
+    return os.path.abspath(command) if (command := shutil.which(named)) else ""  # noqa: PTH100
+
+
+def _identity(place: Place) -> tuple[str, str]:
+    """The same for ``bin/python`` and ``bin/python3`` of one environment, not for two on one interpreter."""
+    path = Path(place.python or place.named)
+    return os.path.realpath(path.parent), os.path.realpath(path)
+
+
+def _probe_place(place: Place) -> Runtime:
+    if not place.python:
+        what = "holds no Python interpreter" if Path(place.named).is_dir() else "is no Python interpreter"
+        return Runtime(python=place.named, origin=place.origin, error=f"{place.named} {what}")
+    look = ask(place.python, "look")
+    return Runtime(
+        python=place.python,
+        python_version=look.python_version,
+        ort_version=look.ort_version,
+        package=_package(look),
+        providers=look.providers,
+        origin=place.origin,
+        error=_error(look),
+    )
+
+
+def _builds(look: Answer) -> list[Wheel]:
+    return [wheel for wheel in look.wheels if wheel.build]
+
+
+def _package(look: Answer) -> str:
+    """The wheel that the imported build is from: by its own word, else by its version."""
+    if look.package:
+        return look.package
+    builds = _builds(look)
+    same = [wheel.name for wheel in builds if wheel.version == look.ort_version]
+    return (same or [wheel.name for wheel in builds] or [""])[0]
+
+
+def _error(look: Answer) -> str:
+    """Why the runtime cannot be used, in words; "" when it can."""
+    if look.complete and look.python_version and not look.ort_version and not look.error:
+        oldest = ".".join(str(part) for part in OLDEST_PYTHON)
+        return f"Python {look.python_version} is too old: {oldest} or later is needed"
+    if look.absent:
+        return f"{look.absent[0]} is not installed"
+    if look.error:
+        return _numpy_clash(look) or f"{look.stage} failed: {' '.join(look.error.split())}"
+    if look.complete:
+        return ""
+    if look.stage == "start":
+        log = f": {look.log}" if look.log else ""
+        return f"not a working Python interpreter ({look.ended}{log})"
+    return f"{look.stage}: the process {look.ended}"
+
+
+def _numpy_clash(look: Answer) -> str:
+    """Releases before 1.19 were built against numpy 1; under numpy 2 their import fails without a message."""
+    versions = {wheel.name: wheel.version for wheel in look.wheels}
+    numpy, ort = versions.get("numpy", ""), next((wheel.version for wheel in _builds(look)), "")
+    ort_release = tuple(int(part) for part in ort.split(".")[:2] if part.isdigit())
+    if numpy.partition(".")[0] in ("", "0", "1") or not ort_release or ort_release >= (1, 19):
+        return ""
+    return f"onnxruntime {ort} needs numpy 1 and numpy {numpy} is installed: pip install 'numpy<2'"
+
+
+def _do(runtime: Runtime) -> str:
+    install = f"{runtime.python} -m pip install"
+    if runtime.error == "onnxruntime is not installed":
+        return f"{install} onnxruntime, or name another interpreter"
+    if runtime.error == "numpy is not installed":
+        return f"{install} numpy, or name another interpreter"
+    if runtime.python_version:
+        return f"make `{runtime.python} -c 'import onnxruntime'` work, or name another interpreter"
+    return "name a Python interpreter or the folder of a virtual environment that has onnxruntime"
+
+
+def _problems(look: Answer) -> list[str]:
+    problems: list[str] = []
+    builds = _builds(look)
+    if len(builds) > 1:
+        names = " ".join(sorted({wheel.name for wheel in builds}))
+        listed = " and ".join(f"{wheel.name} {wheel.version}" for wheel in builds)
+        problems.append(f"{listed} {TWO_BUILDS}: pip uninstall -y {names}, then install the one you want")
+    return problems

@@ -1,0 +1,1 @@
+"""One file a verb: ties the rooms together; no arguments parsed, nothing printed."""

@@ -1,0 +1,145 @@
+"""SIDE: what a user may write for one side of a comparison, resolved to a model, a plan and a runtime."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ortune import knobs, platform
+from ortune.bundle import format as bundle_format
+from ortune.errors import UsageError
+from ortune.fleet.runtimes import find_runtime
+from ortune.model import from_git
+from ortune.model.open import OpenModel, open_model
+from ortune.records import Plan, ProviderSpec, Runtime, Value
+
+TARGETS = {
+    "cpu": "",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+    "webgpu": "WebGpuExecutionProvider",
+    "qnn": "QNNExecutionProvider",
+}
+_CPUS = re.compile(r"min\((\d+), ?cpus\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """One side, ready to run. ``label`` is what it is called in sentences."""
+
+    label: str
+    model: OpenModel
+    plan: Plan
+    runtime: Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideText:
+    """One side as it was written. ``text`` may be None for B: A's model."""
+
+    text: str | None
+    settings: Sequence[str] = ()
+    python: str | None = None
+
+
+def resolve(
+    side: SideText, *, common: Plan, base_model: OpenModel | None, scratch: Path, plain: bool = False
+) -> Resolved:
+    """Opens what the side names.
+
+    Args:
+        side: As written.
+        common: The plan that both sides share (``--plan``, ``--set``); the side's own settings go on top.
+        base_model: A's model, for a B that names none.
+        scratch: Where a model taken from git is written.
+        plain: Of a bundle, take the untouched model without its plan (the base when a bundle is re-proven).
+
+    Raises:
+        UsageError, ModelError, RuntimeNotFound: Each says which side and what to do.
+    """
+    runtime = find_runtime(side.python)
+    plan = common
+    if side.text is None:
+        if base_model is None:
+            raise UsageError("no model given", do="ortune compare A.onnx B.onnx")
+        model, label = base_model, base_model.path.name
+    else:
+        path = Path(side.text)
+        git = from_git.split(side.text)
+        if git:
+            model, label = open_model(from_git.checkout(*git, scratch / "git")), side.text
+        elif path.suffix == ".json":
+            if base_model is None:
+                raise UsageError(
+                    "A must be a model or a bundle, not a plan",
+                    where=side.text,
+                    do="ortune compare m.onnx plan.json",
+                )
+            plan = merge(plan, read_plan(path))
+            model, label = base_model, path.name
+        elif bundle_format.is_bundle(path):
+            info = bundle_format.read(path)
+            name = info.plain_model or info.model if plain else info.model
+            model, label = open_model(path / name), path.name + (" (plain)" if plain else "")
+            if not plain:
+                plan = merge(plan, _with_cpus(info.plan))
+        else:
+            model, label = open_model(path), path.name
+    own = Plan(settings=knobs.parse_settings(list(side.settings)))
+    plan = merge(plan, own)
+    knobs.check_conflicts(plan.settings)
+    return Resolved(label=label, model=model, plan=plan, runtime=runtime)
+
+
+def read_plan(path: Path) -> Plan:
+    """A plan file, its settings' names and values made canonical."""
+    try:
+        plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except msgspec.MsgspecError as error:
+        raise UsageError(
+            f"is not a plan: {error}", where=str(path), do='e.g. {"settings": {"intra_op_num_threads": 4}}'
+        ) from error
+    return canonical(plan)
+
+
+def canonical(plan: Plan) -> Plan:
+    """The plan with aliases resolved and values in their knobs' own types."""
+    pairs = [f"{name}={value}" for name, value in plan.settings.items()]
+    return msgspec.structs.replace(plan, settings=knobs.parse_settings(pairs))
+
+
+def merge(under: Plan, over: Plan) -> Plan:
+    """Both plans together; where they speak of the same thing, ``over`` wins."""
+    return Plan(
+        rewrites=under.rewrites + tuple(r for r in over.rewrites if r not in under.rewrites),
+        settings={**under.settings, **over.settings},
+        providers=over.providers or under.providers,
+    )
+
+
+def target_providers(target: str) -> tuple[ProviderSpec, ...]:
+    """The execution provider behind a target's name; none for ``cpu``, which is the default."""
+    name = TARGETS.get(target)
+    if name is None:
+        raise UsageError(
+            f"no target is called {target!r}", where="--target", do=f"one of {', '.join(TARGETS)}"
+        )
+    return (ProviderSpec(name=name),) if name else ()
+
+
+def _with_cpus(plan: Plan) -> Plan:
+    """Thread counts are stored as ``min(4, cpus)``, so that a bundle fits a smaller machine too."""
+    cpus = platform.host().effective_cpus
+
+    def value(stored: Value) -> Value:
+        found = _CPUS.fullmatch(stored) if isinstance(stored, str) else None
+        return min(int(found.group(1)), cpus) if found else stored
+
+    return canonical(msgspec.structs.replace(plan, settings={k: value(v) for k, v in plan.settings.items()}))

@@ -1,0 +1,23 @@
+"""Whether idle threads of the intra-op pool spin before they sleep.
+
+What it is: after each piece of work a pool thread polls for more for some milliseconds instead of sleeping.
+Why it costs: spinning makes the next run start sooner, and burns the CPU that neighbours, other sessions or a CPU
+    quota would need.
+Evidence: CPU time over wall time in an idle stretch after the runs.
+Fix and its safety: off where calls are spaced or CPUs are shared; exact.
+Example: ``--set spin=0``
+References: microsoft/onnxruntime#13808, #27916.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="allow_spinning",
+    aliases=("spin", "spinning"),
+    channel="session_config",
+    key="session.intra_op.allow_spinning",
+    kind="bool",
+    default="on",
+    probe="idle",
+    summary="idle pool threads spin before they sleep",
+)

@@ -1,0 +1,23 @@
+"""How finely parallel work is cut for threads of unequal speed.
+
+What it is: with a value n above 0 the pool hands out blocks that shrink as the work runs out, so that a thread that
+    was held up does not keep the others waiting.
+Why it costs: equal blocks make the slowest thread decide; finer blocks cost more hand-overs.
+Evidence: spread of latency inside a process, thread wait in the profile.
+Fix and its safety: 4 is the usual value where latency varies; exact.
+Example: ``--set block=4``
+References: ONNX Runtime documentation, "Thread management" (dynamic block sizing).
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="dynamic_block_base",
+    aliases=("block",),
+    channel="session_config",
+    key="session.dynamic_block_base",
+    kind="int",
+    minimum=0,
+    default="0 (equal blocks)",
+    summary="blocks that shrink as the work runs out",
+)

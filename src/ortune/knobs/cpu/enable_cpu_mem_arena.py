@@ -1,0 +1,22 @@
+"""Whether the CPU provider takes memory through its own arena.
+
+What it is: the arena keeps freed memory and grows in powers of two; off means malloc and free for each tensor.
+Why it costs: on, it holds the peak for ever; off, every allocation reaches the system allocator, which a good
+    allocator can make faster than the arena for small models.
+Evidence: peak memory, latency.
+Fix and its safety: off for small models with a fast allocator, or where memory counts; exact.
+Example: ``--set arena=0``
+References: microsoft/onnxruntime#22271, #11118.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="enable_cpu_mem_arena",
+    aliases=("arena",),
+    channel="session_option",
+    key="enable_cpu_mem_arena",
+    kind="bool",
+    default="on",
+    summary="CPU memory through an arena",
+)

@@ -1,0 +1,24 @@
+"""Number of threads that work on one operator.
+
+What it is: the size of the session's intra-op pool; the calling thread is one of them.
+Why it costs: the default is the number of physical cores of the *machine*. In a container with a CPU quota or a
+    narrow affinity that is too many, and threads wait for each other; for a small model even two can be too many.
+Evidence: threads counted at session creation (``/proc/self/task``), cgroup throttling, latency against threads.
+Fix and its safety: set it to the CPUs that the process really has; exact (sums may be reassociated).
+Example: ``--set intra=4``
+References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#29510.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="intra_op_num_threads",
+    aliases=("intra", "threads"),
+    channel="session_option",
+    key="intra_op_num_threads",
+    kind="int",
+    minimum=0,
+    default="the machine's physical cores, quota and affinity not consulted",
+    probe="threads",
+    summary="threads that work on one operator",
+)

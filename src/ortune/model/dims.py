@@ -1,0 +1,187 @@
+"""Sizes of dynamic dimensions: linear expressions over symbols, and what a dimension's name says about it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A dimension as a linear expression over symbols, e.g. ``past + 1``; without terms it is a number.
+
+    Attributes:
+        terms: (symbol, factor) pairs, sorted by symbol, no factor 0.
+        add: The constant part.
+    """
+
+    terms: tuple[tuple[str, int], ...] = ()
+    add: int = 0
+
+    @classmethod
+    def of(cls, symbol: str) -> Size:
+        """The size that is just a symbol."""
+        return cls(((symbol, 1),), 0)
+
+    @property
+    def value(self) -> int | None:
+        """The number, or None while a symbol is left."""
+        return None if self.terms else self.add
+
+    def plus(self, other: Size, factor: int = 1) -> Size:
+        """``self + factor * other``."""
+        factors = dict(self.terms)
+        for symbol, times in other.terms:
+            factors[symbol] = factors.get(symbol, 0) + factor * times
+        return Size(tuple(sorted((s, f) for s, f in factors.items() if f)), self.add + factor * other.add)
+
+    def shift(self, number: int) -> Size:
+        """``self + number``."""
+        return Size(self.terms, self.add + number)
+
+    def times(self, factor: int) -> Size:
+        """``factor * self``."""
+        return Size().plus(self, factor)
+
+    def over(self, divisor: int) -> Size | None:
+        """``self // divisor`` where that is known: a number, or every factor divisible."""
+        if divisor == 0:
+            return None
+        if not self.terms:
+            return Size((), self.add // divisor)
+        if self.add % divisor or any(f % divisor for _, f in self.terms):
+            return None
+        return Size(tuple((s, f // divisor) for s, f in self.terms), self.add // divisor)
+
+    def at(self, values: Mapping[str, int]) -> int:
+        """The number for given values of all its symbols."""
+        return self.add + sum(values[s] * f for s, f in self.terms)
+
+
+Dim = Size | None
+"""A dimension during a walk over the graph; None is unknown."""
+
+_ANONYMOUS = re.compile(
+    r"|\?|-?\d+|none|.*\[\d+\]|unk__\d+|p2o\.dynamicdimension\.\d+|dyn(amic)?[_.]?\w*\d*|unknown\w*"
+)
+_NOT_SHARED = re.compile(r"|\?|-?\d+|none", re.IGNORECASE)
+
+# First match wins: "past_sequence_length" is past, "encoder_sequence_length" is encoder, "batch" wins over all.
+_KINDS: tuple[tuple[str, str], ...] = (
+    ("batch", r"^(n|b|bs|bsz|bsize)$|batch"),
+    ("total", r"past.*\+|\+.*past|^total|_total|kv_(seq|len)|full_seq|mask.*len"),
+    ("past", r"past|cache|history|prev"),
+    ("encoder", r"encoder|^enc|^src|source"),
+    ("height", r"^h$|^height|_height|height$|^rows$"),
+    ("width", r"^w$|^width|_width|width$|^cols$"),
+    ("channels", r"^c$|channel"),
+    ("samples", r"^samples|audio|wave|num_samples|n_samples"),
+    ("frames", r"frame|mel|spectro"),
+    ("points", r"point|box|anchor|query|queries"),
+    ("heads", r"heads?$"),
+    ("seq", r"seq|token|len|text|time|^[tls]$|phoneme|word|step"),
+)
+
+DEFAULT_SIZES: dict[str, int] = {
+    "batch": 1,
+    "seq": 128,
+    "past": 128,
+    "encoder": 128,
+    "height": 224,
+    "width": 224,
+    "channels": 3,
+    "samples": 16000,
+    "frames": 100,
+    "points": 2,
+    "heads": 1,
+    "other": 64,
+}
+"""The size of each kind of dimension where nothing else tells. Kind "total" is past + seq."""
+
+
+def is_anonymous(symbol: str) -> bool:
+    """Whether a dimension's name says nothing ("", "?", "unk__12", our own "x[2]")."""
+    return _ANONYMOUS.fullmatch(symbol.lower()) is not None
+
+
+def kind_of_name(symbol: str) -> str:
+    """What kind of dimension a name stands for ("batch", "seq", "past", ...), "" when it does not tell."""
+    low = symbol.lower()
+    if is_anonymous(low):
+        return ""
+    return next((kind for kind, pattern in _KINDS if re.search(pattern, low)), "")
+
+
+def parse_sum(text: str) -> Size | None:
+    """A dimension such as ``past_sequence_length + 1`` or ``2*batch`` as a linear expression.
+
+    Returns:
+        None where the text is no linear expression, e.g. a plain name with dots, or a division.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return None
+    return _linear(tree) if isinstance(tree, ast.BinOp) else None
+
+
+def _linear(tree: ast.expr) -> Size | None:
+    match tree:
+        case ast.Constant(value=int() as number):
+            return Size((), number)
+        case ast.Name(id=name):
+            return Size.of(name)
+        case ast.BinOp(left=left, op=operator, right=right):
+            a, b = _linear(left), _linear(right)
+            return None if a is None or b is None else _combined(operator, a, b)
+    return None
+
+
+def _combined(operator: ast.operator, a: Size, b: Size) -> Size | None:
+    match operator:
+        case ast.Add():
+            return a.plus(b)
+        case ast.Sub():
+            return a.plus(b, -1)
+        case ast.Mult() if a.value is not None:
+            return b.times(a.value)
+        case ast.Mult() if b.value is not None:
+            return a.times(b.value)
+    return None
+
+
+def quotient(text: str) -> tuple[str, int] | None:
+    """The symbol and divisor of a dimension such as ``encoder_sequence_length / 2``, else None."""
+    match = re.fullmatch(r"\s*(?:floor\()?\s*([A-Za-z_]\w*)\s*//?\s*(\d+)\s*\)?\s*", text)
+    return (match[1], int(match[2])) if match and int(match[2]) else None
+
+
+def size_of(dim: int | ir.SymbolicDim, place: str) -> Size:
+    """A declared dimension as a Size.
+
+    Args:
+        dim: The dimension as onnx_ir holds it; numbers below 0 count as unknown.
+        place: A name of its own, ``input[axis]``, for a dimension that has none to share.
+    """
+    if isinstance(dim, int):
+        return Size((), dim) if dim >= 0 else Size.of(place)
+    name = str(dim.value or "")
+    if _NOT_SHARED.fullmatch(name):
+        return Size.of(place)
+    return parse_sum(name) or Size.of(name)
+
+
+def input_sizes(value: ir.Value) -> tuple[Size, ...] | None:
+    """The declared shape of a graph input; None where it has no shape at all."""
+    if value.shape is None:
+        return None
+    return tuple(size_of(dim, f"{value.name}[{axis}]") for axis, dim in enumerate(value.shape.dims))
+
+
+def feedable(model: ir.Model) -> list[ir.Value]:
+    """The inputs that must be fed, in order: graph inputs that are not initializers (IR version 3 lists both)."""
+    return [v for v in model.graph.inputs if v.name not in model.graph.initializers]

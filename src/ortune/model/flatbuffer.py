@@ -1,0 +1,203 @@
+"""A read-only flatbuffer reader that trusts nothing: every offset is checked before it is followed.
+
+A flatbuffer is read in place: a table is a position with a vtable that says where each field (slot) lies. Wrong
+offsets in a damaged file would otherwise read other data as the model, loop for ever, or leave the buffer.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+
+from ortune.errors import ModelError
+
+MAX_DEPTH = 100
+"""How deep tables may nest; a real model stays far below."""
+
+
+class Flatbuffer:
+    """A file with one root table.
+
+    Args:
+        buffer: The whole file.
+        where: The file's name, for errors.
+    """
+
+    def __init__(self, buffer: mmap.mmap | bytes, where: str) -> None:
+        self.buffer = buffer
+        self.size = len(buffer)
+        self.where = where
+        # Offsets only go forward, so there are no circles; but tables that many others share could be nested
+        # into endless work. Writers share vtables and strings, never tables, and a table takes four bytes.
+        self._tables_left = self.size // 4 + 1
+
+    def root(self) -> Table:
+        """The root table."""
+        return Table(self, self.follow(0), 0)
+
+    def number(self, code: str, at: int) -> int:
+        """A little-endian integer, by its ``struct`` code."""
+        size = struct.calcsize(code)
+        self.check(at, size)
+        value = struct.unpack_from("<" + code, self.buffer, at)[0]
+        assert isinstance(value, int)
+        return value
+
+    def follow(self, at: int) -> int:
+        """Where the offset stored at a position leads; offsets are relative and only go forward."""
+        offset = self.number("I", at)
+        if offset == 0:
+            raise self.damaged(at, "an offset leads nowhere")
+        self.check(at + offset, 4)
+        return at + offset
+
+    def check(self, at: int, size: int) -> None:
+        """Raise unless ``size`` bytes lie at a position."""
+        if at < 0 or size < 0 or at + size > self.size:
+            raise self.damaged(at, f"{size} bytes are needed there, and the file has {self.size}")
+
+    def count_table(self, at: int, depth: int) -> None:
+        """Raise when more tables are read, or deeper, than a file of this size can hold."""
+        self._tables_left -= 1
+        if self._tables_left < 0:
+            raise self.damaged(at, "its tables are shared, which no writer does")
+        if depth > MAX_DEPTH:
+            raise self.damaged(at, f"its tables nest deeper than {MAX_DEPTH} levels")
+
+    def damaged(self, at: int, what: str) -> ModelError:
+        """The error for this file."""
+        return ModelError(
+            f"The ORT-format file is truncated or damaged: {what}.",
+            where=f"{self.where}, byte {at}",
+            do="Convert the .onnx again (python -m onnxruntime.tools.convert_onnx_models_to_ort), "
+            "or download the file again.",
+        )
+
+
+class Table:
+    """One table. Slots count from 0 in the order of the schema; an absent field gives its default."""
+
+    __slots__ = ("_depth", "_file", "_position", "_vtable", "_vtable_bytes")
+
+    def __init__(self, file: Flatbuffer, position: int, depth: int) -> None:
+        file.count_table(position, depth)
+        self._file = file
+        self._position = position
+        self._depth = depth
+        self._vtable = position - file.number("i", position)
+        self._vtable_bytes = file.number("H", self._vtable)
+        if self._vtable_bytes < 4 or self._vtable_bytes % 2:
+            raise file.damaged(self._vtable, "a table has no valid description")
+        file.check(self._vtable, self._vtable_bytes)
+
+    def _field(self, slot: int) -> int | None:
+        entry = 4 + 2 * slot
+        if entry + 2 > self._vtable_bytes:
+            return None
+        offset = self._file.number("H", self._vtable + entry)
+        return self._position + offset if offset else None
+
+    def _target(self, slot: int) -> int | None:
+        at = self._field(slot)
+        return None if at is None else self._file.follow(at)
+
+    def int8(self, slot: int) -> int:
+        """A byte with sign (also enumerations and union types), 0 when absent."""
+        return self._scalar(slot, "b", 0)
+
+    def int32(self, slot: int) -> int:
+        """A 32-bit integer, 0 when absent."""
+        return self._scalar(slot, "i", 0)
+
+    def int64(self, slot: int, default: int = 0) -> int:
+        """A 64-bit integer."""
+        return self._scalar(slot, "q", default)
+
+    def _scalar(self, slot: int, code: str, default: int) -> int:
+        at = self._field(slot)
+        return default if at is None else self._file.number(code, at)
+
+    def float32(self, slot: int) -> float:
+        """A float, 0 when absent."""
+        at = self._field(slot)
+        if at is None:
+            return 0.0
+        self._file.check(at, 4)
+        value = struct.unpack_from("<f", self._file.buffer, at)[0]
+        return float(value)
+
+    def data(self, slot: int) -> tuple[int, int] | None:
+        """Where a vector of bytes or a string lies: position in the file and length in bytes."""
+        return self._vector(slot, 1)
+
+    def raw(self, slot: int) -> bytes:
+        """A vector of bytes or a string, empty when absent."""
+        place = self.data(slot)
+        return b"" if place is None else self._file.buffer[place[0] : place[0] + place[1]]
+
+    def string(self, slot: int) -> str:
+        """A string, empty when absent."""
+        return self._text(self.data(slot))
+
+    def strings(self, slot: int) -> list[str]:
+        """A vector of strings."""
+        return [self._text(self._items(at, 1)) for at in self._targets(slot)]
+
+    def byte_strings(self, slot: int) -> list[bytes]:
+        """A vector of strings, undecoded."""
+        places = (self._items(at, 1) for at in self._targets(slot))
+        return [self._file.buffer[at : at + count] for at, count in places]
+
+    def int64s(self, slot: int) -> tuple[int, ...]:
+        """A vector of 64-bit integers."""
+        return struct.unpack(*self._packed(slot, "q", 8))
+
+    def float32s(self, slot: int) -> tuple[float, ...]:
+        """A vector of floats."""
+        return struct.unpack(*self._packed(slot, "f", 4))
+
+    def table(self, slot: int) -> Table | None:
+        """A table that this one refers to."""
+        at = self._target(slot)
+        return None if at is None else Table(self._file, at, self._depth + 1)
+
+    def tables(self, slot: int) -> Iterator[Table]:
+        """A vector of tables."""
+        for at in self._targets(slot):
+            yield Table(self._file, at, self._depth + 1)
+
+    def damaged(self, what: str) -> ModelError:
+        """The error that this table's contents make no sense."""
+        return self._file.damaged(self._position, what)
+
+    def _targets(self, slot: int) -> Iterator[int]:
+        place = self._vector(slot, 4)
+        if place is not None:
+            for index in range(place[1]):
+                yield self._file.follow(place[0] + 4 * index)
+
+    def _vector(self, slot: int, item_bytes: int) -> tuple[int, int] | None:
+        at = self._target(slot)
+        return None if at is None else self._items(at, item_bytes)
+
+    def _items(self, at: int, item_bytes: int) -> tuple[int, int]:
+        count = self._file.number("I", at)
+        self._file.check(at + 4, count * item_bytes)
+        return at + 4, count
+
+    def _packed(self, slot: int, code: str, item_bytes: int) -> tuple[str, bytes]:
+        place = self._vector(slot, item_bytes)
+        if place is None:
+            return "<", b""
+        at, count = place
+        return f"<{count}{code}", self._file.buffer[at : at + count * item_bytes]
+
+    def _text(self, place: tuple[int, int] | None) -> str:
+        if place is None:
+            return ""
+        at, count = place
+        try:
+            return self._file.buffer[at : at + count].decode()
+        except UnicodeDecodeError as error:
+            raise self._file.damaged(at, "a name is not UTF-8") from error

@@ -1,0 +1,110 @@
+"""Walking an onnx-ir model: every graph in it, its nodes and tensors, and what a value's type is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx_ir as ir
+
+MAP_TYPE = "ortune.onnx_type"
+"""Key in ``Value.meta`` for the type in words where onnx-ir has no type for it (maps)."""
+
+MAP_TYPE_PROTO = "ortune.onnx_type_proto"
+"""Key in ``Value.meta`` for that type itself, so that it can be written again."""
+
+
+def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
+    """The graphs in a node's attributes, in order."""
+    for attribute in node.attributes.values():
+        if attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            yield from attribute.as_graphs()
+
+
+def op_set(names: str) -> frozenset[str]:
+    """A set of operators, written as one text with spaces."""
+    return frozenset(names.split())
+
+
+def scopes(model: ir.Model) -> list[ir.Graph | ir.Function]:
+    """The outermost graphs: the main one and every model-local function."""
+    return [model.graph, *model.functions.values()]
+
+
+def graphs(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Graph | ir.Function]:
+    """Every graph: the main one, subgraphs right after the graph they lie in, then model-local functions."""
+    for scope in scopes(model) if functions else [model.graph]:
+        yield from _nested(scope)
+
+
+def _nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph | ir.Function]:
+    yield graph
+    for node in graph:
+        for inner in subgraphs(node):
+            yield from _nested(inner)
+
+
+def nodes(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Node]:
+    """Every node of every graph, in the order of ``graphs``."""
+    for graph in graphs(model, functions=functions):
+        yield from graph
+
+
+def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """Every tensor stored in the model: initializers, then tensors in node attributes, graph by graph."""
+    for graph in graphs(model):
+        if isinstance(graph, ir.Graph):
+            for value in graph.initializers.values():
+                if value.const_value is not None:
+                    yield value.const_value
+        for node in graph:
+            for attribute in node.attributes.values():
+                yield from attribute_tensors(attribute)
+
+
+def attribute_tensors(attribute: ir.Attr) -> Iterable[ir.TensorProtocol]:
+    """The tensors that an attribute holds itself (none for a reference to a function's parameter)."""
+    if attribute.is_ref():
+        return ()
+    if attribute.type == ir.AttributeType.TENSOR:
+        return (attribute.as_tensor(),)
+    if attribute.type == ir.AttributeType.TENSORS:
+        return tuple(attribute.as_tensors())
+    return ()
+
+
+def in_order(model: ir.Model) -> bool:
+    """Whether every node comes after the nodes it reads from, also from inside subgraphs."""
+    return all(_in_order(graph, set()) for graph in scopes(model))
+
+
+def _in_order(graph: ir.Graph | ir.Function, seen: set[ir.Node]) -> bool:
+    for node in graph:
+        for value in node.inputs:
+            producer = value.producer() if value is not None else None
+            if producer is not None and producer not in seen:
+                return False
+        if not all(_in_order(inner, seen) for inner in subgraphs(node)):
+            return False
+        seen.add(node)
+    return True
+
+
+def type_text(value: ir.Value) -> str:
+    """A value's type in words: "float", "int64", "seq(float)", "map(int64,float)"; "" when not declared."""
+    in_words = value.meta.get(MAP_TYPE)
+    if isinstance(in_words, str):
+        return in_words
+    return "" if value.type is None else _type_text(value.type)
+
+
+def _type_text(kind: ir.TypeProtocol) -> str:
+    if isinstance(kind, ir.SequenceType):
+        return f"seq({_type_text(kind.elem_type)})"
+    if isinstance(kind, ir.OptionalType):
+        return f"optional({_type_text(kind.elem_type)})"
+    name = str(kind.dtype.name).lower()
+    return f"sparse({name})" if isinstance(kind, ir.SparseTensorType) else name

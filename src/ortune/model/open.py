@@ -1,0 +1,156 @@
+"""Opening a model: ``.onnx`` or ``.ort``, with or without external data, never holding the weights in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+import onnx_ir as ir
+
+from ortune.errors import ModelError
+from ortune.model.graphs import attribute_tensors, graphs, nodes, tensors
+from ortune.model.onnx_file import read_onnx
+from ortune.model.ort_file import is_ort, read_ort
+from ortune.model.tensors import FileTensor, WeightFiles
+from ortune.records import ModelInfo
+
+__all__ = ["OpenModel", "graphs", "nodes", "open_model"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenModel:
+    """A model that was opened: its graph in memory, its weights still in their files.
+
+    Attributes:
+        path: The file, as given.
+        ir: The graph. Tensors of 1 KiB and more are ``FileTensor``: ``numpy()`` maps them when asked.
+            Change a clone of it, not this one.
+        facts: Everything of ``info`` but the sha256, known without reading the weights.
+        external: The tensors in external data, in the order in which they count for the identity.
+    """
+
+    path: Path
+    ir: ir.Model
+    facts: ModelInfo
+    external: tuple[FileTensor, ...] = ()
+
+    @cached_property
+    def info(self) -> ModelInfo:
+        """What the model is. The first use reads all weights once, for the sha256."""
+        return msgspec.structs.replace(self.facts, sha256=self.sha256)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The model's identity: graph and weights.
+
+        It is the sha256 of the file's bytes, followed by the bytes of each tensor in external data in the
+        order of ``graphs.tensors`` (initializers, then attributes, graph by graph). Without external data it
+        is what ``sha256sum`` prints for the file.
+
+        Raises:
+            ModelError: A file became shorter while it was read.
+        """
+        digest = hashlib.sha256()
+        with self.path.open("rb") as file:
+            while chunk := file.read(4 << 20):
+                digest.update(chunk)
+        for tensor in self.external:
+            for chunk in tensor.file.chunks(tensor.offset or 0, tensor.length or 0):
+                digest.update(chunk)
+        return digest.hexdigest()
+
+    @property
+    def op_counts(self) -> Counter[str]:
+        """How often each operator occurs, in all graphs: "Conv", "com.microsoft.FusedConv"."""
+        return Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in nodes(self.ir))
+
+
+def open_model(path: str | Path) -> OpenModel:
+    """Open a model by what it contains, whatever its extension.
+
+    Raises:
+        ModelError: There is no such file, it cannot be read, is not a model, is damaged, or lacks some of its
+            external data. The message says what to do.
+    """
+    path = Path(path)
+    try:
+        _require_file(path)
+        with path.open("rb") as file:
+            head = file.read(8)
+        if path.suffix.lower() == ".ort" and not is_ort(head):
+            raise ModelError(
+                "The file is named .ort and is not in ORT format (its bytes 4 to 8 are not 'ORTM').",
+                where=str(path),
+                do="If it is an ONNX model, rename it to .onnx; else convert or download it again.",
+            )
+        model, files = read_ort(path) if is_ort(head) else read_onnx(path)
+    except OSError as error:
+        raise ModelError(
+            f"The file cannot be read: {error.strerror or error}.",
+            where=str(error.filename or path),
+            do="Check the path and its permissions.",
+        ) from error
+    return _opened(path, model, files, "ort" if is_ort(head) else "onnx")
+
+
+def _require_file(path: Path) -> None:
+    if path.is_dir():
+        inside = sorted(entry.name for entry in path.iterdir() if entry.suffix in (".onnx", ".ort"))
+        do = f"Give one of the models in it: {', '.join(inside[:5])}." if inside else "Give the model's file."
+        raise ModelError("This is a folder, not a model.", where=str(path), do=do)
+    if not path.exists():
+        raise ModelError("There is no such file.", where=str(path), do="Check the path and its spelling.")
+    if not path.is_file():
+        raise ModelError(
+            "This is not a regular file, and a model is mapped, not streamed.",
+            where=str(path),
+            do="Save the model to a file first.",
+        )
+    if path.stat().st_size == 0:
+        raise ModelError(
+            "The file is empty.", where=str(path), do="The download or export stopped; run it again."
+        )
+
+
+def _opened(path: Path, model: ir.Model, files: WeightFiles, kind: str) -> OpenModel:
+    external = tuple(
+        tensor for tensor in tensors(model) if isinstance(tensor, FileTensor) and tensor.file is not files.own
+    )
+    segments = {(str(t.file.path), t.offset, t.length or 0) for t in external}
+    facts = ModelInfo(
+        path=str(path),
+        format="ort" if kind == "ort" else "onnx",
+        sha256="",
+        size_bytes=files.own.size_bytes,
+        external_bytes=sum(length for _, _, length in segments),
+        producer=" ".join(filter(None, (model.producer_name, model.producer_version))),
+        ir_version=model.ir_version,
+        opsets=dict(model.opset_imports),
+        n_nodes=sum(1 for _ in nodes(model, functions=False)),
+        n_parameters=_count_parameters(model),
+    )
+    return OpenModel(path=path, ir=model, facts=facts, external=external)
+
+
+def _count_parameters(model: ir.Model) -> int:
+    """Elements of all initializers and Constant tensors (some exporters keep the weights in Constant nodes)."""
+    initializers = (
+        value.const_value
+        for graph in graphs(model)
+        if isinstance(graph, ir.Graph)
+        for value in graph.initializers.values()
+        if value.const_value is not None
+    )
+    constants = (
+        tensor
+        for node in nodes(model)
+        if node.op_type == "Constant"
+        for attribute in node.attributes.values()
+        for tensor in attribute_tensors(attribute)
+    )
+    return sum(math.prod(t.shape.numpy()) for group in (initializers, constants) for t in group)

@@ -1,0 +1,67 @@
+"""Writing a model that was opened, and perhaps changed, to a file of its own.
+
+``ir.save`` alone is a trap here: a ``FileTensor`` is written as a reference to the file it was opened from.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+
+from ortune.model.graphs import MAP_TYPE_PROTO, attribute_tensors, graphs, tensors
+
+INLINE_LIMIT_BYTES = 1 << 30
+"""Above this the weights go to ``<name>.data`` beside the model; protobuf itself ends at 2 GiB."""
+
+
+def save_model(model: ir.Model, path: Path, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> None:
+    """Write ``model`` to ``path`` with all its weights; ``model`` is not changed.
+
+    Args:
+        model: From ``open_model`` or built with onnx-ir.
+        path: The ``.onnx`` file to write; not a file that the model's tensors lie in.
+        inline_limit_bytes: Weights of more than this in all go to external data.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    copy = model.clone()
+    _detach(copy)
+    if sum(t.nbytes for t in tensors(copy) if t.dtype != ir.DataType.STRING) > inline_limit_bytes:
+        ir.external_data.unload_from_model(copy, path.parent, path.name + ".data")
+    proto = ir.to_proto(copy)
+    _restore_map_types(model, proto)
+    path.write_bytes(proto.SerializeToString())
+
+
+def _detach(model: ir.Model) -> None:
+    """Make every tensor that lies in a file one that is read when it is written."""
+    for graph in graphs(model):
+        if isinstance(graph, ir.Graph):
+            for value in graph.initializers.values():
+                if isinstance(value.const_value, ir.ExternalTensor):
+                    value.const_value = _read_late(value.const_value)
+        for node in graph:
+            for name, attribute in list(node.attributes.items()):
+                held = attribute_tensors(attribute)
+                if any(isinstance(tensor, ir.ExternalTensor) for tensor in held):
+                    late = [_read_late(tensor) for tensor in held]
+                    node.attributes[name] = (
+                        ir.AttrTensor(name, late[0])
+                        if attribute.type == ir.AttributeType.TENSOR
+                        else ir.AttrTensors(name, late)
+                    )
+
+
+def _read_late(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    return ir.LazyTensor(lambda: tensor, tensor.dtype, ir.Shape(tensor.shape.numpy()), name=tensor.name)
+
+
+def _restore_map_types(model: ir.Model, proto: onnx.ModelProto) -> None:
+    known = {v.name: v.meta.get(MAP_TYPE_PROTO) for v in (*model.graph.inputs, *model.graph.outputs)}
+    for info in (*proto.graph.input, *proto.graph.output):
+        kept = known.get(info.name)
+        if isinstance(kept, onnx.TypeProto):
+            info.type.CopyFrom(kept)

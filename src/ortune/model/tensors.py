@@ -1,0 +1,211 @@
+"""Weights that stay in their files: tensors that are a place in a file, checked when the model is opened."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx import numpy_helper
+
+from ortune.errors import ModelError
+from ortune.model.wire import OWN_FILE
+
+_CHUNK_BYTES = 4 << 20
+
+
+class WeightFile:
+    """One file that holds weights, mapped once for all tensors in it (a map per tensor would exhaust handles)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size_bytes = path.stat().st_size
+        self._map: mmap.mmap | None = None
+
+    def map(self) -> mmap.mmap:
+        """The whole file, read-only; the system reads only the pages that are touched."""
+        if self._map is None:
+            with self.path.open("rb") as file:
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return self._map
+
+    def chunks(self, offset: int, length: int) -> Iterator[bytes]:
+        """``length`` bytes from ``offset``, a few megabytes at a time."""
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            while length > 0:
+                chunk = file.read(min(_CHUNK_BYTES, length))
+                if not chunk:
+                    raise ModelError(
+                        "The file became shorter while it was read.",
+                        where=str(self.path),
+                        do="Wait until nothing writes the model any more, then try again.",
+                    )
+                length -= len(chunk)
+                yield chunk
+
+
+class FileTensor(ir.ExternalTensor):
+    """A tensor that lies in a stretch of a file, inline in the model file or in external data.
+
+    Unlike its base it shares one map per file, and was checked when the model was opened: the file is
+    inside the model's folder, and long enough. ``numpy()`` is a read-only view for types that numpy can map.
+    """
+
+    __slots__ = ("_file",)
+
+    def __init__(
+        self, file: WeightFile, offset: int, length: int, *, dtype: ir.DataType, shape: ir.Shape, name: str
+    ) -> None:
+        super().__init__(
+            file.path.name, offset, length, dtype, shape=shape, name=name, base_dir=str(file.path.parent)
+        )
+        self._file = file
+
+    @property
+    def file(self) -> WeightFile:
+        """The file that holds the data."""
+        return self._file
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The values, shaped; 4-bit and other packed types are unpacked into memory."""
+        shape = self.shape.numpy()
+        if self.size == 0:
+            return np.empty(shape, self.dtype.numpy())
+        if self.dtype.bitwidth < 8:
+            packed = onnx.TensorProto(data_type=self.dtype.value, dims=shape, raw_data=self.tobytes())
+            return numpy_helper.to_array(packed)
+        dtype = np.dtype(self.dtype.numpy()).newbyteorder("<")
+        flat = np.frombuffer(self._file.map(), dtype=dtype, count=self.size, offset=self.offset or 0)
+        return flat.reshape(shape)
+
+    def tobytes(self) -> bytes:
+        """The bytes as they lie in the file."""
+        start, length = self.offset or 0, self.length or 0
+        return self._file.map()[start : start + length] if length else b""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def _check_path_containment(self) -> None:
+        # The base refuses hard links, and symbolic links out of the folder. Package managers and model
+        # caches store models as exactly these; WeightFiles applied ONNX Runtime's rule instead.
+        return
+
+
+class WeightFiles:
+    """The files that one model's weights lie in: the model itself and its external data.
+
+    Args:
+        path: The model file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.own = WeightFile(path)
+        self._files: dict[str, WeightFile] = {OWN_FILE: self.own}
+
+    def tensor(self, proto: onnx.TensorProto) -> FileTensor:
+        """The tensor that an external TensorProto refers to, after checking that all of it is there.
+
+        Raises:
+            ModelError: The reference is malformed, leaves the model's folder, or the file is missing or short.
+        """
+        name = proto.name or "(unnamed)"
+        entries = {entry.key: entry.value for entry in proto.external_data}
+        need = payload_bytes(proto, str(self._path))
+        if need is None:
+            raise self._error(f"Tensor {name!r} holds strings, which cannot lie in external data.")
+        file = self._file(entries.get("location", ""), name)
+        offset = self._number(entries, "offset", 0, name)
+        length = self._number(entries, "length", need, name)
+        if length != need:
+            dims = "x".join(map(str, proto.dims)) or "scalar"
+            raise self._error(
+                f"Tensor {name!r} has {length} bytes of data, and its type and shape ({dims}) need {need}."
+            )
+        if offset + need > file.size_bytes:
+            raise self._error(
+                f"Tensor {name!r} lies at bytes {offset} to {offset + need} of {file.path.name!r}, "
+                f"which has only {file.size_bytes} bytes.",
+                do=f"Download {file.path.name!r} again: it is truncated or belongs to another export.",
+            )
+        shape = ir.Shape(proto.dims)
+        return FileTensor(
+            file, offset, need, dtype=ir.DataType(proto.data_type), shape=shape, name=proto.name
+        )
+
+    def _number(self, entries: dict[str, str], key: str, default: int, name: str) -> int:
+        text = entries.get(key, "")
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit()):
+            raise self._error(f"Tensor {name!r} has the {key} {text!r}, which is not a number of bytes.")
+        return int(text)
+
+    def _file(self, location: str, name: str) -> WeightFile:
+        if location not in self._files:
+            self._files[location] = WeightFile(self._checked_path(location, name))
+        return self._files[location]
+
+    def _checked_path(self, location: str, name: str) -> Path:
+        if not location:
+            raise self._error(f"Tensor {name!r} lies in external data without a file name.")
+        if "\0" in location or Path(location).is_absolute() or PureWindowsPath(location).drive:
+            raise self._error(
+                f"Tensor {name!r} lies in {location!r}, an absolute path, which ONNX Runtime refuses.",
+                do="Save the model again with a data file beside it, named without a folder.",
+            )
+        path = self._path.parent / location
+        # ONNX Runtime's rule: links are followed, and the end must lie in the folder of the model's path or,
+        # where that is itself a link, of the file that it leads to.
+        folders = (self._path.parent.resolve(), self._path.resolve().parent)
+        if not any(path.resolve().is_relative_to(folder) for folder in folders):
+            raise self._error(
+                f"Tensor {name!r} lies in {location!r}, outside the model's folder, which ONNX Runtime refuses.",
+                do="Put the data file beside the model, and save the model again with its plain name.",
+            )
+        if not path.is_file():
+            raise self._error(
+                f"The external data file {location!r} (tensor {name!r}) is not beside the model.",
+                do=f"Copy or download {location!r} into {self._path.parent}; the model is useless without it.",
+            )
+        return path
+
+    def _error(self, what: str, do: str = "Export or download the model again.") -> ModelError:
+        return ModelError(what, where=str(self._path), do=do)
+
+
+def payload_bytes(proto: onnx.TensorProto, where: str) -> int | None:
+    """How many bytes the raw data of a tensor takes by its type and shape; None for strings.
+
+    Raises:
+        ModelError: The type is unknown or a dimension is negative.
+    """
+    name = proto.name or "(unnamed)"
+    if any(dim < 0 for dim in proto.dims):
+        raise ModelError(
+            f"Tensor {name!r} has a negative dimension: {list(proto.dims)}.",
+            where=where,
+            do="Export the model again.",
+        )
+    known = {member.value for member in ir.DataType}
+    if proto.data_type not in known or proto.data_type == ir.DataType.UNDEFINED.value:
+        raise ModelError(
+            f"Tensor {name!r} has the element type {proto.data_type}, which is not known.",
+            where=where,
+            do="Upgrade ortune's onnx and onnx-ir packages, or export the model again.",
+        )
+    if proto.data_type == ir.DataType.STRING.value:
+        return None
+    count = 1
+    for dim in proto.dims:
+        count *= dim
+    return (count * ir.DataType(proto.data_type).bitwidth + 7) // 8

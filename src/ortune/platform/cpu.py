@@ -1,0 +1,181 @@
+"""The processor on Linux: model, cores, instruction sets, kinds of core, memory nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ortune.platform.reading import cpu_list, read_int, read_text
+
+FEATURES = frozenset({
+    "avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16",
+    "amx_tile", "amx_int8", "amx_bf16", "asimddp", "i8mm", "bf16", "sve",
+})  # fmt: skip
+"""The instruction sets that ONNX Runtime's CPU kernels choose by, under the kernel's names."""
+
+# Favoured-core boost makes equal cores differ by a few percent; different kinds of core differ by more.
+_MIXED_CLOCK_RATIO = 0.85
+
+# /proc/cpuinfo gives no model name on Arm: only the implementer's and the part's number.
+_ARM_PARTS = {
+    ("0x41", "0xd03"): "Arm Cortex-A53", ("0x41", "0xd05"): "Arm Cortex-A55",
+    ("0x41", "0xd08"): "Arm Cortex-A72", ("0x41", "0xd0b"): "Arm Cortex-A76",
+    ("0x41", "0xd0c"): "Arm Neoverse-N1", ("0x41", "0xd40"): "Arm Neoverse-V1",
+    ("0x41", "0xd41"): "Arm Cortex-A78", ("0x41", "0xd49"): "Arm Neoverse-N2",
+    ("0x41", "0xd4f"): "Arm Neoverse-V2",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """How the machine's CPUs differ, beyond what ``records.Host`` says.
+
+    Attributes:
+        online: The CPUs that are on, by number.
+        performance_cpus: The fast ones where cores are of different kinds, else empty.
+        efficiency_cpus: The slower ones where cores are of different kinds, else empty.
+        numa_nodes: The CPUs of each memory node that has any.
+        max_mhz: Highest clock of any core, None where not told.
+        governor: The clock governor ("performance", "powersave", ...), "" where there is none to see.
+        note: One sentence on what sets these cores apart, "" when they are all alike.
+    """
+
+    online: tuple[int, ...] = ()
+    performance_cpus: tuple[int, ...] = ()
+    efficiency_cpus: tuple[int, ...] = ()
+    numa_nodes: tuple[tuple[int, ...], ...] = ()
+    max_mhz: float | None = None
+    governor: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """What ``/proc/cpuinfo`` and the topology files say.
+
+    Attributes:
+        model: The name, as the processor gives it.
+        cores: Physical cores, at least 1.
+        logical: Hardware threads that are on, at least 1.
+        features: Those of ``FEATURES`` that every CPU has, sorted.
+    """
+
+    model: str
+    cores: int
+    logical: int
+    features: tuple[str, ...]
+
+
+def processor(root: Path = Path("/")) -> Processor:
+    """The machine's processor, whatever part of it this process may use."""
+    blocks = _cpuinfo(root)
+    online = _online(root, blocks)
+    logical = max(1, len(online))
+    return Processor(
+        model=_model(blocks, root),
+        cores=_cores(root, online, blocks) or logical,
+        logical=logical,
+        features=_features(blocks),
+    )
+
+
+def topology(root: Path = Path("/")) -> Topology:
+    """Kinds of core, memory nodes and the governor."""
+    online = _online(root, _cpuinfo(root))
+    system = root / "sys/devices/system/cpu"
+    clocks = _per_cpu(online, system, "cpufreq/cpuinfo_max_freq")
+    fast, slow = _kinds(root, online, clocks)
+    nodes = sorted((root / "sys/devices/system/node").glob("node[0-9]*"), key=lambda node: int(node.name[4:]))
+    cpus_of_nodes = (cpu_list(read_text(node / "cpulist") or "") for node in nodes)
+    note = (
+        f"{len(fast)} fast and {len(slow)} slower CPUs: threads on both wait for the slower" if slow else ""
+    )
+    return Topology(
+        online=online,
+        performance_cpus=fast,
+        efficiency_cpus=slow,
+        numa_nodes=tuple(cpus for cpus in cpus_of_nodes if cpus),
+        max_mhz=max(clocks.values()) / 1000 if clocks else None,
+        governor=governor(online, root),
+        note=note,
+    )
+
+
+def governor(cpus: Iterable[int], root: Path = Path("/")) -> str:
+    """The clock governor of the first CPU that has one; virtual machines have none."""
+    for cpu in cpus:
+        text = read_text(root / f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")
+        if text:
+            return text
+    return ""
+
+
+def _cpuinfo(root: Path) -> list[dict[str, str]]:
+    """One mapping a ``processor`` block; lines outside such a block (Arm's trailer) make one of their own."""
+    blocks: list[dict[str, str]] = []
+    for chunk in re.split(r"\n\s*\n", read_text(root / "proc/cpuinfo") or ""):
+        pairs = (line.partition(":") for line in chunk.splitlines())
+        block = {name.strip(): value.strip() for name, colon, value in pairs if colon}
+        if block:
+            blocks.append(block)
+    return blocks
+
+
+def _online(root: Path, blocks: list[dict[str, str]]) -> tuple[int, ...]:
+    online = cpu_list(read_text(root / "sys/devices/system/cpu/online") or "")
+    return online or tuple(int(b["processor"]) for b in blocks if b.get("processor", "").isdigit())
+
+
+def _cores(root: Path, online: tuple[int, ...], blocks: list[dict[str, str]]) -> int:
+    """Distinct groups of sibling threads; 0 where nothing tells."""
+    system = root / "sys/devices/system/cpu"
+    siblings = {read_text(system / f"cpu{cpu}/topology/thread_siblings_list") for cpu in online} - {None}
+    if siblings:
+        return len(siblings)
+    return len({(b.get("physical id"), b["core id"]) for b in blocks if "core id" in b})
+
+
+def _model(blocks: list[dict[str, str]], root: Path) -> str:
+    for name in ("model name", "Model", "cpu model", "cpu"):
+        for block in blocks:
+            if block.get(name):
+                return re.sub(r"\s+", " ", block[name])
+    for block in blocks:
+        key = (block.get("CPU implementer", ""), block.get("CPU part", ""))
+        if all(key):
+            return _ARM_PARTS.get(key, f"Arm implementer {key[0]} part {key[1]}")
+    board = read_text(root / "proc/device-tree/model")
+    return board.rstrip("\0\ufffd") if board else "unknown"
+
+
+def _features(blocks: list[dict[str, str]]) -> tuple[str, ...]:
+    flags = [set((b.get("flags") or b.get("Features") or "").split()) for b in blocks if "processor" in b]
+    common = set.intersection(*flags) if flags else set()
+    return tuple(sorted(common & FEATURES))
+
+
+def _per_cpu(online: tuple[int, ...], system: Path, name: str) -> dict[int, int]:
+    values = {cpu: read_int(system / f"cpu{cpu}" / name) for cpu in online}
+    return {cpu: value for cpu, value in values.items() if value}
+
+
+def _kinds(
+    root: Path, online: tuple[int, ...], clocks: dict[int, int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The fast and the slower CPUs; both empty where all are alike.
+
+    Intel's hybrid processors name them; Arm's give a capacity; elsewhere the highest clock tells.
+    """
+    devices = root / "sys/devices"
+    fast = cpu_list(read_text(devices / "cpu_core/cpus") or "")
+    slow = cpu_list(read_text(devices / "cpu_atom/cpus") or "")
+    if fast and slow:
+        return fast, slow
+    speeds = _per_cpu(online, devices / "system/cpu", "cpu_capacity")
+    if len(set(speeds.values())) < 2:
+        speeds = clocks
+    limit = max(speeds.values(), default=0) * _MIXED_CLOCK_RATIO
+    slow = tuple(cpu for cpu, speed in speeds.items() if speed < limit)
+    return (tuple(cpu for cpu in speeds if cpu not in slow), slow) if slow else ((), ())

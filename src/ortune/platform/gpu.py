@@ -1,0 +1,72 @@
+"""Names of the GPUs on Linux, from what the drivers leave in /proc and /sys."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from ortune.platform.reading import read_text
+
+_NVIDIA_SMI_TIMEOUT_S = 2.0
+
+_VENDORS = {
+    "0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel", "0x1af4": "virtio", "0x15ad": "VMware",
+    "0x1414": "Microsoft", "0x5143": "Qualcomm", "0x13b5": "Arm", "0x14e4": "Broadcom",
+}  # fmt: skip
+
+
+def gpu_names(root: Path = Path("/")) -> tuple[str, ...]:
+    """The GPUs a process here could open, by name; empty without one.
+
+    NVIDIA's driver names its own; others are known by vendor and PCI id from their render node. The tool
+    ``nvidia-smi`` is asked only where the driver's files are hidden (WSL, some containers).
+    """
+    nvidia = _nvidia_proc(root) or (_nvidia_smi() if root == Path("/") else ())
+    others = [
+        name
+        for node in sorted((root / "dev/dri").glob("renderD*"))
+        if (name := _render_node(root, node.name)) and not (nvidia and name.startswith("NVIDIA"))
+    ]
+    return (*nvidia, *others)
+
+
+def _nvidia_proc(root: Path) -> tuple[str, ...]:
+    names: list[str] = []
+    for information in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
+        found = re.search(r"^Model:\s*(.+)$", read_text(information) or "", re.MULTILINE)
+        names.append(found[1].strip() if found else "NVIDIA GPU")
+    return tuple(names)
+
+
+def _nvidia_smi() -> tuple[str, ...]:
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return ()
+    command = [tool, "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_NVIDIA_SMI_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        # A driver that hangs or a stub that cannot run is the same as no GPU that can be used.
+        return ()
+    return (
+        tuple(line.strip() for line in done.stdout.splitlines() if line.strip())
+        if not done.returncode
+        else ()
+    )
+
+
+def _render_node(root: Path, node: str) -> str:
+    device = root / "sys/class/drm" / node / "device"
+    vendor = read_text(device / "vendor")
+    if vendor is None:
+        # Arm GPUs are platform devices without a PCI id; the driver's name is all there is.
+        found = re.search(r"^DRIVER=(.+)$", read_text(device / "uevent") or "", re.MULTILINE)
+        return f"{found[1]} GPU ({node})" if found else ""
+    product = (read_text(device / "device") or "").removeprefix("0x")
+    return (
+        f"{_VENDORS.get(vendor, 'GPU vendor ' + vendor)} GPU {vendor.removeprefix('0x')}:{product} ({node})"
+    )

@@ -1,0 +1,117 @@
+"""Memory allocators that can be put before the system's own when a process starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ALLOCATORS: Mapping[str, tuple[str, ...]] = {
+    "mimalloc": ("libmimalloc",),
+    "jemalloc": ("libjemalloc",),
+    # The minimal build is the same allocator without the heap profiler and what that drags in.
+    "tcmalloc": ("libtcmalloc_minimal", "libtcmalloc"),
+}
+"""The allocators known here, and the stems of their libraries in order of preference."""
+
+INSTALL_HINTS: Mapping[str, str] = {
+    "mimalloc": "apt install libmimalloc2.0, dnf install mimalloc or brew install mimalloc",
+    "jemalloc": "apt install libjemalloc2, dnf install jemalloc or brew install jemalloc",
+    "tcmalloc": "apt install libtcmalloc-minimal4, dnf install gperftools-libs or brew install gperftools",
+}
+"""How to get each, for the message when it is not there."""
+
+_LDCONFIG_TIMEOUT_S = 5.0
+_USUAL_FOLDERS = (
+    "usr/lib", "usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu",
+    "usr/local/lib", "usr/local/lib64", "lib", "lib64", "opt/homebrew/lib",
+)  # fmt: skip
+
+
+def allocator_library(
+    name: str, root: Path = Path("/"), environment: Mapping[str, str] | None = None
+) -> Path | None:
+    """The shared library to preload for an allocator, or None where it is not on this machine.
+
+    Looks in ``$LD_LIBRARY_PATH`` (``$DYLD_LIBRARY_PATH`` on macOS), then the linker's cache, then the usual
+    folders. A library for another kind of processor is passed over: preloading it does nothing but warn.
+
+    Args:
+        name: One of ``ALLOCATORS``; any other gives None.
+        root: Root of the file tree.
+        environment: Read instead of this process's own.
+    """
+    variables = os.environ if environment is None else environment
+    paths = [variables.get(variable, "") for variable in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")]
+    own = [Path(part) for text in paths for part in text.split(os.pathsep) if part]
+    usual = [root / folder for folder in _USUAL_FOLDERS]
+    cached = _linker_cache() if root == Path("/") else ()
+    for stem in ALLOCATORS.get(name, ()):
+        candidates = [
+            *(path for folder in own for path in _libraries(folder, stem)),
+            *(path for path in cached if _is_library(path.name, stem)),
+            *(path for folder in usual for path in _libraries(folder, stem)),
+        ]
+        for path in candidates:
+            if _loads_here(path):
+                return path
+    return None
+
+
+def allocators(root: Path = Path("/"), environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The allocators that are on this machine, each with its library's path."""
+    found = {name: allocator_library(name, root, environment) for name in ALLOCATORS}
+    return {name: str(path) for name, path in found.items() if path is not None}
+
+
+def _is_library(filename: str, stem: str) -> bool:
+    return re.fullmatch(re.escape(stem) + r"(\.so(\.\d+)*|(\.\d+)*\.dylib)", filename) is not None
+
+
+def _libraries(folder: Path, stem: str) -> list[Path]:
+    try:
+        names = [entry.name for entry in folder.iterdir() if entry.name.startswith(stem)]
+    except OSError:
+        return []
+    # The shortest versioned name is the one that programs link to (libjemalloc.so.2).
+    return [folder / name for name in sorted(names, key=len) if _is_library(name, stem)]
+
+
+def _linker_cache() -> tuple[Path, ...]:
+    # /sbin is not on every user's path, and ldconfig may be nowhere at all (musl, macOS).
+    tool = shutil.which("ldconfig") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
+    if tool is None or sys.platform != "linux":
+        return ()
+    try:
+        done = subprocess.run(
+            [tool, "-p"], capture_output=True, text=True, timeout=_LDCONFIG_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return tuple(Path(line.rpartition(" => ")[2]) for line in done.stdout.splitlines() if " => " in line)
+
+
+def _loads_here(path: Path) -> bool:
+    """Whether the library is for the same processor as this interpreter, by the two files' ELF headers."""
+    if path.suffix == ".dylib":
+        return path.is_file()
+    kind = _elf_kind(path)
+    return kind is not None and kind == _elf_kind(Path(sys.executable))
+
+
+def _elf_kind(path: Path) -> tuple[int, int, int] | None:
+    """Word size, byte order and processor of an ELF file; None for anything else (a linker script, say)."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(20)
+    except OSError:
+        return None
+    if len(head) < 20 or head[:4] != b"\x7fELF":
+        return None
+    (processor,) = struct.unpack("<H" if head[5] == 1 else ">H", head[18:20])
+    return head[4], head[5], processor

@@ -1,0 +1,50 @@
+"""Reading the small text files of /proc and /sys: what is not there or not allowed reads as None."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def read_text(path: Path, limit_bytes: int | None = None) -> str | None:
+    """The file's text without surrounding white space, or None where it cannot be read.
+
+    Args:
+        path: A file of /proc or /sys; those are always readable as ASCII, other bytes are replaced.
+        limit_bytes: Read no more than this: the kernel makes these files as they are read, and
+            ``/proc/cpuinfo`` of a large machine takes milliseconds to make.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read() if limit_bytes is None else file.read(limit_bytes)
+    except OSError:
+        return None
+    return data.decode("ascii", errors="replace").strip()
+
+
+def read_int(path: Path) -> int | None:
+    """The file's text as an integer, or None where it is not one."""
+    text = read_text(path)
+    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+
+
+def read_fields(path: Path) -> dict[str, int]:
+    """A file of ``name number`` lines (cpu.stat, memory.stat) as a mapping; empty where unreadable."""
+    fields: dict[str, int] = {}
+    for line in (read_text(path) or "").splitlines():
+        name, _, value = line.partition(" ")
+        if value.strip().isdigit():
+            fields[name] = int(value)
+    return fields
+
+
+def cpu_list(text: str) -> tuple[int, ...]:
+    """The CPUs of a kernel list such as ``0-3,8,10-11``, in order.
+
+    Parts that are not numbers are left out, so an unreadable list is an empty one.
+    """
+    cpus: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if first.isdigit() and (not last or last.isdigit()):
+            cpus.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(cpus))

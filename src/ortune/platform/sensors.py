@@ -1,0 +1,169 @@
+"""What is read around one trial: load, pressure, steal, throttling, clocks, swap.
+
+Sensors explain a slow trial; they never drop one. A reading costs well under 2 ms, so that the reading
+itself does not disturb what it is there to explain. What a system does not tell is None.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ortune.platform import cgroup
+from ortune.platform.cpu import governor
+from ortune.platform.reading import read_int, read_text
+from ortune.records import Sensors
+
+# Each clock or throttle file costs a kernel call to one CPU; a few stand for the rest.
+_CPUS_READ = 4
+_CPUINFO_HEAD_BYTES = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The counters and gauges of one moment; ``between`` makes the difference of two.
+
+    Attributes:
+        load1: Runnable and waiting tasks, averaged over a minute.
+        psi_cpu_some_us: Time in which some task waited for a CPU, since boot, microseconds.
+        steal_ticks: Time the hypervisor gave to others, since boot, clock ticks.
+        throttling: Quota counters of each control group above this process.
+        cpu_mhz: Mean clock of a few of the CPUs this process may use.
+        governor: Clock governor, "" where there is none to see.
+        swap_bytes: Swap in use on the machine.
+        thermal_throttles: Times that heat lowered the clock, since boot.
+    """
+
+    load1: float | None = None
+    psi_cpu_some_us: int | None = None
+    steal_ticks: int | None = None
+    throttling: tuple[cgroup.Throttling, ...] = ()
+    cpu_mhz: float | None = None
+    governor: str = ""
+    swap_bytes: int | None = None
+    thermal_throttles: int | None = None
+
+
+def read_sensors(root: Path = Path("/")) -> Snapshot:
+    """All that this Linux tells now."""
+    cpus = tuple(sorted(os.sched_getaffinity(0)))[:_CPUS_READ]
+    return Snapshot(
+        load1=_load1(root),
+        psi_cpu_some_us=_psi_cpu_some_us(root),
+        steal_ticks=_steal_ticks(root),
+        throttling=cgroup.throttling(_groups(root)),
+        cpu_mhz=_cpu_mhz(root, cpus),
+        governor=governor(cpus, root),
+        swap_bytes=_swap_bytes(root),
+        thermal_throttles=_thermal_throttles(root, cpus),
+    )
+
+
+def between(
+    before: Snapshot,
+    after: Snapshot,
+    *,
+    involuntary_switches: int | None = None,
+    cpu_over_wall: float | None = None,
+) -> Sensors:
+    """What happened from one snapshot to the next.
+
+    Counters are differences; load, clock and swap are as they stand at the end.
+
+    Args:
+        before: Read before the trial.
+        after: Read after it, by the same process.
+        involuntary_switches: The trial's own count, where the caller has it.
+        cpu_over_wall: The trial's CPU seconds over its wall seconds, where the caller has them.
+    """
+    throttled = _most_throttled(before.throttling, after.throttling)
+    return Sensors(
+        load1=after.load1,
+        psi_cpu_some_us=_difference(before.psi_cpu_some_us, after.psi_cpu_some_us),
+        steal_ticks=_difference(before.steal_ticks, after.steal_ticks),
+        involuntary_switches=involuntary_switches,
+        nr_throttled=throttled.nr_throttled if throttled else None,
+        nr_periods=throttled.nr_periods if throttled else None,
+        throttled_us=throttled.throttled_us if throttled else None,
+        cpu_mhz=after.cpu_mhz,
+        swap_bytes=after.swap_bytes,
+        thermal_throttles=_difference(before.thermal_throttles, after.thermal_throttles),
+        cpu_over_wall=cpu_over_wall,
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _groups(root: Path) -> cgroup.Groups:
+    """Finding the groups reads the whole mount table; a process practically never changes its group."""
+    return cgroup.find_groups(root)
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    """A counter that went backwards was reset (a CPU came back, a group was made anew): not known."""
+    if before is None or after is None or after < before:
+        return None
+    return after - before
+
+
+def _most_throttled(
+    before: tuple[cgroup.Throttling, ...], after: tuple[cgroup.Throttling, ...]
+) -> cgroup.Throttling | None:
+    """The group that lost most time to its quota: adding up nested groups would count one stop twice."""
+    earlier = {level.group: level for level in before}
+    deltas = [
+        cgroup.Throttling(
+            group=late.group,
+            nr_periods=late.nr_periods - early.nr_periods,
+            nr_throttled=late.nr_throttled - early.nr_throttled,
+            throttled_us=late.throttled_us - early.throttled_us,
+        )
+        for late in after
+        if (early := earlier.get(late.group)) is not None and late.nr_periods >= early.nr_periods
+    ]
+    return max(deltas, key=lambda level: (level.throttled_us, level.nr_periods), default=None)
+
+
+def _load1(root: Path) -> float | None:
+    found = re.match(r"\d+\.\d+", read_text(root / "proc/loadavg") or "")
+    return float(found[0]) if found else None
+
+
+def _psi_cpu_some_us(root: Path) -> int | None:
+    found = re.search(r"^some .*total=(\d+)", read_text(root / "proc/pressure/cpu") or "", re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def _steal_ticks(root: Path) -> int | None:
+    # cpu user nice system idle iowait irq softirq steal ...
+    fields = (read_text(root / "proc/stat", 256) or "").partition("\n")[0].split()
+    return int(fields[8]) if len(fields) > 8 and fields[0] == "cpu" else None
+
+
+def _cpu_mhz(root: Path, cpus: tuple[int, ...]) -> float | None:
+    system = root / "sys/devices/system/cpu"
+    clocks = [khz / 1000 for cpu in cpus if (khz := read_int(system / f"cpu{cpu}/cpufreq/scaling_cur_freq"))]
+    if not clocks:
+        # Virtual machines have no cpufreq; the kernel makes cpuinfo as it is read, so only its head is.
+        head = read_text(root / "proc/cpuinfo", _CPUINFO_HEAD_BYTES) or ""
+        clocks = [float(mhz) for mhz in re.findall(r"^cpu MHz\s*:\s*([\d.]+)\n", head, re.MULTILINE)]
+    return sum(clocks) / len(clocks) if clocks else None
+
+
+def _swap_bytes(root: Path) -> int | None:
+    text = read_text(root / "proc/meminfo") or ""
+    sizes = dict(re.findall(r"^(Swap(?:Total|Free)):\s+(\d+) kB$", text, re.MULTILINE))
+    if len(sizes) < 2:
+        return None
+    return (int(sizes["SwapTotal"]) - int(sizes["SwapFree"])) * 1024
+
+
+def _thermal_throttles(root: Path, cpus: tuple[int, ...]) -> int | None:
+    folders = [root / f"sys/devices/system/cpu/cpu{cpu}/thermal_throttle" for cpu in cpus]
+    counts = [read_int(folder / "core_throttle_count") for folder in folders]
+    # All CPUs of a package show the same package count; the first stands for it.
+    counts += [read_int(folders[0] / "package_throttle_count")] if folders else []
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

@@ -1,0 +1,63 @@
+"""What every system's description of the machine is reduced to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+
+from ortune.records import Host
+
+_GIB = 1 << 30
+
+
+def make_host(
+    *,
+    system: str,
+    machine: str,
+    cpu: str,
+    cores: int,
+    logical: int,
+    affinity: int,
+    quota: float | None,
+    memory_bytes: int,
+    memory_limit_bytes: int | None,
+    features: tuple[str, ...],
+    gpus: tuple[str, ...],
+) -> Host:
+    """A ``Host`` from what was read, with the CPUs that may really be used and the fingerprint."""
+    # A limit above what the machine has limits nothing.
+    if memory_limit_bytes is not None and 0 < memory_bytes <= memory_limit_bytes:
+        memory_limit_bytes = None
+    usable = min(cores, affinity) if quota is None else min(cores, affinity, math.ceil(quota))
+    fingerprint = _fingerprint(
+        machine=machine,
+        cpu=cpu,
+        cores=cores,
+        affinity=affinity,
+        quota=None if quota is None else round(quota, 2),
+        # Kernels reserve a little more or less at each start; whole gibibytes do not change.
+        memory_gib=round(memory_bytes / _GIB),
+        features=sorted(features),
+        gpus=sorted(gpus),
+    )
+    return Host(
+        system=system,
+        machine=machine,
+        cpu=cpu,
+        cores=cores,
+        logical=logical,
+        affinity=affinity,
+        quota=quota,
+        effective_cpus=max(1, usable),
+        memory_bytes=memory_bytes,
+        memory_limit_bytes=memory_limit_bytes,
+        features=features,
+        gpus=gpus,
+        fingerprint=fingerprint,
+    )
+
+
+def _fingerprint(**facts: object) -> str:
+    """Two results whose machines have the same fingerprint may be compared."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

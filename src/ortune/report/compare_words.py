@@ -1,0 +1,206 @@
+"""A comparison in sentences; every format says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import (
+    CompareResult,
+    Comparison,
+    Control,
+    Figures,
+    Guard,
+    Plan,
+    ReadBack,
+    VerdictName,
+)
+from ortune.report.numbers import change, difference, duration, memory, percent, shorten, speed
+
+
+def headline(result: CompareResult) -> str:
+    """The one sentence: ratio, interval, smallest detectable effect, the outputs' difference."""
+    comparison = result.comparison
+    if comparison is None:
+        return f"B's outputs are wrong, so nothing was timed: {result.outputs.what} (accept more with --tolerance)"
+    return f"{claim(result)}; {seen(comparison)}; {outputs(result)}"
+
+
+def claim(result: CompareResult) -> str:
+    """What is claimed about B against A, in the figure that was compared."""
+    c = result.comparison
+    assert c is not None
+    level = f"{100 * c.level:.0f} % interval"
+    values = f"{_value(result.base_figures, c.estimand)} -> {_value(result.new_figures, c.estimand)}"
+    if c.verdict in ("faster", "slower"):
+        high = c.ratio_high if c.ratio_high is not None else float("inf")
+        if c.verdict == "faster":
+            interval = f"{1 / high:.2f}-{_up(c.ratio_low)}"
+        else:
+            interval = f"{c.ratio_low:.2f}-{high:.2f}"
+        return f"B {_better_or_worse(c)}: {values} ({level} {interval}, {c.n_blocks} blocks)"
+    start = "no difference" if c.verdict == "equivalent" else "no difference shown"
+    of = {"latency": ""}.get(_kind(c.estimand), f" in {c.estimand.partition(' (')[0]}")
+    interval = span(c.ratio_low, c.ratio_high)
+    return f"{start}: B against A {change(c.ratio)}{of}, {values} ({level} {interval}, {c.n_blocks} blocks)"
+
+
+def _kind(estimand: str) -> str:
+    """Which figure the estimand's words name."""
+    starts = {"peak memory": "memory", "CPU time": "cpu", "cold start": "cold", "typical latency": "latency"}
+    return next((kind for start, kind in starts.items() if estimand.startswith(start)), "other")
+
+
+def _better_or_worse(c: Comparison) -> str:
+    times = f"{1 / c.ratio:.2f}x" if c.ratio < 1 else f"{c.ratio:.2f}x"
+    kind = _kind(c.estimand)
+    if kind in ("memory", "cpu"):
+        return f"needs {times} {'less' if c.ratio < 1 else 'the'} {c.estimand} {'than' if c.ratio < 1 else 'of'} A"
+    text = f"{'starts' if kind == 'cold' else 'is'} {speed(c.ratio)} than A"
+    return text if kind != "other" else f"{text} in {c.estimand.partition(' (')[0]}"
+
+
+def _value(figures: Figures | None, estimand: str) -> str:
+    assert figures is not None
+    kind = _kind(estimand)
+    if kind == "memory":
+        return memory(figures.peak_bytes)
+    if kind == "cpu":
+        return duration(figures.cpu_per_run_ns)
+    return duration(figures.load_ns + figures.first_run_ns if kind == "cold" else figures.latency_ns)
+
+
+def span(ratio_low: float, ratio_high: float | None) -> str:
+    """An interval as signed changes: "-1.2 % to +0.4 %"."""
+    return f"{change(ratio_low)} to {change(ratio_high) if ratio_high is not None else 'anything'}"
+
+
+def _up(ratio_low: float) -> str:
+    return f"{1 / ratio_low:.2f}" if ratio_low > 0 else "anything"
+
+
+def seen(comparison: Comparison) -> str:
+    """The smallest detectable effect, and how many more blocks would tell."""
+    text = f"{percent(comparison.smallest_effect_ratio)} would have been seen"
+    if comparison.verdict == "inconclusive" and comparison.more_blocks:
+        text += f"; about {comparison.more_blocks} more blocks would tell"
+    return text
+
+
+def outputs(result: CompareResult) -> str:
+    """How equal the outputs are, and how they were compared."""
+    found = result.outputs
+    if found.compared_as == "moments":
+        return "outputs alike by shape, finiteness and moments"
+    how = " (as sets)" if found.compared_as == "sets" else ""
+    return f"outputs {difference(found.relative_l2)}{how}"
+
+
+def gate(result: CompareResult) -> list[str]:
+    """What this runner can prove, and the gate's answer; empty without a gate."""
+    g = result.gate
+    if g is None:
+        return []
+    limit = percent(g.threshold_ratio)
+    lines = []
+    if g.provable_ratio is not None:
+        lines.append(f"this runner can prove a change of {percent(g.provable_ratio)} in the time given")
+    lines.append(
+        {
+            "fail": f"gate: FAIL, B is worse than the threshold of {limit}",
+            "pass": f"gate: pass, a regression of {limit} or more is ruled out",
+            "undecided": f"gate: undecided at {limit}, counted as {g.undecided_counts_as} (--undecided)",
+        }[g.answer]
+    )
+    if result.comparison is None:
+        lines[-1] = "gate: FAIL, B's outputs are wrong"
+    return lines
+
+
+def guard(item: Guard) -> str:
+    """One guard: "memory +0.3 % ok"."""
+    name = {"cpu": "CPU time", "mean": "mean", "p95": "p95", "memory": "peak memory"}[item.figure]
+    if not item.known or item.ratio is None:
+        return f"{name} {item.note or 'not known'}"
+    return f"{name} {change(item.ratio)} {'WORSE than allowed' if item.failed else 'ok'}"
+
+
+def noise(result: CompareResult) -> str:
+    """What the controls said, and how many blocks were dropped."""
+    parts = control_words(result.controls)
+    dropped = result.comparison.n_dropped if result.comparison else 0
+    if dropped:
+        parts.append(f"{dropped} blocks dropped")
+    return "; ".join(parts)
+
+
+def control_words(controls: Sequence[Control]) -> list[str]:
+    """Each control in words."""
+    parts = []
+    for control in controls:
+        if control.name == "spike-in" and control.expected_ratio and control.ratio_low and control.ratio_high:
+            middle = (control.ratio_low * control.ratio_high) ** 0.5
+            found = "" if control.detected else ", too small to be seen in so few blocks"
+            missed = "" if control.ok else ", MISSED"
+            parts.append(
+                f"a known wait of {change(control.expected_ratio)} measured as {change(middle)}{found}{missed}"
+            )
+        elif control.p is not None:
+            late = " over the whole run" if control.name == "identical-late" else ""
+            looked = "looked identical" if control.ok else "did NOT look identical"
+            parts.append(f"an identical plan {looked}{late} (p = {control.p:.2g})")
+    return parts
+
+
+def details(result: CompareResult) -> list[tuple[str, str]]:
+    """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
+    found = []
+    if result.read_back:
+        found.append(("settings", "; ".join(setting(r, result.new.plan) for r in result.read_back)))
+    if result.comparison:
+        found.append(("guards", ", ".join(guard(g) for g in result.comparison.guards)))
+        found.append(("noise", noise(result)))
+    found += [("finding", f"{f.code} {f.what}; {f.fix}") for f in result.findings]
+    found += [("note", text) for text in result.notes]
+    found += [("failed", f"one trial ({f.reason}): {f.what}") for f in result.failures]
+    return [(name, text) for name, text in found if text]
+
+
+def setting(item: ReadBack, plan: Plan) -> str:
+    """One setting of B and how far its arrival was verified."""
+    value = plan.settings.get(item.knob, "default")
+    text = f"{item.knob}={int(value) if isinstance(value, bool) else value}"
+    if item.level == "none":
+        return f"{text} set, not verified"
+    # An echo only repeats the value in ONNX Runtime's own spelling; an effect says what was seen.
+    seen = f" ({shorten(item.seen)})" if item.level == "effect" and item.seen else ""
+    return f"{text} read back: {item.level}{seen}"
+
+
+def side_rows(result: CompareResult) -> list[tuple[str, str, str]]:
+    """Name, A, B of what describes both sides (medians over trials)."""
+    a, b = result.base_figures, result.new_figures
+    if a is None or b is None:
+        return []
+    rows = [("plan", result.base.plan.describe(), result.new.plan.describe())]
+    if result.base.runtime != result.new.runtime:
+        rows.append(("onnxruntime", result.base.runtime.ort_version, result.new.runtime.ort_version))
+    rows += [
+        ("latency", duration(a.latency_ns), duration(b.latency_ns)),
+        ("load", duration(a.load_ns), duration(b.load_ns)),
+        ("first run", duration(a.first_run_ns), duration(b.first_run_ns)),
+        ("CPU a run", duration(a.cpu_per_run_ns), duration(b.cpu_per_run_ns)),
+        ("peak memory", memory(a.peak_bytes), memory(b.peak_bytes)),
+    ]
+    if a.spread_ratio and b.spread_ratio:
+        rows.append(("p90 / p10 in a process", f"{a.spread_ratio:.2f}", f"{b.spread_ratio:.2f}"))
+    return rows
+
+
+STYLES: dict[VerdictName, str] = {
+    "faster": "bold green",
+    "slower": "bold red",
+    "equivalent": "bold",
+    "inconclusive": "bold yellow",
+    "wrong-output": "bold red",
+    "invalid": "bold red",
+}

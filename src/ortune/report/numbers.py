@@ -1,0 +1,52 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+
+def duration(nanoseconds: float) -> str:
+    """Three significant digits in the unit that fits: "9.87 ms", "53.1 us", "1.20 s"."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(nanoseconds) >= size:
+            return f"{three(nanoseconds / size)} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+def three(value: float) -> str:
+    """Three significant digits without an exponent."""
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    return f"{value:.{digits}f}"
+
+
+def memory(size_bytes: float | None) -> str:
+    """Mebibytes, or gibibytes from one on."""
+    if size_bytes is None:
+        return "not known"
+    return f"{size_bytes / 2**30:.2f} GiB" if size_bytes >= 2**30 else f"{size_bytes / 2**20:.0f} MiB"
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """0.021 as "2.1 %"; "nothing" where there is no number."""
+    return "nothing" if share is None else f"{100 * share:.{digits}f} %"
+
+
+def speed(ratio: float) -> str:
+    """A time ratio as people say it: 0.90 is "1.11x faster", 1.05 is "1.05x slower"."""
+    return f"{1 / ratio:.2f}x faster" if ratio < 1 else f"{ratio:.2f}x slower"
+
+
+def change(ratio: float) -> str:
+    """A ratio as a signed change: 0.981 is "-1.9 %"."""
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def difference(relative: float) -> str:
+    """How equal outputs are: "identical", or "equal to 3e-07"."""
+    return "identical" if relative == 0 else f"equal to {relative:.0e}"
+
+
+def shorten(text: str, length: int = 40) -> str:
+    """The text, its middle left out where it is longer than that (paths differ at their ends)."""
+    if len(text) <= length:
+        return text
+    tail = (length - 3) * 2 // 3
+    return f"{text[: length - 3 - tail]}...{text[-tail:]}"

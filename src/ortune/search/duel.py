@@ -1,0 +1,360 @@
+"""Two sides, raced block by block to a verdict: the loop behind ``compare``.
+
+It sees outcomes and a clock, never ONNX Runtime, so that a fake executor tests it without waiting. The first nine
+blocks carry the controls (an identical plan and a known wait) beside the new side; nothing is claimed unless they
+hold.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from ortune.errors import Interrupted, MeasurementError
+from ortune.records import Block, Comparison, Control, Failed, Gate
+from ortune.search.blocks import (
+    BASE,
+    CONTROLS_FAILED,
+    IDENTICAL,
+    NEW,
+    SPIKE,
+    Execute,
+    failures,
+    log_ratios,
+    recorded_waits,
+    run_block,
+)
+from ortune.search.figures import WORDS
+from ortune.stats import calibration, detect, evidence, intervals, pairs
+
+CALIBRATION_BLOCKS = 9
+DEAR_BLOCKS = 6  # the fewest blocks that an exact test can use
+FAILURES_ALLOWED = 1  # the second failure of a side ends the comparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How long to go on, and what counts.
+
+    Attributes:
+        budget_ns: All blocks together may take this long.
+        max_blocks: Never more blocks than this, controls included.
+        alpha: One minus the level of the interval.
+        delta_ratio: Half-width of "equivalent", as a share.
+        threshold_ratio: The regression that a gate must find, as a share; None without a gate.
+        control_every: One block in so many carries an identical arm after calibration.
+        estimand: Fixed by the objective, or None for median or p10, whichever is steadier.
+        wait_ratio: The wait that the spike-in control adds.
+    """
+
+    budget_ns: int
+    max_blocks: int = 60
+    alpha: float = 0.05
+    delta_ratio: float = 0.01
+    threshold_ratio: float | None = None
+    control_every: int = 10
+    estimand: str | None = None
+    wait_ratio: float = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """What the budget holds, decided before the first block.
+
+    Attributes:
+        sequential: Watched after every block; False is a fixed number of blocks and an exact test.
+        n_blocks: Blocks at most (sequential) or exactly (fixed).
+    """
+
+    sequential: bool
+    n_blocks: int
+
+
+def design(trial_ns: float, rules: Rules) -> Design | None:
+    """How many blocks the budget holds at that cost a trial; None when it holds not even six."""
+    full = 4 * trial_ns
+    if rules.budget_ns < DEAR_BLOCKS * full:
+        return None
+    later = max(0.0, rules.budget_ns - CALIBRATION_BLOCKS * full) / (2.2 * trial_ns)
+    n = min(rules.max_blocks, int(CALIBRATION_BLOCKS + later))
+    # The sequential test needs about ten blocks to say anything; where few more fit, an exact test says more.
+    if rules.budget_ns >= CALIBRATION_BLOCKS * full and n >= 14:
+        return Design(sequential=True, n_blocks=n)
+    return Design(sequential=False, n_blocks=min(CALIBRATION_BLOCKS, int(rules.budget_ns / full)))
+
+
+@dataclass(slots=True, kw_only=True)
+class Duel:
+    """The state of a running comparison; ``ended`` says why it stopped."""
+
+    estimand: str = "median"
+    blocks: list[Block] = field(default_factory=list)
+    controls: list[Control] = field(default_factory=list)
+    calibrations: int = 0
+    prior_scale: float | None = None
+    scale: float = 0.0
+    ended: Literal["", "verdict", "blocks", "budget", "stopped", "failed"] = ""
+    failed: Failed | None = None
+    _series: dict[tuple[str, str, int], tuple[int, np.ndarray]] = field(default_factory=dict)
+
+    def ratios(self, arm: str) -> np.ndarray:
+        """log(arm / base) of the blocks that count; each block is read once, however often this is asked."""
+        key = arm, self.estimand, self.calibrations
+        seen, values = self._series.get(key, (0, np.empty(0)))
+        values = np.concatenate([values, log_ratios(self.blocks[seen:], arm, self.estimand)])
+        self._series[key] = len(self.blocks), values
+        return values
+
+
+def run(
+    execute: Execute,
+    rules: Rules,
+    plan: Design,
+    *,
+    rng: random.Random,
+    clock: Callable[[], int],
+    stop: Callable[[], bool] = lambda: False,
+    on_block: Callable[[Duel, Block], None] = lambda duel, block: None,
+    started_ns: int | None = None,
+) -> Duel:
+    """Runs blocks until a verdict, the last block, the end of the budget, or a stop.
+
+    Args:
+        execute: Runs one trial of an arm ("base", "new", "identical", "spike").
+        rules: Limits and levels.
+        plan: From ``design``.
+        rng: Order of the arms within a block.
+        clock: Monotonic nanoseconds.
+        stop: Asked before every trial.
+        on_block: Called after every block.
+        started_ns: The clock when the budget began to run; None is now.
+
+    Raises:
+        MeasurementError: The controls failed twice, or the baseline cannot be measured.
+        Interrupted: Stopped before the controls were through.
+    """
+    duel = Duel()
+    start = clock() if started_ns is None else started_ns
+    for attempt in (1, 2):
+        ok = _calibrate(duel, execute, rules, plan, rng, stop, on_block)
+        if duel.failed or ok:
+            break
+        if attempt == 2:
+            what = "twice, an identical plan did not look identical or a known wait was not found"
+            raise MeasurementError(
+                f"no verdict: {what}", do="quiet the machine (ortune doctor names the load) and try again"
+            )
+    if duel.failed:
+        duel.ended = "failed"
+        return duel
+    if not plan.sequential:
+        duel.ended = "blocks"
+        return duel
+    block_ns = 0
+    while not duel.ended:
+        n = len(duel.ratios(NEW))
+        if decided(duel, rules, plan):
+            duel.ended = "verdict"
+        elif n >= rules.max_blocks or len(duel.blocks) >= 2 * rules.max_blocks:
+            duel.ended = "blocks"
+        elif clock() - start + block_ns > rules.budget_ns:
+            duel.ended = "budget"
+        elif stop():
+            duel.ended = "stopped"
+        else:
+            began = clock()
+            arms = [BASE, NEW, IDENTICAL] if len(duel.blocks) % rules.control_every == 0 else [BASE, NEW]
+            if not _one_block(duel, execute, arms, "race", rng, stop, on_block):
+                duel.ended = "stopped" if stop() else "failed"
+            # The dearest block so far is what the next may cost, so that the promise is kept.
+            block_ns = max(block_ns, clock() - began)
+    _late_control(duel)
+    return duel
+
+
+def decided(duel: Duel, rules: Rules, plan: Design) -> bool:
+    """Whether the evidence answers the question: the gate's where there is one, else the verdict's."""
+    d = duel.ratios(NEW)
+    if rules.threshold_ratio is not None:
+        return gate(duel, rules, plan).answer != "undecided"
+    # The interval costs a hundred times what three of its points cost, and it is asked for after every block.
+    limit = -np.log(rules.alpha)
+    none, low, high = (
+        evidence.log_evidence(d, theta, duel.prior_scale) >= limit
+        for theta in (0.0, np.log1p(-rules.delta_ratio), np.log1p(rules.delta_ratio))
+    )
+    if not (none or (low and high)):
+        return False
+    interval = evidence.confidence_sequence(d, rules.alpha, duel.prior_scale)
+    return intervals.verdict(interval, rules.delta_ratio) != "inconclusive"
+
+
+def gate(duel: Duel, rules: Rules, plan: Design, undecided: Literal["pass", "fail"] = "pass") -> Gate:
+    """fail: a regression beyond the threshold is proven; pass: it is ruled out; else undecided."""
+    assert rules.threshold_ratio is not None
+    theta = float(np.log1p(rules.threshold_ratio))
+    d = duel.ratios(NEW)
+    answer: Literal["pass", "fail", "undecided"] = "undecided"
+    if plan.sequential:
+        limit = -np.log(rules.alpha)
+        if evidence.log_evidence_above(d, theta, duel.prior_scale) >= limit:
+            answer = "fail"
+        elif evidence.log_evidence_below(d, theta, duel.prior_scale) >= limit:
+            answer = "pass"
+    else:
+        interval = pairs.sign_flip_interval(d, 1 - rules.alpha)
+        answer = "fail" if interval.low > theta else "pass" if interval.high < theta else "undecided"
+    provable = detect.smallest_effect(
+        duel.scale,
+        plan.n_blocks,
+        rules.alpha,
+        method="sequence" if plan.sequential else "sign-flip",
+        prior_scale=duel.prior_scale,
+    )
+    return Gate(
+        threshold_ratio=rules.threshold_ratio,
+        answer=answer,
+        undecided_counts_as=undecided,
+        provable_ratio=provable if np.isfinite(provable) else None,
+    )
+
+
+def conclude(duel: Duel, rules: Rules, plan: Design) -> Comparison:
+    """The comparison that the blocks support. Guards are added by the caller, who has the trials."""
+    d = duel.ratios(NEW)
+    n_dropped = sum(bool(b.dropped) for b in duel.blocks)
+    method: detect.Method = "sequence" if plan.sequential else "sign-flip"
+    p = log_e = None
+    if plan.sequential:
+        interval = evidence.confidence_sequence(d, rules.alpha, duel.prior_scale)
+        log_e = float(np.exp(min(700.0, evidence.log_evidence(d, 0.0, duel.prior_scale))))
+    else:
+        interval = pairs.sign_flip_interval(d, 1 - rules.alpha)
+        p = pairs.sign_flip(d)
+    verdict = intervals.verdict(interval, rules.delta_ratio)
+    smallest = detect.smallest_effect(
+        duel.scale, len(d), rules.alpha, method=method, prior_scale=duel.prior_scale
+    )
+    return Comparison(
+        estimand=WORDS[duel.estimand],
+        ratio=interval.ratio,
+        ratio_low=interval.ratio_low,
+        ratio_high=interval.ratio_high if np.isfinite(interval.ratio_high) else None,
+        level=interval.level,
+        method="confidence sequence" if plan.sequential else "sign-flip",
+        n_blocks=len(d),
+        n_dropped=n_dropped,
+        evidence=log_e,
+        p=p,
+        smallest_effect_ratio=smallest if np.isfinite(smallest) else None,
+        phase="race",
+        verdict=verdict,
+        more_blocks=(
+            detect.more_blocks(d, rules.delta_ratio, rules.alpha, duel.prior_scale)
+            if verdict == "inconclusive"
+            else None
+        ),
+    )
+
+
+def _calibrate(
+    duel: Duel,
+    execute: Execute,
+    rules: Rules,
+    plan: Design,
+    rng: random.Random,
+    stop: Callable[[], bool],
+    on_block: Callable[[Duel, Block], None],
+) -> bool:
+    """Fixed number of blocks with both controls; True when they hold. Sets estimand and scales."""
+    duel.calibrations += 1
+    first = len(duel.blocks)
+    wanted = plan.n_blocks if not plan.sequential else CALIBRATION_BLOCKS
+    arms = [BASE, NEW, IDENTICAL, SPIKE]
+    while sum(not b.dropped for b in duel.blocks[first:]) < wanted:
+        if not _one_block(duel, execute, arms, "calibration", rng, stop, on_block):
+            if stop():
+                raise Interrupted("stopped before the controls were through; nothing can be said yet")
+            return False
+    mine = duel.blocks[first:]
+    if rules.estimand:
+        duel.estimand = rules.estimand
+    else:
+        median, p10 = (log_ratios(mine, IDENTICAL, e) for e in ("median", "p10"))
+        duel.estimand = calibration.choose_estimand(median, p10)
+    identical = calibration.identical_control(log_ratios(mine, IDENTICAL, duel.estimand))
+    controls = [identical]
+    if duel.estimand in ("median", "p10", "mean", "p95"):
+        spike = log_ratios(mine, SPIKE, duel.estimand)
+        controls.append(calibration.spike_control(spike, recorded_waits(mine, SPIKE, duel.estimand)))
+    duel.controls = controls  # of a calibration that was repeated, the fresh one counts
+    ok = all(c.ok for c in controls)
+    if not ok:
+        duel.blocks[first:] = [_dropped(b) for b in mine]
+        return False
+    a = log_ratios(mine, IDENTICAL, duel.estimand)
+    # About 0, not about its own median: the scale must not depend on the sign of any one block.
+    duel.prior_scale = float(1.4826 * np.median(np.abs(a)))
+    duel.scale = _scale(duel)
+    return True
+
+
+def _one_block(
+    duel: Duel,
+    execute: Execute,
+    arms: list[str],
+    phase: Literal["calibration", "race"],
+    rng: random.Random,
+    stop: Callable[[], bool],
+    on_block: Callable[[Duel, Block], None],
+) -> bool:
+    """Runs and records one block. False when stopped or when a side failed too often."""
+    block = run_block(execute, arms, rng, len(duel.blocks), phase, stop)
+    if block is None:
+        return False
+    duel.blocks.append(block)
+    if not block.dropped and phase == "race":
+        duel.scale = _scale(duel)
+    on_block(duel, block)
+    for arm in (BASE, IDENTICAL, SPIKE):
+        failed = failures(duel.blocks, arm)
+        if len(failed) > FAILURES_ALLOWED:
+            raise MeasurementError(
+                f"the base cannot be measured: {failed[-1].what}",
+                where=failed[-1].phase,
+                do="see the log in --json",
+            )
+    failed = failures(duel.blocks, NEW)
+    if len(failed) > FAILURES_ALLOWED:
+        duel.failed = failed[-1]
+        return False
+    return True
+
+
+def _scale(duel: Duel) -> float:
+    """Robust scale of the blocks' log ratios, both kinds together: each about its own middle."""
+    new = duel.ratios(NEW)
+    return intervals.robust_scale(new) if len(new) >= 5 else (duel.prior_scale or 0.0)
+
+
+def _late_control(duel: Duel) -> None:
+    d = duel.ratios(IDENTICAL)
+    if len(d) <= CALIBRATION_BLOCKS:
+        return
+    late = calibration.late_control(d)
+    duel.controls.append(late)
+    if not late.ok:
+        raise MeasurementError(
+            "no verdict: over the whole run an identical plan did not look identical",
+            do="quiet the machine (ortune doctor names the load) and try again",
+        )
+
+
+def _dropped(block: Block) -> Block:
+    import msgspec
+
+    return msgspec.structs.replace(block, dropped=block.dropped or CONTROLS_FAILED)

@@ -1,0 +1,100 @@
+"""One number a trial: what an estimand means, read off a measured trial.
+
+A number over several input shapes is their weighted mean, with the workload's weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from ortune.records import CaseTimes, Figures, Measured
+
+Estimand = Literal["median", "p10", "p95", "mean", "cold-start", "memory", "cpu"]
+
+WORDS: dict[str, str] = {
+    "median": "typical latency (median within a process)",
+    "p10": "typical latency (fastest tenth within a process)",
+    "p95": "p95 latency",
+    "mean": "throughput (mean latency, back to back)",
+    "cold-start": "cold start (load and first run)",
+    "memory": "peak memory",
+    "cpu": "CPU time a run",
+}
+
+OBJECTIVES: dict[str, Estimand | None] = {
+    "latency": None,  # median or p10, whichever the calibration finds steadier
+    "p95": "p95",
+    "throughput": "mean",
+    "cold-start": "cold-start",
+    "memory": "memory",
+    "cpu": "cpu",
+}
+
+
+def figure(trial: Measured, estimand: str, case: str | None = None) -> float | None:
+    """The trial's number in nanoseconds (bytes for memory), or None where it was not measured.
+
+    Args:
+        trial: A measured trial.
+        estimand: One of ``Estimand``.
+        case: Only this input shape; None is the weighted mix. Ignored by memory, cold start and CPU time.
+    """
+    done = trial.done
+    if estimand == "memory":
+        return None if done.peak_bytes is None else float(done.peak_bytes)
+    if estimand == "cpu":
+        return done.cpu_ns / done.n_runs if done.n_runs else None
+    cases = [c for c in done.cases if case is None or c.case == case]
+    if estimand == "cold-start":
+        return done.load_ns + _mix(cases, [float(c.first_ns) for c in cases])
+    if not all(c.latency_ns for c in cases):
+        return None
+    return _mix(cases, [_of_samples(np.asarray(c.latency_ns, dtype=float), estimand) for c in cases])
+
+
+def samples(trial: Measured, case: str | None = None) -> np.ndarray:
+    """All timed runs of a trial (of one case), nanoseconds, in order."""
+    parts = [c.latency_ns for c in trial.done.cases if case is None or c.case == case]
+    return np.concatenate([np.asarray(p, dtype=float) for p in parts]) if parts else np.empty(0)
+
+
+def describe(trials: Sequence[Measured], estimand: str) -> Figures:
+    """Medians over one side's trials, with the span of the middle half of them."""
+    latency = estimand if estimand in ("median", "p10", "p95", "mean") else "median"
+    values = np.asarray([figure(t, latency) or np.nan for t in trials])
+    low, middle, high = (float(v) for v in np.nanquantile(values, [0.25, 0.5, 0.75]))
+    peaks = [t.done.peak_bytes for t in trials if t.done.peak_bytes is not None]
+    spreads = [_spread(c) for t in trials for c in t.done.cases if len(c.latency_ns) >= 8]
+    return Figures(
+        latency_ns=middle,
+        latency_low_ns=low,
+        latency_high_ns=high,
+        load_ns=float(np.median([t.done.load_ns for t in trials])),
+        first_run_ns=float(np.median([figure(t, "cold-start") or 0.0 for t in trials]))
+        - float(np.median([t.done.load_ns for t in trials])),
+        cpu_per_run_ns=float(np.median([figure(t, "cpu") or 0.0 for t in trials])),
+        peak_bytes=float(np.median(peaks)) if peaks else None,
+        spread_ratio=float(np.median(spreads)) if spreads else None,
+        n_trials=len(trials),
+        n_runs=sum(t.done.n_runs for t in trials),
+    )
+
+
+def _of_samples(values: np.ndarray, estimand: str) -> float:
+    if estimand == "mean":
+        return float(values.mean())
+    return float(np.quantile(values, {"median": 0.5, "p10": 0.1, "p95": 0.95}[estimand]))
+
+
+def _mix(cases: Sequence[CaseTimes], values: Sequence[float]) -> float:
+    weights = [c.weight for c in cases]
+    return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
+
+
+def _spread(case: CaseTimes) -> float:
+    """p90 over p10 within one process: the "variance" that users feel."""
+    low, high = np.quantile(np.asarray(case.latency_ns, dtype=float), [0.1, 0.9])
+    return float(high / low)

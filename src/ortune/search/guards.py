@@ -1,0 +1,58 @@
+"""Guards and per-shape results: read off the same blocks as the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ortune.records import Block, CaseResult, Guard, Workload
+from ortune.search.blocks import BASE, NEW, log_ratios, measured
+from ortune.search.figures import figure, samples
+from ortune.stats import calibration, evidence, tails
+
+
+def guards(blocks: Sequence[Block], objective: str) -> tuple[Guard, ...]:
+    """Mean, p95, memory and CPU time of the new side against the base; the objective's own figure is left out."""
+    base, new = measured(blocks, BASE), measured(blocks, NEW)
+    n = min(len(base), len(new))
+    p95 = tails.grouped_log_ratios([samples(t) for t in base[:n]], [samples(t) for t in new[:n]], 0.95)
+    peaks = [t.done.peak_bytes for t in base if t.done.peak_bytes]
+    found = {
+        "mean": calibration.guard("mean", log_ratios(blocks, NEW, "mean")),
+        "p95": calibration.guard("p95", p95),
+        "memory": calibration.guard(
+            "memory", log_ratios(blocks, NEW, "memory"), base_bytes=float(np.median(peaks)) if peaks else None
+        ),
+        "cpu": calibration.guard("cpu", log_ratios(blocks, NEW, "cpu")),
+    }
+    found.pop({"throughput": "mean"}.get(objective, objective), None)
+    return tuple(found.values())
+
+
+def case_results(
+    blocks: Sequence[Block], work: Workload, estimand: str, prior_scale: float | None
+) -> tuple[CaseResult, ...]:
+    """Each shape of a mix on its own; none for a single shape."""
+    if len(work.cases) < 2 or estimand not in ("median", "p10", "p95", "mean"):
+        return ()
+    results = []
+    for case in work.cases:
+        interval = evidence.confidence_sequence(
+            log_ratios(blocks, NEW, estimand, case=case.name), prior_scale=prior_scale
+        )
+        base, new = (
+            [figure(t, estimand, case.name) or np.nan for t in measured(blocks, arm)] for arm in (BASE, NEW)
+        )
+        results.append(
+            CaseResult(
+                case=case.name,
+                weight=case.weight,
+                base_ns=float(np.median(base)),
+                new_ns=float(np.median(new)),
+                ratio=interval.ratio,
+                ratio_low=interval.ratio_low,
+                ratio_high=interval.ratio_high if np.isfinite(interval.ratio_high) else None,
+            )
+        )
+    return tuple(results)

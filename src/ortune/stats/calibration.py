@@ -1,0 +1,162 @@
+"""Controls and guards: does an identical plan look identical, is a known wait found, what got worse.
+
+All take block log ratios against the baseline (n,) and answer with the records that reports show.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ortune.errors import OrtuneError
+from ortune.records import Control, Guard
+from ortune.stats.intervals import as_blocks, robust_scale
+from ortune.stats.pairs import sign_flip, wilcoxon_interval
+from ortune.stats.tails import LEAST_GROUPS
+
+IDENTICAL_P = 0.01
+LATE_P = 0.001
+SPIKE_LEVEL = 0.99
+
+SPIKE_SLACK = 0.005
+"""Log units by which the wait may come out wrong: waiting busily disturbs the next run by some tenths of a
+percent, which a quiet machine would otherwise prove and call itself invalid for."""
+
+GUARD_LIMITS = {"mean": 1.05, "p95": 1.05, "memory": 1.10, "cpu": 1.20}
+"""Largest ratio allowed; of memory, the larger of this and 16 MB more."""
+
+MEMORY_SLACK_BYTES = 16_000_000
+
+MUCH_STEADIER = 0.7
+"""p10 replaces the median only if its scale is below this share: the median is what users feel."""
+
+
+def identical_control(d: ArrayLike) -> Control:
+    """The identical plan A' against the baseline: fails at exact sign-flip p < 0.01.
+
+    Args:
+        d: Log ratios A' / baseline (n,), n fixed beforehand (nine).
+
+    Raises:
+        OrtuneError: No blocks, or a log ratio that is not finite.
+    """
+    return _identical("identical", d, IDENTICAL_P)
+
+
+def late_control(d: ArrayLike) -> Control:
+    """The identical plan's later blocks, tested once at the end: fails at p < 0.001; see above."""
+    return _identical("identical-late", d, LATE_P)
+
+
+def spike_control(d: ArrayLike, expected_log_ratio: ArrayLike, slack: float = SPIKE_SLACK) -> Control:
+    """The baseline plus a recorded busy wait: fails if the 99 % interval misses that wait.
+
+    With so few blocks that 99 % cannot be reached (seven or fewer) the widest interval is used: it misses
+    more often than 1 % of the time, never less.
+
+    Args:
+        d: Log ratios spike / baseline (n,).
+        expected_log_ratio: What the recorded wait amounts to, one value or one a block.
+        slack: The interval may miss it by so much, in log units.
+
+    Returns:
+        The control; ``expected_ratio`` is the median over blocks, ``detected`` says whether the interval
+        excludes "no difference". Not detected is not a failure: it says how little this machine can show.
+
+    Raises:
+        OrtuneError: No blocks, a value that is not finite, or another number of expected values than blocks.
+    """
+    values = as_blocks(d, "spike-in log ratios")
+    expected = as_blocks(np.atleast_1d(np.asarray(expected_log_ratio, dtype=np.float64)), "recorded waits")
+    if expected.size not in (1, values.size):
+        raise OrtuneError(f"{expected.size} recorded waits for {values.size} blocks")
+    # Block by block the wait is known, so what is tested is what remains when it is taken off.
+    centre = float(np.median(expected))
+    interval = wilcoxon_interval(values - expected, SPIKE_LEVEL).shifted(centre)
+    return Control(
+        name="spike-in",
+        ok=interval.low - slack <= centre <= interval.high + slack,
+        n_blocks=values.size,
+        expected_ratio=math.exp(centre),
+        ratio_low=interval.ratio_low,
+        ratio_high=interval.ratio_high,
+        detected=interval.excludes(0.0),
+    )
+
+
+def choose_estimand(median_logratios: ArrayLike, p10_logratios: ArrayLike) -> Literal["median", "p10"]:
+    """What "typical latency" means in this session: the median, unless p10 is clearly steadier.
+
+    Args:
+        median_logratios: Log ratios A' / baseline of within-process medians (n,).
+        p10_logratios: The same of within-process p10 (n,).
+
+    Raises:
+        OrtuneError: No blocks, or a log ratio that is not finite.
+    """
+    steadier = robust_scale(p10_logratios) < MUCH_STEADIER * robust_scale(median_logratios)
+    return "p10" if steadier else "median"
+
+
+def guard(
+    figure: Literal["mean", "p95", "memory", "cpu"],
+    d: ArrayLike | None,
+    *,
+    base_bytes: float | None = None,
+    level: float = 0.95,
+) -> Guard:
+    """Whether a figure got worse beyond its limit: fails only when its interval lies wholly above.
+
+    Args:
+        figure: Which figure.
+        d: Log ratios candidate / baseline, one a block (for p95 one a group of blocks, see
+            ``tails.grouped_log_ratios``), or None where the figure was not or could not be read.
+        base_bytes: The baseline's peak memory, for "memory": 16 MB more is allowed however small it is.
+        level: Level of the interval.
+
+    Returns:
+        The guard; ``known`` is False, with the reason in ``note``, below six blocks.
+
+    Raises:
+        OrtuneError: A log ratio that is not finite, or a peak memory that is not positive.
+    """
+    limit = GUARD_LIMITS[figure]
+    if figure == "memory" and base_bytes is not None:
+        if not base_bytes > 0.0:
+            raise OrtuneError(f"the baseline's peak memory must be positive, not {base_bytes} bytes")
+        limit = max(limit, 1.0 + MEMORY_SLACK_BYTES / base_bytes)
+    if d is None:
+        return Guard(
+            figure=figure, limit_ratio=limit, known=False, note="not known: not measured often enough"
+        )
+    values = as_blocks(d, f"{figure} log ratios", at_least=0)
+    if values.size < LEAST_GROUPS:
+        note = f"not known: {values.size} blocks, {LEAST_GROUPS} needed"
+        return Guard(figure=figure, limit_ratio=limit, known=False, note=note)
+    interval = wilcoxon_interval(values, level)
+    return Guard(
+        figure=figure,
+        ratio=interval.ratio,
+        ratio_low=interval.ratio_low,
+        ratio_high=interval.ratio_high,
+        limit_ratio=limit,
+        failed=interval.ratio_low > limit,
+    )
+
+
+def _identical(name: Literal["identical", "identical-late"], d: ArrayLike, limit: float) -> Control:
+    values = as_blocks(d, f"{name} log ratios")
+    p = sign_flip(values)
+    interval = wilcoxon_interval(values, 1.0 - limit)
+    return Control(
+        name=name,
+        ok=p >= limit,
+        n_blocks=values.size,
+        p=p,
+        expected_ratio=1.0,
+        ratio_low=interval.ratio_low,
+        ratio_high=interval.ratio_high,
+    )

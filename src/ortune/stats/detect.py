@@ -1,0 +1,210 @@
+"""What a comparison could have seen: smallest detectable effects, and the blocks that an effect needs.
+
+Closed forms for normal block log ratios of the given scale; the tests hold them against simulation. Effects
+are shares (0.02 is 2 %), scales are in log units.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ortune.errors import OrtuneError
+from ortune.stats.evidence import CLIP, DEFAULT_SCALE, FIRST_BLOCKS, RHO, SCALE_FLOOR, confidence_sequence
+from ortune.stats.intervals import as_blocks, robust_scale, verdict
+from ortune.stats.pairs import rank_sum_distribution
+
+Method = Literal["sequence", "wilcoxon", "sign-flip"]
+
+_NORMAL = NormalDist()
+_GRID = np.linspace(-8.0, 8.0, 801)
+_WEIGHT = np.exp(-0.5 * _GRID**2) / np.exp(-0.5 * _GRID**2).sum()
+_CDF = np.vectorize(_NORMAL.cdf, otypes=[np.float64])
+
+
+def smallest_effect(
+    scale: float,
+    n: int,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    method: Method = "sequence",
+    prior_scale: float | None = None,
+) -> float:
+    """The true effect that n blocks would find with the given probability.
+
+    Args:
+        scale: Observed scale of the block log ratios (``robust_scale``), log units.
+        n: Number of blocks.
+        alpha: Level of the test, two-sided.
+        power: Probability of finding the effect.
+        method: The test: the always-valid "sequence", read at block n, or "wilcoxon" or "sign-flip" with n
+            fixed beforehand.
+        prior_scale: Scale that the sequence used for its first five blocks; None for its default.
+
+    Returns:
+        The effect as a share, e.g. 0.021 for 2.1 %; infinite where so few blocks can find no effect at all.
+
+    Raises:
+        OrtuneError: A scale below 0, no blocks, or a level or power not between 0 and 1.
+    """
+    if not (math.isfinite(scale) and scale >= 0.0 and n >= 1 and 0.0 < alpha < 1.0 and 0.0 < power < 1.0):
+        raise OrtuneError(
+            f"no smallest effect for scale {scale}, {n} blocks, alpha {alpha}, power {power}",
+            do="give a scale of at least 0, one block or more, and alpha and power between 0 and 1",
+        )
+    spread = max(scale, 1e-9)
+    low, high = 0.0, spread
+    while _power(high, spread, n, alpha, method, prior_scale) < power:
+        low, high = high, 2.0 * high
+        if high > 1e3 * max(spread, 1.0):
+            return math.inf
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        if _power(middle, spread, n, alpha, method, prior_scale) < power:
+            low = middle
+        else:
+            high = middle
+    return math.expm1(min(high, 700.0))
+
+
+def blocks_needed(
+    scale: float,
+    effect: float,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    method: Method = "sequence",
+    prior_scale: float | None = None,
+    most: int = 4096,
+) -> int | None:
+    """Blocks with which an effect would be found with the given probability.
+
+    Args:
+        scale: Scale of the block log ratios, log units.
+        effect: The effect as a share; its sign does not matter.
+        alpha: Level of the test, two-sided.
+        power: Probability of finding the effect.
+        method: The test; see ``smallest_effect``.
+        prior_scale: Scale that the sequence used for its first five blocks; None for its default.
+        most: Where to stop looking.
+
+    Returns:
+        The number of blocks, or None if it is more than ``most``.
+
+    Raises:
+        OrtuneError: See ``smallest_effect``.
+    """
+
+    def enough(n: int) -> bool:
+        return smallest_effect(scale, n, alpha, power, method, prior_scale) <= abs(effect)
+
+    if effect == 0.0 or not enough(most):
+        return None
+    low, high = 0, 8
+    while high < most and not enough(high):
+        low, high = high, 2 * high
+    high = min(high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def more_blocks(
+    d: ArrayLike, delta: float = 0.01, alpha: float = 0.05, prior_scale: float | None = None
+) -> int | None:
+    """About how many further blocks would turn "inconclusive" into an answer.
+
+    The nearer of two: enough to prove the difference seen so far, or enough to put the interval inside
+    ±delta; at even odds, if what was seen so far is the truth.
+
+    Args:
+        d: Block log ratios so far (n,).
+        delta: Half-width of "equivalent", as a share.
+        alpha: Level of the confidence sequence.
+        prior_scale: Scale of its first five blocks; None for the default.
+
+    Returns:
+        The number of blocks, at least 1; 0 where the answer is there; None where thousands would not do.
+
+    Raises:
+        OrtuneError: No blocks, or a log ratio that is not finite.
+    """
+    values = as_blocks(d)
+    interval = confidence_sequence(values, alpha, prior_scale)
+    if verdict(interval, delta) != "inconclusive":
+        return 0
+    scale = max(SCALE_FLOOR, robust_scale(values))
+    margins = (abs(math.expm1(interval.centre)), delta - abs(math.expm1(interval.centre)))
+    totals = [
+        blocks_needed(scale, margin, alpha, 0.5, prior_scale=prior_scale)
+        for margin in margins
+        if margin > 0.0
+    ]
+    known = [total for total in totals if total is not None]
+    return max(1, min(known) - values.size) if known else None
+
+
+def _power(
+    shift: float, scale: float, n: int, alpha: float, method: Method, prior_scale: float | None
+) -> float:
+    """Probability that the method finds a shift (log units)."""
+    if method == "sequence":
+        return _sequence_power(shift, scale, n, alpha, prior_scale)
+    if method == "wilcoxon":
+        return _wilcoxon_power(shift / scale, n, alpha)
+    return _sign_flip_power(shift / scale, n, alpha)
+
+
+def _sequence_power(shift: float, scale: float, n: int, alpha: float, prior_scale: float | None) -> float:
+    """P(log e >= log(1/alpha) at block n), S being about normal and V about its mean."""
+    first = min(n, FIRST_BLOCKS)
+    prior = max(SCALE_FLOOR, DEFAULT_SCALE if prior_scale is None else prior_scale)
+    mean = variance = v = 0.0
+    for count, unit in ((first, prior), (n - first, max(SCALE_FLOOR, scale))):
+        z = np.clip((shift + scale * _GRID) / unit, -CLIP, CLIP)
+        m1, m2 = float(z @ _WEIGHT), float((z * z) @ _WEIGHT)
+        mean, variance, v = mean + count * m1, variance + count * (m2 - m1 * m1), v + count * m2
+    needed = math.sqrt(2.0 * (v + RHO) * (math.log(1.0 / alpha) + 0.5 * math.log1p(v / RHO)))
+    return _NORMAL.cdf((mean - needed) / math.sqrt(max(variance, 1e-12)))
+
+
+def _wilcoxon_power(shift: float, n: int, alpha: float) -> float:
+    """P(exact signed-rank test rejects) for a shift in standard deviations, by the moments of its sum."""
+    pairs = n * (n - 1) / 2.0
+    if n <= 60:
+        below = np.cumsum(rank_sum_distribution(np.arange(1, n + 1)))
+        critical = int(np.searchsorted(below, alpha / 2.0 * (1.0 + 1e-9), side="right")) - 1
+        if critical < 0:
+            return 0.0
+    else:
+        null_sd = math.sqrt(n * (n + 1) * (2 * n + 1) / 24.0)
+        critical = int(n * (n + 1) / 4.0 - _NORMAL.inv_cdf(1.0 - alpha / 2.0) * null_sd)
+    beyond = _CDF(_GRID + 2.0 * shift)  # P(X1 + X2 > 0 | X1)
+    p1, p2, p3 = _NORMAL.cdf(shift), float(beyond @ _WEIGHT), float((beyond * beyond) @ _WEIGHT)
+    mean = n * p1 + pairs * p2
+    variance = (
+        n * p1 * (1.0 - p1)
+        + pairs * (2.0 * (p1 - p2) ** 2 + 3.0 * p2 * (1.0 - p2))
+        + 2.0 * pairs * (n - 2) * (p3 - p2 * p2)
+    )
+    needed = n * (n + 1) / 2.0 - critical - 0.5
+    return _NORMAL.cdf((mean - needed) / math.sqrt(max(variance, 1e-12)))
+
+
+def _sign_flip_power(shift: float, n: int, alpha: float) -> float:
+    """P(sign-flip test rejects) for a shift in standard deviations, as a t test at the level it attains."""
+    tail = math.floor(alpha / 2.0 * 2.0**n * (1.0 + 1e-9)) / 2.0**n if n < 50 else alpha / 2.0
+    if tail == 0.0:
+        return 0.0
+    z, df = _NORMAL.inv_cdf(1.0 - tail), n - 1
+    critical = (  # the t quantile, by its expansion around the normal one
+        z
+        + (z**3 + z) / (4.0 * df)
+        + (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (96.0 * df**2)
+        + (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / (384.0 * df**3)
+    )
+    return _NORMAL.cdf((shift * math.sqrt(n) - critical) / math.sqrt(1.0 + critical**2 / (2.0 * df)))

@@ -1,0 +1,205 @@
+"""The always-valid test: an e-process over block log ratios, and the confidence sequence it inverts to.
+
+With z_t = clip((d_t - theta) / s_t, -2, 2), S = sum z and V = sum z^2,
+
+    log e = 1/2 log(rho / (V + rho)) + S^2 / (2 (V + rho))
+
+is an e-process for "the log ratios are symmetric about theta" as long as s_t is known before block t. So
+every scale here comes from earlier blocks only, and the median absolute deviation is taken about their own
+median: the scales are then the same for every theta, which is what lets one set of scales serve the
+inversion. It may be read after every block.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ortune.errors import OrtuneError
+from ortune.stats.intervals import Interval, as_blocks
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+RHO = 8.0
+"""Precision of the normal mixture: the evidence is sharpest after some dozens of blocks."""
+
+CLIP = 2.0
+"""Largest |z|: no single block can decide."""
+
+SCALE_FLOOR = 0.003
+"""Smallest scale, log units: finer differences between blocks are clock and scheduler grain."""
+
+DEFAULT_SCALE = 0.05
+"""Scale of the first blocks without a calibration. Too large only costs time, it is never invalid."""
+
+FIRST_BLOCKS = 5
+"""Blocks whose scale comes from calibration, because fewer past blocks give no usable scale."""
+
+
+def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDArray[np.float64]:
+    """The scale of every block, from the blocks before it.
+
+    Args:
+        d: Log ratios, shape (..., n): any number of streams, blocks last.
+        prior_scale: Scale of the first five blocks in log units (from calibration), None for the default.
+
+    Returns:
+        Scales of shape (..., n), never below the floor.
+
+    Raises:
+        OrtuneError: A prior scale that is not a positive finite number.
+    """
+    first = DEFAULT_SCALE if prior_scale is None else prior_scale
+    if not (math.isfinite(first) and first >= 0.0):
+        raise OrtuneError(f"the prior scale must be a finite number of at least 0, not {first}")
+    scales = np.full(d.shape, max(SCALE_FLOOR, first))
+    for t in range(FIRST_BLOCKS, d.shape[-1]):
+        past = d[..., :t]
+        deviation = np.abs(past - np.median(past, axis=-1, keepdims=True))
+        scales[..., t] = np.maximum(SCALE_FLOOR, 1.4826 * np.median(deviation, axis=-1))
+    return scales
+
+
+def evidence_path(
+    d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None, *, above: bool = False
+) -> NDArray[np.float64]:
+    """Log evidence against "the log ratios are centred at theta", after each block.
+
+    Args:
+        d: Log ratios, shape (..., n): streams first, blocks last.
+        theta: The value tested, in log units.
+        prior_scale: Scale of the first five blocks in log units (from calibration).
+        above: One-sided: evidence against "the centre is theta or less".
+
+    Returns:
+        log e of shape (..., n).
+    """
+    values = np.asarray(d, dtype=np.float64)
+    z = np.clip((values - theta) / past_scales(values, prior_scale), -CLIP, CLIP)
+    return _log_e(np.cumsum(z, axis=-1), np.cumsum(z * z, axis=-1), above=above)
+
+
+def log_evidence(d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None) -> float:
+    """Log evidence after the last block that the centre is not theta: at 1/alpha, reject at level alpha.
+
+    Args:
+        d: Block log ratios (n,); none at all is no evidence, 0.
+        theta: The value tested, in log units.
+        prior_scale: Scale of the first five blocks in log units (from calibration).
+
+    Raises:
+        OrtuneError: A log ratio that is not finite.
+    """
+    values = as_blocks(d, at_least=0)
+    return float(evidence_path(values, theta, prior_scale)[-1]) if values.size else 0.0
+
+
+def log_evidence_above(d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None) -> float:
+    """Log evidence that the true shift is greater than theta (log units); see ``log_evidence``."""
+    values = as_blocks(d, at_least=0)
+    return float(evidence_path(values, theta, prior_scale, above=True)[-1]) if values.size else 0.0
+
+
+def log_evidence_below(d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None) -> float:
+    """Log evidence that the true shift is less than theta (log units); see ``log_evidence``."""
+    return log_evidence_above(-as_blocks(d, at_least=0), -theta, prior_scale)
+
+
+def confidence_sequence(d: ArrayLike, alpha: float = 0.05, prior_scale: float | None = None) -> Interval:
+    """Every theta that the evidence so far does not reject, as one interval.
+
+    Valid at every block at once, so it may be watched. Where the accepted values are not one piece, the
+    smallest interval around them is returned. Bounds are exact to rounding wherever
+    the accepted values are one piece.
+
+    Args:
+        d: Block log ratios (n,).
+        alpha: One minus the level.
+        prior_scale: Scale of the first five blocks in log units (from calibration).
+
+    Returns:
+        The interval in log units, centred where the clipped sum S is 0. Both bounds are infinite as long as
+        no value, however far, can be rejected (up to nine blocks at alpha 0.05).
+
+    Raises:
+        OrtuneError: No blocks, or a log ratio that is not finite.
+    """
+    values = as_blocks(d)
+    if not 0.0 < alpha < 1.0:
+        raise OrtuneError(f"alpha must lie between 0 and 1, not {alpha}")
+    scales = past_scales(values, prior_scale)
+    centre = _centre(values, scales)
+    limit = -math.log(alpha)
+    # S and V are smooth between the values of theta where a block starts or stops being clipped, and
+    # constant outside them: these corners, and a few points between, show every crossing.
+    corners = np.sort(np.concatenate([values - CLIP * scales, values + CLIP * scales, [centre]]))
+    inner = np.linspace(corners[:-1], corners[1:], 5, axis=1)[:, :-1].ravel()
+    grid = np.append(inner, corners[-1])
+    accepted = np.flatnonzero(_log_e_at(grid, values, scales) < limit)
+    if accepted[0] == 0:  # far out every block is clipped, on either side alike: one corner tells for both
+        return Interval(low=-math.inf, centre=centre, high=math.inf, level=1.0 - alpha)
+    first, last = int(accepted[0]), int(accepted[-1])
+    low = _crossing(grid[first], grid[first - 1], values, scales, limit)
+    high = _crossing(grid[last], grid[last + 1], values, scales, limit)
+    return Interval(low=low, centre=centre, high=high, level=1.0 - alpha)
+
+
+def _log_e(s: NDArray[np.float64], v: NDArray[np.float64], *, above: bool = False) -> NDArray[np.float64]:
+    """Log of the mixture from S and V, two-sided or over positive shifts only."""
+    log_e = 0.5 * np.log(RHO / (v + RHO)) + s * s / (2.0 * (v + RHO))
+    if above:
+        log_e = log_e + math.log(2.0) + _log_normal_cdf(s / np.sqrt(v + RHO))
+    return np.asarray(log_e)
+
+
+def _log_normal_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log of the normal distribution function, without underflow far in the left tail."""
+    near = np.maximum(x, -30.0)
+    erfc = np.vectorize(math.erfc, otypes=[np.float64])
+    body = np.log(0.5 * erfc(-near / math.sqrt(2.0)))
+    far = np.minimum(x, -30.0)
+    tail = -0.5 * far * far - np.log(-far) - 0.5 * math.log(2.0 * math.pi) - 1.0 / (far * far)
+    return np.where(x < -30.0, tail, body)
+
+
+def _log_e_at(
+    thetas: NDArray[np.float64], d: NDArray[np.float64], scales: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Two-sided log e after the last block, for many thetas; in pieces that stay small in memory."""
+    step = max(1, 2_000_000 // d.size)
+    parts = []
+    for start in range(0, thetas.size, step):
+        z = np.clip((d - thetas[start : start + step, None]) / scales, -CLIP, CLIP)
+        parts.append(_log_e(z.sum(axis=1), np.square(z).sum(axis=1)))
+    return np.concatenate(parts)
+
+
+def _centre(d: NDArray[np.float64], scales: NDArray[np.float64]) -> float:
+    """The theta where S, which falls as theta grows, crosses 0; the middle where it rests there."""
+    bounds = []
+    for side in (-1e-12, 1e-12):
+        low, high = float(d.min()), float(d.max())
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            if float(np.clip((d - middle) / scales, -CLIP, CLIP).sum()) > side:
+                low = middle
+            else:
+                high = middle
+        bounds.append(0.5 * (low + high))
+    return 0.5 * (bounds[0] + bounds[1])
+
+
+def _crossing(
+    accepted: float, rejected: float, d: NDArray[np.float64], scales: NDArray[np.float64], limit: float
+) -> float:
+    """The edge of acceptance between an accepted and a rejected theta, from the rejected side."""
+    for _ in range(60):
+        middle = 0.5 * (accepted + rejected)
+        if float(_log_e_at(np.array([middle]), d, scales)[0]) < limit:
+            accepted = middle
+        else:
+            rejected = middle
+    return float(rejected)

@@ -1,0 +1,226 @@
+"""Exact tests, estimates and intervals for a fixed number of blocks: sign-flip, Wilcoxon, bootstrap.
+
+All take block log ratios d (n,), natural log of candidate / baseline, and are two-sided. n must have been
+fixed before looking; the always-valid alternative is ``ortune.stats.evidence``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ortune.errors import OrtuneError
+from ortune.stats.intervals import Interval, as_blocks
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+EXACT_LIMIT = 40
+"""Most blocks whose sign flips are counted exactly; beyond it a fixed random sample of flips is counted."""
+
+FLIPS = 99_999
+"""Random flips beyond the limit. The p-value counts the observed signs too, so it stays valid."""
+
+
+def sign_flip(d: ArrayLike, theta: float = 0.0) -> float:
+    """Two-sided p-value of the sign-flip test of the mean: "symmetric about theta".
+
+    Exact up to 40 blocks: all 2^n sign patterns are counted, in two halves that meet in the middle.
+
+    Args:
+        d: Block log ratios (n,).
+        theta: The value tested, in log units.
+
+    Raises:
+        OrtuneError: No blocks, or a log ratio that is not finite.
+    """
+    sizes = np.abs(as_blocks(d) - theta)
+    # The observed sum must count as reaching itself whatever the order of addition rounds it to.
+    observed = abs(float((as_blocks(d) - theta).sum())) - 1e-12 * float(sizes.sum())
+    if observed <= 0.0:
+        return 1.0
+    if sizes.size <= EXACT_LIMIT:
+        half = sizes.size // 2
+        left, right = np.sort(_signed_sums(sizes[:half])), _signed_sums(sizes[half:])
+        reached = left.size * right.size - int(np.searchsorted(left, observed - right).sum())
+        return float(min(1.0, 2.0 * (reached / 2.0**sizes.size)))
+    rng = np.random.default_rng(0)
+    reached = 1
+    for start in range(0, FLIPS, 3_000):
+        signs = rng.integers(0, 2, (min(3_000, FLIPS - start), sizes.size)) * 2.0 - 1.0
+        reached += int((np.abs(signs @ sizes) >= observed).sum())
+    return reached / (FLIPS + 1)
+
+
+def wilcoxon(d: ArrayLike, theta: float = 0.0) -> float:
+    """Exact two-sided p-value of the Wilcoxon signed-rank test: "symmetric about theta".
+
+    Blocks equal to theta are left out; tied ones share the middle rank, and the null distribution is that
+    of the ranks as they are, so ties and zeros keep it exact.
+
+    Args:
+        d: Block log ratios (n,).
+        theta: The value tested, in log units.
+
+    Raises:
+        OrtuneError: No blocks, or a log ratio that is not finite.
+    """
+    values = as_blocks(d) - theta
+    values = values[values != 0.0]
+    if values.size == 0:
+        return 1.0
+    ranks = _doubled_midranks(np.abs(values))
+    null = rank_sum_distribution(ranks)
+    above = int(ranks[values > 0.0].sum())
+    smaller = min(above, int(ranks.sum()) - above)
+    return float(min(1.0, 2.0 * null[: smaller + 1].sum()))
+
+
+def hodges_lehmann(d: ArrayLike) -> float:
+    """The Hodges-Lehmann estimate of the centre: median of all pairwise means, in log units."""
+    return float(np.median(_pairwise_means(as_blocks(d))))
+
+
+def wilcoxon_interval(d: ArrayLike, level: float = 0.95) -> Interval:
+    """Interval of the centre by inverting the signed-rank test, around the Hodges-Lehmann estimate.
+
+    Args:
+        d: Block log ratios (n,).
+        level: Level wanted. With so few blocks that it cannot be reached (5 or fewer for 0.95), the widest
+            interval, smallest to largest block, is returned with the level that it does reach.
+
+    Returns:
+        The interval in log units with the level attained (exact without ties, a lower bound with them).
+
+    Raises:
+        OrtuneError: No blocks, or a log ratio that is not finite.
+    """
+    values = as_blocks(d)
+    means = np.sort(_pairwise_means(values))
+    tail = np.cumsum(rank_sum_distribution(np.arange(1, values.size + 1)))
+    drop = max(0, int(np.searchsorted(tail, (1.0 - level) / 2.0 * (1.0 + 1e-9), side="right")) - 1)
+    return Interval(
+        low=float(means[drop]),
+        centre=float(np.median(means)),
+        high=float(means[means.size - 1 - drop]),
+        level=float(1.0 - 2.0 * tail[drop]),
+    )
+
+
+def sign_flip_interval(d: ArrayLike, level: float = 0.95) -> Interval:
+    """Interval of the centre by inverting the sign-flip test, around the mean.
+
+    A theta is rejected when few of the 2^n - 1 means of subsets of the blocks lie beyond it, so the bounds
+    are order statistics of those means.
+
+    Args:
+        d: Block log ratios (n,), at most 20 of them.
+        level: Level wanted; see ``wilcoxon_interval`` for what happens where it cannot be reached.
+
+    Returns:
+        The interval in log units with the level attained.
+
+    Raises:
+        OrtuneError: No blocks, more than 20, or a log ratio that is not finite.
+    """
+    values = as_blocks(d)
+    n = values.size
+    if n > 20:
+        raise OrtuneError(
+            f"the sign-flip interval lists every subset of the blocks, and {n} blocks have too many",
+            do="use wilcoxon_interval for more than 20 blocks",
+        )
+    sums, counts = np.zeros(1), np.zeros(1)
+    for value in values:
+        sums, counts = np.concatenate([sums, sums + value]), np.concatenate([counts, counts + 1.0])
+    means = np.sort(sums[1:] / counts[1:])
+    # At the k-th mean from one end, k of the 2^n sign patterns reach the observed sum or more.
+    keep = max(1, int((1.0 - level) / 2.0 * (1.0 + 1e-9) * 2.0**n))
+    attained = 1.0 - 2.0 * keep / 2.0**n
+    return Interval(
+        low=float(means[keep - 1]), centre=float(values.mean()), high=float(means[-keep]), level=attained
+    )
+
+
+def bca_interval(
+    d: ArrayLike,
+    statistic: Callable[..., Any] = np.mean,
+    level: float = 0.95,
+    resamples: int = 9_999,
+    seed: int = 0,
+) -> Interval:
+    """Bias-corrected and accelerated bootstrap interval.
+
+    Args:
+        d: Values (n,), at least three; in log units for block log ratios.
+        statistic: Called as ``statistic(array, axis=-1)``, e.g. ``np.mean`` or ``np.median``.
+        level: Confidence level, reached only approximately: small n gives less.
+        resamples: Number of bootstrap samples.
+        seed: The same seed gives the same interval.
+
+    Raises:
+        OrtuneError: Fewer than three values, or one that is not finite.
+    """
+    values = as_blocks(d, at_least=3)
+    n = values.size
+    rng = np.random.default_rng(seed)
+    step = max(1, 1_000_000 // n)
+    drawn = np.concatenate(
+        [
+            statistic(values[rng.integers(0, n, (min(step, resamples - start), n))], axis=-1)
+            for start in range(0, resamples, step)
+        ]
+    )
+    centre = float(statistic(values, axis=-1))
+    below = (float((drawn < centre).mean()) + float((drawn <= centre).mean())) / 2.0
+    left_out = np.array([statistic(np.delete(values, i), axis=-1) for i in range(n)])
+    pull = left_out.mean() - left_out
+    spread = float((pull**2).sum())
+    if spread == 0.0 or not 0.0 < below < 1.0:  # a statistic that no resampling moves: nothing to correct
+        low, high = np.quantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+        return Interval(low=float(low), centre=centre, high=float(high), level=level)
+    normal = NormalDist()
+    bias = normal.inv_cdf(below)
+    acceleration = float((pull**3).sum()) / (6.0 * spread**1.5)
+    shares = []
+    for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0):
+        z = bias + normal.inv_cdf(tail)
+        shares.append(normal.cdf(bias + z / (1.0 - acceleration * z)))
+    low, high = np.quantile(drawn, shares)
+    return Interval(low=float(low), centre=centre, high=float(high), level=level)
+
+
+def _signed_sums(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """All 2^k sums of ± sizes."""
+    sums = np.zeros(1)
+    for size in sizes:
+        sums = np.concatenate([sums - size, sums + size])
+    return sums
+
+
+def _pairwise_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means of all pairs, each value with itself included: n (n + 1) / 2 of them."""
+    i, j = np.triu_indices(values.size)
+    return np.asarray(0.5 * (values[i] + values[j]))
+
+
+def _doubled_midranks(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Twice the ranks, ties sharing their middle rank: doubled, so that they are whole numbers."""
+    _, group, counts = np.unique(sizes, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((2 * last - counts + 1)[group.ravel()], dtype=np.int64)
+
+
+def rank_sum_distribution(ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Null probabilities of each sum of positive ranks (index 0 to their total): all signs equally likely."""
+    total = int(ranks.sum())
+    probability = np.zeros(total + 1)
+    probability[0] = 1.0
+    for rank in ranks:
+        moved = np.zeros_like(probability)
+        moved[rank:] = probability[: total + 1 - rank]
+        probability = 0.5 * (probability + moved)
+    return probability

@@ -1,0 +1,198 @@
+"""Append-only storage: every session is a list of events, written as they happen.
+
+A trial is journalled before it starts, so that after a crash or a kill it is known what was running. Nothing is
+ever updated or deleted (triggers refuse it). When the disk fills up in the middle, measuring goes on and the
+session says that it is no longer kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import zlib
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from ortune.errors import StoreError
+from ortune.store.places import data_folder
+
+SCHEMA_VERSION = 1
+INLINE_BYTES = 64 * 1024  # a larger event goes to a file of its own, named by its sha256
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS session (
+    id TEXT PRIMARY KEY, at TEXT NOT NULL, verb TEXT NOT NULL, key TEXT NOT NULL, header TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS event (
+    session TEXT NOT NULL REFERENCES session(id), seq INTEGER NOT NULL, at TEXT NOT NULL, kind TEXT NOT NULL,
+    body TEXT, blob TEXT, PRIMARY KEY (session, seq)
+);
+CREATE INDEX IF NOT EXISTS session_key ON session (key, at);
+"""
+_TRIGGERS = "".join(
+    f"CREATE TRIGGER IF NOT EXISTS {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
+    "BEGIN SELECT RAISE(ABORT, 'the store is append-only'); END;\n"
+    for table in ("session", "event")
+    for verb in ("UPDATE", "DELETE")
+)
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened. ``body`` is the JSON of the record that ``kind`` names."""
+
+    seq: int
+    at: str
+    kind: str
+    body: bytes
+
+
+class SessionHead(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored session without its events."""
+
+    id: str
+    at: str
+    verb: str
+    key: str
+    header: bytes
+
+
+class Store:
+    """The database and the folder of blobs beside it.
+
+    Args:
+        folder: Where it lies; None is the user's data folder.
+
+    Raises:
+        StoreError: The folder cannot be made or the database cannot be opened for writing.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or data_folder()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(self.folder / "ortune.sqlite", timeout=30, isolation_level=None)
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version > SCHEMA_VERSION:
+                raise StoreError(
+                    f"written by a newer ortune (format {version})",
+                    where=str(self.folder),
+                    do="upgrade ortune or use --store",
+                )
+            if version < SCHEMA_VERSION:
+                self._db.executescript(
+                    f"BEGIN;{_SCHEMA}{_TRIGGERS}PRAGMA user_version={SCHEMA_VERSION};COMMIT;"
+                )
+            # Proves now, not after an hour of measuring, that events can be written.
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("ROLLBACK")
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(
+                f"cannot be written: {error}",
+                where=str(self.folder),
+                do="choose another place with --store PATH",
+            ) from error
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the database."""
+        self._db.close()
+
+    def begin(self, verb: str, key: str, header: Any) -> SessionLog:
+        """Starts a session. ``key`` names what it is about (model, workload, target), for finding it again."""
+        at = _now()
+        session = f"{at[:10].replace('-', '')}-{hashlib.sha256(os.urandom(16)).hexdigest()[:6]}"
+        log = SessionLog(self, session)
+        log.write(
+            lambda: self._db.execute(
+                "INSERT INTO session VALUES (?,?,?,?,?)", (session, at, verb, key, _text(header))
+            )
+        )
+        return log
+
+    def sessions(self, key: str | None = None) -> list[SessionHead]:
+        """Stored sessions, newest first."""
+        where, values = ("WHERE key = ?", (key,)) if key is not None else ("", ())
+        rows = self._db.execute(
+            f"SELECT id, at, verb, key, header FROM session {where} ORDER BY at DESC", values
+        )
+        return [SessionHead(id=r[0], at=r[1], verb=r[2], key=r[3], header=r[4].encode()) for r in rows]
+
+    def events(self, session: str) -> list[Event]:
+        """Everything that happened in a session, in order."""
+        rows = self._db.execute(
+            "SELECT seq, at, kind, body, blob FROM event WHERE session = ? ORDER BY seq", (session,)
+        )
+        return [Event(seq=r[0], at=r[1], kind=r[2], body=self._body(r[3], r[4])) for r in rows]
+
+    def append(self, session: str, seq: int, kind: str, record: Any) -> None:
+        """Adds one event; raises sqlite3.Error or OSError."""
+        body: str | None = _text(record)
+        assert body is not None
+        blob = None
+        if len(body) > INLINE_BYTES:
+            blob, body = self._put_blob(body.encode()), None
+        self._db.execute("INSERT INTO event VALUES (?,?,?,?,?,?)", (session, seq, _now(), kind, body, blob))
+
+    def _put_blob(self, data: bytes) -> str:
+        name = hashlib.sha256(data).hexdigest()
+        path = self.folder / "blobs" / name[:2] / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(f".{os.getpid()}")
+            part.write_bytes(zlib.compress(data))
+            part.rename(path)
+        return name
+
+    def _body(self, body: str | None, blob: str | None) -> bytes:
+        if blob is None:
+            return (body or "").encode()
+        return zlib.decompress((self.folder / "blobs" / blob[:2] / blob).read_bytes())
+
+
+class SessionLog:
+    """Writes one session's events. After the first failure to write it keeps quiet and says why in ``trouble``."""
+
+    def __init__(self, store: Store | None, session: str) -> None:
+        self.id = session if store else ""
+        self.trouble = ""
+        self._store = store
+        self._seq = 0
+
+    def add(self, kind: str, record: Any) -> None:
+        """Journals one record."""
+        store = self._store
+        if store is not None:
+            self._seq += 1
+            self.write(lambda: store.append(self.id, self._seq, kind, record))
+
+    def write(self, action: Any) -> None:
+        """Runs a write; a full disk or a vanished store must not end a session that measures well."""
+        if self.trouble:
+            return
+        try:
+            action()
+        except (OSError, sqlite3.Error) as error:
+            where = self._store.folder if self._store else ""
+            self.trouble = (
+                f"the store {where} can no longer be written ({error}): results are shown but not kept"
+            )
+
+
+def _text(record: Any) -> str:
+    return msgspec.json.encode(record).decode()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,106 @@
+"""Arms and their trials: what a scheduler calls to have one process run, journalled before it starts."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ortune.records import Failed, FeedRef, Outcome, Plan, Runtime, TrialRequest, Workload
+from ortune.store.db import SessionLog
+from ortune.trials import requests
+from ortune.trials.archive import write_worker
+from ortune.trials.launch import Limits, run_trial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One contestant: a plan on a model under a runtime, with its feeds."""
+
+    name: str
+    plan: Plan
+    model: Path
+    runtime: Runtime
+    feeds: tuple[FeedRef, ...]
+    wait_ratio: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How a trial spends its time; the same for every arm."""
+
+    runs: int = 20
+    warmup_runs: int = 3
+    warmup_ns: int = 30_000_000
+    warmup_cap_ns: int = 2_000_000_000
+
+
+class Executor:
+    """Runs trials of arms.
+
+    Args:
+        arms: The contestants by name.
+        workload: Seed, gap and custom operators.
+        folder: Scratch folder of this invocation.
+        log: Journal; a trial is written down before it starts.
+    """
+
+    def __init__(self, arms: dict[str, Arm], workload: Workload, folder: Path, log: SessionLog) -> None:
+        self.arms = arms
+        self.timing = Timing()
+        self.limits = Limits()
+        self._workload = workload
+        self._folder = folder
+        self._log = log
+        self._archive = write_worker(folder)
+        self._count = 0
+
+    def __call__(self, arm: str, /) -> Outcome:
+        """One trial of an arm with the current timing, keeping no outputs."""
+        return self.trial(self.arms[arm])
+
+    def trial(self, arm: Arm, *, runs: int | None = None, keep_outputs: bool = False) -> Outcome:
+        """One trial. ``runs=0`` loads and runs once. With ``keep_outputs`` the outcome says where they lie."""
+        self._count += 1
+        name = f"{self._count:04d}-{arm.name}"
+        self._log.add("trial", {"trial": name, "arm": arm.name, "plan": arm.plan})
+        outcome = self._run(arm, name, runs, keep_outputs)
+        self._log.add("outcome", {"trial": name, "outcome": outcome})
+        return outcome
+
+    def _run(self, arm: Arm, name: str, runs: int | None, keep_outputs: bool) -> Outcome:
+        try:
+            settings = requests.applied(arm.plan, arm.runtime)
+        except requests.CannotApply as error:
+            return Failed(plan=arm.plan.id, reason=error.reason, what=str(error), phase="preparing")
+        folder = self._folder / name
+        folder.mkdir()
+        timing = self.timing if runs is None else replace(self.timing, runs=runs)
+        request = TrialRequest(
+            model=str(arm.model.absolute()),  # the worker has a working directory of its own
+            applied=settings,
+            providers=arm.plan.providers,
+            feeds=arm.feeds,
+            runs=timing.runs,
+            warmup_runs=timing.warmup_runs,
+            warmup_ns=timing.warmup_ns,
+            warmup_cap_ns=timing.warmup_cap_ns,
+            gap_ns=self._workload.gap_ns,
+            wait_ratio=arm.wait_ratio,
+            seed=self._workload.seed,
+            custom_ops=self._workload.custom_ops,
+            outputs_path=str(folder / "outputs") if keep_outputs else "",
+        )
+        try:
+            return run_trial(
+                arm.plan.id,
+                arm.runtime.python,
+                self._archive,
+                request,
+                requests.environment(settings),
+                folder,
+                self.limits,
+            )
+        finally:
+            if not keep_outputs:
+                shutil.rmtree(folder, ignore_errors=True)

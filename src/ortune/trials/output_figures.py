@@ -1,0 +1,83 @@
+"""Figures that comparing outputs rests on: rows without a counterpart, moments, the leaves of maps."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ortune.trials.output_files import Array, decode, pieces
+
+FLOOR = 1e-5
+"""An output smaller than this everywhere is compared as if it reached it."""
+
+MOST_PAIRED = 2_000
+"""Rows left for the search pair by pair, whose time grows with the square."""
+
+
+def unmatched_rows(old: Array, new: Array, limit: float) -> int:
+    """Rows of the larger set that no row of the other, used once, matches within the limit of each column."""
+    if limit:
+        finite = np.where(np.isfinite(old), np.abs(old), 0.0)
+        unit = limit * np.maximum(finite.max(axis=0, initial=0.0), FLOOR)
+        # NaN and infinities become far values of their own, equal only to themselves.
+        old, new = (np.nan_to_num(a / unit, nan=3e99, posinf=1e99, neginf=-1e99) for a in (old, new))
+        keys = [[row.tobytes() for row in np.round(a) + 0.0] for a in (old, new)]
+    else:
+        keys = [[tuple(row) for row in a.tolist()] for a in (old, new)]
+    # Most rows fall into the same cell of a grid; those at its borders are searched pair by pair.
+    shared = Counter(keys[0]) & Counter(keys[1])
+    left_old, left_new = (_beyond(k, shared.copy()) for k in keys)
+    if limit and max(len(left_old), len(left_new)) <= MOST_PAIRED:
+        free = list(left_old)
+        for row in list(left_new):
+            if not free:
+                break
+            distance = np.abs(old[free] - new[row]).max(axis=1)
+            nearest = int(distance.argmin())
+            if distance[nearest] <= 1.0:
+                left_old.remove(free.pop(nearest))
+                left_new.remove(row)
+    return max(len(left_old), len(left_new))
+
+
+def _beyond(keys: list[Any], shared: Counter[Any]) -> list[int]:
+    """Positions of the keys that are not taken by ``shared``, which is used up."""
+    left = []
+    for i, key in enumerate(keys):
+        if shared[key] > 0:
+            shared[key] -= 1
+        else:
+            left.append(i)
+    return left
+
+
+def moments(array: Array, onnx_type: str) -> tuple[float, float, int]:
+    """Mean and standard deviation of the finite values, and the number of others."""
+    count = bad = 0
+    mean = squares = 0.0
+    for piece, _ in pieces(array, array):
+        values = decode(piece, onnx_type).astype(np.float64)
+        finite = values[np.isfinite(values)]
+        bad += values.size - finite.size
+        if finite.size:
+            step = float(finite.mean()) - mean
+            total = count + finite.size
+            squares += float(((finite - finite.mean()) ** 2).sum()) + step**2 * count * finite.size / total
+            mean, count = mean + step * finite.size / total, total
+    return mean, math.sqrt(squares / count) if count else 0.0, bad
+
+
+def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Every number and text inside lists and maps, with where it stands."""
+    if isinstance(value, dict):
+        for key in sorted(value):
+            yield from leaves(value[key], f"{place}[{key!r}]")
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from leaves(item, f"{place}[{i}]")
+    else:
+        yield place, value

@@ -1,0 +1,151 @@
+"""Reading the outputs that a worker left: the index, mapped arrays, and types that numpy lacks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ortune.errors import OrtuneError
+from ortune.records import Record
+
+Array = NDArray[Any]
+
+CHUNK = 1 << 20
+"""Elements decoded and compared at a time, so that outputs larger than memory can be."""
+
+# Exponent bits, mantissa bits, bias, and which bit patterns are no finite numbers.
+FLOAT8 = {
+    "float8e4m3fn": (4, 3, 7, "fn"),
+    "float8e4m3fnuz": (4, 3, 8, "fnuz"),
+    "float8e5m2": (5, 2, 15, "ieee"),
+    "float8e5m2fnuz": (5, 2, 16, "fnuz"),
+}
+
+
+class OutputEntry(Record, frozen=True, kw_only=True):
+    """One output of the index: its files lie beside ``outputs.json``.
+
+    Attributes:
+        kind: "tensor", "sequence" (a file an element), "json" (maps) or "none" (an absent optional).
+        onnx_type: Element type, e.g. "float", "bfloat16" (the file then holds its bits).
+    """
+
+    name: str
+    kind: str
+    onnx_type: str = ""
+    files: tuple[str, ...] = ()
+
+
+def read_index(folder: Path) -> dict[str, OutputEntry]:
+    """The outputs in a folder, by name, in the model's order.
+
+    Raises:
+        OrtuneError: ``outputs.json`` is missing, damaged, or of another version.
+    """
+    place = folder / "outputs.json"
+    try:
+        index = json.loads(place.read_text(encoding="utf-8"))
+        entries = [
+            OutputEntry(
+                name=str(e["name"]),
+                kind=str(e["kind"]),
+                onnx_type=str(e["onnx_type"]),
+                files=tuple(str(f) for f in e["files"]),
+            )
+            for e in index["outputs"]
+        ]
+        version = index["version"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise unreadable(place, error) from error
+    if version != 1:
+        raise OrtuneError(
+            f"the outputs are of version {version}, and this ortune reads 1",
+            where=str(place),
+            do="run both trials with the same ortune",
+        )
+    return {entry.name: entry for entry in entries}
+
+
+def load_array(path: Path) -> Array:
+    """A ``.npy`` file, mapped rather than read; never a pickle.
+
+    Raises:
+        OrtuneError: Missing, damaged, or not an array of numbers, booleans or text.
+    """
+    try:
+        return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise unreadable(path, error) from error
+
+
+def load_json(path: Path) -> Any:
+    """A map output: lists and dicts of text and numbers.
+
+    Raises:
+        OrtuneError: Missing, or not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: Exception) -> OrtuneError:
+    """The one error for an output file that cannot be used."""
+    return OrtuneError(
+        f"an output file cannot be read: {error}",
+        where=str(path),
+        do="check that the disk is not full, and run again",
+        code="outputs",
+    )
+
+
+def family(onnx_type: str) -> Literal["float", "integer", "bool", "string"]:
+    """How values of a type compare. Widths within a family may differ between two plans."""
+    if onnx_type == "string":
+        return "string"
+    if onnx_type == "bool":
+        return "bool"
+    return "float" if onnx_type.startswith(("float", "double", "bfloat", "complex")) else "integer"
+
+
+def decode(array: Array, onnx_type: str) -> Array:
+    """Values as numpy can compute with them: any float as float64 (complex as pairs), the rest as it is."""
+    if onnx_type in FLOAT8 and array.dtype == np.uint8:
+        return _float8_values(onnx_type)[array]
+    if onnx_type == "bfloat16" and array.dtype == np.uint16:
+        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    if array.dtype.kind == "c":
+        return np.ascontiguousarray(array).view(array.real.dtype).astype(np.float64)
+    return array.astype(np.float64) if family(onnx_type) == "float" else array
+
+
+def pieces(*arrays: Array) -> Iterator[tuple[Array, ...]]:
+    """The same stretch of every array, flat and in memory, piece by piece; the sizes are equal."""
+    flat = [array.reshape(-1) for array in arrays]
+    for start in range(0, flat[0].size, CHUNK):
+        yield tuple(np.asarray(array[start : start + CHUNK]) for array in flat)
+
+
+def _float8_values(onnx_type: str) -> Array:
+    """The value of each of the 256 bit patterns."""
+    _, mantissa_bits, bias, special = FLOAT8[onnx_type]
+    bits = np.arange(256)
+    sign = np.where(bits & 0x80, -1.0, 1.0)
+    exponent = (bits & 0x7F) >> mantissa_bits
+    fraction = (bits & ((1 << mantissa_bits) - 1)) / 2.0**mantissa_bits
+    normal = (1.0 + fraction) * 2.0 ** (exponent - bias)
+    values = sign * np.where(exponent > 0, normal, fraction * 2.0 ** (1 - bias))
+    if special == "fn":
+        values[[0x7F, 0xFF]] = np.nan
+    elif special == "fnuz":
+        values[0x80] = np.nan
+    else:
+        top = exponent == exponent.max()
+        values[top] = np.where(fraction[top] == 0.0, sign[top] * np.inf, np.nan)
+    return np.asarray(values)

@@ -1,0 +1,343 @@
+"""Are the outputs of two plans the same, as far as they should be?
+
+Workers leave the outputs of a run in a folder: ``outputs.json`` and one ``.npy`` file a tensor (maps as
+JSON). Arrays are mapped, not read, and compared in pieces, so outputs larger than memory can be compared.
+
+What is compared how:
+
+- floating point: relative L2 distance and largest error, with the limits of the less precise of the two
+  types; NaN must stand where NaN stood, infinities must be equal;
+- integers, booleans and strings: equal;
+- outputs of kind "set" (rows behind NMS, in any order) and "indices" (TopK, ArgMax): a near tie may go
+  either way, so a small share may differ; see ``_compare_set`` and ``_compare_indices``;
+- outputs of a model that differs from itself (random operators): shape, finiteness, mean and spread.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ortune.errors import OrtuneError
+from ortune.records import OutputDifference
+from ortune.trials.output_figures import FLOOR, leaves, moments, unmatched_rows
+from ortune.trials.output_files import (
+    FLOAT8,
+    Array,
+    OutputEntry,
+    decode,
+    family,
+    load_array,
+    load_json,
+    pieces,
+    read_index,
+)
+
+# Largest relative L2 distance, and largest error as a share of the largest |reference|. Two float8 values
+# that rounded apart differ by a whole step of their few bits.
+LIMITS = {"float16": (1e-2, 1e-2), "bfloat16": (1e-2, 1e-2)}
+LIMITS |= {name: (1.05 * 2.0**-bits, 1.05 * 2.0**-bits) for name, (_, bits, _, _) in FLOAT8.items()}
+DEFAULT_LIMITS = (1e-4, 1e-3)
+
+DIFFERING_SHARE = 0.01  # of indices or rows, where ties are near
+FEWEST_FOR_MOMENTS = 30
+WIDEST_TABLE = 8  # columns of a table of positions; NonMaxSuppression gives 3
+
+_ANY_COUNT = ("set", "indices", "moments")  # these compare what they can of outputs whose length varies
+
+
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    """What the comparison has found so far; ``what`` holds the first failure."""
+
+    relative_l2: float = 0.0
+    max_error: float = 0.0
+    what: str = ""
+    floats: int = 0
+    ways: set[str] = field(default_factory=set)
+
+    def fail(self, what: str) -> None:
+        self.what = self.what or what
+
+
+def compare_outputs(
+    reference: Path,
+    candidate: Path,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    tolerance: float | None = None,
+    as_moments: bool = False,
+) -> OutputDifference:
+    """Compares two folders of outputs, output by output, by name.
+
+    Args:
+        reference: Folder left by the baseline's worker.
+        candidate: Folder left by the candidate's worker; further outputs there are ignored.
+        kinds: Outputs that are no plain values, by name: "set", "indices" or "moments".
+        tolerance: Replaces the limit of the relative L2 distance; that of the largest error becomes ten
+            times as much. For all floating-point types.
+        as_moments: The baseline differs from itself: compare every output by its moments.
+
+    Returns:
+        The distance over all floating-point outputs compared as values; ``what`` names the first output
+        that failed, the figure and its limit.
+
+    Raises:
+        OrtuneError: A folder has no readable ``outputs.json``, a file is missing or damaged, a kind is not
+            known, or the tolerance is not a positive number.
+    """
+    kinds = kinds or {}
+    for name, kind in kinds.items():
+        if kind not in ("values", "set", "indices", "moments"):
+            raise OrtuneError(f"output kind {kind!r} is not known", where=f"output {name!r}")
+    if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0.0):
+        raise OrtuneError(f"the tolerance must be a positive number, not {tolerance}", do="e.g. 1e-3")
+    before, after = read_index(reference), read_index(candidate)
+    found = _Found()
+    ways = {name: "moments" if as_moments else kinds.get(name, "values") for name in before}
+    # Sets and indices of integers come last: they are forgiven more where the scores agree.
+    order = sorted(
+        before, key=lambda n: ways[n] in ("set", "indices") and family(before[n].onnx_type) != "float"
+    )
+    for name in order:
+        if name not in after:
+            found.fail(f"output {name!r} is missing")
+        else:
+            _compare_output(found, ways[name], (reference, candidate), (before[name], after[name]), tolerance)
+    compared_as: Literal["values", "sets", "moments"] = "values"
+    if "moments" in found.ways:
+        compared_as = "moments"
+    elif found.ways & {"set", "indices"}:
+        compared_as = "sets"
+    return OutputDifference(
+        ok=not found.what,
+        relative_l2=found.relative_l2,
+        max_error=found.max_error,
+        compared_as=compared_as,
+        what=found.what,
+    )
+
+
+def _compare_output(
+    found: _Found,
+    way: str,
+    folders: tuple[Path, Path],
+    pair: tuple[OutputEntry, OutputEntry],
+    tol: float | None,
+) -> None:
+    old, new = pair
+    name = old.name
+    if old.kind != new.kind:
+        found.fail(f"output {name!r} is a {new.kind}, not a {old.kind}")
+    elif len(old.files) != len(new.files):
+        found.fail(f"output {name!r} has {len(new.files)} elements, not {len(old.files)}")
+    elif old.kind in ("json", "map-list"):
+        for file1, file2 in zip(old.files, new.files, strict=True):
+            maps = (load_json(folders[0] / file1), load_json(folders[1] / file2))
+            _compare_maps(found, name, way, maps, _limits((old.onnx_type, new.onnx_type), tol))
+    else:
+        for i, (file1, file2) in enumerate(zip(old.files, new.files, strict=True)):
+            label = f"{name}[{i}]" if old.kind == "sequence" else name
+            arrays = (load_array(folders[0] / file1), load_array(folders[1] / file2))
+            _compare_arrays(found, label, way, arrays, (old.onnx_type, new.onnx_type), tol)
+
+
+def _compare_arrays(
+    found: _Found,
+    label: str,
+    way: str,
+    arrays: tuple[Array, Array],
+    types: tuple[str, str],
+    tol: float | None,
+) -> None:
+    old, new = arrays
+    found.ways.add(way)
+    if family(types[0]) != family(types[1]):
+        found.fail(f"output {label!r} is of type {types[1]}, not {types[0]}")
+    elif old.ndim != new.ndim or (way not in _ANY_COUNT and old.shape != new.shape):
+        found.fail(f"output {label!r} has shape {list(new.shape)}, not {list(old.shape)}")
+    elif way == "moments":
+        _compare_moments(found, label, arrays, types)
+    elif way == "set":
+        _compare_set(found, label, arrays, types, _limits(types, tol))
+    elif family(types[0]) == "float":
+        decoded = ((decode(a, types[0]), decode(b, types[1])) for a, b in pieces(old, new))
+        _compare_floats(found, label, decoded, _limits(types, tol))
+    elif way == "indices":
+        _compare_indices(found, label, arrays, types)
+    else:
+        _compare_equal(found, label, arrays)
+
+
+def _limits(types: tuple[str, str], tol: float | None) -> tuple[float, float]:
+    """Limits of relative L2 and of the largest error: the wider of the two types', or the user's."""
+    if tol is not None:
+        return tol, 10.0 * tol
+    both = [LIMITS.get(onnx_type, DEFAULT_LIMITS) for onnx_type in types]
+    return max(b[0] for b in both), max(b[1] for b in both)
+
+
+def _compare_maps(
+    found: _Found, name: str, way: str, maps: tuple[Any, Any], limits: tuple[float, float]
+) -> None:
+    """Lists of maps: the same keys, equal text and whole numbers, floats within the limits."""
+    found.ways.add(way if way == "moments" else "values")
+    old, new = (dict(leaves(m)) for m in maps)
+    for key in [*old, *new]:
+        if key not in old or key not in new:
+            found.fail(f"output {name!r} {'has a new' if key in new else 'lacks the'} entry {key}")
+            return
+    numbers = [k for k in old if isinstance(old[k], float) and isinstance(new[k], int | float)]
+    values = tuple(np.array([m[k] for k in numbers], dtype=np.float64) for m in (old, new))
+    if way == "moments":
+        if np.isfinite(values[0]).all() and not np.isfinite(values[1]).all():
+            found.fail(f"output {name!r} has values that are not finite, and had none")
+        return
+    _compare_floats(found, name, iter([(values[0], values[1])]), limits)
+    for key in old.keys() - set(numbers):
+        if old[key] != new[key]:
+            found.fail(f"output {name!r} is {new[key]!r} at {key}, where it was {old[key]!r}")
+
+
+def _compare_floats(
+    found: _Found, label: str, decoded: Iterator[tuple[Array, Array]], limits: tuple[float, float]
+) -> None:
+    """Relative L2 distance and largest error; non-finite values must agree in place and sign."""
+    found.floats += 1
+    error2 = norm2 = worst = largest = 0.0
+    count = start = 0
+    for old, new in decoded:
+        finite = np.isfinite(old) & np.isfinite(new)
+        rest = ~finite
+        same = (old[rest] == new[rest]) | (np.isnan(old[rest]) & np.isnan(new[rest]))
+        if not same.all():
+            at = int(np.flatnonzero(rest)[np.flatnonzero(~same)[0]])
+            found.fail(f"output {label!r} is {new[at]} at element {start + at}, where it was {old[at]}")
+            return
+        start += old.size
+        if finite.any():
+            a = old[finite]
+            with np.errstate(over="ignore"):
+                difference = new[finite] - a
+                error2, norm2 = error2 + float(difference @ difference), norm2 + float(a @ a)
+            worst = max(worst, min(float(np.abs(difference).max()), sys.float_info.max))
+            largest = max(largest, float(np.abs(a).max()))
+            count += a.size
+    if count == 0:
+        return
+    max_error = min(worst / max(largest, FLOOR), sys.float_info.max)  # JSON has no infinity
+    norm = max(math.sqrt(norm2), FLOOR * math.sqrt(count))
+    # Where the squares of huge doubles overflow, the largest error is all there is to go by.
+    relative_l2 = math.sqrt(error2) / norm if math.isfinite(error2 + norm2) else max_error
+    found.relative_l2 = max(found.relative_l2, relative_l2)
+    found.max_error = max(found.max_error, max_error)
+    for figure, value, limit in (
+        ("relative L2 distance", relative_l2, limits[0]),
+        ("largest error over the largest value", max_error, limits[1]),
+    ):
+        if value > limit:
+            found.fail(f"output {label!r} differs: {figure} {value:.2g}, limit {limit:.2g}")
+
+
+def _compare_equal(found: _Found, label: str, arrays: tuple[Array, Array]) -> None:
+    start = 0
+    for old, new in pieces(*arrays):
+        differ = np.flatnonzero(old != new)
+        if differ.size:
+            at = int(differ[0])
+            was, now = (f"{x!r}" if old.dtype.kind == "U" else f"{x}" for x in (str(old[at]), str(new[at])))
+            found.fail(f"output {label!r} is {now} at element {start + at}, where it was {was}")
+            return
+        start += old.size
+
+
+def _compare_indices(found: _Found, label: str, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
+    """Positions from TopK, ArgMax, NonZero or NMS: a share may differ, more where the scores agree.
+
+    Up to 1 % may differ in place. Where every floating-point output agrees, the scores behind the positions
+    do too: then at least one may differ, and the order along the last axis (TopK of near ties) is free. That
+    axis may also differ in length (NonZero behind a threshold), and a narrow table (NMS) is compared as a
+    set of rows where it does not agree in place.
+    """
+    old, new = (np.atleast_1d(np.asarray(a)) for a in arrays)
+    same_shape = old.shape == new.shape
+    scores_agree = found.floats > 0 and not found.what
+    count = max(old.size, new.size)
+    allowed = max(int(DIFFERING_SHARE * count), 1 if scores_agree or (count >= 4 and not same_shape) else 0)
+    differ = int((old != new).sum()) if same_shape else count
+    if differ <= allowed:
+        return
+    if old.shape[:-1] == new.shape[:-1] and (scores_agree or not same_shape) and old.size and new.size:
+        rows = [np.stack([np.arange(a.size) // a.shape[-1], a.ravel()], 1) for a in (old, new)]
+        differ = unmatched_rows(rows[0], rows[1], 0.0)
+    if differ > allowed and old.ndim == 2 and 1 < old.shape[1] == new.shape[1] <= WIDEST_TABLE:
+        _compare_set(found, label, arrays, types, (0.0, 0.0))
+    elif differ > allowed:
+        found.fail(
+            f"output {label!r}: {differ} of {count} indices differ, limit {allowed} "
+            f"(shape {list(new.shape)}, {list(old.shape)} before)"
+        )
+
+
+def _compare_set(
+    found: _Found,
+    label: str,
+    arrays: tuple[Array, Array],
+    types: tuple[str, str],
+    limits: tuple[float, float],
+) -> None:
+    """Rows (the last axis; of a vector, its elements) in any order, each matched with one of the other side.
+
+    1 % of the rows may find no match, and at least one of four or more, or where every floating-point output
+    agrees: a box right at the threshold comes or goes. So the number of rows may differ too.
+    """
+    scores_agree = found.floats > 0 and not found.what
+    is_float = family(types[0]) == "float"
+    found.floats += is_float
+    old, new = (np.asarray(decode(np.asarray(a), t)) for a, t in zip(arrays, types, strict=True))
+    width = old.shape[-1] if old.ndim > 1 else 1
+    if old.ndim > 1 and new.shape[-1] != width:
+        found.fail(f"output {label!r} has rows of {new.shape[-1]} values, not {width}")
+        return
+    old, new = (a.reshape(-1, width) if width else a.reshape(0, 1) for a in (old, new))
+    rows = max(len(old), len(new))
+    allowed = max(int(DIFFERING_SHARE * rows), 1 if rows >= 4 or scores_agree else 0)
+    unmatched = unmatched_rows(old, new, limits[1] if is_float else 0.0)
+    if unmatched > allowed:
+        found.fail(
+            f"output {label!r}: {unmatched} of {rows} rows have no counterpart, limit {allowed} "
+            f"({len(new)} rows, {len(old)} before)"
+        )
+
+
+def _compare_moments(found: _Found, label: str, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
+    """Outputs of random operators: same rank and about the same size, finite, like mean and spread.
+
+    Lengths may themselves be random, so they may differ up to fourfold. The bounds of mean and spread are
+    loose: half a standard deviation, a factor of two.
+    """
+    old, new = arrays
+    if old.shape != new.shape and not old.size / 4 <= new.size <= old.size * 4:
+        found.fail(f"output {label!r} has shape {list(new.shape)}, not near {list(old.shape)}")
+        return
+    if old.dtype.kind == "U" or min(old.size, new.size) == 0:
+        return
+    was, now = (moments(a, t) for a, t in zip(arrays, types, strict=True))
+    if now[2] > 0 and was[2] == 0:
+        found.fail(f"output {label!r} has {now[2]} values that are not finite, and had none")
+    if min(old.size, new.size) < FEWEST_FOR_MOMENTS:
+        return
+    spread = max(was[1], now[1])
+    room = max(0.5 * spread, 1e-2 * abs(was[0]), FLOOR)
+    if abs(now[0] - was[0]) > room:
+        found.fail(f"output {label!r} has mean {now[0]:.3g}, was {was[0]:.3g}, limit ± {room:.2g}")
+    elif spread > room and spread > 2.0 * min(was[1], now[1]):
+        found.fail(
+            f"output {label!r} has standard deviation {now[1]:.3g}, was {was[1]:.3g}, limit a factor of 2"
+        )

@@ -1,0 +1,172 @@
+"""Before anything is compared: can the model be fed, what does a run cost, does latency depend on the values?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx_ir
+
+from ortune.errors import InputError, MeasurementError, ModelError, RuntimeNotFound
+from ortune.model import feed_files, outputs, workload
+from ortune.model.feeds import Kind
+from ortune.model.trial_fixes import alternatives, cannot_feed
+from ortune.records import CaseTimes, Failed, FeedRef, Finding, Measured, Workload
+from ortune.stats.warmup import runs_per_trial
+from ortune.trials.executor import Arm, Executor, Timing
+
+KINDS: tuple[Kind, ...] = ("usual", "zeros", "extreme")
+FEED_TRIES = 12
+VALUE_SPREAD = (
+    1.25  # medians further apart than this, with the middle halves apart too: latency depends on values
+)
+BETWEEN_FLOOR = 0.01  # processes differ by about 1 % on a quiet machine; two pilots cannot tell less
+
+
+def write_case_feeds(
+    model: onnx_ir.Model, work: Workload, folder: Path, kind: Kind = "usual"
+) -> tuple[FeedRef, ...]:
+    """Makes every case's feeds and writes them. The same workload gives the same bytes."""
+    refs = []
+    for i, (case, values) in enumerate(workload.feeds(model, work, kind)):
+        place = folder / f"{kind}-{i}"
+        feed_files.write_feeds(place, values)
+        refs.append(FeedRef(name=case.name, path=str(place), weight=case.weight))
+    return tuple(refs)
+
+
+def settle_workload(
+    executor: Executor,
+    arm: Callable[[tuple[FeedRef, ...]], Arm],
+    model: onnx_ir.Model,
+    proposal: Workload,
+    folder: Path,
+    say: Callable[[str], None],
+) -> Workload:
+    """Tries the proposed inputs for real and corrects them from what ONNX Runtime says.
+
+    Raises:
+        InputError: No inputs were found that run; names the input and the flag.
+        ModelError: The model does not load, whatever it is fed.
+    """
+    work, last = proposal, ""
+    for attempt in range(FEED_TRIES):
+        refs = write_case_feeds(model, work, folder / f"try-{attempt}")
+        outcome = executor.trial(arm(refs), runs=0)
+        if isinstance(outcome, Measured):
+            return work
+        raise_if_unrunnable(outcome, arm(refs))
+        last = outcome.what
+        better = alternatives(model, work, last)
+        if better is None:
+            break
+        say(f"those inputs do not run ({last.splitlines()[0][:100]}); trying others")
+        work = better
+    raise cannot_feed(model, work, last)
+
+
+def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
+    """Raises for failures that no other input can mend."""
+    where = str(arm.model)
+    log = "\n".join(outcome.log[-5:])
+    if outcome.reason == "no-runtime":
+        raise RuntimeNotFound(
+            outcome.what, where=arm.runtime.python, do="pip install 'ortune[cpu]', or --python PATH"
+        )
+    if outcome.phase in ("starting", "importing", "preparing", "loading") and outcome.reason not in (
+        "crash",
+    ):
+        if outcome.reason in ("load-error", "unsupported"):
+            raise ModelError(
+                outcome.what, where=where, do="an operator may need --custom-ops LIB or a newer onnxruntime"
+            )
+        raise MeasurementError(f"{outcome.reason}: {outcome.what}", where=where, code=outcome.reason)
+    if outcome.reason in ("crash", "timeout", "out-of-memory", "disk-full", "protocol", "not-applied"):
+        what = f"{outcome.reason}: {outcome.what}" + (f"\n{log}" if log else "")
+        raise MeasurementError(what, where=where, code=outcome.reason, do=_remedy(outcome))
+
+
+def _remedy(outcome: Failed) -> str:
+    return {
+        "timeout": "give smaller inputs (--shape, --dim) or a larger --budget",
+        "out-of-memory": "give smaller inputs (--shape, --dim) or run where there is more memory",
+        "disk-full": "free space in the temporary folder, or set TMPDIR",
+    }.get(outcome.reason, "run it alone with the same onnxruntime to see whether the crash is its own")
+
+
+def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
+    """How many runs a process should time, from what a process and a run cost (Kalibera and Jones 2013)."""
+    cases = trial.done.cases
+    run_ns = sum(float(np.median(c.latency_ns)) for c in cases)
+    timed_ns = float(sum(sum(c.latency_ns) for c in cases))
+    process_ns = max(float(trial.elapsed_ns) - timed_ns, 1e6)
+    within = sum(_robust_variance(c) for c in cases)
+    slow = run_ns > 200e6
+    runs = runs_per_trial(
+        cost_process_ns=process_ns,
+        cost_run_ns=run_ns,
+        var_within=within,
+        var_between=(BETWEEN_FLOOR * run_ns) ** 2,
+        low=3 if slow else 10,
+        high=4000,
+    )
+    # Never less than a twentieth of a second of a fast model: the clock and the scheduler have their grain.
+    runs = max(runs, int(50e6 / run_ns), at_least_runs)
+    return Timing(
+        runs=min(runs, max(4000, at_least_runs)),
+        warmup_runs=1 if slow else 3,
+        warmup_ns=30_000_000,
+        warmup_cap_ns=int(min(5e9, max(1e9, 12 * run_ns))),
+    )
+
+
+def _robust_variance(case: CaseTimes) -> float:
+    values = np.asarray(case.latency_ns, dtype=float)
+    mad = float(np.median(np.abs(values - np.median(values))))
+    return (1.4826 * mad) ** 2
+
+
+def value_dependence(
+    executor: Executor, base: Arm, model: onnx_ir.Model, work: Workload, folder: Path
+) -> Finding | None:
+    """Times the baseline on three kinds of invented feed in one process (MSR010); None when they agree.
+
+    Feeds that the user gave are real and are not questioned.
+    """
+    if work.inputs_path:
+        return None
+    first = Workload(cases=work.cases[:1], seed=work.seed, custom_ops=work.custom_ops)
+    refs = []
+    for kind in KINDS:
+        try:
+            ref = write_case_feeds(model, first, folder / "kinds", kind)[0]
+        except InputError:
+            continue
+        refs.append(FeedRef(name=kind, path=ref.path))
+    arm = Arm(name="kinds", plan=base.plan, model=base.model, runtime=base.runtime, feeds=tuple(refs))
+    outcome = executor.trial(arm, runs=max(12, executor.timing.runs // 4))
+    if isinstance(outcome, Failed):
+        return None  # an extreme feed may be one that the model refuses; the usual one is what is measured
+    cases = outcome.done.cases
+    suspects = outputs.value_dependent_ops(model)
+    where = tuple(f"{name or '?'} ({op})" for name, op in suspects[:8])
+    quartiles = [np.quantile(np.asarray(c.latency_ns, dtype=float), [0.25, 0.5, 0.75]) for c in cases]
+    low, high = min(quartiles, key=lambda q: float(q[1])), max(quartiles, key=lambda q: float(q[1]))
+    fix = "pass --inputs with real data"
+    if high[1] > VALUE_SPREAD * low[1] and high[0] > low[2]:
+        span = f"{_ms(low[1])}-{_ms(high[1])} ms over three feeds"
+        return Finding(
+            code="MSR010", what=f"latency depends on the input: {span}", where=where, evidence=span, fix=fix
+        )
+    if len({c.output_shapes for c in cases}) > 1:
+        shapes = "; ".join(
+            f"{c.case}: {' '.join('x'.join(map(str, s)) for s in c.output_shapes[:3])}" for c in cases
+        )
+        what = "the output shape depends on the input's values, and so may latency"
+        return Finding(code="MSR010", what=what, where=where, evidence=shapes[:300], fix=fix)
+    return None
+
+
+def _ms(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1e6:.3g}"

@@ -1,0 +1,106 @@
+"""Applying settings: one function a channel, the list is closed.
+
+``env`` and ``preload`` were applied when the process was started; here they are only verified.
+``page`` belongs to the browser.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Tuple
+
+from .protocol import Stop
+
+ENUMS = {
+    "graph_optimization_level": "GraphOptimizationLevel",
+    "execution_mode": "ExecutionMode",
+    "execution_order": "ExecutionOrder",
+}
+
+
+class Settings:
+    """What the session is created and run with."""
+
+    def __init__(self, ort: Any) -> None:
+        self.ort = ort
+        self.session = ort.SessionOptions()
+        self.run = ort.RunOptions()
+        self.provider_options: Dict[str, str] = {}
+        self.call_style = "run"
+
+
+def apply_process(applied: List[Dict[str, Any]]) -> None:
+    """Settings of the process itself, before onnxruntime is imported."""
+    for item in applied:
+        if item["channel"] != "process":
+            continue
+        key, value = item["key"], item["value"]
+        if key == "affinity":
+            os.sched_setaffinity(0, [int(c) for c in str(value).split(",")])
+        elif key == "nice":
+            os.nice(int(value))
+        elif key == "transparent_huge_pages":
+            import ctypes
+
+            pr_set_thp_disable = 41
+            ctypes.CDLL(None).prctl(pr_set_thp_disable, 0 if value == "always" else 1, 0, 0, 0)
+        else:
+            raise Stop("unknown-key", "no process setting is called %r" % key, item["knob"])
+
+
+def apply(ort: Any, applied: List[Dict[str, Any]]) -> Settings:
+    """Puts every setting where its channel says. Raises Stop with the knob's name when one cannot be set."""
+    settings = Settings(ort)
+    for item in applied:
+        try:
+            _apply_one(settings, item)
+        except Stop:
+            raise
+        except (AttributeError, TypeError, ValueError, RuntimeError) as error:
+            what = "%s=%r was refused: %s" % (item["key"], item["value"], error)
+            raise Stop("not-applied", what, item["knob"]) from error
+    return settings
+
+
+def _apply_one(settings: Settings, item: Dict[str, Any]) -> None:
+    ort, channel, key, value = settings.ort, item["channel"], item["key"], item["value"]
+    if channel == "session_option":
+        if not hasattr(settings.session, key):
+            raise Stop(
+                "unknown-key",
+                "SessionOptions of onnxruntime %s has no %r" % (ort.__version__, key),
+                item["knob"],
+            )
+        if key in ENUMS:
+            value = getattr(getattr(ort, ENUMS[key]), value)
+        setattr(settings.session, key, value)
+    elif channel == "session_config":
+        settings.session.add_session_config_entry(key, text(value))
+    elif channel == "run_config":
+        settings.run.add_run_config_entry(key, text(value))
+    elif channel == "provider_option":
+        settings.provider_options[key] = text(value)
+    elif channel == "env_allocator":
+        memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+        ort.create_and_register_allocator(memory, ort.OrtArenaCfg({key: value}))
+        settings.session.add_session_config_entry("session.use_env_allocators", "1")
+    elif channel == "global_pool":
+        ort.set_global_thread_pool_sizes(int(value), 1)
+        settings.session.use_per_session_threads = False
+    elif channel == "call_style":
+        settings.call_style = str(value)
+    elif channel not in ("env", "preload", "process"):
+        raise Stop("unsupported", "channel %r has no meaning in a native process" % channel, item["knob"])
+
+
+def text(value: Any) -> str:
+    """A value as ONNX Runtime's string options want it."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def providers(requested: List[Dict[str, Any]], extra: Dict[str, str]) -> List[Any]:
+    """Providers for InferenceSession; ``extra`` options go to the first. Default: the CPU provider alone."""
+    specs: List[Tuple[str, Dict[str, str]]] = [(p["name"], dict(p.get("options") or {})) for p in requested]
+    specs = specs or [("CPUExecutionProvider", {})]
+    specs[0][1].update(extra)
+    return [(name, options) if options else name for name, options in specs]

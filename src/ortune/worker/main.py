@@ -1,0 +1,228 @@
+"""One trial: read the request, create the session, run, report, exit.
+
+Runs under any interpreter from Python 3.8 with numpy and onnxruntime, and imports nothing else.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+from . import channels, probes, protocol, timing
+from .protocol import Link, Stop
+
+CHUNKS = 4  # timed runs of several cases are interleaved in this many rounds, so that drift hits all alike
+
+
+def main() -> None:
+    """The worker's top frame: whatever goes wrong becomes one message."""
+    link = Link()
+    try:
+        protocol.die_with_parent()
+        _trial(link, link.read_request())
+    except Stop as stop:
+        link.send("error", reason=stop.reason, what=stop.what, phase=link.phase, knob=stop.knob)
+    except MemoryError as error:
+        link.send("error", reason="out-of-memory", what=str(error) or "MemoryError", phase=link.phase)
+    except BrokenPipeError:
+        pass  # nobody is left to tell
+    except OSError as error:
+        reason = "disk-full" if error.errno == 28 else "run-error"
+        link.send("error", reason=reason, what="%s: %s" % (type(error).__name__, error), phase=link.phase)
+    except Exception as error:  # the one broad except: a trial's failure is data
+        link.send("error", reason=_reason(error, link.phase), what=_first_lines(error), phase=link.phase)
+    # Destructors of a session can take seconds and prove nothing; every result is out.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _trial(link: Link, request: Dict[str, Any]) -> None:
+    applied = request["applied"]
+    channels.apply_process(applied)
+    link.phase = "importing"
+    ort = _import_onnxruntime()
+    from . import values
+
+    probes.check_known_keys(ort, applied)
+    ort.set_seed(request["seed"])
+    settings = channels.apply(ort, applied)
+    for library in request["custom_ops"]:
+        settings.session.register_custom_ops_library(library)
+    if request["profile_path"]:
+        settings.session.enable_profiling = True
+        settings.session.profile_file_prefix = request["profile_path"]
+
+    link.phase = "loading"
+    link.send("loading", version=protocol.VERSION, pid=os.getpid(), python=sys.version.split()[0],
+              ort_version=ort.__version__)  # fmt: skip
+    base_bytes = _resident_bytes("VmRSS")
+    threads_before = probes.thread_count()
+    providers = channels.providers(request["providers"], settings.provider_options)
+    start = timing.CLOCK()
+    session = ort.InferenceSession(request["model"], settings.session, providers=providers)
+    load_ns = timing.CLOCK() - start
+    threads_after = probes.thread_count()
+    added = None if threads_before is None or threads_after is None else threads_after - threads_before
+    _require_providers(session, request["providers"])
+    link.send("loaded", load_ns=load_ns)
+
+    link.phase = "running"
+    cases = [_Case(ort, session, settings, feed, values) for feed in request["feeds"]]
+    for case in cases:
+        case.first(request["outputs_path"], values)
+    link.phase = "warming"
+    if request["runs"]:
+        for case in cases:
+            case.warm_up(request)
+    link.phase = "timing"
+    gc.collect()
+    gc.disable()
+    switches = _involuntary_switches()
+    cpu, wall = time.process_time_ns(), timing.CLOCK()
+    for chunk in range(CHUNKS if len(cases) > 1 else 1):
+        for case in cases:
+            case.time(request, chunk, CHUNKS if len(cases) > 1 else 1)
+    cpu, wall = time.process_time_ns() - cpu, timing.CLOCK() - wall
+    switches = None if switches is None else _involuntary_switches() - switches
+    peak_bytes = _resident_bytes("VmHWM")
+    idle = _idle_cpu_ratio() if request["runs"] else None
+
+    link.phase = "reporting"
+    link.send(
+        "done", load_ns=load_ns, cases=[c.report() for c in cases], cpu_ns=cpu, wall_ns=wall,
+        n_runs=sum(len(c.latencies) for c in cases), idle_cpu_ratio=idle, peak_bytes=peak_bytes,
+        base_bytes=base_bytes, threads=added,
+        read_back=probes.read_back(applied, settings, session, added, idle),
+        providers=session.get_providers(), ort_version=ort.__version__, involuntary_switches=switches,
+        profile=session.end_profiling() if request["profile_path"] else "",
+    )  # fmt: skip
+
+
+class _Case:
+    """One input shape: its feeds and what was measured with them."""
+
+    def __init__(
+        self, ort: Any, session: Any, settings: channels.Settings, feed: Dict[str, Any], values: Any
+    ) -> None:
+        self.name, self.weight = feed["name"], feed["weight"]
+        self.session = session
+        self.names = [o.name for o in session.get_outputs()]
+        feeds, needs_ort_values = values.read_feeds(feed["path"])
+        if needs_ort_values:
+            feeds = values.as_ort_values(ort, feeds, values.bit_types(feed["path"]))
+            self.call: Callable[[], Any] = lambda: session.run_with_ort_values(
+                self.names, feeds, settings.run
+            )
+        elif settings.call_style == "io_binding":
+            binding = session.io_binding()
+            for name, value in feeds.items():
+                binding.bind_cpu_input(name, value)
+            for name in self.names:
+                binding.bind_output(name)
+            self.call = lambda: (
+                session.run_with_iobinding(binding, settings.run) or binding.copy_outputs_to_cpu()
+            )
+        else:
+            self.call = lambda: session.run(self.names, feeds, settings.run)
+        self.latencies: List[int] = []
+        self.waits: List[int] = []
+        self.first_ns = self.warmup_runs = 0
+        self.steady = True
+        self.shapes: List[List[int]] = []
+
+    def first(self, outputs_path: str, values: Any) -> None:
+        """Times the first run and keeps its outputs: later ones of random operators differ."""
+        start = timing.CLOCK()
+        outputs = self.call()
+        self.first_ns = timing.CLOCK() - start
+        self.shapes = values.shapes(outputs)
+        if outputs_path:
+            types = [o.type for o in self.session.get_outputs()]
+            values.write_outputs(os.path.join(outputs_path, self.name), self.names, types, outputs)
+
+    def warm_up(self, request: Dict[str, Any]) -> None:
+        self.warmup_runs, self.steady = timing.warm_up(
+            self.call,
+            request["warmup_runs"],
+            request["warmup_ns"],
+            request["warmup_cap_ns"],
+            request["gap_ns"],
+        )
+
+    def time(self, request: Dict[str, Any], chunk: int, chunks: int) -> None:
+        n = request["runs"] * (chunk + 1) // chunks - request["runs"] * chunk // chunks
+        latencies, waits = timing.timed(self.call, n, request["gap_ns"], request["wait_ratio"])
+        self.latencies += latencies
+        self.waits += waits
+
+    def report(self) -> Dict[str, Any]:
+        return {
+            "case": self.name, "weight": self.weight, "latency_ns": self.latencies, "first_ns": self.first_ns,
+            "warmup_runs": self.warmup_runs, "steady": self.steady, "waits_ns": self.waits,
+            "output_shapes": self.shapes,
+        }  # fmt: skip
+
+
+def _import_onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise Stop("no-runtime", "%s cannot import onnxruntime: %s" % (sys.executable, error)) from error
+    return onnxruntime
+
+
+def _require_providers(session: Any, requested: List[Dict[str, Any]]) -> None:
+    """ONNX Runtime falls back to the CPU without failing; a plan that asks for a provider must get it."""
+    missing = [p["name"] for p in requested if p["name"] not in session.get_providers()]
+    if missing:
+        raise Stop(
+            "not-applied", "%s fell back to %s" % (missing[0], ", ".join(session.get_providers())), missing[0]
+        )
+
+
+def _idle_cpu_ratio() -> float:
+    """CPU time over wall time while nothing is asked of the session: threads that spin show here."""
+    cpu, wall = time.process_time_ns(), timing.CLOCK()
+    time.sleep(0.02)
+    return (time.process_time_ns() - cpu) / (timing.CLOCK() - wall)
+
+
+def _resident_bytes(field: str) -> Optional[int]:
+    """VmRSS or VmHWM of this process; not ru_maxrss, which Linux inherits from the parent on fork."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as f:
+            for line in f:
+                if line.startswith(field):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None
+
+
+def _involuntary_switches() -> Any:
+    try:
+        import resource
+    except ImportError:
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def _reason(error: Exception, phase: str) -> str:
+    text = str(error).lower()
+    name = type(error).__name__
+    if "failed to allocate" in text or "bad allocation" in text or "out of memory" in text:
+        return "out-of-memory"
+    if "no space left" in text:
+        return "disk-full"
+    if name == "InvalidArgument" and phase in ("running", "warming", "timing"):
+        return "input-error"
+    if name == "NotImplemented":
+        return "unsupported"
+    return "load-error" if phase in ("importing", "loading") else "run-error"
+
+
+def _first_lines(error: Exception) -> str:
+    return ("%s: %s" % (type(error).__name__, error))[:2000]

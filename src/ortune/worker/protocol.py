@@ -1,0 +1,73 @@
+"""Speaking with ortune: JSON lines on the original stdout; everything else that prints goes to the log.
+
+ONNX Runtime's C++ log writes to file descriptor 2 and its "EP Error" banner is printed on stdout, so
+stdout is moved out of the way before anything is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from typing import Any, Dict
+
+VERSION = 1
+
+
+class Stop(Exception):
+    """Ends the trial with one ``error`` message."""
+
+    def __init__(self, reason: str, what: str, knob: str = "") -> None:
+        super().__init__(what)
+        self.reason = reason
+        self.what = what
+        self.knob = knob
+
+
+class Link:
+    """The worker's end of the conversation."""
+
+    def __init__(self) -> None:
+        self._out = os.dup(1)
+        os.set_inheritable(self._out, False)
+        os.dup2(2, 1)
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+        self.phase = "starting"
+
+    def send(self, message: str, **fields: Any) -> None:
+        """Writes one message. A closed pipe means that nobody is left to measure for."""
+        line = json.dumps(dict(fields, message=message), separators=(",", ":")) + "\n"
+        data = line.encode("utf-8")
+        while data:
+            data = data[os.write(self._out, data) :]
+
+    def read_request(self) -> Dict[str, Any]:
+        """Reads the one request line from stdin, then watches stdin: its end is ortune's end."""
+        line = sys.stdin.buffer.readline()
+        if not line:
+            os._exit(3)
+        request: Dict[str, Any] = json.loads(line.decode("utf-8"))
+        if request.get("version") != VERSION:
+            raise Stop(
+                "protocol", "ortune speaks version %r, this worker %d" % (request.get("version"), VERSION)
+            )
+        threading.Thread(target=_die_with_stdin, daemon=True).start()
+        return request
+
+
+def _die_with_stdin() -> None:
+    while os.read(0, 4096):
+        pass
+    os._exit(3)
+
+
+def die_with_parent() -> None:
+    """Asks Linux to kill this process when ortune dies, even by kill -9."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+    import signal
+
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

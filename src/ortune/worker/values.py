@@ -1,0 +1,141 @@
+"""Feeds in, outputs out, as folders of ``.npy`` files beside an index; never a pickle.
+
+Types that numpy lacks travel as bits: bfloat16 as uint16, float8 as uint8, with the ONNX type in the index.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, List, Tuple
+
+import numpy as np
+
+from .protocol import Stop
+
+# ONNX TensorProto.DataType of the types that numpy lacks.
+BIT_TYPES = {
+    "bfloat16": 16,
+    "float8e4m3fn": 17,
+    "float8e4m3fnuz": 18,
+    "float8e5m2": 19,
+    "float8e5m2fnuz": 20,
+    "uint4": 21,
+    "int4": 22,
+}
+
+
+def read_feeds(folder: str) -> Tuple[Dict[str, Any], bool]:
+    """Reads one case's feeds. The flag says whether a value needs ONNX Runtime's own value type."""
+    with open(os.path.join(folder, "feeds.json"), encoding="utf-8") as f:
+        index = json.load(f)
+    feeds: Dict[str, Any] = {}
+    needs_ort_values = False
+    for entry in index["feeds"]:
+        arrays = [_load(os.path.join(folder, name), entry) for name in entry["files"]]
+        if entry["kind"] == "none":
+            feeds[entry["name"]] = None
+        elif entry["kind"] == "sequence":
+            feeds[entry["name"]] = arrays
+        else:
+            feeds[entry["name"]] = arrays[0]
+        needs_ort_values = needs_ort_values or (entry["kind"] == "tensor" and entry["onnx_type"] in BIT_TYPES)
+    return feeds, needs_ort_values
+
+
+def bit_types(folder: str) -> Dict[str, int]:
+    """Input name -> ONNX element type number, for the inputs that travel as bits."""
+    with open(os.path.join(folder, "feeds.json"), encoding="utf-8") as f:
+        index = json.load(f)
+    return {e["name"]: BIT_TYPES[e["onnx_type"]] for e in index["feeds"] if e["onnx_type"] in BIT_TYPES}
+
+
+def _load(path: str, entry: Dict[str, Any]) -> Any:
+    array = np.load(path, allow_pickle=False)
+    # ONNX Runtime takes strings as an object array only.
+    return array.astype(object) if entry["onnx_type"] == "string" else array
+
+
+def as_ort_values(ort: Any, feeds: Dict[str, Any], bits: Dict[str, int]) -> Dict[str, Any]:
+    """The feeds as OrtValues, for models with inputs that numpy cannot hold."""
+    values: Dict[str, Any] = {}
+    for name, value in feeds.items():
+        if name in bits:
+            make = getattr(ort.OrtValue, "ortvalue_from_numpy_with_onnx_type", None)
+            if make is None:
+                raise Stop(
+                    "unsupported", "onnxruntime %s cannot feed the type of input %r" % (ort.__version__, name)
+                )
+            values[name] = make(value, bits[name])
+        elif isinstance(value, np.ndarray):
+            values[name] = ort.OrtValue.ortvalue_from_numpy(value)
+        else:
+            raise Stop("unsupported", "input %r cannot be fed beside a bfloat16 or float8 input" % name)
+    return values
+
+
+def shapes(outputs: List[Any]) -> List[List[int]]:
+    """Shape of every output; a sequence or map counts as one dimension, its length."""
+    found = []
+    for value in outputs:
+        value = _plain(value)
+        if isinstance(value, np.ndarray):
+            found.append(list(value.shape))
+        else:
+            found.append([len(value)] if value is not None else [])
+    return found
+
+
+def write_outputs(folder: str, names: List[str], types: List[str], outputs: List[Any]) -> None:
+    """Writes the outputs and ``outputs.json`` into a new folder."""
+    os.makedirs(folder, exist_ok=True)
+    index = []
+    for i, (name, onnx_type, value) in enumerate(zip(names, types, outputs)):
+        element = _element(onnx_type)
+        value = _plain(value)
+        entry: Dict[str, Any] = {"name": name, "onnx_type": element, "files": []}
+        if value is None:
+            entry["kind"] = "none"
+        elif isinstance(value, np.ndarray):
+            entry["kind"] = "tensor"
+            entry["files"] = [_save(folder, "%d.npy" % i, value)]
+        elif isinstance(value, list) and all(isinstance(v, np.ndarray) for v in value):
+            entry["kind"] = "sequence"
+            entry["files"] = [_save(folder, "%d-%d.npy" % (i, j), v) for j, v in enumerate(value)]
+        else:
+            entry["kind"] = "json"
+            entry["files"] = ["%d.json" % i]
+            with open(os.path.join(folder, "%d.json" % i), "w", encoding="utf-8") as f:
+                json.dump(value, f, default=_scalar)
+        index.append(entry)
+    with open(os.path.join(folder, "outputs.json"), "w", encoding="utf-8") as f:
+        json.dump({"version": 1, "outputs": index}, f)
+
+
+def _plain(value: Any) -> Any:
+    """An OrtValue as numpy; numpy scalars as arrays; the rest as it is."""
+    if hasattr(value, "numpy") and hasattr(value, "is_tensor"):
+        return value.numpy() if value.is_tensor() else value
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    if isinstance(value, list) and value and not isinstance(value[0], dict):
+        return [np.asarray(v) for v in value]
+    return value
+
+
+def _element(onnx_type: str) -> str:
+    """The innermost type: ``tensor(float)`` gives float, ``seq(tensor(int64))`` gives int64."""
+    return onnx_type.rstrip(")").rsplit("(", 1)[-1]
+
+
+def _save(folder: str, name: str, value: Any) -> str:
+    if value.dtype == object:
+        value = value.astype(str)
+    if value.dtype.kind == "V" or value.dtype.name in BIT_TYPES:  # ml_dtypes: keep the bits
+        value = value.view(np.uint16 if value.dtype.itemsize == 2 else np.uint8)
+    np.save(os.path.join(folder, name), value, allow_pickle=False)
+    return name
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)

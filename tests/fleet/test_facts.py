@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+
+from ortune.fleet.facts import findings
+from ortune.fleet.runtimes import TWO_BUILDS
+from ortune.platform import Snapshot, Topology
+from ortune.platform.cgroup import Throttling
+from ortune.records import Finding, Host, ProviderReport, Runtime, RuntimeReport
+
+HEALTHY = Host(
+    system="Linux", machine="x86_64", cpu="Box", cores=8, logical=16, affinity=16, effective_cpus=8,
+    memory_bytes=1 << 34, features=("avx2", "avx512_vnni", "fma"),
+)  # fmt: skip
+
+
+def host(**changes: object) -> Host:
+    return Host(**{**{name: getattr(HEALTHY, name) for name in HEALTHY.__struct_fields__}, **changes})
+
+
+def report(**facts: object) -> RuntimeReport:
+    return RuntimeReport(runtime=Runtime(python="/venv/bin/python", ort_version="1.31.1"), **facts)
+
+
+def only(found: list[Finding]) -> Finding:
+    assert len(found) == 1
+    assert found[0].evidence
+    assert found[0].fix
+    return found[0]
+
+
+def test_a_healthy_machine_has_nothing_to_say():
+    good = report(providers=(ProviderReport(name="CPUExecutionProvider", in_build=True, usable=True),))
+    absent = ProviderReport(
+        name="CUDAExecutionProvider", in_build=False, usable=False, why="not in this build"
+    )
+    calm = Snapshot(swap_bytes=1 << 20, throttling=(level(1000, 2),), thermal_throttles=0)
+    one_node = Topology(numa_nodes=((0, 1),), governor="performance")
+    assert findings(HEALTHY, [good, report(providers=(absent,))], {}, topology=one_node, now=calm) == []
+
+
+def level(periods: int, throttled: int) -> Throttling:
+    return Throttling(group="/cg/app", nr_periods=periods, nr_throttled=throttled, throttled_us=2_500_000)
+
+
+def test_two_builds():
+    problem = f"onnxruntime 1.31.1 and onnxruntime-gpu 1.30.0 {TWO_BUILDS}: pip uninstall -y both"
+    found = only(findings(HEALTHY, [report(problems=(problem,)), report(problems=("other",))], {}))
+    assert (found.code, found.fix) == ("ENV001", "pip uninstall -y both")
+    assert found.where == ("/venv/bin/python",)
+
+
+def test_a_provider_in_the_build_that_cannot_be_used():
+    broken = ProviderReport(
+        name="CUDAExecutionProvider", in_build=True, usable=False, why="libcudnn is missing"
+    )
+    found = only(findings(HEALTHY, [report(providers=(broken,))], {}))
+    assert found.code == "ENV006"
+    assert found.evidence == "CUDAExecutionProvider: libcudnn is missing"
+
+
+def test_governor_wherever_it_was_read():
+    by_topology = only(findings(HEALTHY, [], {}, topology=Topology(governor="powersave")))
+    by_sensors = only(findings(HEALTHY, [], {}, now=Snapshot(governor="powersave")))
+    assert by_topology == by_sensors
+    assert by_topology.code == "ENV002"
+
+
+@pytest.mark.parametrize(
+    ("now", "cause"),
+    [
+        (Snapshot(throttling=(level(100, 40),)), "held back by its CPU quota"),
+        (Snapshot(thermal_throttles=12), "held back by heat"),
+        (Snapshot(throttling=(level(100, 1),), thermal_throttles=1), "held back by its CPU quota and heat"),
+    ],
+)
+def test_throttled(now, cause):
+    found = only(findings(HEALTHY, [], {}, now=now))
+    assert found.code == "ENV002"
+    assert found.what.endswith(cause)
+
+
+def test_swap_in_use():
+    found = only(findings(HEALTHY, [], {}, now=Snapshot(swap_bytes=3 << 30)))
+    assert (found.code, found.evidence) == ("ENV003", "3072 MiB of swap in use")
+
+
+def test_no_int8_dot_product_unless_nothing_was_read():
+    assert only(findings(host(features=("avx2", "fma")), [], {})).code == "ENV004"
+    assert findings(host(features=()), [], {}) == []
+    assert findings(host(features=("asimddp",)), [], {}) == []
+
+
+def test_omp_variable_is_not_read():
+    found = only(findings(HEALTHY, [], {"OMP_NUM_THREADS": "2"}))
+    assert found.code == "ENV005"
+    assert "OMP_NUM_THREADS=2" in found.evidence
+    assert findings(HEALTHY, [], {"OMP_NUM_THREADS": "2", "ORT_INTRA_OP_NUM_THREADS": "2"}) == []
+
+
+def test_mixed_cores_and_memory_nodes():
+    topology = Topology(efficiency_cpus=(8, 9), note="8 fast and 2 slower CPUs", numa_nodes=((0, 1), (2, 3)))
+    found = findings(HEALTHY, [], {}, topology=topology)
+    assert [each.code for each in found] == ["ENV007", "ENV008"]
+    assert found[1].evidence == "2 nodes of 2, 2 CPUs"
+
+
+@pytest.mark.parametrize(
+    ("changes", "environment", "evidence"),
+    [
+        ({"quota": 1.5, "effective_cpus": 2}, {}, "8 cores in the machine, the CPU quota allows 1.5"),
+        ({"affinity": 4, "effective_cpus": 4}, {}, "8 cores in the machine, affinity allows 4"),
+        ({}, {"ORT_INTRA_OP_NUM_THREADS": "12"}, "ORT_INTRA_OP_NUM_THREADS=12"),
+    ],
+)
+def test_more_threads_than_can_run(changes, environment, evidence):
+    found = only(findings(host(**changes), [], environment))
+    assert (found.code, found.evidence) == ("THR001", evidence)
+
+
+@pytest.mark.parametrize("asked", ["2", "1"])
+def test_threads_that_were_set_to_fit_are_fine(asked):
+    limited = host(quota=1.5, effective_cpus=2)
+    assert findings(limited, [], {"ORT_INTRA_OP_NUM_THREADS": asked}) == []

@@ -1,0 +1,390 @@
+"""Comparing folders of outputs, most of them written by the worker's own writer."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import msgspec
+import numpy as np
+import pytest
+
+from ortune.errors import OrtuneError
+from ortune.records import OutputDifference
+from ortune.trials import output_files
+from ortune.trials.outputs import compare_outputs
+from ortune.worker.values import write_outputs
+
+RNG = np.random.default_rng(0)
+ONNX_TYPES = {"float32": "float", "float64": "double"}
+
+
+@pytest.fixture
+def compare(tmp_path):
+    """Writes two sets of outputs (a dict by name; a pair is value and ONNX type) and compares them."""
+
+    def run(reference, candidate, **options):
+        for side, outputs in (("a", reference), ("b", candidate)):
+            values = [v[0] if isinstance(v, tuple) else v for v in outputs.values()]
+            types = [
+                v[1] if isinstance(v, tuple) else ONNX_TYPES.get(str(np.asarray(v).dtype), str(v.dtype))
+                for v in outputs.values()
+            ]
+            write_outputs(str(tmp_path / side), list(outputs), [f"tensor({t})" for t in types], values)
+        result = compare_outputs(tmp_path / "a", tmp_path / "b", **options)
+        # A difference must survive the JSON of reports and stores.
+        assert msgspec.json.decode(msgspec.json.encode(result), type=OutputDifference) == result
+        return result
+
+    return run
+
+
+X = RNG.standard_normal((64, 33)).astype(np.float32)
+
+
+def test_equal_outputs_are_equal(compare):
+    result = compare({"y": X}, {"y": X})
+    assert result.ok and result.relative_l2 == 0.0 == result.max_error and result.what == ""
+    assert result.compared_as == "values"
+
+
+def test_distance_is_that_of_the_formula(compare):
+    other = X + 1e-5 * RNG.standard_normal(X.shape).astype(np.float32)
+    result = compare({"y": X}, {"y": other})
+    difference = other.astype(np.float64) - X
+    assert result.ok
+    assert result.relative_l2 == pytest.approx(np.linalg.norm(difference) / np.linalg.norm(X))
+    assert result.max_error == pytest.approx(np.abs(difference).max() / np.abs(X).max())
+
+
+def test_the_sentence_names_output_figure_and_limit(compare):
+    result = compare({"fine": X, "y": X}, {"fine": X, "y": X * 1.01})
+    assert not result.ok
+    assert result.what == "output 'y' differs: relative L2 distance 0.01, limit 0.0001"
+    large = RNG.standard_normal((400, 400)).astype(np.float32)
+    spike = large.copy()
+    spike[3, 3] += 0.005 * np.abs(large).max()
+    result = compare({"y": large}, {"y": spike})
+    assert result.relative_l2 < 1e-4
+    assert result.what == "output 'y' differs: largest error over the largest value 0.005, limit 0.001"
+
+
+def test_half_precision_has_wider_limits(compare):
+    half = X.astype(np.float16)
+    other = (X * 1.004).astype(np.float16)
+    assert compare({"y": half}, {"y": other}).ok
+    assert not compare({"y": X}, {"y": X * np.float32(1.004)}).ok
+    assert not compare({"y": half}, {"y": (X * 1.02).astype(np.float16)}).ok
+    assert compare({"y": X}, {"y": half}).ok  # the wider of the two
+
+
+def bfloat16_bits(x):
+    return (x.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def test_bfloat16_travels_as_bits(compare):
+    bits = bfloat16_bits(X)
+    assert compare({"y": (bits, "bfloat16")}, {"y": (bits + np.uint16(1) * (bits % 7 == 0), "bfloat16")}).ok
+    far = compare({"y": (bits, "bfloat16")}, {"y": (bfloat16_bits(X * 1.1), "bfloat16")})
+    assert not far.ok
+    assert far.relative_l2 == pytest.approx(0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("onnx_type", sorted(output_files.FLOAT8))
+def test_float8_values_are_those_of_the_format(onnx_type):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    name = onnx_type.replace("float8", "float8_")
+    bits = np.arange(256, dtype=np.uint8)
+    expected = bits.view(getattr(ml_dtypes, name)).astype(np.float64)
+    assert np.array_equal(output_files.decode(bits, onnx_type), expected, equal_nan=True)
+
+
+def test_float8_allows_one_step(compare):
+    bits = RNG.integers(0x20, 0x60, 500).astype(np.uint8)
+    assert compare({"y": (bits, "float8e4m3fn")}, {"y": (bits + np.uint8(1), "float8e4m3fn")}).ok
+    assert not compare({"y": (bits, "float8e4m3fn")}, {"y": (bits + np.uint8(4), "float8e4m3fn")}).ok
+
+
+def test_nan_and_infinity_must_agree_in_place(compare):
+    holes = X.copy()
+    holes[0, :3] = np.nan, np.inf, -np.inf
+    assert compare({"y": holes}, {"y": holes}).ok
+    for at, value in (((0, 0), 0.0), ((0, 1), -np.inf), ((0, 2), 1.0), ((5, 5), np.nan)):
+        other = holes.copy()
+        other[at] = value
+        result = compare({"y": holes}, {"y": other})
+        assert not result.ok
+        assert f"at element {at[0] * 33 + at[1]}" in result.what
+
+
+def test_extreme_values(compare):
+    huge = np.array([1e308, -1e308, 3.0])
+    assert compare({"y": huge}, {"y": huge * (1 + 1e-9)}).ok
+    assert not compare({"y": huge}, {"y": -huge}).ok
+    zeros = np.zeros(9, dtype=np.float32)
+    assert compare({"y": zeros}, {"y": zeros + np.float32(1e-10)}).ok
+    assert not compare({"y": zeros}, {"y": zeros + np.float32(1e-6)}).ok
+    tiny = np.full(9, 1e-8, dtype=np.float32)
+    assert not compare({"y": tiny}, {"y": 2 * tiny}).ok
+    empty = np.zeros((0, 4), dtype=np.float32)
+    assert compare({"y": empty, "s": np.float32(2.0)}, {"y": empty, "s": np.float32(2.0)}).ok
+
+
+def test_the_users_tolerance_replaces_both_limits(compare):
+    pair = {"y": X}, {"y": X * np.float32(1.01)}
+    assert compare(*pair, tolerance=0.02).ok
+    assert not compare(*pair, tolerance=0.005).ok
+    assert not compare({"y": X}, {"y": X * np.float32(1 + 1e-5)}, tolerance=1e-6).ok
+
+
+def test_integers_booleans_and_strings_must_be_equal(compare):
+    for values, wrong in (
+        (np.arange(9), np.arange(9) + (np.arange(9) == 4)),
+        (np.arange(9) > 3, np.arange(9) > 4),
+    ):
+        assert compare({"y": values}, {"y": values}).ok
+        result = compare({"y": values}, {"y": wrong})
+        assert not result.ok and "at element 4" in result.what
+    names = np.array(["cat", "dog"], dtype=object)
+    other = np.array(["cat", "elephant"], dtype=object)
+    assert compare({"y": (names, "string")}, {"y": (names, "string")}).ok
+    result = compare({"y": (names, "string")}, {"y": (other, "string")})
+    assert result.what == "output 'y' is 'elephant' at element 1, where it was 'dog'"
+
+
+def test_missing_outputs_shapes_and_types_are_named(compare):
+    assert compare({"y": X, "z": X}, {"y": X}).what == "output 'z' is missing"
+    assert compare({"y": X}, {"y": X, "more": X}).ok
+    assert compare({"y": X}, {"y": X[:3]}).what == "output 'y' has shape [3, 33], not [64, 33]"
+    assert "of type int64, not float" in compare({"y": X}, {"y": X.astype(np.int64)}).what
+    assert compare({"y": np.arange(4)}, {"y": np.arange(4, dtype=np.int32)}).ok
+
+
+def test_sequences_and_absent_optionals(compare):
+    old = {"y": ([X, X[0]], "float"), "o": (None, "float")}
+    assert compare(old, old).ok
+    assert "2 elements" not in compare(old, old).what
+    assert compare(old, {**old, "y": ([X], "float")}).what == "output 'y' has 1 elements, not 2"
+    assert compare(old, {**old, "y": ([X, X[0] + 1], "float")}).what.startswith("output 'y[1]' differs")
+    assert compare(old, {**old, "o": (X, "float")}).what == "output 'o' is a tensor, not a none"
+
+
+def test_maps_compare_key_by_key(compare):
+    old = {"p": ([{"cat": 0.25, "dog": 0.75}, {"cat": 0.5, "dog": 0.5}], "float")}
+    close = {"p": ([{"cat": 0.25000001, "dog": 0.75}, {"dog": 0.5, "cat": 0.5}], "float")}
+    far = {"p": ([{"cat": 0.35, "dog": 0.65}, {"cat": 0.5, "dog": 0.5}], "float")}
+    other = {"p": ([{"cat": 0.25, "cow": 0.75}, {"cat": 0.5, "dog": 0.5}], "float")}
+    assert compare(old, close).ok
+    assert "output 'p' differs" in compare(old, far).what
+    assert compare(old, other).what == "output 'p' lacks the entry [0]['dog']"
+    text = {"p": ([{"label": "cat"}], "string")}
+    assert compare(text, text).ok
+    assert "'dog' at [0]['label']" in compare(text, {"p": ([{"label": "dog"}], "string")}).what
+
+
+SCORES = np.sort(RNG.random((4, 20)).astype(np.float32))[:, ::-1]
+CHOSEN = np.argsort(RNG.random((4, 1000)))[:, :20]
+
+
+def test_near_ties_of_topk_do_not_fail(compare):
+    kinds = {"i": "indices"}
+    swapped = CHOSEN.copy()
+    swapped[:, [3, 4]] = swapped[:, [4, 3]]
+    swapped[2, 19] = 999_999  # the last place went to another
+    result = compare({"i": CHOSEN, "v": SCORES}, {"i": swapped, "v": SCORES}, kinds=kinds)
+    assert result.ok and result.compared_as == "sets"
+    moved = SCORES + np.float32(0.1)
+    result = compare({"i": CHOSEN, "v": SCORES}, {"i": swapped, "v": moved}, kinds=kinds)
+    assert result.what.startswith("output 'v' differs")
+    wrong = compare({"i": CHOSEN, "v": SCORES}, {"i": CHOSEN + 1000, "v": SCORES}, kinds=kinds)
+    assert wrong.what == "output 'i': 80 of 80 indices differ, limit 1 (shape [4, 20], [4, 20] before)"
+
+
+def test_argmax_alone_may_differ_in_one_place_of_a_hundred(compare):
+    labels = RNG.integers(0, 20, (1, 40, 50))
+    few, many = labels.copy(), labels.copy()
+    few.ravel()[:20] += 1
+    many.ravel()[:21] += 1
+    assert compare({"y": labels}, {"y": few}, kinds={"y": "indices"}).ok
+    assert not compare({"y": labels}, {"y": many}, kinds={"y": "indices"}).ok
+    # Without scores nothing excuses another order.
+    assert not compare({"y": labels}, {"y": labels[..., ::-1]}, kinds={"y": "indices"}).ok
+    one = np.array([7])
+    assert not compare({"y": one}, {"y": one + 1}, kinds={"y": "indices"}).ok
+    assert compare({"y": one, "s": SCORES}, {"y": one + 1, "s": SCORES}, kinds={"y": "indices"}).ok
+
+
+def test_positions_behind_a_threshold_may_vary_in_number(compare):
+    kinds = {"y": "indices"}
+    places = np.array(np.nonzero(RNG.random((60, 60)) > 0.5))
+    assert compare({"y": places}, {"y": np.delete(places, 700, axis=1)}, kinds=kinds).ok
+    fewer = compare({"y": places}, {"y": places[:, :1000]}, kinds=kinds)
+    assert "indices differ" in fewer.what
+    assert "indices differ" in compare({"y": places}, {"y": places[:, :0]}, kinds=kinds).what
+    assert compare({"y": places[:, :0]}, {"y": places[:, :0]}, kinds=kinds).ok
+    wrong = compare({"y": places}, {"y": places[:1]}, kinds=kinds)
+    assert wrong.what.endswith(f"(shape [1, {places.shape[1]}], [2, {places.shape[1]}] before)")
+    assert compare({"y": np.array(3)}, {"y": np.array(3)}, kinds=kinds).ok
+
+
+def test_boxes_chosen_by_nms_may_swap_and_one_may_go(compare):
+    kinds = {"y": "indices"}
+    chosen = np.column_stack([np.zeros(12, int), RNG.integers(0, 3, 12), 7 * np.arange(12)])
+    swapped = chosen[[1, 0, 2, 3, 5, 4, *range(6, 12)]]
+    assert compare({"y": chosen}, {"y": swapped}, kinds=kinds).ok
+    assert compare({"y": chosen}, {"y": swapped[1:]}, kinds=kinds).ok
+    assert "3 of 12 rows" in compare({"y": chosen}, {"y": chosen[3:]}, kinds=kinds).what
+    assert not compare({"y": chosen}, {"y": chosen + 1}, kinds=kinds).ok
+
+
+BOXES = np.column_stack([RNG.uniform(0, 640, (50, 4)), RNG.random(50)]).astype(np.float32)
+
+
+def test_boxes_match_in_any_order(compare):
+    kinds = {"y": "set"}
+    jitter = BOXES * (1 + RNG.uniform(-1e-4, 1e-4, BOXES.shape)).astype(np.float32)
+    assert compare({"y": BOXES}, {"y": jitter[::-1]}, kinds=kinds).ok
+    assert compare({"y": BOXES[None]}, {"y": jitter[None, RNG.permutation(50)]}, kinds=kinds).ok
+    assert compare({"y": BOXES}, {"y": jitter[:49]}, kinds=kinds).ok  # one at the threshold is gone
+    result = compare({"y": BOXES}, {"y": jitter[:45]}, kinds=kinds)
+    assert result.what == "output 'y': 5 of 50 rows have no counterpart, limit 1 (45 rows, 50 before)"
+    worse = jitter.copy()
+    worse[:, 4] += 0.05
+    assert not compare({"y": BOXES}, {"y": worse}, kinds=kinds).ok
+    assert not compare({"y": BOXES}, {"y": np.repeat(jitter[:10], 5, 0)}, kinds=kinds).ok
+    assert not compare({"y": BOXES[:1]}, {"y": BOXES[1:2]}, kinds=kinds).ok
+    assert compare({"y": BOXES[:0]}, {"y": BOXES[:0]}, kinds=kinds).ok
+    assert "rows of 4 values, not 5" in compare({"y": BOXES}, {"y": BOXES[:, :4]}, kinds=kinds).what
+
+
+def test_selected_rows_of_integers_and_strings(compare):
+    rows = np.column_stack([np.zeros(30, int), RNG.integers(0, 80, 30), np.arange(30)])
+    kinds = {"y": "set"}
+    assert compare({"y": rows}, {"y": rows[RNG.permutation(30)]}, kinds=kinds).ok
+    assert compare({"y": rows}, {"y": rows[1:]}, kinds=kinds).ok
+    assert not compare({"y": rows}, {"y": rows + np.array([0, 0, 9])}, kinds=kinds).ok
+    words = np.array(["a", "b", "c"], dtype=object)
+    assert compare({"y": (words, "string")}, {"y": (words[::-1].copy(), "string")}, kinds=kinds).ok
+
+
+def test_sets_of_thousands_stay_quick_and_right(compare):
+    many = RNG.uniform(0, 1, (20_000, 4)).astype(np.float32)
+    jitter = many + RNG.uniform(-2e-6, 2e-6, many.shape).astype(np.float32)
+    assert compare({"y": many}, {"y": jitter[::-1]}, kinds={"y": "set"}).ok
+    assert not compare({"y": many}, {"y": 1 - jitter}, kinds={"y": "set"}).ok
+
+
+def test_sets_with_nan_rows(compare):
+    holes = BOXES.copy()
+    holes[5, 2], holes[6, 1] = np.nan, np.inf
+    assert compare({"y": holes}, {"y": holes[::-1]}, kinds={"y": "set"}).ok
+
+
+def test_random_outputs_compare_by_moments(compare):
+    a, b = RNG.standard_normal((2, 5000)).astype(np.float32)
+    result = compare({"y": a}, {"y": b}, as_moments=True)
+    assert result.ok and result.compared_as == "moments"
+    assert compare({"y": a}, {"y": b}, kinds={"y": "moments"}).ok
+    assert not compare({"y": a}, {"y": b}).ok
+    assert "mean" in compare({"y": a}, {"y": b + 1}, as_moments=True).what
+    assert "standard deviation" in compare({"y": a}, {"y": b * 3}, as_moments=True).what
+    assert "finite" in compare({"y": a}, {"y": np.where(b > 3, np.nan, b)}, as_moments=True).what
+    assert compare({"y": a}, {"y": b[:4000]}, as_moments=True).ok  # a random length
+    assert "not near" in compare({"y": a}, {"y": b[:400]}, as_moments=True).what
+    assert "has shape" in compare({"y": a}, {"y": b.reshape(50, 100)}, as_moments=True).what
+    assert compare({"y": a[:3]}, {"y": b[:3] + 9}, as_moments=True).ok  # three values tell nothing
+
+
+def test_moments_are_those_of_all_pieces(tmp_path, monkeypatch):
+    from ortune.trials.output_figures import moments
+
+    values = RNG.exponential(2.0, 10_000)
+    values[77] = math.inf
+    monkeypatch.setattr(output_files, "CHUNK", 999)
+    mean, deviation, bad = moments(values, "double")
+    finite = np.delete(values, 77)
+    assert (mean, deviation, bad) == (pytest.approx(finite.mean()), pytest.approx(finite.std()), 1)
+
+
+def test_pieces_do_not_change_the_answer(compare, monkeypatch):
+    other = X * np.float32(1.001)
+    whole = compare({"y": X}, {"y": other})
+    monkeypatch.setattr(output_files, "CHUNK", 100)
+    parts = compare({"y": X}, {"y": other})
+    assert parts.relative_l2 == pytest.approx(whole.relative_l2, rel=1e-12)
+    assert parts.max_error == whole.max_error and parts.what == whole.what
+    broken = X.copy()
+    broken.ravel()[1234] = np.nan
+    assert "at element 1234" in compare({"y": X}, {"y": broken}).what
+
+
+def test_damaged_folders_give_one_clear_error(tmp_path):
+    write_outputs(str(tmp_path / "a"), ["y"], ["tensor(float)"], [X])
+    write_outputs(str(tmp_path / "b"), ["y"], ["tensor(float)"], [X])
+    with pytest.raises(OrtuneError, match="cannot be read") as error:
+        compare_outputs(tmp_path / "a", tmp_path / "missing")
+    assert error.value.where.endswith("outputs.json") and error.value.do
+    array = tmp_path / "b" / "0.npy"
+    array.write_bytes(array.read_bytes()[:200])
+    with pytest.raises(OrtuneError, match="cannot be read") as error:
+        compare_outputs(tmp_path / "a", tmp_path / "b")
+    assert error.value.where == str(array)
+    for text in ("{", "[]", '{"version": 1}', '{"version": 1, "outputs": [{}]}'):
+        (tmp_path / "b" / "outputs.json").write_text(text)
+        with pytest.raises(OrtuneError, match="cannot be read"):
+            compare_outputs(tmp_path / "a", tmp_path / "b")
+    (tmp_path / "b" / "outputs.json").write_text(json.dumps({"version": 2, "outputs": []}))
+    with pytest.raises(OrtuneError, match="version 2"):
+        compare_outputs(tmp_path / "a", tmp_path / "b")
+
+
+def test_pickles_are_never_read(tmp_path):
+    for side in ("a", "b"):
+        write_outputs(str(tmp_path / side), ["y"], ["tensor(float)"], [X])
+    np.save(tmp_path / "b" / "0.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(OrtuneError, match="cannot be read"):
+        compare_outputs(tmp_path / "a", tmp_path / "b")
+
+
+def test_bad_options_give_one_clear_error(tmp_path):
+    with pytest.raises(OrtuneError, match="'rows' is not known"):
+        compare_outputs(tmp_path, tmp_path, kinds={"y": "rows"})
+    for tolerance in (0.0, -1.0, math.nan):
+        with pytest.raises(OrtuneError, match="positive number"):
+            compare_outputs(tmp_path, tmp_path, tolerance=tolerance)
+
+
+def test_outputs_of_onnx_runtime_compare(tmp_path):
+    """Two real sessions: the same model at two optimisation levels, and one with other weights."""
+    import onnxruntime as ort
+    from onnx import TensorProto, helper, numpy_helper
+
+    def model(scale):
+        weight = numpy_helper.from_array(scale * weights, "w")
+        nodes = [
+            helper.make_node("MatMul", ["x", "w"], ["h"]),
+            helper.make_node("Softmax", ["h"], ["p"]),
+            helper.make_node("TopK", ["p", "k"], ["v", "i"]),
+        ]
+        k = numpy_helper.from_array(np.array([3], dtype=np.int64), "k")
+        ports = [
+            helper.make_tensor_value_info(n, t, None)
+            for n, t in (("v", TensorProto.FLOAT), ("i", TensorProto.INT64))
+        ]
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 16])
+        graph = helper.make_graph(nodes, "g", [x], ports, [weight, k])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return made.SerializeToString()
+
+    weights = np.random.default_rng(3).standard_normal((16, 50)).astype(np.float32)
+    feeds = {"x": np.random.default_rng(4).standard_normal((8, 16)).astype(np.float32)}
+    for folder, scale, level in (("a", 1, 99), ("b", 1, 0), ("c", 1.3, 99)):
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel(level)
+        session = ort.InferenceSession(model(np.float32(scale)), options, providers=["CPUExecutionProvider"])
+        names, types = zip(*[(o.name, o.type) for o in session.get_outputs()], strict=True)
+        write_outputs(str(tmp_path / folder), list(names), list(types), session.run(None, feeds))
+    same = compare_outputs(tmp_path / "a", tmp_path / "b", kinds={"i": "indices"})
+    assert same.ok and same.relative_l2 < 1e-5
+    other = compare_outputs(tmp_path / "a", tmp_path / "c", kinds={"i": "indices"})
+    assert not other.ok and "output 'v'" in other.what
