@@ -1,6 +1,26 @@
 """ortune: where every millisecond of an ONNX model goes, and what makes it faster, proven."""
 
-from ortune.api import compare, doctor
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ortune.api import compare, doctor, tune
+    from ortune.loader import load
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compare", "doctor"]
+__all__ = ["__version__", "compare", "doctor", "load", "tune"]
+
+# Imported when first asked for: a service that only loads a bundle needs none of the tuner's dependencies.
+_HOMES = {"compare": "ortune.api", "doctor": "ortune.api", "load": "ortune.loader", "tune": "ortune.api"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -29,6 +29,26 @@ def compare(a: str | Path, b: str | Path | None = None, **options: Any) -> Envel
     return run(Options(a=str(a), b=None if b is None else str(b), **options), watcher)
 
 
+def tune(model: str | Path, **options: Any) -> Envelope:
+    """The fastest correct way to run a model on this machine, proven.
+
+    Args:
+        model: The model.
+        **options: Fields of ``ortune.flows.tune_options.Options``, and ``watcher``.
+
+    Returns:
+        The whole document; ``result`` is a TuneResult.
+
+    Raises:
+        OrtuneError: Nothing could be tuned.
+    """
+    from ortune.flows.deliver import tune_and_deliver
+    from ortune.flows.tune_options import Options
+
+    watcher = options.pop("watcher", None)
+    return tune_and_deliver(Options(model=str(model), **options), watcher)
+
+
 def doctor(**options: Any) -> Envelope:
     """What this machine can run and measure.
 

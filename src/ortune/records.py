@@ -49,6 +49,12 @@ class Knob(Record, frozen=True, kw_only=True):
         conflicts: Names of knobs that must not be set together with this one (symmetric).
         safety: Safety class of setting it.
         summary: One line.
+        tries: Values that ``tune`` proposes, as text; "{cpus}", "{cpus/2}" and "{cpus-1}" are filled in from the
+            machine and dropped where they make no sense there.
+        group: When tune tries it: "first", "late" (seldom pays on healthy models: only when time is left), or
+            "never" on its own.
+        needs: Settings that must be there for this one to mean anything, as ``knob=value``.
+        per_model: The values tried come from the model (``knobs.values_for``), not from ``tries`` alone.
     """
 
     name: str
@@ -65,6 +71,10 @@ class Knob(Record, frozen=True, kw_only=True):
     conflicts: tuple[str, ...] = ()
     safety: Literal["exact", "numerics", "behaviour", "advice"] = "exact"
     summary: str
+    tries: tuple[str, ...] = ()
+    group: Literal["first", "late", "never"] = "never"
+    needs: tuple[str, ...] = ()
+    per_model: bool = False
 
 
 class ProviderSpec(Record, frozen=True, kw_only=True):
@@ -371,6 +381,39 @@ class TrialError(Record, frozen=True, kw_only=True, tag="error", tag_field="mess
 WorkerMessage = Loading | Loaded | TrialDone | TrialError
 
 
+class ToolRequest(Record, frozen=True, kw_only=True):
+    """What ortune asks of the tool process, as the first line on its stdin.
+
+    Attributes:
+        task: What to do ("optimize").
+        model, output: The file to read and the file to write.
+        params: Of the rewrite that needs the task.
+        external_name: Name of the file beside ``output`` that takes the larger weights.
+        applied: Settings of the session, where the task creates one.
+    """
+
+    version: int = PROTOCOL_VERSION
+    task: str
+    model: str
+    output: str
+    params: dict[str, str] = {}
+    external_name: str
+    applied: tuple[Applied, ...] = ()
+    providers: tuple[ProviderSpec, ...] = ()
+    custom_ops: tuple[str, ...] = ()
+
+
+class ToolDone(Record, frozen=True, kw_only=True, tag="tool-done", tag_field="message"):
+    """The tool process wrote its output; ``what`` says so in one sentence."""
+
+    version: int = PROTOCOL_VERSION
+    what: str
+    ort_version: str = ""
+
+
+ToolMessage = ToolDone | TrialError
+
+
 # --- outcomes -------------------------------------------------------------------------------------------
 
 
@@ -579,13 +622,149 @@ class CompareResult(Record, frozen=True, kw_only=True):
     elapsed_s: float = 0.0
 
 
+# --- tuning ---------------------------------------------------------------------------------------------
+
+Fate = Literal["winner", "default", "current", "retired", "failed", "wrong-output", "pruned", "not-tried"]
+
+
+class Candidate(Record, frozen=True, kw_only=True):
+    """One plan that was tried (or could not be), and what became of it.
+
+    Race figures carry no claim: they suffer the winner's curse and are labelled exploratory.
+
+    Attributes:
+        origin: What proposed it, in words ("knob graph_optimization_level", "combination", "rewrite ...").
+        why: Why it ended so, one sentence.
+        ratio, ratio_low, ratio_high: Against the default over the race's blocks; None when never measured.
+    """
+
+    plan: Plan
+    origin: str
+    fate: Fate
+    why: str = ""
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    n_blocks: int = 0
+    figures: Figures | None = None
+    outputs: OutputDifference | None = None
+
+
+class SettingWorth(Record, frozen=True, kw_only=True):
+    """What one setting (or rewrite) of the winner is worth: the winner without it against the winner.
+
+    Attributes:
+        name, value: The knob and its value as text, or the rewrite's name and "".
+        without_ratio: Time without it / time with it: above 1 it pays. The interval is race data.
+        kept: Whether it stayed in the plan.
+    """
+
+    name: str
+    value: str
+    without_ratio: float | None = None
+    without_low: float | None = None
+    without_high: float | None = None
+    kept: bool
+    why: str = ""
+    summary: str = ""
+    read_back: ReadBackLevel = "none"
+
+
+class BlockPoint(Record, frozen=True, kw_only=True):
+    """One block as a picture needs it: arm or plan id -> the estimand's value (ns, or bytes for memory)."""
+
+    index: int
+    phase: Literal["calibration", "race", "prune", "confirm"]
+    values: dict[str, float]
+    dropped: str = ""
+
+
+class BudgetReport(Record, frozen=True, kw_only=True):
+    """What the budget was said to hold before the start, and what was spent.
+
+    Attributes:
+        promise: The sentence printed before starting.
+    """
+
+    budget_s: float
+    trial_s: float
+    promise: str
+    calibration_s: float = 0.0
+    race_s: float = 0.0
+    confirm_s: float = 0.0
+    n_trials: int = 0
+
+
+class TradeRow(Record, frozen=True, kw_only=True):
+    """One row of "fastest / least CPU / least memory". Only the objective's own row is confirmed."""
+
+    title: str
+    plan: Plan
+    latency_ns: float
+    cpu_per_run_ns: float
+    peak_bytes: float | None = None
+    confirmed: bool = False
+
+
+class TuneResult(Record, frozen=True, kw_only=True):
+    """``result`` of ``ortune tune --json``; the only thing that report and bundle read.
+
+    Attributes:
+        winner: The plan to ship; ``Plan()`` when the default is best.
+        against_default: Confirmation of the winner against the default on fresh blocks; None when the default
+            won without a challenger.
+        against_current: The same against what the user runs today, where ``--current`` was given.
+        headline: The answer in one or two sentences, the same in every format.
+        rewritten: The model that the winner runs, where a rewrite made another one; with its hardware bond.
+        conditions: How busy the machine was, as the headline says it ("on an idle machine"); "" where not known.
+        smallest_effect_ratio: What the race could have seen, as a share, where no challenger was confirmed.
+    """
+
+    side: Side
+    objective: str
+    estimand: str
+    worth_ratio: float
+    headline: str = ""
+    winner: Plan
+    current: Plan | None = None
+    default_figures: Figures
+    current_figures: Figures | None = None
+    winner_figures: Figures | None = None
+    against_default: Comparison | None = None
+    against_current: Comparison | None = None
+    outputs: OutputDifference | None = None
+    settings: tuple[SettingWorth, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    trade: tuple[TradeRow, ...] = ()
+    cases: tuple[CaseResult, ...] = ()
+    controls: tuple[Control, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    not_tried: tuple[str, ...] = ()
+    budget: BudgetReport
+    points: tuple[BlockPoint, ...] = ()
+    rewritten: str = ""
+    hardware_bound: bool = False
+    code: str = ""
+    reproduce: str = ""
+    bundle: str = ""
+    report: str = ""
+    session: str = ""
+    elapsed_s: float = 0.0
+    conditions: str = ""
+    smallest_effect_ratio: float | None = None
+
+
 class BundleInfo(Record, frozen=True, kw_only=True):
     """``ortune.json`` of a bundle.
 
     Attributes:
-        model: File name of the model within the bundle; ``sha256`` is its identity.
+        model: The model's place within the bundle, mostly its file name; ``sha256`` is its identity.
         plain_model: The untouched model beside a hardware-bound one, "" where ``model`` is the plain one.
         hardware_bound: The model holds what was optimised for this CPU; elsewhere ``plain_model`` is to be used.
+        applied: The plan's settings with their channels, so that a loader needs no list of knobs. A thread count
+            is text, ``min(4, cpus)``, here as in ``plan``.
+        ort_version: ONNX Runtime that it was tuned with.
     """
 
     schema: str
@@ -596,6 +775,8 @@ class BundleInfo(Record, frozen=True, kw_only=True):
     hardware_bound: bool = False
     host: Host | None = None
     proof: Comparison | None = None
+    applied: tuple[Applied, ...] = ()
+    ort_version: str = ""
 
 
 # --- doctor ---------------------------------------------------------------------------------------------

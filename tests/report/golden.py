@@ -105,9 +105,7 @@ def comparison(**changes: object) -> Comparison:
         guards=(
             Guard(figure="mean", ratio=0.91, ratio_low=0.9, ratio_high=0.92, limit_ratio=1.05),
             Guard(figure="p95", limit_ratio=1.05, known=False, note="not known: not measured often enough"),
-            Guard(
-                figure="memory", ratio=1.3, ratio_low=1.2, ratio_high=1.4, limit_ratio=1.1, failed=True
-            ),
+            Guard(figure="memory", ratio=1.3, ratio_low=1.2, ratio_high=1.4, limit_ratio=1.1, failed=True),
         ),
     )
     return msgspec.structs.replace(usual, **changes)
@@ -150,9 +148,7 @@ def compared(**changes: object) -> Envelope:
         ),
         notes=("decoder: one step at past=128; prefill not measured",),
         failures=(Failed(plan="0" * 12, reason="crash", what="killed by SIGSEGV while running"),),
-        gate=Gate(
-            threshold_ratio=0.05, answer="pass", undecided_counts_as="pass", provable_ratio=0.021
-        ),
+        gate=Gate(threshold_ratio=0.05, answer="pass", undecided_counts_as="pass", provable_ratio=0.021),
         elapsed_s=42.0,
     )
     result = msgspec.structs.replace(usual, **changes)

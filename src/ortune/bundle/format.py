@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import msgspec
 
@@ -11,11 +11,12 @@ from ortune.records import BundleInfo
 
 SCHEMA = "ortune/bundle/1"
 INDEX = "ortune.json"
+SUFFIX = ".ortune"
 
 
 def is_bundle(path: Path) -> bool:
     """Whether the path is a bundle's folder."""
-    return path.suffix == ".ortune" and path.is_dir()
+    return path.suffix == SUFFIX and path.is_dir()
 
 
 def read(path: Path) -> BundleInfo:
@@ -27,16 +28,22 @@ def read(path: Path) -> BundleInfo:
         raise UsageError(
             f"not a bundle: {error.strerror}", where=str(index), do="give the folder NAME.ortune"
         ) from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot be read: {error}", where=str(index), do="make the bundle again") from error
     if info.schema != SCHEMA:
         raise UsageError(
             f"is of version {info.schema!r}, not {SCHEMA!r}", where=str(index), do="make the bundle again"
         )
-    for name in filter(None, (info.model, info.plain_model)):
+    for name in (info.model, *filter(None, [info.plain_model])):
         # A bundle comes from elsewhere: it must not reach outside its own folder.
-        if Path(name).name != name:
+        if not is_inside(name):
             raise UsageError(f"names a model outside the bundle: {name!r}", where=str(index))
         if not (path / name).is_file():
             raise UsageError(f"the model {name} is missing", where=str(path), do="make the bundle again")
     return info
+
+
+def is_inside(name: str) -> bool:
+    """Whether a path is relative and stays in its folder, read as a path of either kind of system."""
+    readings = (PurePosixPath(name), PureWindowsPath(name))
+    return bool(name) and not any(path.anchor or ".." in path.parts for path in readings)

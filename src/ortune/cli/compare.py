@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from ortune.cli import options as o
-from ortune.cli.session import Say, Stop, chosen_format, print_rich, reporting, write_text
+from ortune.cli.session import (
+    Say,
+    Stop,
+    append_to_job_summary,
+    chosen_format,
+    print_rich,
+    reporting,
+    write_text,
+)
 
 STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
 
@@ -165,5 +173,6 @@ def _write(envelope: object, form: str, output: str | None) -> None:
         write_text(formats.markdown(envelope), output)
     elif form == "github":
         write_text(formats.github(envelope), output)
+        append_to_job_summary(formats.markdown(envelope))
     else:
         print_rich(formats.terminal(envelope), output)

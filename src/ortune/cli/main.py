@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import os
 import sys
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
+import typer.main
 
 from ortune import __version__
-from ortune.cli import compare, doctor
+from ortune.cli import compare, doctor, tune
+from ortune.cli.session import tell
+from ortune.errors import Interrupted, OrtuneError, UsageError
 
 app = typer.Typer(
     name="ortune",
     help="Finds out where every millisecond of an ONNX model goes, and proves what makes it faster.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="compare")(compare.compare)
+app.command(name="tune")(tune.tune)
 app.command(name="doctor")(doctor.doctor)
+
+# The class of every complaint about options; typer keeps it in one place or another, depending on its version.
+_Refused = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
 
 
 def _version(asked: bool) -> None:
@@ -42,19 +51,69 @@ def options(
 def main() -> None:
     """Entry point of the console script."""
     sys.excepthook = _internal_error
-    app()
+    for stream in (sys.stdout, sys.stderr):
+        # A file or a pipe gets UTF-8, which JSON is; a terminal that lacks a character shows its number.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
+    sys.exit(_run(sys.argv[1:] or ["--help"]))
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Runs a verb and returns the exit code."""
+    try:
+        _require_utf8(arguments)
+        # Not app(...): that puts typer's own hook for unexpected errors over ours.
+        command = typer.main.get_command(app)
+        return command.main(list(arguments), prog_name="ortune", standalone_mode=False) or 0
+    except _Refused as error:
+        line = " ".join(["ortune", *_verb(arguments)])
+        refusal = UsageError(error.format_message(), do=f"{line} --help shows what there is")
+        return _refuse(refusal, arguments)
+    except UsageError as error:
+        return _refuse(error, arguments)
+    except (KeyboardInterrupt, typer.Abort):
+        return _refuse(Interrupted("stopped; nothing is claimed"), arguments)
+
+
+def _refuse(error: OrtuneError, arguments: Sequence[str]) -> int:
+    tell("".join(_verb(arguments)) or "error", error, _wants_json(arguments))
+    return error.exit_code
+
+
+def _require_utf8(arguments: Sequence[str]) -> None:
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UsageError(
+                "the name is not UTF-8, which JSON and the store need", where=ascii(argument), do="rename it"
+            ) from None
+
+
+def _verb(arguments: Sequence[str]) -> list[str]:
+    """The verb, when the command line begins with one."""
+    return [a for a in arguments[:1] if a in {command.name for command in app.registered_commands}]
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Whether one JSON document is expected, also where the options could not be read."""
+    return (
+        "--json" in arguments
+        or "--format=json" in arguments
+        or ("--format", "json") in itertools.pairwise(arguments)
+    )
 
 
 def _internal_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """A bug of ours: said as such, exit code 4; the traceback only when asked for."""
     if issubclass(kind, KeyboardInterrupt):
         os._exit(130)
-    sys.stderr.write(f"ortune: internal error: {kind.__name__}: {error}\n")
+    bug = OrtuneError(
+        f"internal error: {kind.__name__}: {error}",
+        do="this is a bug in ortune; run again with ORTUNE_DEBUG=1 and report what it prints",
+    )
+    code = _refuse(bug, sys.argv[1:])
     if os.environ.get("ORTUNE_DEBUG"):
         sys.__excepthook__(kind, error, trace)
-    else:
-        sys.stderr.write(
-            "  -> this is a bug in ortune; run again with ORTUNE_DEBUG=1 and report what it prints\n"
-        )
     sys.stderr.flush()
-    os._exit(4)
+    os._exit(code)

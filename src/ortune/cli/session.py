@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
@@ -23,15 +24,19 @@ PLAIN_WIDTH = 100  # a log or a file has no width of its own
 
 
 class Stop:
-    """Ctrl-C once asks to stop; Ctrl-C twice, or SIGTERM, stops at once and claims nothing."""
+    """Ctrl-C once asks to stop; Ctrl-C twice, or SIGTERM, stops at once and claims nothing.
+
+    Before anyone asks whether to stop there is nothing to tell yet, and the first Ctrl-C stops at once too.
+    """
 
     def __init__(self, say: Callable[[str], None], message: str) -> None:
-        self.asked = False
+        self.asked = self.heard = False
         self._say = say
         self._message = message
 
     def __call__(self) -> bool:
         """Whether a stop was asked for."""
+        self.heard = True
         return self.asked
 
     @contextlib.contextmanager
@@ -47,6 +52,8 @@ class Stop:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.asked or number == signal.SIGTERM:
             raise Interrupted("stopped; nothing is claimed")
+        if not self.heard:
+            raise Interrupted("stopped before anything was compared; nothing is claimed")
         self.asked = True
         self._say(self._message)
 
@@ -62,6 +69,9 @@ class Say:
 
     def __call__(self, sentence: str) -> None:
         """Prints one sentence."""
+        if not self.console.is_terminal:
+            _write(sys.stderr, sentence + "\n")
+            return
         from rich.text import Text
 
         self.console.print(Text(sentence, style="dim"))
@@ -72,10 +82,12 @@ class Say:
         if not self.console.is_terminal:
             yield lambda text: None
             return
+        from rich.live import Live
         from rich.text import Text
 
-        with self.console.status(Text("starting")) as status:
-            yield lambda text: status.update(Text(text))
+        # No spinner: a thread that draws while a trial runs would take time from what is measured.
+        with Live(Text("starting"), console=self.console, auto_refresh=False, transient=True) as live:
+            yield lambda text: live.update(Text(text, overflow="ellipsis", no_wrap=True), refresh=True)
 
 
 def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...] = FORMATS) -> str:
@@ -89,25 +101,67 @@ def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...] = FORMATS) 
 
 
 def write_text(text: str, output: str | None) -> None:
-    """To a file (written beside and renamed) or to stdout."""
+    """To a file (written beside and renamed) or to stdout, where it goes too when the file cannot be written.
+
+    Raises:
+        UsageError: stdout cannot be written.
+        typer.Exit: The file cannot be written (2); that was said, and the text is on stdout.
+    """
     if output is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        trouble = _write(sys.stdout, text)
+        # A reader that has seen enough (``| head``) is no error.
+        if trouble and not isinstance(trouble, BrokenPipeError):
+            raise UsageError(
+                f"cannot be written: {trouble.strerror}",
+                where="stdout",
+                do="free space, or use --output FILE",
+            )
         return
-    path = Path(output)
+    try:
+        _write_file(Path(output), text)
+    except OSError as error:
+        write_text(text, None)  # what was measured is not lost for the want of a writable folder
+        what = f"cannot be written: {error.strerror}; the result went to stdout instead"
+        tell("", UsageError(what, where=output, do="choose another --output"), as_json=False)
+        raise typer.Exit(UsageError.exit_code) from error
+
+
+def _write_file(path: Path, text: str) -> None:
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")  # a device or a pipe; a folder refuses
+        return
     part = path.with_name(path.name + ".part")
     try:
         part.write_text(text, encoding="utf-8")
         part.replace(path)
-    except OSError as error:
+    except OSError:
         with contextlib.suppress(OSError):
             part.unlink()
-        sys.stdout.write(text)  # what was measured is not lost for the want of a writable folder
-        raise UsageError(
-            f"cannot be written: {error.strerror}; the result went to stdout instead",
-            where=output,
-            do="choose another --output",
-        ) from error
+        raise
+
+
+def _write(stream: TextIO, text: str) -> OSError | None:
+    """Writes to stdout or stderr, and returns the error when that cannot be done."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError as error:
+        # What is still buffered must not fail again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return error
+    return None
+
+
+def append_to_job_summary(page: str) -> None:
+    """Adds Markdown to the summary page of a GitHub job; elsewhere there is none, and nothing is done."""
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not summary:
+        return
+    try:
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(page)
+    except OSError as error:
+        sys.stderr.write(f"ortune: $GITHUB_STEP_SUMMARY cannot be written: {error.strerror}\n")
 
 
 def print_rich(page: RenderableType, output: str | None) -> None:
@@ -129,14 +183,15 @@ def reporting(verb: str, as_json: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        _tell(verb, Interrupted("stopped; nothing is claimed"), as_json)
+        tell(verb, Interrupted("stopped; nothing is claimed"), as_json)
         raise typer.Exit(130) from None
     except OrtuneError as error:
-        _tell(verb, error, as_json)
+        tell(verb, error, as_json)
         raise typer.Exit(error.exit_code) from None
 
 
-def _tell(verb: str, error: OrtuneError, as_json: bool) -> None:
+def tell(verb: str, error: OrtuneError, as_json: bool) -> None:
+    """Says what went wrong: on stderr, and as the one document on stdout where JSON is expected."""
     if as_json:
         import msgspec
 
@@ -146,6 +201,5 @@ def _tell(verb: str, error: OrtuneError, as_json: bool) -> None:
         info = ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
         status = "interrupted" if error.exit_code == 130 else "error"
         document = Envelope(schema=f"ortune/{verb}/1", ortune=__version__, status=status, error=info)  # type: ignore[arg-type]
-        sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
-        sys.stdout.flush()
-    sys.stderr.write(f"ortune: {error}\n")
+        _write(sys.stdout, msgspec.json.encode(document).decode() + "\n")
+    _write(sys.stderr, f"ortune: {error}\n")

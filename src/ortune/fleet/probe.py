@@ -100,6 +100,7 @@ def ask(
             timeout=timeout_s,
             env=clean_environment(),
             check=False,
+            start_new_session=True,  # Ctrl-C is ortune's to handle
         )
     except OSError as error:
         return Answer(ended=f"cannot be started: {error.strerror or error}")

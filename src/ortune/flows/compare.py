@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -14,24 +12,19 @@ from ortune import __version__, knobs, platform
 from ortune.errors import MeasurementError, StoreError, UsageError
 from ortune.fleet import runtimes
 from ortune.flows.compare_options import Options, Watcher
+from ortune.flows.ground import Ground
 from ortune.flows.sides import Resolved, SideText, merge, read_plan, resolve, target_providers
-from ortune.model import outputs, workload
 from ortune.records import (
     Block,
     CompareResult,
     Comparison,
     Envelope,
     Failed,
-    FeedRef,
-    Finding,
     Gate,
-    Measured,
     ModelRef,
-    Outcome,
     OutputDifference,
     Plan,
     Side,
-    Workload,
 )
 from ortune.search import duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, failures, measured
@@ -39,10 +32,8 @@ from ortune.search.figures import OBJECTIVES, describe
 from ortune.search.guards import case_results, guards
 from ortune.store.db import SessionLog, Store
 from ortune.store.lock import measuring
-from ortune.trials import pairing, pilot
-from ortune.trials.executor import Arm, Executor, Timing
-from ortune.trials.launch import Limits
-from ortune.trials.outputs import compare_outputs
+from ortune.trials import pairing
+from ortune.trials.scratch import scratch_folder
 
 SPIKE_RATIO = 0.05
 
@@ -58,10 +49,10 @@ def compare(options: Options, watcher: Watcher | None = None) -> Envelope:
         raise UsageError(
             f"no objective is called {options.objective!r}", do=f"one of {', '.join(OBJECTIVES)}"
         )
-    with tempfile.TemporaryDirectory(prefix="ortune-", ignore_cleanup_errors=True) as scratch:
-        a, b = _sides(options, Path(scratch))
+    with scratch_folder() as scratch:
+        a, b = _sides(options, scratch)
         watch.say(_measuring_with(a, b))
-        store, trouble = _open_store(options.store)
+        store, trouble = open_store(options.store)
         if trouble:
             watch.say(trouble)
         try:
@@ -72,7 +63,7 @@ def compare(options: Options, watcher: Watcher | None = None) -> Envelope:
                 else SessionLog(None, "")
             )
             with measuring(f"compare {a.label}", wait=options.wait, say=watch.say):
-                run = _Run(options, watch, a, b, Path(scratch), log)
+                run = _Run(options, watch, a, b, scratch, log)
                 envelope = run.go()
             log.add("result", envelope)
             if log.trouble:
@@ -107,7 +98,7 @@ def _measuring_with(a: Resolved, b: Resolved) -> str:
     return f"measuring A with {runtimes.describe(a.runtime)}, B with {runtimes.describe(b.runtime)}"
 
 
-def _open_store(folder: Path | None) -> tuple[Store | None, str]:
+def open_store(folder: Path | None) -> tuple[Store | None, str]:
     """The store; where the user's own place cannot be written, none, with a sentence."""
     try:
         return Store(folder), ""
@@ -125,9 +116,8 @@ class _Run:
     ) -> None:
         self.o, self.watch, self.a, self.b, self.scratch, self.log = options, watch, a, b, scratch, log
         self.start = time.monotonic_ns()
-        self.notes: list[str] = []
-        self.findings: list[Finding] = []
         self.pairs = pairing.pair_inputs(a.model.ir, b.model.ir, options.map_inputs)
+        self.ground = Ground(a, options.input_options, scratch, log, watch.say)
         self.rules = duel.Rules(
             budget_ns=int(options.budget_s * 1e9),
             max_blocks=options.max_blocks,
@@ -137,50 +127,32 @@ class _Run:
         )
 
     def go(self) -> Envelope:
-        self.work = self._workload()
-        self.executor = Executor({}, self.work, self.scratch, self.log)
-        self.executor.limits = Limits(load_s=max(60.0, self.o.budget_s), run_s=max(60.0, self.o.budget_s))
-        self.work = pilot.settle_workload(
-            self.executor,
-            lambda refs: self._arm(BASE, self.a, refs),
-            self.a.model.ir,
-            self.work,
-            self.scratch,
-            self.watch.say,
-        )
-        self.watch.say(workload.describe(self.work))
-        if self.o.save_workload:
-            workload.save(self.o.save_workload, self.work)
-        refs = pilot.write_case_feeds(self.a.model.ir, self.work, self.scratch / "feeds")
-        b_refs = pairing.feeds_for(refs, self.b.model.ir, self.pairs, self.scratch / "feeds")
+        ground, executor = self.ground, self.ground.executor
+        ground.settle(self.o.budget_s)
+        refs = pairing.feeds_for(ground.refs, self.b.model.ir, self.pairs, self.scratch / "feeds")
         renamed = {b: a for b, a in self.pairs.items() if a != b}
         if renamed:
             self.watch.say("inputs paired: " + ", ".join(f"{a} -> {b}" for b, a in renamed.items()))
-        base, new = self._arm(BASE, self.a, refs), self._arm(NEW, self.b, b_refs, self.o.inject_wait)
-        trial_ns, difference = self._pilot(base, new)
+        ground.pilot(self.o.objective)
+        new = ground.arm(NEW, side=self.b, refs=refs, wait=self.o.inject_wait)
+        trial = ground.must(new, executor.trial(new, keep_outputs=True))
+        renames = pairing.pair_outputs(self.a.model.ir, self.b.model.ir)
+        for case in ground.work.cases:
+            pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)
+        difference = ground.difference(trial)
         if not difference.ok:
             return self._envelope(None, difference, None)
-        design = duel.design(trial_ns, self.rules)
-        if design is None:
-            need = int(duel.DEAR_BLOCKS * 4 * trial_ns / 1e9) + 30
-            raise UsageError(
-                f"one trial takes {trial_ns / 1e9:.1f} s: the {self.o.budget_s:.0f} s budget holds not even "
-                f"{duel.DEAR_BLOCKS} blocks",
-                do=f"--budget {need}s",
-                code="budget",
-            )
-        self.watch.say(
-            f"one trial {trial_ns / 1e9:.2f} s of {self.executor.timing.runs} runs; "
-            f"up to {design.n_blocks} blocks in {self.o.budget_s:.0f} s"
-        )
-        self.executor.arms = {
-            BASE: base,
+        ground.expect(max(ground.trial_ns, trial.elapsed_ns))
+        trial_ns = (ground.trial_ns + trial.elapsed_ns) / 2
+        design = self._design(trial_ns)
+        executor.arms = {
+            BASE: ground.arm(BASE),
             NEW: new,
-            IDENTICAL: self._arm(IDENTICAL, self.a, refs),
-            SPIKE: self._arm(SPIKE, self.a, refs, self.rules.wait_ratio),
+            IDENTICAL: ground.arm(IDENTICAL),
+            SPIKE: ground.arm(SPIKE, wait=self.rules.wait_ratio),
         }
         state = duel.run(
-            self.executor,
+            executor,
             self.rules,
             design,
             rng=random.Random(f"{self.o.seed}-{self.start}"),
@@ -191,87 +163,21 @@ class _Run:
         )
         return self._envelope(state, difference, design)
 
-    def _workload(self) -> Workload:
-        o = self.o
-        if o.workload:
-            return workload.load(o.workload)
-        return workload.propose(
-            self.a.model.ir,
-            shapes=o.shapes,
-            dims=o.dims,
-            inputs_path=o.inputs,
-            seed=o.seed,
-            gap_ns=o.gap_ns,
-            custom_ops=tuple(o.custom_ops),
-        )
-
-    def _arm(self, name: str, side: Resolved, refs: tuple[FeedRef, ...], wait: float = 0.0) -> Arm:
-        return Arm(
-            name=name,
-            plan=side.plan,
-            model=side.model.path,
-            runtime=side.runtime,
-            feeds=refs,
-            wait_ratio=wait,
-        )
-
-    def _pilot(self, base: Arm, new: Arm) -> tuple[float, OutputDifference]:
-        """Cost of a trial in nanoseconds, and how far apart the outputs are. Sets the timing of all trials."""
-        p95 = 130 if self.o.objective == "p95" else 0
-        self.executor.timing = Timing(runs=5, warmup_runs=1, warmup_ns=0, warmup_cap_ns=2_000_000_000)
-        first = self._must(base, self.executor.trial(base, keep_outputs=True))
-        self.executor.timing = pilot.timing_for(first, at_least_runs=p95)
-        second = self._must(base, self.executor.trial(base, keep_outputs=True))
-        self.executor.timing = pilot.timing_for(second, at_least_runs=p95)
-        third = self._must(new, self.executor.trial(new, keep_outputs=True))
-        finding = pilot.value_dependence(self.executor, base, self.a.model.ir, self.work, self.scratch)
-        if finding:
-            self.findings.append(finding)
-            self.watch.say(f"{finding.code} {finding.what}; {finding.fix}")
-        elapsed = max(second.elapsed_ns, third.elapsed_ns)
-        self.executor.limits = Limits(load_s=max(20.0, 30e-9 * elapsed), run_s=max(20.0, 30e-9 * elapsed))
-        return (second.elapsed_ns + third.elapsed_ns) / 2, self._outputs(first, second, third)
-
-    def _must(self, arm: Arm, outcome: Outcome) -> Measured:
-        if isinstance(outcome, Measured):
-            return outcome
-        pilot.raise_if_unrunnable(outcome, arm)
-        side = "A" if arm.name == BASE else "B"
-        raise MeasurementError(
-            f"{side} does not run: {outcome.what}", where=str(arm.model), code=outcome.reason
-        )
-
-    def _outputs(self, first: Measured, second: Measured, new: Measured) -> OutputDifference:
-        """Baseline against itself first: a model that differs from itself is compared by its moments."""
-        kinds = outputs.output_kinds(self.a.model.ir)
-        renames = pairing.pair_outputs(self.a.model.ir, self.b.model.ir)
-        own = self._over_cases(first, second, kinds, as_moments=False)
-        moments = not own.ok
-        if moments:
-            random_ops = outputs.random_ops(self.a.model.ir)
-            cause = f" ({', '.join(sorted({op for _, op in random_ops}))})" if random_ops else ""
-            self.notes.append(
-                f"A differs from itself from run to run{cause}: outputs are compared by shape, finiteness and moments"
+    def _design(self, trial_ns: float) -> duel.Design:
+        design = duel.design(trial_ns, self.rules)
+        if design is None:
+            need = int(duel.DEAR_BLOCKS * 4 * trial_ns / 1e9) + 30
+            raise UsageError(
+                f"one trial takes {trial_ns / 1e9:.1f} s: the {self.o.budget_s:.0f} s budget holds not even "
+                f"{duel.DEAR_BLOCKS} blocks",
+                do=f"--budget {need}s",
+                code="budget",
             )
-            self.watch.say(self.notes[-1])
-        for case in self.work.cases:
-            pairing.rename_outputs(Path(new.outputs_path) / case.name, renames)
-        return self._over_cases(first, new, kinds, as_moments=moments)
-
-    def _over_cases(
-        self, left: Measured, right: Measured, kinds: Mapping[str, str], *, as_moments: bool
-    ) -> OutputDifference:
-        found = [
-            compare_outputs(
-                Path(left.outputs_path) / case.name,
-                Path(right.outputs_path) / case.name,
-                kinds=kinds,
-                tolerance=self.o.tolerance,
-                as_moments=as_moments,
-            )
-            for case in self.work.cases
-        ]
-        return max(found, key=lambda d: (not d.ok, d.relative_l2))
+        self.watch.say(
+            f"one trial {trial_ns / 1e9:.2f} s of {self.ground.executor.timing.runs} runs; "
+            f"up to {design.n_blocks} blocks in {self.o.budget_s:.0f} s"
+        )
+        return design
 
     def _on_block(self, state: duel.Duel, design: duel.Design, block: Block) -> None:
         self.log.add(
@@ -314,12 +220,12 @@ class _Run:
             outputs=difference,
             base_figures=describe(base, estimand) if base else None,
             new_figures=describe(new, estimand) if new else None,
-            cases=case_results(blocks, self.work, estimand, state.prior_scale) if state else (),
+            cases=case_results(blocks, self.ground.work, estimand, state.prior_scale) if state else (),
             controls=tuple(state.controls) if state else (),
-            findings=tuple(self.findings),
+            findings=tuple(self.ground.findings),
             read_back=new[-1].done.read_back if new else (),
             mapped_inputs={a: b for b, a in self.pairs.items()},
-            notes=(*self.work.notes, *self.notes),
+            notes=(*self.ground.work.notes, *self.ground.notes),
             failures=failed,
             gate=gate,
             session=self.log.id,
@@ -331,7 +237,7 @@ class _Run:
             ortune=__version__,
             host=platform.host(),
             model=ModelRef(path=self.a.model.info.path, sha256=self.a.model.info.sha256),
-            workload=self.work,
+            workload=self.ground.work,
             status="interrupted" if interrupted else "ok",
             verdict=comparison.verdict if comparison else "wrong-output",
             result=result,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from ortune.flows.ground import InputOptions
 from ortune.records import Block, Envelope
 from ortune.search import duel
 from ortune.search.blocks import NEW
@@ -55,6 +56,12 @@ class Options:
     undecided: Literal["pass", "fail"] = "pass"
     inject_wait: float = 0.0
 
+    @property
+    def input_options(self) -> InputOptions:
+        """The part that is about inputs."""
+        names = InputOptions.__dataclass_fields__
+        return InputOptions(**{name: getattr(self, name) for name in names})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watcher:
@@ -64,11 +71,13 @@ class Watcher:
         say: Gets sentences for people.
         block: Gets the state after every block.
         stop: Asked before every trial; True ends racing and reports what is known.
+        line: Gets the progress line of verbs that make their own.
     """
 
     say: Callable[[str], None] = lambda sentence: None
     block: Callable[[duel.Duel, duel.Design, Block], None] = lambda state, design, block: None
     stop: Callable[[], bool] = lambda: False
+    line: Callable[[str], None] = lambda text: None
 
 
 def progress_line(state: duel.Duel, design: duel.Design, block: Block) -> str:

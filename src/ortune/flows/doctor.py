@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from ortune.store.db import SessionLog
 from ortune.store.lock import measuring
 from ortune.trials import pilot, probe_model
 from ortune.trials.executor import Arm, Executor, Timing
+from ortune.trials.scratch import scratch_folder
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BLOCKS = 12
@@ -75,10 +75,10 @@ def doctor(options: Options | None = None, watcher: Watcher | None = None) -> En
     model: OpenModel | None = None
     usable = next((r for r in found if not r.error), None)
     if o.measure and usable is not None:
-        with tempfile.TemporaryDirectory(prefix="ortune-", ignore_cleanup_errors=True) as scratch:
-            model = open_model(o.model) if o.model else probe_model.write(Path(scratch))
+        with scratch_folder() as scratch:
+            model = open_model(o.model) if o.model else probe_model.write(scratch)
             with measuring("doctor", wait=o.wait, say=watch.say):
-                noise = _noise(usable, model, Path(scratch), watch, named=bool(o.model))
+                noise = _noise(usable, model, scratch, watch, named=bool(o.model))
     elif o.measure and not o.python:
         watch.say("no usable onnxruntime was found, so nothing could be measured")
     return Envelope(

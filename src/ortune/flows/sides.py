@@ -15,7 +15,7 @@ from ortune.errors import UsageError
 from ortune.fleet.runtimes import find_runtime
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
-from ortune.records import Plan, ProviderSpec, Runtime, Value
+from ortune.records import BundleInfo, Plan, ProviderSpec, Runtime, Value
 
 TARGETS = {
     "cpu": "",
@@ -87,7 +87,7 @@ def resolve(
             name = info.plain_model or info.model if plain else info.model
             model, label = open_model(path / name), path.name + (" (plain)" if plain else "")
             if not plain:
-                plan = merge(plan, _with_cpus(info.plan))
+                plan = merge(plan, bundle_plan(info))
         else:
             model, label = open_model(path), path.name
     own = Plan(settings=knobs.parse_settings(list(side.settings)))
@@ -134,12 +134,14 @@ def target_providers(target: str) -> tuple[ProviderSpec, ...]:
     return (ProviderSpec(name=name),) if name else ()
 
 
-def _with_cpus(plan: Plan) -> Plan:
-    """Thread counts are stored as ``min(4, cpus)``, so that a bundle fits a smaller machine too."""
+def bundle_plan(info: BundleInfo) -> Plan:
+    """A bundle's plan on this machine: thread counts are stored as ``min(4, cpus)``, to fit a smaller one too."""
     cpus = platform.host().effective_cpus
 
     def value(stored: Value) -> Value:
         found = _CPUS.fullmatch(stored) if isinstance(stored, str) else None
         return min(int(found.group(1)), cpus) if found else stored
 
-    return canonical(msgspec.structs.replace(plan, settings={k: value(v) for k, v in plan.settings.items()}))
+    return canonical(
+        msgspec.structs.replace(info.plan, settings={k: value(v) for k, v in info.plan.settings.items()})
+    )

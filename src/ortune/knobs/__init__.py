@@ -1,6 +1,7 @@
 """Every setting, one declarative file each; found by walking the folder.
 
 A knob is a module in ``knobs/<provider>/`` with a docstring under fixed headings and one constant ``KNOB``.
+``propose`` turns knobs and what a model holds into the changes that tuning tries.
 """
 
 from __future__ import annotations
@@ -10,7 +11,20 @@ import pkgutil
 from functools import cache
 
 from ortune.errors import UsageError
+from ortune.knobs.values import values_for
+from ortune.knobs.versions import too_old, version
 from ortune.records import Knob, Value
+
+__all__ = [
+    "all_knobs",
+    "check_conflicts",
+    "find",
+    "parse_settings",
+    "parse_value",
+    "too_old",
+    "values_for",
+    "version",
+]
 
 
 @cache

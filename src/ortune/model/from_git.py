@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -68,7 +70,15 @@ def _write(top: Path, commit: str, name: PurePosixPath, out: Path, where: str) -
         head = f.read(1024)
     if head.startswith(LFS_HEAD):
         out.unlink()
-        out.symlink_to(_lfs_object(top, head, where))
+        _link(_lfs_object(top, head, where), out)
+
+
+def _link(stored: Path, out: Path) -> None:
+    """A second name for the file. A symbolic link would not do: ONNX Runtime refuses weights that lie elsewhere."""
+    try:
+        os.link(stored, out)
+    except OSError:  # another file system
+        shutil.copyfile(stored, out)
 
 
 def _lfs_object(top: Path, pointer: bytes, where: str) -> Path:
@@ -97,7 +107,10 @@ def _external_files(model: Path) -> set[str]:
 
     def tensors(message: Message) -> Iterator[onnx.TensorProto]:
         for _, value in message.ListFields():
-            for item in value if hasattr(value, "__iter__") else (value,):
+            if isinstance(value, str | bytes | int | float):
+                continue
+            # Repeated fields cannot be told by __iter__: protobuf's containers have only __getitem__.
+            for item in (value,) if isinstance(value, Message) else value:
                 if isinstance(item, onnx.TensorProto):
                     yield item
                 elif isinstance(item, Message):
@@ -108,11 +121,9 @@ def _external_files(model: Path) -> set[str]:
     with contextlib.suppress(ModelError, DecodeError), model.open("rb") as f:
         proto.ParseFromString(wire.skeleton(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ), str(model)))
     found = {e.value for t in tensors(proto) for e in t.external_data if e.key == "location"}
-    return {
-        name
-        for name in found
-        if name != model.name and not PurePosixPath(name).is_absolute() and ".." not in name
-    }
+    own = {model.name, wire.OWN_FILE}
+    paths = {PurePosixPath(name) for name in found - own}
+    return {str(path) for path in paths if not path.is_absolute() and ".." not in path.parts}
 
 
 def _git(folder: Path, *words: str, where: str) -> bytes:

@@ -30,7 +30,7 @@ def terminal(envelope: Envelope) -> RenderableType:
         parts += [Text(), _details(details)]
     rows = words.side_rows(result)
     if rows:
-        parts += [Text(), _sides(rows, result)]
+        parts += [Text(), _sides(rows)]
     if result.cases:
         parts += [Text(), _cases(result.cases)]
     return Group(*parts)
@@ -51,12 +51,12 @@ def _details(details: Sequence[tuple[str, str]]) -> Table:
     return grid
 
 
-def _sides(rows: Sequence[tuple[str, str, str]], result: CompareResult) -> Table:
+def _sides(rows: Sequence[tuple[str, str, str]]) -> Table:
     # Values of a row have different units from those above and below: left-aligned, they read as a list.
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("", no_wrap=True, style="dim")
-    for name, side in (("A", result.base), ("B", result.new)):
-        table.add_column(_text(f"{name}  {side.label}"), overflow="fold")
+    for name in ("A", "B"):
+        table.add_column(name, overflow="fold")
     for name, a, b in rows:
         table.add_row(name, _text(a), _text(b))
     return table

@@ -30,38 +30,39 @@ def claim(result: CompareResult) -> str:
     c = result.comparison
     assert c is not None
     level = f"{100 * c.level:.0f} % interval"
-    values = f"{_value(result.base_figures, c.estimand)} -> {_value(result.new_figures, c.estimand)}"
+    values = (
+        f"{figure_value(result.base_figures, c.estimand)} -> {figure_value(result.new_figures, c.estimand)}"
+    )
     if c.verdict in ("faster", "slower"):
         high = c.ratio_high if c.ratio_high is not None else float("inf")
-        if c.verdict == "faster":
-            interval = f"{1 / high:.2f}-{_up(c.ratio_low)}"
-        else:
-            interval = f"{c.ratio_low:.2f}-{high:.2f}"
-        return f"B {_better_or_worse(c)}: {values} ({level} {interval}, {c.n_blocks} blocks)"
+        faster = c.verdict == "faster"
+        low, up = (f"{1 / high:.2f}", _up(c.ratio_low)) if faster else (f"{c.ratio_low:.2f}", f"{high:.2f}")
+        return f"B {_better_or_worse(c)}: {values} ({level} {low}-{up}, {c.n_blocks} blocks)"
     start = "no difference" if c.verdict == "equivalent" else "no difference shown"
-    of = {"latency": ""}.get(_kind(c.estimand), f" in {c.estimand.partition(' (')[0]}")
+    of = {"latency": ""}.get(estimand_kind(c.estimand), f" in {c.estimand.partition(' (')[0]}")
     interval = span(c.ratio_low, c.ratio_high)
     return f"{start}: B against A {change(c.ratio)}{of}, {values} ({level} {interval}, {c.n_blocks} blocks)"
 
 
-def _kind(estimand: str) -> str:
-    """Which figure the estimand's words name."""
+def estimand_kind(estimand: str) -> str:
+    """Which figure the estimand's words name: "latency", "cold", "cpu", "memory" or "other"."""
     starts = {"peak memory": "memory", "CPU time": "cpu", "cold start": "cold", "typical latency": "latency"}
     return next((kind for start, kind in starts.items() if estimand.startswith(start)), "other")
 
 
 def _better_or_worse(c: Comparison) -> str:
     times = f"{1 / c.ratio:.2f}x" if c.ratio < 1 else f"{c.ratio:.2f}x"
-    kind = _kind(c.estimand)
+    kind = estimand_kind(c.estimand)
     if kind in ("memory", "cpu"):
         return f"needs {times} {'less' if c.ratio < 1 else 'the'} {c.estimand} {'than' if c.ratio < 1 else 'of'} A"
     text = f"{'starts' if kind == 'cold' else 'is'} {speed(c.ratio)} than A"
     return text if kind != "other" else f"{text} in {c.estimand.partition(' (')[0]}"
 
 
-def _value(figures: Figures | None, estimand: str) -> str:
+def figure_value(figures: Figures | None, estimand: str) -> str:
+    """The figure that the estimand names, in its unit: "11.0 ms", "260 MiB"."""
     assert figures is not None
-    kind = _kind(estimand)
+    kind = estimand_kind(estimand)
     if kind == "memory":
         return memory(figures.peak_bytes)
     if kind == "cpu":
@@ -129,7 +130,7 @@ def noise(result: CompareResult) -> str:
     parts = control_words(result.controls)
     dropped = result.comparison.n_dropped if result.comparison else 0
     if dropped:
-        parts.append(f"{dropped} blocks dropped")
+        parts.append("one block dropped" if dropped == 1 else f"{dropped} blocks dropped")
     return "; ".join(parts)
 
 
@@ -181,7 +182,10 @@ def side_rows(result: CompareResult) -> list[tuple[str, str, str]]:
     a, b = result.base_figures, result.new_figures
     if a is None or b is None:
         return []
-    rows = [("plan", result.base.plan.describe(), result.new.plan.describe())]
+    rows = [
+        ("", result.base.label, result.new.label),
+        ("plan", result.base.plan.describe(), result.new.plan.describe()),
+    ]
     if result.base.runtime != result.new.runtime:
         rows.append(("onnxruntime", result.base.runtime.ort_version, result.new.runtime.ort_version))
     rows += [

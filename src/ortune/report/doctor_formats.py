@@ -51,7 +51,9 @@ def markdown(envelope: Envelope) -> str:
 
 
 def _effect(share: float | None) -> str:
-    return "too few blocks" if share is None else percent(share)
+    if share is None:
+        return "too few blocks"
+    return percent(share) if share >= 0.001 else "under 0.1 %"
 
 
 def _sections(envelope: Envelope) -> Iterator[tuple[str, list[str]]]:

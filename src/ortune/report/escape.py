@@ -6,7 +6,7 @@ _MARKDOWN = "\\`*_{}[]<>|#~"
 
 
 def visible(text: str) -> str:
-    """The text with every character that a terminal would act on written out: ESC becomes ``\\x1b``."""
+    """The text with every character that a terminal would act on written out, as in a Python literal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

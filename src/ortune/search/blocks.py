@@ -32,10 +32,13 @@ def run_block(
     index: int,
     phase: Literal["calibration", "race", "confirm"],
     stop: Callable[[], bool] = lambda: False,
+    *,
+    whole: bool = True,
 ) -> Block | None:
     """Runs the arms once each in random order. None when a stop was asked for in the middle.
 
-    A block with a failed trial is dropped whole, whichever arm failed, and counted.
+    A block with a failed trial is dropped whole, whichever arm failed, and counted. With ``whole`` False (a
+    field of many plans) only a failed baseline drops it: the others do not depend on the one that failed.
     """
     order = list(arms)
     rng.shuffle(order)
@@ -44,7 +47,7 @@ def run_block(
         if stop():
             return None
         trials.append(BlockTrial(arm=arm, outcome=execute(arm)))
-    failed = any(isinstance(t.outcome, Failed) for t in trials)
+    failed = any(isinstance(t.outcome, Failed) and (whole or t.arm == BASE) for t in trials)
     return Block(index=index, phase=phase, trials=tuple(trials), dropped=TRIAL_FAILED if failed else "")
 
 

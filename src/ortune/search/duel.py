@@ -16,22 +16,20 @@ import numpy as np
 
 from ortune.errors import Interrupted, MeasurementError
 from ortune.records import Block, Comparison, Control, Failed, Gate
+from ortune.search import controls
 from ortune.search.blocks import (
     BASE,
-    CONTROLS_FAILED,
     IDENTICAL,
     NEW,
     SPIKE,
     Execute,
     failures,
     log_ratios,
-    recorded_waits,
     run_block,
 )
 from ortune.search.figures import WORDS
 from ortune.stats import calibration, detect, evidence, intervals, pairs
 
-CALIBRATION_BLOCKS = 9
 DEAR_BLOCKS = 6  # the fewest blocks that an exact test can use
 FAILURES_ALLOWED = 1  # the second failure of a side ends the comparison
 
@@ -79,12 +77,12 @@ def design(trial_ns: float, rules: Rules) -> Design | None:
     full = 4 * trial_ns
     if rules.budget_ns < DEAR_BLOCKS * full:
         return None
-    later = max(0.0, rules.budget_ns - CALIBRATION_BLOCKS * full) / (2.2 * trial_ns)
-    n = min(rules.max_blocks, int(CALIBRATION_BLOCKS + later))
+    later = max(0.0, rules.budget_ns - controls.CALIBRATION_BLOCKS * full) / (2.2 * trial_ns)
+    n = min(rules.max_blocks, int(controls.CALIBRATION_BLOCKS + later))
     # The sequential test needs about ten blocks to say anything; where few more fit, an exact test says more.
-    if rules.budget_ns >= CALIBRATION_BLOCKS * full and n >= 14:
+    if rules.budget_ns >= controls.CALIBRATION_BLOCKS * full and n >= 14:
         return Design(sequential=True, n_blocks=n)
-    return Design(sequential=False, n_blocks=min(CALIBRATION_BLOCKS, int(rules.budget_ns / full)))
+    return Design(sequential=False, n_blocks=min(controls.CALIBRATION_BLOCKS, int(rules.budget_ns / full)))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -144,10 +142,7 @@ def run(
         if duel.failed or ok:
             break
         if attempt == 2:
-            what = "twice, an identical plan did not look identical or a known wait was not found"
-            raise MeasurementError(
-                f"no verdict: {what}", do="quiet the machine (ortune doctor names the load) and try again"
-            )
+            raise controls.failed_twice()
     if duel.failed:
         duel.ended = "failed"
         return duel
@@ -273,7 +268,7 @@ def _calibrate(
     """Fixed number of blocks with both controls; True when they hold. Sets estimand and scales."""
     duel.calibrations += 1
     first = len(duel.blocks)
-    wanted = plan.n_blocks if not plan.sequential else CALIBRATION_BLOCKS
+    wanted = plan.n_blocks if not plan.sequential else controls.CALIBRATION_BLOCKS
     arms = [BASE, NEW, IDENTICAL, SPIKE]
     while sum(not b.dropped for b in duel.blocks[first:]) < wanted:
         if not _one_block(duel, execute, arms, "calibration", rng, stop, on_block):
@@ -281,24 +276,12 @@ def _calibrate(
                 raise Interrupted("stopped before the controls were through; nothing can be said yet")
             return False
     mine = duel.blocks[first:]
-    if rules.estimand:
-        duel.estimand = rules.estimand
-    else:
-        median, p10 = (log_ratios(mine, IDENTICAL, e) for e in ("median", "p10"))
-        duel.estimand = calibration.choose_estimand(median, p10)
-    identical = calibration.identical_control(log_ratios(mine, IDENTICAL, duel.estimand))
-    controls = [identical]
-    if duel.estimand in ("median", "p10", "mean", "p95"):
-        spike = log_ratios(mine, SPIKE, duel.estimand)
-        controls.append(calibration.spike_control(spike, recorded_waits(mine, SPIKE, duel.estimand)))
-    duel.controls = controls  # of a calibration that was repeated, the fresh one counts
-    ok = all(c.ok for c in controls)
-    if not ok:
-        duel.blocks[first:] = [_dropped(b) for b in mine]
+    judgement = controls.judge(mine, rules.estimand)
+    duel.controls = list(judgement.controls)  # of a calibration that was repeated, the fresh one counts
+    if not judgement.ok:
+        duel.blocks[first:] = controls.dropped(mine)
         return False
-    a = log_ratios(mine, IDENTICAL, duel.estimand)
-    # About 0, not about its own median: the scale must not depend on the sign of any one block.
-    duel.prior_scale = float(1.4826 * np.median(np.abs(a)))
+    duel.estimand, duel.prior_scale = judgement.estimand, judgement.scale
     duel.scale = _scale(duel)
     return True
 
@@ -320,14 +303,7 @@ def _one_block(
     if not block.dropped and phase == "race":
         duel.scale = _scale(duel)
     on_block(duel, block)
-    for arm in (BASE, IDENTICAL, SPIKE):
-        failed = failures(duel.blocks, arm)
-        if len(failed) > FAILURES_ALLOWED:
-            raise MeasurementError(
-                f"the base cannot be measured: {failed[-1].what}",
-                where=failed[-1].phase,
-                do="see the log in --json",
-            )
+    controls.raise_if_base_fails(duel.blocks)
     failed = failures(duel.blocks, NEW)
     if len(failed) > FAILURES_ALLOWED:
         duel.failed = failed[-1]
@@ -343,7 +319,7 @@ def _scale(duel: Duel) -> float:
 
 def _late_control(duel: Duel) -> None:
     d = duel.ratios(IDENTICAL)
-    if len(d) <= CALIBRATION_BLOCKS:
+    if len(d) <= controls.CALIBRATION_BLOCKS:
         return
     late = calibration.late_control(d)
     duel.controls.append(late)
@@ -352,9 +328,3 @@ def _late_control(duel: Duel) -> None:
             "no verdict: over the whole run an identical plan did not look identical",
             do="quiet the machine (ortune doctor names the load) and try again",
         )
-
-
-def _dropped(block: Block) -> Block:
-    import msgspec
-
-    return msgspec.structs.replace(block, dropped=block.dropped or CONTROLS_FAILED)

@@ -12,26 +12,28 @@ from ortune.search.figures import figure, samples
 from ortune.stats import calibration, evidence, tails
 
 
-def guards(blocks: Sequence[Block], objective: str) -> tuple[Guard, ...]:
-    """Mean, p95, memory and CPU time of the new side against the base; the objective's own figure is left out."""
-    base, new = measured(blocks, BASE), measured(blocks, NEW)
-    n = min(len(base), len(new))
-    p95 = tails.grouped_log_ratios([samples(t) for t in base[:n]], [samples(t) for t in new[:n]], 0.95)
-    peaks = [t.done.peak_bytes for t in base if t.done.peak_bytes]
+def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str = BASE) -> tuple[Guard, ...]:
+    """Mean, p95, memory and CPU time of an arm against the base; the objective's own figure is left out."""
+    old, new = measured(blocks, base), measured(blocks, arm)
+    n = min(len(old), len(new))
+    p95 = tails.grouped_log_ratios([samples(t) for t in old[:n]], [samples(t) for t in new[:n]], 0.95)
+    peaks = [t.done.peak_bytes for t in old if t.done.peak_bytes]
     found = {
-        "mean": calibration.guard("mean", log_ratios(blocks, NEW, "mean")),
+        "mean": calibration.guard("mean", log_ratios(blocks, arm, "mean", base=base)),
         "p95": calibration.guard("p95", p95),
         "memory": calibration.guard(
-            "memory", log_ratios(blocks, NEW, "memory"), base_bytes=float(np.median(peaks)) if peaks else None
+            "memory",
+            log_ratios(blocks, arm, "memory", base=base),
+            base_bytes=float(np.median(peaks)) if peaks else None,
         ),
-        "cpu": calibration.guard("cpu", log_ratios(blocks, NEW, "cpu")),
+        "cpu": calibration.guard("cpu", log_ratios(blocks, arm, "cpu", base=base)),
     }
     found.pop({"throughput": "mean"}.get(objective, objective), None)
     return tuple(found.values())
 
 
 def case_results(
-    blocks: Sequence[Block], work: Workload, estimand: str, prior_scale: float | None
+    blocks: Sequence[Block], work: Workload, estimand: str, prior_scale: float | None, *, arm: str = NEW
 ) -> tuple[CaseResult, ...]:
     """Each shape of a mix on its own; none for a single shape."""
     if len(work.cases) < 2 or estimand not in ("median", "p10", "p95", "mean"):
@@ -39,10 +41,11 @@ def case_results(
     results = []
     for case in work.cases:
         interval = evidence.confidence_sequence(
-            log_ratios(blocks, NEW, estimand, case=case.name), prior_scale=prior_scale
+            log_ratios(blocks, arm, estimand, case=case.name), prior_scale=prior_scale
         )
         base, new = (
-            [figure(t, estimand, case.name) or np.nan for t in measured(blocks, arm)] for arm in (BASE, NEW)
+            [figure(t, estimand, case.name) or np.nan for t in measured(blocks, which)]
+            for which in (BASE, arm)
         )
         results.append(
             CaseResult(

@@ -121,6 +121,14 @@ class Store:
         )
         return log
 
+    def resume(self, session: str) -> SessionLog:
+        """Goes on with a stored session."""
+        log = SessionLog(self, session)
+        log.seq = self._db.execute(
+            "SELECT COALESCE(MAX(seq), 0) FROM event WHERE session = ?", (session,)
+        ).fetchone()[0]
+        return log
+
     def sessions(self, key: str | None = None) -> list[SessionHead]:
         """Stored sessions, newest first."""
         where, values = ("WHERE key = ?", (key,)) if key is not None else ("", ())
@@ -151,8 +159,12 @@ class Store:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(f".{os.getpid()}")
-            part.write_bytes(zlib.compress(data))
-            part.rename(path)
+            try:
+                part.write_bytes(zlib.compress(data))
+                part.rename(path)
+            except OSError:
+                part.unlink(missing_ok=True)  # on a full disk, what was written of it is in the way
+                raise
         return name
 
     def _body(self, body: str | None, blob: str | None) -> bytes:
@@ -168,14 +180,14 @@ class SessionLog:
         self.id = session if store else ""
         self.trouble = ""
         self._store = store
-        self._seq = 0
+        self.seq = 0
 
     def add(self, kind: str, record: Any) -> None:
         """Journals one record."""
         store = self._store
         if store is not None:
-            self._seq += 1
-            self.write(lambda: store.append(self.id, self._seq, kind, record))
+            self.seq += 1
+            self.write(lambda: store.append(self.id, self.seq, kind, record))
 
     def write(self, action: Any) -> None:
         """Runs a write; a full disk or a vanished store must not end a session that measures well."""

@@ -15,28 +15,38 @@ POLL_S = 0.5
 
 
 def lock_path() -> Path:
-    """One file for all users of the machine (TMPDIR is often a user's own)."""
+    """One file for all users of the machine (TMPDIR is often a user's own); ``$ORTUNE_LOCK`` names another.
+
+    Containers that share a machine see each other when that file lies on a volume they share.
+    """
+    if os.environ.get("ORTUNE_LOCK"):
+        return Path(os.environ["ORTUNE_LOCK"])
     return Path("/tmp/ortune.lock") if os.name == "posix" else Path(tempfile.gettempdir()) / "ortune.lock"
 
 
 @contextlib.contextmanager
-def measuring(
-    what: str, *, wait: bool, say: Callable[[str], None], path: Path | None = None
-) -> Iterator[None]:
-    """Holds the machine's measuring lock.
+def measuring(what: str, *, wait: bool, say: Callable[[str], None]) -> Iterator[None]:
+    """Holds the machine's measuring lock; where there can be none, says so and goes on.
 
     Args:
         what: Who holds it, for the one who waits ("compare resnet50.onnx").
         wait: Wait for the other; else BusyError.
         say: Called once with a sentence when waiting begins.
-        path: Another lock file, for tests.
+
+    Raises:
+        BusyError: Another ortune is measuring and ``wait`` is False.
     """
     try:
         import fcntl
     except ImportError:  # Windows: two at once are possible, and the noise will show it
         yield
         return
-    fd = _open(path or lock_path())
+    try:
+        fd = _open(lock_path())
+    except OSError as error:
+        say(f"{lock_path()} cannot be opened ({error.strerror}): another ortune may measure at the same time")
+        yield
+        return
     try:
         told = False
         while True:
@@ -53,8 +63,9 @@ def measuring(
                     say(f"waiting: {other} is measuring on this machine")
                     told = True
                 time.sleep(POLL_S)
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"ortune {what} (pid {os.getpid()})".encode(), 0)
+        with contextlib.suppress(OSError):  # a full disk: the lock holds, only its holder stays unnamed
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"ortune {what} (pid {os.getpid()})".encode(), 0)
         yield
     finally:
         os.close(fd)

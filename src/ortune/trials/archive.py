@@ -8,7 +8,14 @@ import zipfile
 from pathlib import Path
 
 PACKAGE = "ortune_worker"
-ENTRY = f"from {PACKAGE}.main import main\nmain()\n"
+ENTRY = f"""\
+import sys
+if sys.argv[1:] == ["tool"]:
+    from {PACKAGE}.tool import main
+else:
+    from {PACKAGE}.main import main
+main()
+"""
 
 
 @functools.cache

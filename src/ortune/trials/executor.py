@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,12 +44,17 @@ class Executor:
         workload: Seed, gap and custom operators.
         folder: Scratch folder of this invocation.
         log: Journal; a trial is written down before it starts.
+
+    Attributes:
+        timing, limits: Of all further trials.
+        recorded: Asked first: the outcome of a trial that an interrupted session measured already.
     """
 
     def __init__(self, arms: dict[str, Arm], workload: Workload, folder: Path, log: SessionLog) -> None:
         self.arms = arms
         self.timing = Timing()
         self.limits = Limits()
+        self.recorded: Callable[[str, str], Outcome | None] | None = None
         self._workload = workload
         self._folder = folder
         self._log = log
@@ -59,13 +65,21 @@ class Executor:
         """One trial of an arm with the current timing, keeping no outputs."""
         return self.trial(self.arms[arm])
 
-    def trial(self, arm: Arm, *, runs: int | None = None, keep_outputs: bool = False) -> Outcome:
-        """One trial. ``runs=0`` loads and runs once. With ``keep_outputs`` the outcome says where they lie."""
+    def trial(
+        self, arm: Arm, *, runs: int | None = None, keep_outputs: bool = False, fresh: bool = False
+    ) -> Outcome:
+        """One trial. ``runs=0`` loads and runs once. With ``keep_outputs`` the outcome says where they lie.
+
+        ``fresh`` runs it whatever was recorded.
+        """
+        known = self.recorded(arm.name, arm.plan.id) if self.recorded and not fresh else None
+        if known is not None:
+            return known
         self._count += 1
         name = f"{self._count:04d}-{arm.name}"
         self._log.add("trial", {"trial": name, "arm": arm.name, "plan": arm.plan})
         outcome = self._run(arm, name, runs, keep_outputs)
-        self._log.add("outcome", {"trial": name, "outcome": outcome})
+        self._log.add("outcome", {"trial": name, "arm": arm.name, "plan_id": arm.plan.id, "outcome": outcome})
         return outcome
 
     def _run(self, arm: Arm, name: str, runs: int | None, keep_outputs: bool) -> Outcome:

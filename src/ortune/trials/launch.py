@@ -172,7 +172,9 @@ class _Watch:
             if line is None:
                 return self._ended_silently()
             if self.phase == "starting" and not line.startswith(b"{"):
-                self.chatter = self.chatter or line[:200]  # of a wrapper or a sitecustomize, before our code runs
+                self.chatter = (
+                    self.chatter or line[:200]
+                )  # of a wrapper or a sitecustomize, before our code runs
                 continue
             try:
                 message = _decoder.decode(line)
@@ -205,7 +207,9 @@ class _Watch:
         code = self.process.wait()
         if code == 0 or (self.chatter and code > 0):
             said = f" but {self.chatter.decode('utf-8', 'replace').strip()!r}" if self.chatter else ""
-            return self._error("protocol", f"exited with code {code} and said nothing{said} while {self.phase}")
+            return self._error(
+                "protocol", f"exited with code {code} and said nothing{said} while {self.phase}"
+            )
         if code > 0:
             return self._error("crash", f"exited with code {code} while {self.phase}")
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"

@@ -12,7 +12,7 @@ from ortune.errors import InputError, MeasurementError, ModelError, RuntimeNotFo
 from ortune.model import feed_files, outputs, workload
 from ortune.model.feeds import Kind
 from ortune.model.trial_fixes import alternatives, cannot_feed
-from ortune.records import CaseTimes, Failed, FeedRef, Finding, Measured, Workload
+from ortune.records import CaseTimes, Failed, FeedRef, Finding, Measured, Plan, Workload
 from ortune.stats.warmup import runs_per_trial
 from ortune.trials.executor import Arm, Executor, Timing
 
@@ -67,31 +67,54 @@ def settle_workload(
 
 
 def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
-    """Raises for failures that no other input can mend."""
-    where = str(arm.model)
-    log = "\n".join(outcome.log[-5:])
+    """Raises for failures that no other input can mend.
+
+    Raises:
+        RuntimeNotFound: The interpreter does not start or has no onnxruntime.
+        ModelError: ONNX Runtime does not load the model.
+        MeasurementError: The plan cannot be applied, or the process came to a bad end.
+    """
+    where = place(arm)
     if outcome.reason == "no-runtime":
         raise RuntimeNotFound(
             outcome.what, where=arm.runtime.python, do="pip install 'ortune[cpu]', or --python PATH"
         )
-    if outcome.phase in ("starting", "importing", "preparing", "loading") and outcome.reason not in (
-        "crash",
-    ):
-        if outcome.reason in ("load-error", "unsupported"):
-            raise ModelError(
-                outcome.what, where=where, do="an operator may need --custom-ops LIB or a newer onnxruntime"
-            )
-        raise MeasurementError(f"{outcome.reason}: {outcome.what}", where=where, code=outcome.reason)
-    if outcome.reason in ("crash", "timeout", "out-of-memory", "disk-full", "protocol", "not-applied"):
-        what = f"{outcome.reason}: {outcome.what}" + (f"\n{log}" if log else "")
-        raise MeasurementError(what, where=where, code=outcome.reason, do=_remedy(outcome))
+    loading = outcome.phase in ("starting", "importing", "preparing", "loading")
+    if outcome.phase != "preparing" and loading and outcome.reason in ("load-error", "unsupported"):
+        raise ModelError(outcome.what, where=where, do=remedy(outcome))
+    if loading or outcome.reason in (
+        "crash", "timeout", "out-of-memory", "disk-full", "protocol", "not-applied"
+    ):  # fmt: skip
+        raise MeasurementError(describe(outcome), where=where, code=outcome.reason, do=remedy(outcome))
 
 
-def _remedy(outcome: Failed) -> str:
+def place(arm: Arm) -> str:
+    """Where a trial failed: the model, and the plan when it is not the default."""
+    return f"{arm.model} with {arm.plan.describe()}" if arm.plan.id != Plan().id else str(arm.model)
+
+
+def describe(outcome: Failed) -> str:
+    """The failure and, for a bad end, the last lines that the process printed."""
+    silent = outcome.reason in ("crash", "protocol")
+    return "\n".join([f"{outcome.reason}: {outcome.what}", *(outcome.log[-5:] if silent else ())])
+
+
+def remedy(outcome: Failed) -> str:
+    """What the user can do about a failure."""
+    if outcome.phase == "preparing":
+        return "leave that setting out, or give it what it needs"
+    load = "an operator may need --custom-ops LIB or a newer onnxruntime"
     return {
+        "load-error": load,
+        "unsupported": load,
+        "run-error": "give it other inputs (--inputs, --shape, --dim)",
+        "input-error": "give it other inputs (--inputs, --shape, --dim)",
         "timeout": "give smaller inputs (--shape, --dim) or a larger --budget",
         "out-of-memory": "give smaller inputs (--shape, --dim) or run where there is more memory",
         "disk-full": "free space in the temporary folder, or set TMPDIR",
+        "not-applied": "leave it out, or use an onnxruntime that has it (--python); ortune doctor lists them",
+        "unknown-key": "leave it out, or use an onnxruntime that knows it (--python)",
+        "protocol": "see what that interpreter prints by itself; the worker's stdout is ortune's alone",
     }.get(outcome.reason, "run it alone with the same onnxruntime to see whether the crash is its own")
 
 
@@ -99,25 +122,28 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
     """How many runs a process should time, from what a process and a run cost (Kalibera and Jones 2013)."""
     cases = trial.done.cases
     run_ns = sum(float(np.median(c.latency_ns)) for c in cases)
-    timed_ns = float(sum(sum(c.latency_ns) for c in cases))
-    process_ns = max(float(trial.elapsed_ns) - timed_ns, 1e6)
+    # What a run of every case costs: its latency and the gap after it.
+    cost_ns = trial.done.wall_ns * len(cases) / trial.done.n_runs
+    process_ns = max(float(trial.elapsed_ns - trial.done.wall_ns), 1e6)
     within = sum(_robust_variance(c) for c in cases)
     slow = run_ns > 200e6
+    low = 3 if slow else 10
     runs = runs_per_trial(
         cost_process_ns=process_ns,
-        cost_run_ns=run_ns,
+        cost_run_ns=cost_ns,
         var_within=within,
         var_between=(BETWEEN_FLOOR * run_ns) ** 2,
-        low=3 if slow else 10,
-        high=4000,
+        low=low,
+        # On a noisy machine processes differ by more than the floor: timing longer than starting buys nothing.
+        high=max(low, min(4000, int(process_ns / cost_ns))),
     )
     # Never less than a twentieth of a second of a fast model: the clock and the scheduler have their grain.
-    runs = max(runs, int(50e6 / run_ns), at_least_runs)
+    runs = max(runs, int(50e6 / cost_ns), at_least_runs)
     return Timing(
         runs=min(runs, max(4000, at_least_runs)),
         warmup_runs=1 if slow else 3,
         warmup_ns=30_000_000,
-        warmup_cap_ns=int(min(5e9, max(1e9, 12 * run_ns))),
+        warmup_cap_ns=int(min(5e9, max(0.4e9, 12 * cost_ns))),
     )
 
 

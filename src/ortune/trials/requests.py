@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from ortune.fleet.environment import clean_environment
 from ortune.records import Applied, FailureReason, Plan, Runtime
 
 PRELOAD_VARIABLE = "DYLD_INSERT_LIBRARIES" if sys.platform == "darwin" else "LD_PRELOAD"
+
+_TEXT = ("session_config", "run_config", "provider_option", "env")
+"""Channels that carry text, where on and off are written 1 and 0."""
 
 
 class CannotApply(Exception):
@@ -28,16 +32,18 @@ def applied(plan: Plan, runtime: Runtime) -> tuple[Applied, ...]:
 
 def _one(name: str, value: bool | int | float | str, runtime: Runtime) -> Applied:
     knob = knobs.find(name)
-    if version(runtime.ort_version) < version(knob.since):
-        raise CannotApply(
-            "unsupported", f"{name} needs onnxruntime {knob.since}; this is {runtime.ort_version}"
-        )
+    too_old = knobs.too_old(knob, runtime.ort_version)
+    if too_old:
+        raise CannotApply("unsupported", too_old)
     if knob.channel == "preload":
         library = _allocator(str(value))
         if library is None:
             raise CannotApply("unsupported", f"no {value} library here: {platform.INSTALL_HINTS[str(value)]}")
         value = str(library)
-    elif knob.channel == "session_config" and isinstance(value, bool):
+    elif knob.channel == "process" or knob.key == "GLIBC_TUNABLES":
+        if sys.platform != "linux":
+            raise CannotApply("unsupported", f"{name} needs Linux; this is {sys.platform}")
+    elif knob.channel in _TEXT and isinstance(value, bool):
         value = int(value)
     value = dict(knob.spelled).get(str(value), value)
     return Applied(knob=name, channel=knob.channel, key=knob.key, value=value, probe=knob.probe)
@@ -49,20 +55,13 @@ def environment(settings: tuple[Applied, ...]) -> dict[str, str]:
     preloads = [str(item.value) for item in settings if item.channel == "preload"]
     if preloads:
         extra[PRELOAD_VARIABLE] = ":".join(preloads)
-    return clean_environment(extra)
+    found = clean_environment(extra)
+    for name in {"PYTHONPATH", "LD_LIBRARY_PATH"} & found.keys():
+        # Relative folders are the user's, and the worker has a working directory of its own.
+        found[name] = os.pathsep.join(str(Path(part).absolute()) for part in found[name].split(os.pathsep))
+    return found
 
 
 @functools.cache
 def _allocator(name: str) -> Path | None:
     return platform.allocator_library(name)
-
-
-def version(text: str) -> tuple[int, ...]:
-    """A version for comparing: "1.31.1" -> (1, 31, 1); an unreadable part ends it."""
-    parts = []
-    for part in text.split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        parts.append(int(digits))
-    return tuple(parts)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from .protocol import Stop
 
@@ -27,6 +27,8 @@ class Settings:
         self.run = ort.RunOptions()
         self.provider_options: Dict[str, str] = {}
         self.call_style = "run"
+        self.arena: Any = None  # the OrtArenaCfg registered with the environment
+        self.pool_threads: Optional[int] = None  # threads that making the global pool added
 
 
 def apply_process(applied: List[Dict[str, Any]]) -> None:
@@ -36,24 +38,37 @@ def apply_process(applied: List[Dict[str, Any]]) -> None:
             continue
         key, value = item["key"], item["value"]
         if key == "affinity":
-            os.sched_setaffinity(0, [int(c) for c in str(value).split(",")])
+            _set_affinity(item)
         elif key == "nice":
             os.nice(int(value))
         elif key == "transparent_huge_pages":
             import ctypes
 
             pr_set_thp_disable = 41
-            ctypes.CDLL(None).prctl(pr_set_thp_disable, 0 if value == "always" else 1, 0, 0, 0)
+            ctypes.CDLL(None).prctl(pr_set_thp_disable, 1 if value == "never" else 0, 0, 0, 0)
         else:
             raise Stop("unknown-key", "no process setting is called %r" % key, item["knob"])
+
+
+def _set_affinity(item: Dict[str, Any]) -> None:
+    try:
+        os.sched_setaffinity(0, [int(c) for c in str(item["value"]).split(",")])
+    except (AttributeError, ValueError, OSError) as error:
+        what = "affinity %r was refused: %s" % (item["value"], error)
+        raise Stop("not-applied", what, item["knob"]) from error
 
 
 def apply(ort: Any, applied: List[Dict[str, Any]]) -> Settings:
     """Puts every setting where its channel says. Raises Stop with the knob's name when one cannot be set."""
     settings = Settings(ort)
+    # One arena holds all of its options: registering a second one would not add to the first.
+    arena = {i["key"]: int(i["value"]) for i in applied if i["channel"] == "env_allocator"}
     for item in applied:
         try:
-            _apply_one(settings, item)
+            if item["channel"] == "env_allocator":
+                _register_arena(settings, arena)
+            else:
+                _apply_one(settings, item)
         except Stop:
             raise
         except (AttributeError, TypeError, ValueError, RuntimeError) as error:
@@ -80,17 +95,34 @@ def _apply_one(settings: Settings, item: Dict[str, Any]) -> None:
         settings.run.add_run_config_entry(key, text(value))
     elif channel == "provider_option":
         settings.provider_options[key] = text(value)
-    elif channel == "env_allocator":
-        memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
-        ort.create_and_register_allocator(memory, ort.OrtArenaCfg({key: value}))
-        settings.session.add_session_config_entry("session.use_env_allocators", "1")
     elif channel == "global_pool":
+        before = thread_count()
         ort.set_global_thread_pool_sizes(int(value), 1)
+        after = thread_count()
+        settings.pool_threads = None if before is None or after is None else after - before
         settings.session.use_per_session_threads = False
     elif channel == "call_style":
         settings.call_style = str(value)
     elif channel not in ("env", "preload", "process"):
         raise Stop("unsupported", "channel %r has no meaning in a native process" % channel, item["knob"])
+
+
+def _register_arena(settings: Settings, options: Dict[str, int]) -> None:
+    if settings.arena is not None:
+        return
+    ort = settings.ort
+    memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+    settings.arena = ort.OrtArenaCfg(options)
+    ort.create_and_register_allocator(memory, settings.arena)
+    settings.session.add_session_config_entry("session.use_env_allocators", "1")
+
+
+def thread_count() -> Optional[int]:
+    """Threads of this process, None where the system does not tell."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return None
 
 
 def text(value: Any) -> str:

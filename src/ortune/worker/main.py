@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, Optional
 
-from . import channels, probes, protocol, timing
+from . import channels, protocol, timing
 from .protocol import Link, Stop
 
 CHUNKS = 4  # timed runs of several cases are interleaved in this many rounds, so that drift hits all alike
@@ -30,7 +30,7 @@ def main() -> None:
     except BrokenPipeError:
         pass  # nobody is left to tell
     except OSError as error:
-        reason = "disk-full" if error.errno == 28 else "run-error"
+        reason = "disk-full" if _disk_full(error) else "run-error"
         link.send("error", reason=reason, what="%s: %s" % (type(error).__name__, error), phase=link.phase)
     except Exception as error:  # the one broad except: a trial's failure is data
         link.send("error", reason=_reason(error, link.phase), what=_first_lines(error), phase=link.phase)
@@ -44,7 +44,7 @@ def _trial(link: Link, request: Dict[str, Any]) -> None:
     channels.apply_process(applied)
     link.phase = "importing"
     ort = _import_onnxruntime()
-    from . import values
+    from . import probes, values  # they import numpy, which must not fail before it can be said
 
     probes.check_known_keys(ort, applied)
     ort.set_seed(request["seed"])
@@ -208,6 +208,11 @@ def _involuntary_switches() -> Any:
     except ImportError:
         return None
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def _disk_full(error: OSError) -> bool:
+    """No space, over the quota, or over the file size limit; numpy says so without an error number."""
+    return error.errno in (28, 122, 27) or "written" in str(error) or "free space" in str(error)
 
 
 def _reason(error: Exception, phase: str) -> str:

@@ -8,41 +8,60 @@ from __future__ import annotations
 
 import mmap
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set, Tuple
 
-from .channels import ENUMS, Settings, text
+import numpy as np
+
+from .channels import ENUMS, Settings, text, thread_count
 from .protocol import Stop
 
+__all__ = ["check_known_keys", "read_back", "thread_count"]
 
-def thread_count() -> Optional[int]:
-    """Threads of this process, None where the system does not tell."""
-    try:
-        return len(os.listdir("/proc/self/task"))
-    except OSError:
-        return None
+OPTIMIZERS = "optimization.disable_specified_optimizers"
+QUIET = 0.1  # CPU over wall below which nothing spins: one thread that does shows about 1
+
+Found = Tuple[str, bool, str]
 
 
 def check_known_keys(ort: Any, applied: List[Dict[str, Any]]) -> None:
-    """Fails on a config key that this build's library does not contain."""
-    keys = [i for i in applied if i["channel"] in ("session_config", "run_config")]
-    if not keys:
-        return
+    """Fails on a config key, or the name of an optimiser, that this build's library does not contain."""
+    wanted = {}
+    for item in applied:
+        if item["channel"] in ("session_config", "run_config"):
+            wanted[item["key"]] = (item["knob"], "the key %r" % item["key"])
+        if item["key"] == OPTIMIZERS:
+            for name in str(item["value"]).split(";"):
+                wanted[name] = (item["knob"], "an optimiser %r (names are separated by ';')" % name)
+    missing = _not_in_library(ort, list(wanted))
+    if missing:
+        knob, what = wanted[missing[0]]
+        raise Stop("unknown-key", "onnxruntime %s does not know %s" % (ort.__version__, what), knob)
+
+
+def _not_in_library(ort: Any, names: List[str]) -> List[str]:
     folder = os.path.join(os.path.dirname(ort.__file__), "capi")
-    missing = {i["key"]: i for i in keys}
-    for name in sorted(os.listdir(folder)):
-        if not (".so" in name or name.endswith((".pyd", ".dll", ".dylib"))):
+    missing = [name for name in names if not _plain(name)]
+    sought = [name for name in names if _plain(name)]
+    for file in sorted(os.listdir(folder)):
+        if not sought:
+            break
+        if not (".so" in file or file.endswith((".pyd", ".dll", ".dylib"))):
             continue
-        with open(os.path.join(folder, name), "rb") as f:  # noqa: SIM117  (Python 3.8 has no parentheses here)
+        with open(os.path.join(folder, file), "rb") as f:  # noqa: SIM117  (Python 3.8 has no parentheses here)
             with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as m:
-                for key in list(missing):
-                    if m.find(key.encode()) >= 0:
-                        del missing[key]
-        if not missing:
-            return
-    key, item = next(iter(missing.items()))
-    raise Stop(
-        "unknown-key", "onnxruntime %s does not know the key %r" % (ort.__version__, key), item["knob"]
-    )
+                sought = [name for name in sought if m.find(_literal(name).encode()) < 0]
+    return missing + sought
+
+
+def _literal(name: str) -> str:
+    """The part of a name that is a literal: ONNX Runtime appends a provider's name at run time."""
+    stem, joined, rest = name.partition("_")
+    return stem + joined if rest.endswith("ExecutionProvider") else name
+
+
+def _plain(name: str) -> bool:
+    """Whether it can be a key or a name at all; one of a few letters would be found in any library."""
+    return len(name) > 7 and name.replace("_", "").replace(".", "").isalnum()
 
 
 def read_back(
@@ -55,30 +74,26 @@ def read_back(
     """One entry a setting: level, whether it agrees with the plan, and what was seen."""
     found = []
     for item in applied:
-        level, ok, seen = _probe(item, settings, session, added_threads, idle_cpu_ratio)
+        level, ok, seen = _echo(item, settings, session)
+        if ok:
+            level, ok, seen = _effect(item, settings, session, added_threads, idle_cpu_ratio) or (
+                level,
+                ok,
+                seen,
+            )
         found.append({"knob": item["knob"], "level": level, "ok": ok, "seen": seen})
     return found
 
 
-def _probe(
-    item: Dict[str, Any],
-    settings: Settings,
-    session: Any,
-    added_threads: Optional[int],
-    idle_cpu_ratio: Optional[float],
-) -> Any:
+def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
+    """What ONNX Runtime, or the environment, says the setting is."""
     channel, key, value = item["channel"], item["key"], item["value"]
-    probe = item.get("probe") or ""
-    if probe == "threads" and added_threads is not None and int(value) > 0:
-        return _threads(settings, session, int(value), added_threads)
     if channel == "session_option":
         seen = getattr(session.get_session_options(), key)
         wanted = getattr(getattr(settings.ort, ENUMS[key]), value) if key in ENUMS else value
         return "echo", seen == wanted, str(seen)
     if channel == "session_config":
         seen = session.get_session_options().get_session_config_entry(key)
-        if probe == "idle" and text(value) == "0" and idle_cpu_ratio is not None and idle_cpu_ratio < 0.1:
-            return "effect", seen == text(value), "idle CPU %.2f" % idle_cpu_ratio
         return "echo", seen == text(value), seen
     if channel == "run_config":
         seen = settings.run.get_run_config_entry(key)
@@ -86,30 +101,133 @@ def _probe(
     if channel == "provider_option":
         first = session.get_providers()[0]
         seen = str(session.get_provider_options().get(first, {}).get(key, ""))
-        return ("echo", True, seen) if seen == text(value) else ("none", True, seen)
-    if channel == "preload":
-        return _mapped(str(value))
+        return ("echo" if seen == text(value) else "none"), True, seen
     if channel == "env":
         return "echo", os.environ.get(key) == text(value), os.environ.get(key, "")
-    if channel == "process" and key == "affinity":
-        seen = ",".join(str(c) for c in sorted(os.sched_getaffinity(0)))
-        return "effect", set(seen.split(",")) == set(str(value).split(",")), seen
+    if channel == "env_allocator":
+        used = session.get_session_options().get_session_config_entry("session.use_env_allocators") == "1"
+        seen = str(getattr(settings.arena, key, ""))
+        return "echo", used and seen == text(value), seen
+    if channel == "global_pool":
+        shared = not session.get_session_options().use_per_session_threads
+        return "echo", shared, "pool of the process" if shared else "pool of the session"
     return "none", True, ""
 
 
-def _threads(settings: Settings, session: Any, wanted: int, added: int) -> Any:
+def _effect(
+    item: Dict[str, Any],
+    settings: Settings,
+    session: Any,
+    added: Optional[int],
+    idle_cpu_ratio: Optional[float],
+) -> Optional[Found]:
+    """What the setting is seen to do in this process; None where nothing can be seen."""
+    probe, value = item.get("probe") or "", item["value"]
+    if probe == "threads":
+        return _threads(item["key"], session, added)
+    if probe == "pool" and settings.pool_threads is not None:
+        # The caller is one of the pool, so n threads are n - 1 new ones, and the session adds none.
+        right = settings.pool_threads == int(value) - 1 and not added
+        return "effect", right, "%d threads in the pool, %d added" % (settings.pool_threads, added or 0)
+    if probe == "idle" and idle_cpu_ratio is not None and idle_cpu_ratio < QUIET:
+        # A busy neighbour makes threads look idle, never the other way round: seen is proof only for "off".
+        return ("effect", True, "idle CPU %.2f" % idle_cpu_ratio) if _stops(item) else None
+    if probe == "maps":
+        return _mapped(str(value))
+    if probe == "affinity":
+        return _allowed(str(value))
+    if probe == "affinities":
+        return _thread_masks(str(value))
+    if probe == "denormal":
+        with np.errstate(all="ignore"):
+            flushed = bool(np.float32(1e-38) * np.float32(0.1) == 0)
+        return "effect", flushed == (text(value) == "1"), "denormals %s" % ("flushed" if flushed else "kept")
+    if probe == "huge_pages":
+        return _huge_pages(str(value))
+    if probe == "thp":
+        enabled = _field("/proc/self/status", "THP_enabled")
+        wanted = "0" if value == "never" else "1"
+        return ("effect", enabled == wanted, "THP_enabled " + enabled) if enabled else None
+    return None
+
+
+def _stops(item: Dict[str, Any]) -> bool:
+    """Whether the setting is one that makes idle threads sleep."""
+    if item["key"].endswith(".spin_duration_us"):
+        return int(item["value"]) <= 500  # far less than the stretch that is looked at
+    return text(item["value"]) == ("1" if item["key"] == "session.force_spinning_stop" else "0")
+
+
+def _threads(key: str, session: Any, added: Optional[int]) -> Optional[Found]:
+    """Threads that creating the session added, against what its options and the environment ask for."""
+    options = session.get_session_options()
     alone = session.get_providers() == ["CPUExecutionProvider"]
-    sequential = settings.session.execution_mode == settings.ort.ExecutionMode.ORT_SEQUENTIAL
-    if alone and sequential and settings.session.use_per_session_threads:
-        # The calling thread is one of the pool, so n threads add n - 1.
-        return "effect", added == wanted - 1, "%d threads added" % added
-    return "echo", session.get_session_options().intra_op_num_threads == wanted, "%d threads added" % added
+    own_pool = getattr(options, "use_per_session_threads", True)  # older releases have no other
+    if added is None or not alone or not own_pool:
+        return None
+    intra = options.intra_op_num_threads or int(os.environ.get("ORT_INTRA_OP_NUM_THREADS", "0"))
+    parallel = options.execution_mode.name == "ORT_PARALLEL"
+    inter = options.inter_op_num_threads if parallel else 1
+    if not intra or not inter or (key == "inter_op_num_threads" and not parallel):
+        return None  # something was left to ONNX Runtime, so the sum is not known; or there is no such pool
+    # The calling thread is one of each pool, so n threads add n - 1.
+    return "effect", added == intra - 1 + inter - 1, "%d threads added" % added
 
 
-def _mapped(library: str) -> Any:
+def _mapped(library: str) -> Optional[Found]:
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as f:
             there = os.path.realpath(library) in f.read()
     except OSError:
-        return "none", True, ""
+        return None
     return "effect", there, library if there else "not mapped"
+
+
+def _allowed(wanted: str) -> Found:
+    seen = ",".join(str(c) for c in sorted(os.sched_getaffinity(0)))
+    return "effect", set(seen.split(",")) == {str(int(c)) for c in wanted.split(",")}, seen
+
+
+def _thread_masks(wanted: str) -> Optional[Found]:
+    """Whether each thread's set of CPUs, counted from 1 by ONNX Runtime, is that of one of our threads."""
+    try:
+        tasks = ["/proc/self/task/%s/status" % task for task in os.listdir("/proc/self/task")]
+    except OSError:
+        return None
+    seen = [_cpus(_field(task, "Cpus_allowed_list"), 0) for task in tasks]
+    left = [_cpus(group, 1) for group in wanted.split(";")]
+    for mask in seen:
+        if mask in left:
+            left.remove(mask)
+    text = ";".join(",".join(str(c) for c in sorted(mask)) for mask in seen)
+    return "effect", not left, "CPUs of the threads, from 0: " + text
+
+
+def _cpus(ranges: str, first: int) -> Set[int]:
+    """CPUs of ``0-3,8`` counted from ``first``, counted from 0."""
+    found = set()
+    for part in ranges.split(","):
+        low, _, high = part.partition("-")
+        if low:
+            found |= set(range(int(low) - first, int(high or low) - first + 1))
+    return found
+
+
+def _huge_pages(value: str) -> Optional[Found]:
+    """Asked for, huge pages must be there: an older C library ignores the variable, and the system may refuse."""
+    held = _field("/proc/self/smaps_rollup", "AnonHugePages")
+    if not held or not value.endswith("=1"):
+        return None
+    return "effect", held != "0", "AnonHugePages %s kB" % held
+
+
+def _field(path: str, name: str) -> str:
+    """The first word after ``name:`` in a file of /proc, "" where there is none."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as f:
+            for line in f:
+                if line.startswith(name + ":"):
+                    return line.split()[1]
+    except OSError:
+        pass
+    return ""

@@ -45,7 +45,7 @@ def warm_up(call: Callable[[], Any], runs: int, least_ns: int, cap_ns: int, gap_
     while CLOCK() - start < least_ns:
         latencies += timed(call, 1, gap_ns, 0.0)[0]
     # A window is at least three runs, and about 5 ms of a fast model, so that one hiccup does not decide.
-    typical = max(median(latencies), 1)
+    typical = max(median(latencies) + gap_ns, 1)
     # A single run is a window of a very slow one: a minute of warm-up would teach nothing more.
     window = max(3, min(64, 5_000_000 // typical)) if typical < SLOW_NS else 1
     before, _ = timed(call, window, gap_ns, 0.0)

@@ -19,5 +19,8 @@ KNOB = Knob(
     choices=("mimalloc", "jemalloc", "tcmalloc"),
     default="the system's malloc",
     probe="maps",
+    conflicts=("malloc_huge_pages",),
     summary="memory allocator by preload",
+    tries=("mimalloc", "jemalloc", "tcmalloc"),
+    group="first",
 )

@@ -19,5 +19,8 @@ KNOB = Knob(
     kind="bool",
     default="on",
     probe="idle",
+    conflicts=("global_thread_pool", "spin_duration_us"),
     summary="idle pool threads spin before they sleep",
+    tries=("0",),
+    group="first",
 )

@@ -19,5 +19,8 @@ KNOB = Knob(
     kind="int",
     minimum=0,
     default="0 (equal blocks)",
+    conflicts=("global_thread_pool",),
     summary="blocks that shrink as the work runs out",
+    tries=("4",),
+    group="first",
 )

@@ -18,5 +18,8 @@ KNOB = Knob(
     key="enable_cpu_mem_arena",
     kind="bool",
     default="on",
+    conflicts=("arena_extend_strategy", "memory_arena_shrinkage"),
     summary="CPU memory through an arena",
+    tries=("0",),
+    group="first",
 )

@@ -27,4 +27,6 @@ KNOB = Knob(
     ),
     default="all",
     summary="how much the graph is rewritten at session creation",
+    group="first",
+    per_model=True,
 )

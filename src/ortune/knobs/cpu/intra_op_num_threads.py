@@ -20,5 +20,8 @@ KNOB = Knob(
     minimum=0,
     default="the machine's physical cores, quota and affinity not consulted",
     probe="threads",
+    conflicts=("global_thread_pool", "ort_intra_op_num_threads"),
     summary="threads that work on one operator",
+    tries=("1", "{cpus/2}", "{cpus-1}", "{cpus}"),
+    group="first",
 )

@@ -1,0 +1,45 @@
+# What developers and CI run. Everything happens in .venv, which is made here and may be deleted at any time.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The stamp is as new as the last installation; changing pyproject.toml makes another one.
+READY := $(VENV)/.ready
+
+.PHONY: help test test-long check docs clean
+.DEFAULT_GOAL := help
+
+help:  ## Show this list.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+test: check  ## Lint, types and every test that takes seconds (a few minutes in all).
+	$(BIN)/python -m pytest -m "not long"
+
+test-long: $(READY)  ## The tests that take minutes, and the benchmarks; on a quiet machine.
+	$(BIN)/python -m pytest -m long || test $$? -eq 5  # 5: there are none
+	@set -e; for script in benchmarks/bench_*.py; do \
+		test -e "$$script" || continue; echo "== $$script"; $(BIN)/python "$$script"; \
+	done
+
+check: $(READY)  ## Lint, format and types alone.
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+docs: $(READY)  ## Write the generated pages and schemas again.
+	$(BIN)/python tools/make_docs.py
+	$(BIN)/python tools/make_schemas.py
+
+clean:  ## Remove the environment and every cache.
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+
+$(READY): pyproject.toml
+	@set -e; \
+	for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+		if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$python; break; fi; \
+	done; \
+	test -n "$$found" || { echo "make: Python 3.11 or newer is needed, and none is on PATH" >&2; exit 1; }; \
+	echo "making $(VENV) with $$($$found --version)"; \
+	$$found -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable '.[cpu]' --group dev
+	@touch $@

@@ -1,0 +1,48 @@
+"""What the benchmarks share: copies of models under other names, a busy core, tables."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from ortune.model.graphs import graphs
+from ortune.model.open import open_model
+from ortune.model.save import save_model
+from zoo import model_path
+
+__all__ = ["busy_core", "disguised_copy", "model_path"]
+
+
+def disguised_copy(model: Path, folder: Path) -> Path:
+    """The same model with other names for nodes, values, inputs and outputs, and another producer."""
+    copy = open_model(model).ir.clone()
+    copy.producer_name = "somebody else"
+    for graph in graphs(copy):
+        for i, node in enumerate(graph):
+            node.name = f"n{id(graph) % 9973}_{i}"
+    for i, value in enumerate(copy.graph.inputs):
+        value.name = f"in_{i}"
+    for i, value in enumerate(copy.graph.outputs):
+        value.name = f"out_{i}"
+    path = folder / f"copy-of-{model.stem}.onnx"
+    save_model(copy, path)
+    return path
+
+
+@contextlib.contextmanager
+def busy_core() -> Iterator[None]:
+    """A process that never rests, bound to the last CPU of this one's."""
+    cpu = max(os.sched_getaffinity(0))
+    code = f"import os\nos.sched_setaffinity(0, [{cpu}])\nwhile True: pass"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,116 @@
+"""``load.mjs``: for onnxruntime-node 1.20 and later."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ortune.bundle.languages import fill
+from ortune.bundle.languages.python import tuned_on
+from ortune.bundle.settings import as_text, is_bound, threads
+from ortune.records import Applied, BundleInfo, ProviderSpec, Value
+
+OPTIONS = {
+    "intra_op_num_threads": "intraOpNumThreads",
+    "inter_op_num_threads": "interOpNumThreads",
+    "execution_mode": "executionMode",
+    "graph_optimization_level": "graphOptimizationLevel",
+    "enable_cpu_mem_arena": "enableCpuMemArena",
+    "enable_mem_pattern": "enableMemPattern",
+}
+"""Attributes of SessionOptions and what Node calls them; it has no name for the others."""
+
+WORDS = {
+    "ORT_DISABLE_ALL": "disabled",
+    "ORT_ENABLE_BASIC": "basic",
+    "ORT_ENABLE_EXTENDED": "extended",
+    "ORT_ENABLE_LAYOUT": "layout",
+    "ORT_ENABLE_ALL": "all",
+    "ORT_SEQUENTIAL": "sequential",
+    "ORT_PARALLEL": "parallel",
+}
+PROVIDERS = {
+    "CPUExecutionProvider": "cpu",
+    "CUDAExecutionProvider": "cuda",
+    "TensorrtExecutionProvider": "tensorrt",
+    "WebGpuExecutionProvider": "webgpu",
+    "DmlExecutionProvider": "dml",
+    "CoreMLExecutionProvider": "coreml",
+    "QNNExecutionProvider": "qnn",
+}
+
+
+def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:
+    """The file ``load.mjs``."""
+    own = info.plan.providers or (ProviderSpec(name="CPUExecutionProvider"),)
+    environment = [s for s in info.applied if s.channel == "env"]
+    places = {
+        "MODEL": _literal(info.model),
+        "PLAIN_MODEL": _literal(info.plain_model),
+        "TUNED_ON": _literal(tuned_on(info.host)),
+        "PROVIDERS": _literal([PROVIDERS[p.name] for p in own if p.name in PROVIDERS]),
+        "PRELOAD": _literal([s.value for s in info.applied if s.channel == "preload"]),
+        "ENVIRONMENT": ", ".join(f"{_literal(s.key)}: String({_expression(s.value)})" for s in environment),
+        "OPTIONS": "".join(_options(info)),
+        "CANNOT": _literal(_cannot(info, custom_ops)),
+    }
+    return {"load.mjs": fill("load.mjs.tmpl", places)}
+
+
+def _options(info: BundleInfo) -> list[str]:
+    """Entries of the options object, a line each, and the config entries under ``extra``."""
+    lines = []
+    extra: dict[str, dict[str, str]] = {}
+    for setting in info.applied:
+        if setting.channel == "session_option" and setting.key in OPTIONS:
+            value = WORDS.get(str(setting.value))
+            text = _expression(setting.value) if value is None else _literal(value)
+            entry = f"{OPTIONS[setting.key]}: {text}"
+            if info.hardware_bound and setting.key == "graph_optimization_level":
+                # It belongs to the model that is optimised already; the plain one needs the default.
+                entry = f"...(tunedHere ? {{ {entry} }} : {{}})"
+            lines.append(f"    {entry},\n")
+        elif setting.channel == "session_config" and not is_bound(setting):
+            group, _, key = setting.key.partition(".")
+            count = threads(setting.value)
+            text = (
+                _literal(as_text(setting.value)) if count is None else f"String({_expression(setting.value)})"
+            )
+            extra.setdefault(group, {})[key] = text
+    if extra:
+        groups = (
+            f"{_literal(group)}: {{ {', '.join(f'{_literal(k)}: {v}' for k, v in entries.items())} }}"
+            for group, entries in extra.items()
+        )
+        lines.append(f"    extra: {{ {', '.join(groups)} }},\n")
+    return lines
+
+
+def _cannot(info: BundleInfo, custom_ops: tuple[str, ...]) -> list[str]:
+    """What of the plan Node has no way to set."""
+    names = [_named(s) for s in info.applied if not _settable(s)]
+    names += [f"provider {p.name}" for p in info.plan.providers if p.name not in PROVIDERS]
+    names += [f"options of {p.name}" for p in info.plan.providers if p.options]
+    return names + [f"custom operators of {name}" for name in custom_ops]
+
+
+def _settable(setting: Applied) -> bool:
+    if setting.channel == "session_option":
+        return setting.key in OPTIONS
+    if setting.channel == "session_config":
+        return not is_bound(setting)
+    return setting.channel in ("env", "preload") or (setting.key, setting.value) == ("call_style", "run")
+
+
+def _named(setting: Applied) -> str:
+    return f"{setting.knob}={as_text(setting.value)}"
+
+
+def _expression(value: Value) -> str:
+    count = threads(value)
+    return _literal(value) if count is None else f"Math.min({count}, cpus())"
+
+
+def _literal(value: Any) -> str:
+    """A value as JavaScript: JSON is a subset of it, and with ASCII alone line separators are escaped too."""
+    return json.dumps(value, ensure_ascii=True)

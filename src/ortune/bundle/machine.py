@@ -1,0 +1,131 @@
+"""What of the machine decides how a bundle is loaded: its CPUs, and whether it is the one that was tuned on.
+
+Standard library alone, Python 3.8: ``ortune.load`` uses this module, and its text goes into every ``load.py``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+_ROOT = Path("/")
+
+
+def cpus(root: Path = _ROOT) -> int:
+    """CPUs this process may use: the least of physical cores, affinity and cgroup quota, at least 1."""
+    try:
+        allowed = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS and Windows
+        allowed = os.cpu_count() or 1
+    quotas = _quotas(root)
+    limits = [allowed, _cores(root) or allowed, *(math.ceil(quota) for quota in quotas)]
+    return max(1, min(limits))
+
+
+def cpu_name(root: Path = _ROOT) -> str:
+    """The processor's name, "" where the system gives none (Linux on Arm)."""
+    if platform.system() != "Linux":
+        return platform.processor()
+    found = re.search(r"^(?:model name|Model|cpu model|cpu)\s*:\s*(\S.*)$", _cpuinfo(root), re.MULTILINE)
+    return re.sub(r"\s+", " ", found.group(1)).strip() if found else ""
+
+
+def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
+    """In what this machine's CPU differs from the one that was tuned on; "" where it is the same kind.
+
+    Args:
+        tuned_on: "machine", "cpu" and "features" as ``ortune.json`` has them; empty is any machine.
+        root: Root of the file tree.
+    """
+    if not tuned_on:
+        return ""
+    if platform.machine() != tuned_on["machine"]:
+        return f"{platform.machine()} here, tuned on {tuned_on['machine']}"
+    name, tuned_name = cpu_name(root), tuned_on["cpu"]
+    if name and name != tuned_name:
+        return f"{name} here, tuned on {tuned_name}"
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(root), re.MULTILINE)
+    missing = [f for f in tuned_on["features"] if found and f not in found.group(1).split()]
+    return f"no {', '.join(missing)} here" if missing else ""
+
+
+def allocator_library(name: str, root: Path = _ROOT) -> str:
+    """Path of a memory allocator's shared library in the usual folders, "" where it is not installed."""
+    stems = {"tcmalloc": ["libtcmalloc_minimal", "libtcmalloc"]}.get(name, ["lib" + name])
+    own = f"usr/lib/{platform.machine()}-*"
+    for stem in stems:
+        for folder in (own, "usr/lib64", "usr/local/lib*", "usr/lib", "lib*", "opt/homebrew/lib"):
+            for ending in (".so", ".so.[0-9]*", ".dylib"):
+                found = sorted((str(path) for path in root.glob(f"{folder}/{stem}{ending}")), key=len)
+                if found:
+                    return found[0]
+    return ""
+
+
+def _cpuinfo(root: Path) -> str:
+    return _text(root / "proc/cpuinfo")
+
+
+def _cores(root: Path) -> int:
+    """Physical cores: distinct groups of sibling threads; 0 where nothing tells."""
+    paths = root.glob("sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list")
+    siblings = {_text(path).strip() for path in paths} - {""}
+    if siblings:
+        return len(siblings)
+    blocks = [dict(re.findall(r"^([^:\n]*\S)\s*:\s*(.*)$", b, re.M)) for b in _cpuinfo(root).split("\n\n")]
+    return len({(b.get("physical id"), b["core id"]) for b in blocks if "core id" in b})
+
+
+def _quotas(root: Path) -> list[float]:
+    """CPUs that each control group above this process allows, versions 1 and 2."""
+    groups = {}
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        parts = line.split(":", 2)
+        if len(parts) == 3:
+            groups.update(dict.fromkeys(parts[1].split(","), parts[2]))
+    quotas = []
+    for line in _text(root / "proc/self/mountinfo").splitlines():
+        head, _, tail = line.partition(" - ")
+        fields, kinds = head.split(" "), tail.split(" ")
+        if len(fields) < 5 or kinds[0] not in ("cgroup", "cgroup2"):
+            continue
+        modern = kinds[0] == "cgroup2"
+        group = groups.get("" if modern else "cpu")
+        if group is None or not (modern or "cpu" in kinds[-1].split(",")):
+            continue
+        top = root / _plain_path(fields[4]).strip("/")
+        shown = _plain_path(fields[3]).rstrip("/")
+        # A bind mount may show a part of the hierarchy only, and ".." is a group outside the namespace.
+        below = group[len(shown) :] if (group + "/").startswith(shown + "/") and ".." not in group else ""
+        folder = top / below.strip("/")
+        quotas.append(_quota(folder, modern))
+        while folder != top:
+            folder = folder.parent
+            quotas.append(_quota(folder, modern))
+    return [quota for quota in quotas if quota]
+
+
+def _quota(folder: Path, modern: bool) -> float | None:
+    if modern:
+        pair = _text(folder / "cpu.max").split()
+    else:
+        pair = [_text(folder / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+    if len(pair) == 2 and all(part.isdigit() and int(part) > 0 for part in pair):
+        return int(pair[0]) / int(pair[1])
+    return None
+
+
+def _plain_path(field: str) -> str:
+    """Mountinfo writes white space as three octal digits."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), field)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,53 @@
+"""A plan's settings as a bundle stores them: with their channels, and thread counts that fit any machine."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from ortune import knobs
+from ortune.records import Applied, Knob, Plan, Value
+
+_THREADS = re.compile(r"min\((\d+), ?cpus\)")
+_THREAD_KNOBS = re.compile(r"num_threads|thread_pool")
+
+
+def portable(plan: Plan) -> Plan:
+    """The plan with every thread count as ``min(n, cpus)``, so that it also fits a smaller machine."""
+    settings = {name: _stored(knobs.find(name), value) for name, value in plan.settings.items()}
+    return msgspec.structs.replace(plan, settings=settings)
+
+
+def resolve(plan: Plan) -> tuple[Applied, ...]:
+    """Every setting with its channel and key, and the value as the channel wants it, in the order of names."""
+    return tuple(_resolved(knobs.find(name), value) for name, value in sorted(plan.settings.items()))
+
+
+def threads(value: Value) -> int | None:
+    """The 4 of ``min(4, cpus)``; None for any other value."""
+    found = _THREADS.fullmatch(value) if isinstance(value, str) else None
+    return int(found.group(1)) if found else None
+
+
+def is_bound(setting: Applied) -> bool:
+    """Whether it names CPUs by number, which means nothing on another machine."""
+    return "affinit" in setting.key
+
+
+def as_text(value: Value) -> str:
+    """A value as ONNX Runtime's string options want it."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _stored(knob: Knob, value: Value) -> Value:
+    counts = knob.kind == "int" and _THREAD_KNOBS.search(knob.name)
+    # 0 is ONNX Runtime's own choice, not a count.
+    return f"min({value}, cpus)" if counts and isinstance(value, int) and value > 0 else value
+
+
+def _resolved(knob: Knob, value: Value) -> Applied:
+    if isinstance(value, bool) and knob.channel != "session_option":
+        value = int(value)
+    value = dict(knob.spelled).get(str(value), value)
+    return Applied(knob=knob.name, channel=knob.channel, key=knob.key, value=value, probe=knob.probe)

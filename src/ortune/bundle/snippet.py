@@ -1,0 +1,57 @@
+"""The few lines of Python to paste where the model is loaded today."""
+
+from __future__ import annotations
+
+from ortune.bundle.languages.python import literal, once_lines, option_lines
+from ortune.bundle.settings import as_text, resolve, threads
+from ortune.records import Applied, Plan
+
+
+def python_lines(plan: Plan, model: str = "model.onnx") -> str:
+    """The plan as Python: session options, the session, and what must stand before the program's command.
+
+    Args:
+        plan: Thread counts may be numbers or ``min(n, cpus)``; here they are the numbers of this machine.
+        model: Path of the model, as the user writes it.
+
+    Returns:
+        Lines without a final line break.
+    """
+    settings = tuple(_counted(setting) for setting in resolve(plan))
+    lines = [*_start(settings), "import onnxruntime as ort", ""]
+    lines += once_lines(settings)
+    options = option_lines(settings)
+    lines += ["options = ort.SessionOptions()", *dict.fromkeys(options)] if options else []
+    given = ", options" if options else ""
+    extra = {s.key: as_text(s.value) for s in settings if s.channel == "provider_option"}
+    names: list[object] = [(p.name, dict(p.options)) if p.options else p.name for p in plan.providers]
+    if extra:
+        first = plan.providers[0] if plan.providers else None
+        names[:1] = [
+            (first.name if first else "CPUExecutionProvider", {**(first.options if first else {}), **extra})
+        ]
+    chosen = literal(names or ["CPUExecutionProvider"])
+    lines.append(f"session = ort.InferenceSession({model!r}{given}, providers={chosen})")
+    runs = [s for s in settings if s.channel == "run_config"]
+    if runs:
+        lines.append("run_options = ort.RunOptions()  # session.run(names, feeds, run_options)")
+        lines += [f"run_options.add_run_config_entry({s.key!r}, {as_text(s.value)!r})" for s in runs]
+    if any((s.channel, s.value) == ("call_style", "io_binding") for s in settings):
+        lines.append("binding = session.io_binding()  # bind once, then session.run_with_iobinding(binding)")
+    return "\n".join(lines)
+
+
+def _counted(setting: Applied) -> Applied:
+    count = threads(setting.value)
+    if count is None:
+        return setting
+    return Applied(knob=setting.knob, channel=setting.channel, key=setting.key, value=count)
+
+
+def _start(settings: tuple[Applied, ...]) -> list[str]:
+    """A comment with what the process must be started with."""
+    words = [f"{s.key}={as_text(s.value)}" for s in settings if s.channel == "env"]
+    words += [f"LD_PRELOAD=lib{s.value}.so" for s in settings if s.channel == "preload"]
+    tools = {"affinity": "taskset -c", "nice": "nice -n"}
+    words += [f"{tools.get(s.key, s.key)} {s.value}" for s in settings if s.channel == "process"]
+    return [f"# start with: {' '.join(words)} python ..."] if words else []

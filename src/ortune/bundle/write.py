@@ -1,0 +1,218 @@
+"""Writing a bundle: made beside its place under another name, then renamed, so that it is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from ortune.bundle.format import INDEX, SCHEMA, SUFFIX
+from ortune.bundle.languages import emit_all
+from ortune.bundle.settings import portable, resolve
+from ortune.errors import UsageError
+from ortune.model.open import OpenModel, open_model
+from ortune.model.value_files import read_index, write_npz, write_protobufs
+from ortune.records import BundleInfo, Host, TuneResult, Workload
+
+_OWN_NAMES = frozenset({
+    INDEX, "report.html", "workload.json", "inputs", "outputs", "feeds.npz", "load.py", "load.mjs", "plain",
+    "custom_ops",
+})  # fmt: skip
+_COUNTED_NAMES = 10_000
+
+
+def write_bundle(
+    result: TuneResult,
+    workload: Workload,
+    host: Host,
+    *,
+    model: Path,
+    rewritten: Path | None,
+    feeds: Path,
+    outputs: Path | None,
+    report_html: str,
+    directory: Path,
+    force: bool,
+) -> Path:
+    """Write ``NAME.ortune`` with the model, its settings, code that loads it, and the proof.
+
+    Args:
+        result: The session's answer; ``winner`` may be the empty plan.
+        workload: How the model was used.
+        host: Where it was tuned.
+        model: The user's model.
+        rewritten: The model that the winner runs, where a rewrite made another one; a file that ortune made and
+            that nobody changes.
+        feeds: Folder with ``feeds.json``.
+        outputs: Folder with ``outputs.json``, the outputs of the default plan for those feeds.
+        report_html: Text of ``report.html``.
+        directory: Where the bundle goes; made if needed.
+        force: Replace an existing bundle; else the new one is called ``NAME-2``, ``NAME-3`` …
+
+    Returns:
+        The bundle's folder.
+
+    Raises:
+        UsageError: It cannot be written there, or what is there is not a bundle.
+        ModelError, InputError: The model, the feeds or the outputs cannot be read.
+    """
+    goal = directory / (model.stem + SUFFIX)
+    if force and goal.exists() and not (goal / INDEX).is_file():
+        raise UsageError(
+            "is there and is no bundle, so it is not replaced", where=str(goal), do="move it away"
+        )
+    work = None
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        work = _fresh_folder(directory)
+        own_ops = _copy_custom_ops(workload, work)
+        info = _copy_models(result, host, model, rewritten, work)
+        _write_values(feeds, outputs, work)
+        texts = emit_all(info, own_ops)
+        texts[INDEX] = _json(info)
+        texts["workload.json"] = _json(_portable_workload(workload, own_ops))
+        texts["report.html"] = report_html
+        for name, text in texts.items():
+            (work / name).write_text(text, encoding="utf-8")
+        return _put(work, goal, force)
+    except OSError as error:
+        raise UsageError(
+            f"the bundle cannot be written: {error.strerror or error}",
+            where=str(error.filename or goal),
+            do="give another folder with --output",
+        ) from error
+    finally:
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)  # gone already when all went well
+
+
+def _copy_models(
+    result: TuneResult, host: Host, model: Path, rewritten: Path | None, work: Path
+) -> BundleInfo:
+    """Puts the models in; a hardware-bound one has the plain one beside it, in a folder of its own."""
+    shipped = open_model(rewritten or model)
+    bound = result.hardware_bound and rewritten is not None
+    # Not in place of one of the bundle's own files, which hold what the folder is.
+    clash = {PurePosixPath(name).parts[0] for name in (shipped.path.name, *_locations(shipped))} & _OWN_NAMES
+    own = model.name if rewritten is None else model.stem + rewritten.suffix
+    place = f"model/{own}" if clash or own in _OWN_NAMES else own
+    _copy_model(shipped, work / place, ours=rewritten is not None)
+    plain = f"plain/{model.name}" if bound else ""
+    if plain:
+        _copy_model(open_model(model), work / plain, ours=False)
+    plan = portable(result.winner)
+    return BundleInfo(
+        schema=SCHEMA,
+        model=place,
+        sha256=shipped.sha256,
+        plan=plan,
+        plain_model=plain,
+        hardware_bound=bound,
+        host=host,
+        proof=result.against_default,
+        applied=resolve(plan),
+        ort_version=result.side.runtime.ort_version,
+    )
+
+
+def _copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:
+    """The model file, and its external data at the same places relative to it."""
+    _copy(opened.path, goal, ours=ours)
+    for location in _locations(opened):
+        _copy(opened.path.parent / location, goal.parent / location, ours=ours)
+
+
+def _locations(opened: OpenModel) -> list[str]:
+    """Where the external data lies, relative to the model's folder."""
+    paths = dict.fromkeys(tensor.file.path for tensor in opened.external)
+    return [os.path.relpath(path, opened.path.parent).replace(os.sep, "/") for path in paths]
+
+
+def _copy(source: Path, goal: Path, *, ours: bool) -> None:
+    """Copies a file in chunks, or links to it where nobody will write over it.
+
+    The user's own files are copied: an exporter that overwrites the model in place would change a linked one.
+    """
+    goal.parent.mkdir(parents=True, exist_ok=True)
+    if ours and not source.is_symlink():
+        try:
+            os.link(source, goal)
+            return
+        except OSError:
+            pass  # another file system, or one without links
+    shutil.copyfile(source, goal)
+
+
+def _copy_custom_ops(workload: Workload, work: Path) -> tuple[str, ...]:
+    """Copies the libraries with custom operators; their places in the bundle."""
+    places = []
+    for number, library in enumerate(workload.custom_ops):
+        place = f"custom_ops/{number}-{Path(library).name}"
+        _copy(Path(library), work / place, ours=False)
+        places.append(place)
+    return tuple(places)
+
+
+def _write_values(feeds: Path, outputs: Path | None, work: Path) -> None:
+    values = read_index(feeds, "feeds")
+    write_protobufs(values, work / "inputs", "input")
+    write_npz(values, work / "feeds.npz")
+    if outputs is not None:
+        write_protobufs(read_index(outputs, "outputs"), work / "outputs", "output")
+
+
+def _portable_workload(workload: Workload, own_ops: tuple[str, ...]) -> Workload:
+    """The workload with paths inside the bundle alone."""
+    inputs = "inputs" if workload.inputs_path else ""
+    return msgspec.structs.replace(workload, inputs_path=inputs, custom_ops=own_ops)
+
+
+def _json(record: BundleInfo | Workload) -> str:
+    return msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n"
+
+
+def _fresh_folder(directory: Path) -> Path:
+    """A new folder beside the goal, so that renaming it there is one step."""
+    number = 0
+    while True:
+        folder = directory / f".ortune-{os.getpid()}-{number}.tmp"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            number += 1
+            continue
+        return folder
+
+
+def _put(work: Path, goal: Path, force: bool) -> Path:
+    """Renames the finished folder to its name, or to the first that is free."""
+    if force and goal.exists():
+        # Aside first: a folder cannot be renamed over a full one.
+        aside = _fresh_folder(goal.parent)
+        goal.rename(aside / goal.name)
+        try:
+            work.rename(goal)
+        except OSError:
+            (aside / goal.name).rename(goal)
+            aside.rmdir()
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
+        return goal
+    for number in range(1, _COUNTED_NAMES):
+        candidate = goal if number == 1 else goal.with_name(f"{goal.stem}-{number}{SUFFIX}")
+        if candidate.exists() or candidate.is_symlink():
+            continue
+        try:
+            work.rename(candidate)
+        except (FileExistsError, NotADirectoryError):
+            continue  # somebody was faster
+        except OSError:
+            if not candidate.exists():
+                raise
+            continue  # a full folder came into being meanwhile
+        return candidate
+    raise UsageError(
+        "has too many numbered bundles beside it", where=str(goal), do="use --force, or remove some"
+    )

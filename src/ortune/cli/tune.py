@@ -1,0 +1,152 @@
+"""``ortune tune MODEL``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ortune.cli import options as o
+from ortune.cli.session import Say, Stop, chosen_format, print_rich, reporting, write_text
+
+STOPPING = (
+    "stopping the race; the best plan so far is then confirmed with nine blocks; Ctrl-C again stops at once"
+)
+
+
+def tune(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="model.onnx or model.ort.")],
+    settings: o.Set = [],
+    rewrite: Annotated[
+        list[str],
+        typer.Option(
+            "--rewrite",
+            metavar="NAME[:k=v]",
+            help="A rewrite of the model, part of every plan tried. Repeatable.",
+            rich_help_panel=o.MODEL,
+        ),
+    ] = [],
+    plan: o.PlanFile = None,
+    current: Annotated[
+        str | None,
+        typer.Option(
+            "--current",
+            metavar="PLAN",
+            help="What you run today: default, 'intra=4,spin=0', a plan.json or a NAME.ortune. The headline is then against it.",
+            rich_help_panel=o.MODEL,
+        ),
+    ] = None,
+    python: o.Python = None,
+    target: o.Target = "cpu",
+    shape: o.Shape = [],
+    dim: o.Dim = [],
+    inputs: o.Inputs = None,
+    workload: o.WorkloadFile = None,
+    save_workload: o.SaveWorkload = None,
+    custom_ops: o.CustomOps = [],
+    objective: o.Objective = "latency",
+    gap: o.Gap = "0",
+    tolerance: o.Tolerance = None,
+    budget: o.Budget = "3m",
+    worth: Annotated[
+        str,
+        typer.Option(
+            "--worth", metavar="1%", help="The smallest gain that is worth a change.", rich_help_panel=o.RUN
+        ),
+    ] = "1%",
+    allow: Annotated[
+        list[str],
+        typer.Option(
+            "--allow",
+            metavar="WHAT",
+            help="Let through: numerics, behaviour, or a guard (mean, p95, memory, cpu). Repeatable.",
+            rich_help_panel=o.RUN,
+        ),
+    ] = [],
+    seed: o.Seed = 0,
+    no_wait: o.NoWait = False,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume",
+            metavar="[ID]",
+            help="Go on with the newest interrupted session of this model and these options, or with ID.",
+            is_flag=False,
+            flag_value="newest",
+            rich_help_panel=o.RUN,
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing bundle.", rich_help_panel=o.OUT)
+    ] = False,
+    bundle: Annotated[
+        bool,
+        typer.Option("--bundle/--no-bundle", help="Write the bundle NAME.ortune.", rich_help_panel=o.OUT),
+    ] = True,
+    store: o.StorePath = None,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="DIR", help="Folder for the bundle.", rich_help_panel=o.OUT),
+    ] = ".",
+    format: o.Format = "text",
+    as_json: o.Json = False,
+) -> None:
+    """The fastest correct way to run a model on this machine, proven.
+
+    Tries settings one at a time against the untouched default, combines those that help, drops those that do not
+    pay, and confirms the winner on fresh blocks. Writes NAME.ortune: model, settings, code, report and proof.
+    """
+    with reporting("tune", as_json or format == "json"):
+        form = chosen_format(format, as_json, ("text", "json", "markdown", "github"))
+        import msgspec
+
+        from ortune.flows.compare_options import Watcher
+        from ortune.flows.deliver import tune_and_deliver
+        from ortune.flows.ground import InputOptions
+        from ortune.flows.tune_options import Options
+        from ortune.model.workload import parse_dim, parse_shape
+        from ortune.report import tune_formats as formats
+
+        asked = Options(
+            model=model,
+            settings=settings,
+            rewrites=rewrite,
+            plan=Path(plan) if plan else None,
+            current=current,
+            python=python,
+            target=target,
+            objective=objective,
+            inputs=InputOptions(
+                shapes=dict(parse_shape(text) for text in shape),
+                dims=dict(parse_dim(text) for text in dim),
+                inputs=Path(inputs) if inputs else None,
+                workload=Path(workload) if workload else None,
+                save_workload=Path(save_workload) if save_workload else None,
+                gap_ns=int(o.seconds(gap, "--gap") * 1e9),
+                custom_ops=tuple(str(Path(lib).resolve()) for lib in custom_ops),
+                seed=seed,
+                tolerance=tolerance,
+            ),
+            budget_s=o.seconds(budget, "--budget"),
+            worth=o.share(worth, "--worth") or 0.0,
+            allow=allow,
+            seed=seed,
+            store=Path(store) if store else None,
+            wait=not no_wait,
+            resume=resume,
+            directory=Path(output) if bundle else None,
+            force=force,
+        )
+        say = Say()
+        stop = Stop(say, STOPPING)
+        with stop.listening(), say.progress() as progress:
+            envelope = tune_and_deliver(asked, Watcher(say=say, stop=stop, line=progress))
+        if form == "json":
+            write_text(msgspec.json.encode(envelope).decode() + "\n", None)
+        elif form == "markdown":
+            write_text(formats.markdown(envelope), None)
+        elif form == "github":
+            write_text(formats.github(envelope), None)
+        else:
+            print_rich(formats.terminal(envelope), None)

@@ -1,0 +1,203 @@
+"""What every measuring verb stands on: inputs that run, the cost of a trial, and the baseline's own outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ortune.errors import MeasurementError
+from ortune.flows.sides import Resolved
+from ortune.model import outputs, workload
+from ortune.records import (
+    FeedRef,
+    Finding,
+    Measured,
+    Outcome,
+    OutputDifference,
+    Plan,
+    Workload,
+)
+from ortune.search.blocks import BASE
+from ortune.store.db import SessionLog
+from ortune.trials import pilot
+from ortune.trials.executor import Arm, Executor, Timing
+from ortune.trials.launch import Limits
+from ortune.trials.outputs import compare_outputs
+
+P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputOptions:
+    """Which inputs the model gets; the names are those of the command line."""
+
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    dims: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    inputs: Path | None = None
+    workload: Path | None = None
+    save_workload: Path | None = None
+    gap_ns: int = 0
+    custom_ops: Sequence[str] = ()
+    seed: int = 0
+    tolerance: float | None = None
+
+
+class Ground:
+    """A side that was shown to run, with its feeds on disk and its trials timed.
+
+    Attributes:
+        work: The inputs that run.
+        refs: Their files.
+        trial_ns: What a trial of the baseline costs.
+        first: The trial whose outputs are the reference.
+        moments: The baseline differs from itself, so outputs are compared by moments.
+    """
+
+    def __init__(
+        self,
+        side: Resolved,
+        options: InputOptions,
+        scratch: Path,
+        log: SessionLog,
+        say: Callable[[str], None],
+    ) -> None:
+        self.side, self.options, self.scratch, self.say = side, options, scratch, say
+        self.log = log
+        self.known_differences: dict[str, OutputDifference] = {}
+        self.notes: list[str] = []
+        self.findings: list[Finding] = []
+        self.work = self._proposed()
+        self.executor = Executor({}, self.work, scratch, log)
+        self.kinds = outputs.output_kinds(side.model.ir)
+        self.refs: tuple[FeedRef, ...] = ()
+        self.moments = False
+        self.trial_ns = 0.0
+
+    def settle(self, limit_s: float) -> None:
+        """Finds inputs that run, says which, and writes their files.
+
+        Raises:
+            InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
+        """
+        self.executor.limits = Limits(load_s=max(60.0, limit_s), run_s=max(60.0, limit_s))
+        model = self.side.model.ir
+        self.work = pilot.settle_workload(
+            self.executor, lambda refs: self.arm(BASE, refs=refs), model, self.work, self.scratch, self.say
+        )
+        self.say(workload.describe(self.work))
+        if self.options.save_workload:
+            workload.save(self.options.save_workload, self.work)
+        self.refs = pilot.write_case_feeds(model, self.work, self.scratch / "feeds")
+
+    def pilot(self, objective: str) -> None:
+        """Times two trials of the baseline, compares it with itself, and tries three kinds of feed."""
+        least = P95_REQUESTS if objective == "p95" else 0
+        base = self.arm(BASE)
+        self.executor.timing = Timing(runs=5, warmup_runs=1, warmup_ns=0, warmup_cap_ns=2_000_000_000)
+        self.first = self.must(base, self.executor.trial(base, keep_outputs=True))
+        self.executor.timing = pilot.timing_for(self.first, at_least_runs=least)
+        second = self.must(base, self.executor.trial(base, keep_outputs=True))
+        self.executor.timing = pilot.timing_for(second, at_least_runs=least)
+        self.trial_ns = float(second.elapsed_ns)
+        if not self.difference(second, "itself").ok:
+            self.moments = True
+            ops = sorted({op for _, op in outputs.random_ops(self.side.model.ir)})
+            cause = f" ({', '.join(ops)})" if ops else ""
+            self.notes.append(
+                f"the model differs from itself from run to run{cause}: "
+                "outputs are compared by shape, finiteness and moments"
+            )
+            self.say(self.notes[-1])
+        finding = pilot.value_dependence(self.executor, base, self.side.model.ir, self.work, self.scratch)
+        if finding:
+            self.findings.append(finding)
+            self.say(f"{finding.code} {finding.what}; {finding.fix}")
+        self.expect(self.trial_ns)
+
+    def expect(self, trial_ns: float) -> None:
+        """Sets the limits of later trials: thirty times what a trial took is a hang, not noise."""
+        seconds = max(20.0, 30e-9 * trial_ns)
+        self.executor.limits = Limits(load_s=seconds, run_s=seconds)
+
+    def arm(
+        self,
+        name: str,
+        *,
+        side: Resolved | None = None,
+        plan: Plan | None = None,
+        model: Path | None = None,
+        refs: tuple[FeedRef, ...] | None = None,
+        wait: float = 0.0,
+    ) -> Arm:
+        """A contestant; what is not given is the side's own."""
+        mine = side or self.side
+        return Arm(
+            name=name,
+            plan=mine.plan if plan is None else plan,
+            model=model or mine.model.path,
+            runtime=mine.runtime,
+            feeds=self.refs if refs is None else refs,
+            wait_ratio=wait,
+        )
+
+    def must(self, arm: Arm, outcome: Outcome) -> Measured:
+        """The measured trial; raises the error that fits a failed one."""
+        if isinstance(outcome, Measured):
+            return outcome
+        if arm.name == BASE or outcome.reason == "no-runtime":
+            pilot.raise_if_unrunnable(outcome, arm)
+        raise MeasurementError(
+            f"{'A' if arm.name == BASE else 'B'} does not run: {pilot.describe(outcome)}",
+            where=pilot.place(arm),
+            do=pilot.remedy(outcome),
+            code=outcome.reason,
+        )
+
+    def difference(self, trial: Measured, key: str = "", again: Arm | None = None) -> OutputDifference:
+        """The outputs that a trial left against the reference; the worst of all cases.
+
+        Args:
+            trial: A trial that kept its outputs.
+            key: With a key the answer is journalled, and taken from the journal of a session that goes on.
+            again: Run once more, untimed, where the trial's outputs went with an interrupted session.
+        """
+        if key and key in self.known_differences:
+            return self.known_differences[key]
+        base = self.arm(BASE)
+        if not Path(self.first.outputs_path).is_dir():
+            self.first = self.must(base, self.executor.trial(base, runs=0, keep_outputs=True, fresh=True))
+        if not Path(trial.outputs_path).is_dir():
+            arm = again or base
+            trial = self.must(arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True))
+        found = self._difference(trial)
+        if key:
+            self.log.add("difference", {"key": key, "difference": found})
+        return found
+
+    def _difference(self, trial: Measured) -> OutputDifference:
+        found = [
+            compare_outputs(
+                Path(self.first.outputs_path) / case.name,
+                Path(trial.outputs_path) / case.name,
+                kinds=self.kinds,
+                tolerance=self.options.tolerance,
+                as_moments=self.moments,
+            )
+            for case in self.work.cases
+        ]
+        return max(found, key=lambda d: (not d.ok, d.relative_l2))
+
+    def _proposed(self) -> Workload:
+        o = self.options
+        if o.workload:
+            return workload.load(o.workload)
+        return workload.propose(
+            self.side.model.ir,
+            shapes=o.shapes,
+            dims=o.dims,
+            inputs_path=o.inputs,
+            seed=o.seed,
+            gap_ns=o.gap_ns,
+            custom_ops=tuple(o.custom_ops),
+        )

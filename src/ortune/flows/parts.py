@@ -1,0 +1,48 @@
+"""Taking plans apart and putting them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ortune import knobs
+from ortune.errors import UsageError
+from ortune.flows.sides import merge
+from ortune.records import Plan
+
+
+def parts(plan: Plan, floor: Plan) -> list[tuple[str, Plan]]:
+    """Each setting and rewrite of a plan by name, with the plan that lacks it."""
+    found = []
+    for name in plan.settings:
+        if name not in floor.settings:
+            rest = {k: v for k, v in plan.settings.items() if k != name}
+            found.append((name, msgspec.structs.replace(plan, settings=rest)))
+    for spec in plan.rewrites:
+        rest_ = tuple(r for r in plan.rewrites if r != spec)
+        found.append((spec.name, msgspec.structs.replace(plan, rewrites=rest_)))
+    return found
+
+
+def only(plan: Plan, names: set[str], floor: Plan) -> Plan:
+    """The plan with only the named settings and rewrites (and what every plan has)."""
+    return msgspec.structs.replace(
+        plan,
+        settings={k: v for k, v in plan.settings.items() if k in names or k in floor.settings},
+        rewrites=tuple(r for r in plan.rewrites if r.name in names),
+    )
+
+
+def together(plans: Sequence[Plan], floor: Plan) -> Plan | None:
+    """The plans as one; None where they contradict each other."""
+    merged = floor
+    for plan in plans:
+        if any(merged.settings.get(k, v) != v for k, v in plan.settings.items()):
+            return None
+        merged = merge(merged, plan)
+    try:
+        knobs.check_conflicts(merged.settings)
+    except UsageError:
+        return None
+    return merged

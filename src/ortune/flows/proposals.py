@@ -1,0 +1,56 @@
+"""What to try on a model: one change at a time from the default, best prior first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from ortune import platform, rewrites
+from ortune.flows.sides import Resolved
+from ortune.flows.tune_options import Options
+from ortune.knobs import facts
+from ortune.knobs.propose import Objective
+from ortune.knobs.propose import proposals as knob_proposals
+from ortune.records import Host, Plan, Workload
+
+REWRITE_PRIOR = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """One plan to try, where it comes from, and how likely it is to pay."""
+
+    plan: Plan
+    origin: str
+    prior: float
+    late: bool = False
+
+
+def propose(
+    side: Resolved, work: Workload, options: Options, host: Host
+) -> tuple[list[Proposed], tuple[str, ...]]:
+    """Plans to try and, in words, what is not proposed and why."""
+    found, refused = knob_proposals(
+        facts.facts_of(side.model.ir),
+        host.effective_cpus,
+        side.runtime.ort_version,
+        platform.allocators().keys(),
+        objective=cast("Objective", options.objective),
+        allow=options.allow,
+    )
+    plans = [
+        Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior, late=p.group == "late")
+        for p in found
+    ]
+    model = side.model.ir
+    for spec, reason in rewrites.proposals(model, options.allow, workload=work, objective=options.objective):
+        plan = Plan(rewrites=(spec,), settings=rewrites.settings_for([spec]))
+        plans.append(Proposed(plan=plan, origin=f"rewrite {spec.name}: {reason}", prior=REWRITE_PRIOR))
+    pinned = [rewrites.completed(rewrites.parse(text), model, work) for text in options.rewrites]
+    if options.settings or options.plan or pinned:
+        plan = Plan(rewrites=tuple(pinned), settings=rewrites.settings_for(pinned))
+        plans.insert(0, Proposed(plan=plan, origin="as asked", prior=1.0))
+    unique: dict[str, Proposed] = {}
+    for proposed in sorted(plans, key=lambda p: (p.late, -p.prior)):
+        unique.setdefault(proposed.plan.id, proposed)
+    return list(unique.values()), tuple(refused)

@@ -1,0 +1,331 @@
+"""From what a tuning measured to the record that reports and bundles read."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from ortune.bundle.snippet import python_lines
+from ortune.knobs import all_knobs
+from ortune.records import (
+    Block,
+    BlockPoint,
+    BudgetReport,
+    Candidate,
+    Comparison,
+    Measured,
+    OutputDifference,
+    Plan,
+    SettingWorth,
+    Side,
+    TradeRow,
+    TuneResult,
+)
+from ortune.report import tune_words
+from ortune.rewrites import find as find_rewrite
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured
+from ortune.search.figures import WORDS, describe, figure
+from ortune.search.guards import case_results
+from ortune.search.race import CURRENT, Entry
+from ortune.stats import detect, intervals, pairs
+
+if TYPE_CHECKING:
+    from ortune.flows.tune import Tuning
+
+BUSY_LOAD = 0.5  # runnable tasks beside ours, averaged over a minute, from which a machine is not idle
+
+
+def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
+    """The whole answer."""
+    against_default, against_current = _comparisons(run)
+    winner, shipped, refusal = _decide(run, against_default)
+    race_blocks = run.race.blocks
+    confirmed = bool(run.confirmation)
+    default_trials = measured(run.confirmation if confirmed else [*run.calibration, *race_blocks], BASE)
+    current_trials = measured(run.confirmation if confirmed else run.calibration, CURRENT)
+    winner_trials = measured(run.confirmation, run.winner.arm) if run.winner and confirmed else []
+    estimand = run.judgement.estimand
+    result = TuneResult(
+        side=Side(
+            label=run.side.label, model=run.side.model.info, plan=run.target_plan, runtime=run.side.runtime
+        ),
+        objective=run.o.objective,
+        estimand=WORDS[estimand],
+        worth_ratio=run.o.worth,
+        winner=shipped,
+        current=run.current,
+        default_figures=describe(default_trials, estimand),
+        current_figures=describe(current_trials, estimand) if current_trials else None,
+        winner_figures=describe(winner_trials, estimand) if winner_trials and shipped == winner else None,
+        against_default=against_default,
+        against_current=against_current,
+        outputs=_outputs(run),
+        settings=_settings(run, winner, winner_trials) if shipped == winner else (),
+        candidates=_candidates(run, proposed, shipped),
+        trade=_trade(run, shipped, winner_trials),
+        cases=case_results(
+            run.confirmation, run.ground.work, estimand, None, arm=run.winner.arm if run.winner else BASE
+        ),
+        controls=run.judgement.controls,
+        findings=tuple(run.ground.findings),
+        notes=(*run.ground.work.notes, *run.ground.notes, *_pod_notes(run), *refusal),
+        not_tried=run.refused,
+        budget=BudgetReport(
+            budget_s=run.o.budget_s,
+            trial_s=run.ground.trial_ns / 1e9,
+            promise=run.promise,
+            calibration_s=run.spent["calibration"] / 1e9,
+            race_s=run.spent["race"] / 1e9,
+            confirm_s=run.spent["confirm"] / 1e9,
+            n_trials=sum(len(b.trials) for b in [*run.calibration, *race_blocks, *run.confirmation]),
+        ),
+        points=tuple(_points(run)),
+        hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
+        code=python_lines(shipped, run.side.model.path.name),
+        reproduce=_reproduce(run),
+        session=run.log.id,
+        elapsed_s=run.clock() / 1e9,
+        conditions=_conditions(run),
+        smallest_effect_ratio=_smallest(run),
+    )
+    return msgspec.structs.replace(result, headline=tune_words.headline(result))
+
+
+def _comparisons(run: Tuning) -> tuple[Comparison | None, Comparison | None]:
+    if run.winner is None or not run.confirmation:
+        return None, None
+    current = run.comparison(run.winner.arm, CURRENT) if run.with_current else None
+    return run.comparison(run.winner.arm), current
+
+
+def _decide(run: Tuning, found: Comparison | None) -> tuple[Plan, Plan, list[str]]:
+    """The race's winner, what is shipped, and why these differ where they do."""
+    if run.winner is None or found is None:
+        return Plan(), Plan(), []
+    plan = run.winner.plan
+    failed = [g for g in found.guards if g.failed and g.figure not in run.o.allow]
+    if found.verdict != "faster":
+        return plan, Plan(), [f"{plan.describe()} led the race and did not confirm: the default stays"]
+    if found.ratio > 1 - run.o.worth:
+        what = (
+            f"{plan.describe()} gains less than the {100 * run.o.worth:g} % that are worth a change (--worth)"
+        )
+        return plan, Plan(), [f"{what}: the default stays"]
+    if failed:
+        names = ", ".join(g.figure for g in failed)
+        return (
+            plan,
+            Plan(),
+            [f"{plan.describe()} is faster and makes {names} worse: not shipped (--allow {names})"],
+        )
+    return plan, plan, []
+
+
+def _outputs(run: Tuning) -> OutputDifference | None:
+    return run.winner.outputs if run.winner else None
+
+
+def _settings(run: Tuning, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
+    read_back = {r.knob: r.level for r in trials[-1].done.read_back} if trials else {}
+    parts = [(name, str(value)) for name, value in winner.settings.items()]
+    parts += [(spec.name, "") for spec in winner.rewrites]
+    dropped = [name for name in run.pruning if name not in {n for n, _ in parts}]
+    found = []
+    for name, value in [*parts, *((name, "") for name in dropped)]:
+        ratios = run.pruning.get(name, ("", np.empty(0)))[1]
+        interval = pairs.wilcoxon_interval(ratios) if len(ratios) >= 3 else None
+        if interval is None and len(parts) == 1 and run.confirmation:
+            # Alone in the plan: what it is worth is the confirmed difference to the default.
+            alone = run.comparison(run.winner.arm) if run.winner else None
+            if alone and alone.ratio_high:
+                found.append(
+                    SettingWorth(
+                        name=name,
+                        value=value,
+                        without_ratio=1 / alone.ratio,
+                        without_low=1 / alone.ratio_high,
+                        without_high=1 / alone.ratio_low if alone.ratio_low else None,
+                        kept=True,
+                        summary=_summary(name),
+                        read_back=read_back.get(name, "none"),
+                    )
+                )
+                continue
+        found.append(
+            SettingWorth(
+                name=name,
+                value=value,
+                without_ratio=interval.ratio if interval else None,
+                without_low=interval.ratio_low if interval else None,
+                without_high=interval.ratio_high if interval and np.isfinite(interval.ratio_high) else None,
+                kept=name not in dropped,
+                why="left out: it does not pay" if name in dropped else "",
+                summary=_summary(name),
+                read_back=read_back.get(name, "none"),
+            )
+        )
+    return tuple(found)
+
+
+def _summary(name: str) -> str:
+    knob = all_knobs().get(name)
+    return knob.summary if knob else find_rewrite(name).summary
+
+
+def _candidates(run: Tuning, proposed: Sequence[Entry], shipped: Plan) -> tuple[Candidate, ...]:
+    found = []
+    seen = set()
+    for entry in [*run.race.entries.values(), *proposed]:
+        if entry.arm in seen:
+            continue
+        seen.add(entry.arm)
+        fate, why = entry.fate, entry.why
+        if entry.plan == shipped:
+            fate, why = "winner", ""
+        elif fate is None and not entry.ratios:
+            fate, why = "not-tried", "the budget did not hold it"
+        elif fate is None:
+            fate, why = "retired", "another plan was faster"
+        interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
+        found.append(
+            Candidate(
+                plan=entry.plan,
+                origin=entry.origin,
+                fate=fate,
+                why=why,
+                ratio=interval.ratio if interval else None,
+                ratio_low=interval.ratio_low if interval else None,
+                ratio_high=interval.ratio_high if interval and np.isfinite(interval.ratio_high) else None,
+                n_blocks=len(entry.ratios),
+                figures=describe(entry.trials, run.judgement.estimand) if entry.trials else None,
+                outputs=entry.outputs,
+            )
+        )
+    return tuple(sorted(found, key=lambda c: (c.ratio is None, c.ratio or 0.0)))
+
+
+def _trade(run: Tuning, shipped: Plan, winner_trials: Sequence[Measured]) -> tuple[TradeRow, ...]:
+    """Fastest, least CPU a run, least memory, among the default and the plans with correct outputs."""
+    pool: list[tuple[Plan, list[Measured]]] = [(Plan(), measured([*run.calibration, *run.race.blocks], BASE))]
+    pool += [
+        (e.plan, e.trials)
+        for e in run.race.entries.values()
+        if len(e.trials) >= 2 and e.fate not in ("failed", "wrong-output")
+    ]
+    own = {"latency": "fastest", "cpu": "least CPU a run", "memory": "least memory"}.get(run.o.objective)
+    rows = []
+    for title, estimand in (("fastest", "median"), ("least CPU a run", "cpu"), ("least memory", "memory")):
+        plan, trials = min(
+            pool, key=lambda p: float(np.median([figure(t, estimand) or np.inf for t in p[1]]))
+        )
+        confirmed = title == own
+        if confirmed:
+            plan = shipped
+            trials = list(winner_trials) or next((t for p, t in pool if p == shipped), trials)
+        seen = describe(trials, run.judgement.estimand)
+        rows.append(
+            TradeRow(
+                title=title,
+                plan=plan,
+                latency_ns=seen.latency_ns,
+                cpu_per_run_ns=seen.cpu_per_run_ns,
+                peak_bytes=seen.peak_bytes,
+                confirmed=confirmed and bool(run.confirmation),
+            )
+        )
+    return tuple(rows)
+
+
+def _points(run: Tuning) -> list[BlockPoint]:
+    """Every block as a picture needs it."""
+    names = {BASE: "default", IDENTICAL: "identical", SPIKE: "spike", CURRENT: "current"}
+    found = []
+    everything: list[Block] = [*run.calibration, *run.race.blocks, *run.confirmation]
+    for i, block in enumerate(everything):
+        values = {}
+        for trial in block.trials:
+            value = (
+                figure(trial.outcome, run.judgement.estimand) if isinstance(trial.outcome, Measured) else None
+            )
+            if value is not None:
+                values[names.get(trial.arm, trial.arm)] = value
+        found.append(
+            BlockPoint(
+                index=i,
+                phase=block.phase if block.phase != "pilot" else "calibration",
+                values=values,
+                dropped=block.dropped,
+            )
+        )
+    return found
+
+
+def _pod_notes(run: Tuning) -> list[str]:
+    """Quota smaller than the default pool, and throttling while measuring."""
+    notes = []
+    host = run.host
+    if host.effective_cpus < host.cores and run.current is None:
+        notes.append(
+            f"ONNX Runtime's default pool takes {host.cores} threads, this process may use {host.effective_cpus} CPUs: "
+            "beating that default is no feat; name what you run today with --current"
+        )
+    trials = [
+        t.outcome
+        for b in [*run.calibration, *run.race.blocks, *run.confirmation]
+        for t in b.trials
+        if isinstance(t.outcome, Measured)
+    ]
+    periods = sum(t.sensors.nr_periods or 0 for t in trials)
+    throttled = sum(t.sensors.nr_throttled or 0 for t in trials)
+    if periods and throttled > 0.01 * periods:
+        notes.append(
+            f"the CPU quota throttled {100 * throttled / periods:.0f} % of the periods while measuring"
+        )
+    return notes
+
+
+def _conditions(run: Tuning) -> str:
+    loads = [
+        t.outcome.done.cpu_ns / t.outcome.done.wall_ns
+        for b in run.calibration
+        for t in b.trials
+        if isinstance(t.outcome, Measured) and t.outcome.done.wall_ns
+    ]
+    waits = [
+        (t.outcome.sensors.psi_cpu_some_us or 0) * 1e3 / max(1, t.outcome.elapsed_ns)
+        for b in run.calibration
+        for t in b.trials
+        if isinstance(t.outcome, Measured) and t.outcome.sensors.psi_cpu_some_us is not None
+    ]
+    if not loads or not waits:
+        return ""
+    return "on an idle machine" if float(np.median(waits)) < BUSY_LOAD / 2 else "on a busy machine"
+
+
+def _smallest(run: Tuning) -> float | None:
+    """What the race's own blocks could have seen, where nothing was confirmed."""
+    best = max((len(e.ratios) for e in run.race.entries.values()), default=0)
+    if best < 6:
+        return None
+    entry = max(run.race.entries.values(), key=lambda e: len(e.ratios))
+    scale = intervals.robust_scale(np.asarray(entry.ratios))
+    found = detect.smallest_effect(scale, best, method="wilcoxon")
+    return found if np.isfinite(found) else None
+
+
+def _reproduce(run: Tuning) -> str:
+    words = ["ortune", "tune", str(run.side.model.path)]
+    words += ["--budget", f"{run.o.budget_s:.0f}s", "--seed", str(run.o.seed)]
+    if run.o.objective != "latency":
+        words += ["--objective", run.o.objective]
+    if run.o.current:
+        words += ["--current", run.o.current]
+    for name, shape in run.o.inputs.shapes.items():
+        words += ["--shape", f"{name}:{'x'.join(map(str, shape))}"]
+    for name, mix in run.o.inputs.dims.items():
+        words += ["--dim", f"{name}={','.join(f'{v}:{w:g}' for v, w in mix)}"]
+    return shlex.join(words)

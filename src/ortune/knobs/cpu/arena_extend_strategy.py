@@ -1,0 +1,29 @@
+"""How the CPU arena grows.
+
+What it is: power_of_two takes each new region twice as large as the last; same_as_requested takes what is needed. It
+    needs an arena registered with the environment, which the session is told to use.
+Why it costs: doubling takes up to twice the memory that is used; exact regions call the system more often while the
+    first runs find out what they need.
+Evidence: peak memory; latency of the first runs.
+Fix and its safety: same_as_requested where memory counts; exact.
+Example: ``--set extend=same_as_requested``
+References: ONNX Runtime documentation, "Memory consumption"; microsoft/onnxruntime#22271.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="arena_extend_strategy",
+    aliases=("extend",),
+    since="1.19",
+    channel="env_allocator",
+    key="arena_extend_strategy",
+    kind="choice",
+    choices=("power_of_two", "same_as_requested"),
+    spelled=(("power_of_two", "0"), ("same_as_requested", "1")),
+    default="power_of_two",
+    conflicts=("enable_cpu_mem_arena", "memory_arena_shrinkage"),
+    summary="how the CPU arena grows",
+    tries=("same_as_requested",),
+    group="late",
+)

@@ -1,0 +1,25 @@
+"""Whether chains of Cast nodes are made one.
+
+What it is: Cast after Cast keeps only the last, with the rounding of those between left out.
+Why it costs: each Cast is a pass over a tensor.
+Evidence: Cast nodes in the optimised graph.
+Fix and its safety: on for models with casts in a row; numerics.
+Example: ``--set cast_chains=1``
+References: microsoft/onnxruntime#25824.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="cast_chain_elimination",
+    aliases=("cast_chains",),
+    since="1.23",
+    channel="session_config",
+    key="optimization.enable_cast_chain_elimination",
+    kind="bool",
+    default="off",
+    safety="numerics",
+    summary="chains of Cast nodes become one",
+    group="first",
+    per_model=True,
+)

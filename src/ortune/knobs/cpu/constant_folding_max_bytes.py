@@ -1,0 +1,26 @@
+"""How large a tensor constant folding may make, in bytes.
+
+What it is: a node whose folded output would be larger is left in the graph; 0 is no limit.
+Why it costs: folding an Expand or a ConstantOfShape can put gigabytes into the session that a run would make as it
+    needs them; not folding makes every run compute them again.
+Evidence: load time, peak memory, size of the optimised model.
+Fix and its safety: a megabyte where start or memory counts; exact.
+Example: ``--set fold_bytes=1048576``
+References: microsoft/onnxruntime#28055, #19902.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="constant_folding_max_bytes",
+    aliases=("fold_bytes",),
+    since="1.27",
+    channel="session_config",
+    key="optimization.constant_folding_max_output_size_in_bytes",
+    kind="int",
+    minimum=0,
+    default="1 GiB",
+    summary="largest tensor that constant folding may make",
+    group="late",
+    per_model=True,
+)

@@ -1,0 +1,23 @@
+"""Whether weights get memory of their own instead of pieces of the arena.
+
+What it is: initializers are allocated directly, so that the arena holds activations alone.
+Why it costs: an arena that grows in powers of two holds far more than the weights need.
+Evidence: peak memory.
+Fix and its safety: on where memory counts; exact.
+Example: ``--set own_weights=1``
+References: ONNX Runtime documentation, "Memory consumption".
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="device_allocator_for_initializers",
+    aliases=("own_weights",),
+    channel="session_config",
+    key="session.use_device_allocator_for_initializers",
+    kind="bool",
+    default="off",
+    summary="weights outside the arena",
+    tries=("1",),
+    group="late",
+)

@@ -1,0 +1,24 @@
+"""Whether fused attention runs without the flash algorithm.
+
+What it is: MultiHeadAttention on the CPU computes block by block; off, it forms the whole matrix of scores.
+Why it costs: blocks pay for long sequences; short ones can be faster in one piece.
+Evidence: latency of the attention nodes against the length of the sequence.
+Fix and its safety: on for short sequences where it is measured to be faster; exact (sums are reassociated).
+Example: ``--set flash_off=1``
+References: ONNX Runtime contrib operators, "MultiHeadAttention".
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="disable_flash_attention",
+    aliases=("flash_off",),
+    since="1.19",
+    channel="env",
+    key="ORT_DISABLE_FLASH_ATTENTION",
+    kind="bool",
+    default="off",
+    summary="fused attention without the flash algorithm",
+    group="late",
+    per_model=True,
+)

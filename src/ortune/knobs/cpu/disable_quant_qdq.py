@@ -1,0 +1,25 @@
+"""Whether QuantizeLinear and DequantizeLinear pairs are left unfused.
+
+What it is: no operator between a pair is made a quantized one; it computes in float between the conversions.
+Why it costs: where the quantized kernels are slow on a processor, or few of them fit, the float ones can be faster;
+    mostly the conversions cost far more than they save.
+Evidence: QLinear operators in the optimised graph; latency.
+Fix and its safety: on where the float kernels win; numerics.
+Example: ``--set qdq_off=1``
+References: ONNX Runtime documentation, "Quantize ONNX models"; microsoft/onnxruntime#12854, #17389.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="disable_quant_qdq",
+    aliases=("qdq_off",),
+    channel="session_config",
+    key="session.disable_quant_qdq",
+    kind="bool",
+    default="off",
+    safety="numerics",
+    summary="quantize-dequantize pairs stay unfused",
+    group="late",
+    per_model=True,
+)

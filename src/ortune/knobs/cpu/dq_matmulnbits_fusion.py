@@ -1,0 +1,25 @@
+"""Whether dequantized weights before a MatMul are fused where that is not the default.
+
+What it is: DequantizeLinear and MatMul become one MatMulNBits also for providers that do not ask for it.
+Why it costs: unfused, the weights are unpacked to float in every run.
+Evidence: MatMulNBits in the optimised graph.
+Fix and its safety: on for models with blockwise quantized weights; numerics.
+Example: ``--set nbits_fusion=1``
+References: ``onnxruntime_session_options_config_keys.h``.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="dq_matmulnbits_fusion",
+    aliases=("nbits_fusion",),
+    since="1.24",
+    channel="session_config",
+    key="session.enable_dq_matmulnbits_fusion",
+    kind="bool",
+    default="off",
+    safety="numerics",
+    summary="dequantize and MatMul fused into MatMulNBits",
+    group="first",
+    per_model=True,
+)

@@ -1,0 +1,24 @@
+"""Whether memory for a run is planned from the runs before it.
+
+What it is: for input shapes seen before, one block is taken for all tensors of the run instead of one for each.
+Why it costs: the plans of many different shapes are all kept, and the one block is as large as the plan; where shapes
+    change from call to call the planning is wasted.
+Evidence: latency and peak memory over several shapes.
+Fix and its safety: off where shapes vary widely; exact.
+Example: ``--set pattern=0``
+References: ONNX Runtime documentation, "Memory consumption"; microsoft/onnxruntime#11118.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="enable_mem_pattern",
+    aliases=("pattern",),
+    channel="session_option",
+    key="enable_mem_pattern",
+    kind="bool",
+    default="on",
+    summary="memory planned from the runs before",
+    tries=("0",),
+    group="late",
+)

@@ -1,0 +1,21 @@
+"""Whether a tensor may take over the memory of one that is no longer needed.
+
+What it is: the planner lets outputs of later operators overwrite the buffers of earlier ones.
+Why it costs: off, every tensor has memory of its own and the caches hold less of it; on is right nearly always.
+Evidence: latency and peak memory.
+Fix and its safety: leave it on, unless a measurement says otherwise; exact.
+Example: ``--set reuse=0``
+References: ONNX Runtime Python API, ``SessionOptions.enable_mem_reuse``.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="enable_mem_reuse",
+    aliases=("reuse",),
+    channel="session_option",
+    key="enable_mem_reuse",
+    kind="bool",
+    default="on",
+    summary="tensors take over memory that is free again",
+)

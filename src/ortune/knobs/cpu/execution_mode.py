@@ -1,0 +1,26 @@
+"""Whether operators that do not depend on each other run at the same time.
+
+What it is: sequential runs one operator after the other; parallel hands ready operators to a second, inter-op pool.
+Why it costs: parallel pays only where the graph has wide branches of heavy operators. On a chain it adds hand-overs
+    and a pool that spins, and the two pools can ask for more threads than there are CPUs.
+Evidence: branches in the graph; node events of different threads that overlap in the profile.
+Fix and its safety: parallel only where it is measured to be faster; exact.
+Example: ``--set mode=parallel``
+References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#23303, #11668, #12891.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="execution_mode",
+    aliases=("mode",),
+    channel="session_option",
+    key="execution_mode",
+    kind="choice",
+    choices=("sequential", "parallel"),
+    spelled=(("sequential", "ORT_SEQUENTIAL"), ("parallel", "ORT_PARALLEL")),
+    default="sequential",
+    summary="independent operators one after the other or at once",
+    group="late",
+    per_model=True,
+)

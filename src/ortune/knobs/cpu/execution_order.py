@@ -1,0 +1,30 @@
+"""The order in which operators that are ready are run.
+
+What it is: default walks the graph back from the outputs, depth first; priority_based walks forwards and takes the
+    ready node of the highest priority; memory_efficient is for training builds alone, others refuse it.
+Why it costs: the order decides which tensors are still in the caches, and how many live at the same time.
+Evidence: latency and peak memory against the order.
+Fix and its safety: the order that is measured to be faster; exact.
+Example: ``--set order=priority_based``
+References: ONNX Runtime Python API, ``ExecutionOrder``.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="execution_order",
+    aliases=("order",),
+    channel="session_option",
+    key="execution_order",
+    kind="choice",
+    choices=("default", "priority_based", "memory_efficient"),
+    spelled=(
+        ("default", "DEFAULT"),
+        ("priority_based", "PRIORITY_BASED"),
+        ("memory_efficient", "MEMORY_EFFICIENT"),
+    ),
+    default="default",
+    summary="order of the operators that are ready",
+    group="late",
+    per_model=True,
+)

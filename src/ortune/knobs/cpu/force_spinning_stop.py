@@ -1,0 +1,26 @@
+"""Whether pool threads stop spinning as soon as the last run returns.
+
+What it is: threads spin inside a run, and go to sleep when no run is under way.
+Why it costs: spinning between calls burns CPU for nothing where calls are spaced; without it the first operator of
+    the next run has to wake the threads.
+Evidence: CPU time over wall time in an idle stretch after the runs.
+Fix and its safety: on where calls are spaced and operators are many; exact.
+Example: ``--set spin_stop=1``
+References: ``onnxruntime_session_options_config_keys.h``; microsoft/onnxruntime#13808.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="force_spinning_stop",
+    aliases=("spin_stop",),
+    channel="session_config",
+    key="session.force_spinning_stop",
+    kind="bool",
+    default="off",
+    probe="idle",
+    conflicts=("global_thread_pool",),
+    summary="pool threads stop spinning when the last run returns",
+    tries=("1",),
+    group="late",
+)

@@ -1,0 +1,38 @@
+"""One thread pool for every session of the process.
+
+What it is: the number of threads of a pool that is made once; sessions are told not to make their own.
+Why it costs: a pool for each session means more threads than CPUs as soon as two models share a process, and pools
+    that spin take the CPUs from each other.
+Evidence: threads counted when the pool is made, and none added by the session.
+Fix and its safety: for processes with several sessions; behaviour: every session must then be told to use it, and
+    one left at the default fails.
+Example: ``--set pool=4``
+References: microsoft/onnxruntime#5363, #10273, #20494.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="global_thread_pool",
+    aliases=("pool",),
+    since="1.23",
+    channel="global_pool",
+    key="intra_op_num_threads",
+    kind="int",
+    minimum=1,
+    default="a pool for each session",
+    probe="pool",
+    conflicts=(
+        "allow_spinning",
+        "dynamic_block_base",
+        "force_spinning_stop",
+        "inter_op_allow_spinning",
+        "inter_op_num_threads",
+        "intra_op_num_threads",
+        "intra_op_thread_affinities",
+        "ort_intra_op_num_threads",
+        "spin_duration_us",
+    ),
+    safety="behaviour",
+    summary="threads of one pool for all sessions",
+)

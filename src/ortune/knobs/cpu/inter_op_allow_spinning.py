@@ -1,0 +1,26 @@
+"""Whether idle threads of the inter-op pool spin before they sleep.
+
+What it is: the same as for the intra-op pool, for the pool that runs whole operators in parallel mode.
+Why it costs: two pools that spin ask for more CPUs than there are, and take them from each other.
+Evidence: CPU time over wall time in an idle stretch after the runs.
+Fix and its safety: off where parallel mode is used on few CPUs; exact.
+Example: ``--set inter_spin=0``
+References: microsoft/onnxruntime#12891, #27916.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="inter_op_allow_spinning",
+    aliases=("inter_spin",),
+    channel="session_config",
+    key="session.inter_op.allow_spinning",
+    kind="bool",
+    default="on",
+    probe="idle",
+    conflicts=("global_thread_pool",),
+    summary="idle threads of the inter-op pool spin before they sleep",
+    group="late",
+    needs=("execution_mode=parallel",),
+    per_model=True,
+)

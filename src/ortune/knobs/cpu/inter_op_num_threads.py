@@ -1,0 +1,28 @@
+"""Number of operators that may run at the same time in parallel mode.
+
+What it is: the size of the inter-op pool; the calling thread is one of them.
+Why it costs: it means nothing in sequential mode, which is the default, and is silently ignored there. In parallel
+    mode the default is as many as there are cores, on top of the intra-op pool.
+Evidence: threads counted at session creation.
+Fix and its safety: as many as the graph has branches, with the intra-op pool made smaller; exact.
+Example: ``--set inter=2``
+References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#10330, #12819.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="inter_op_num_threads",
+    aliases=("inter",),
+    channel="session_option",
+    key="inter_op_num_threads",
+    kind="int",
+    minimum=0,
+    default="the machine's physical cores, in parallel mode only",
+    probe="threads",
+    conflicts=("global_thread_pool",),
+    summary="operators that run at once in parallel mode",
+    group="late",
+    needs=("execution_mode=parallel",),
+    per_model=True,
+)

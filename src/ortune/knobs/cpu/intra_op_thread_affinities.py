@@ -1,0 +1,25 @@
+"""The CPUs that each thread of the intra-op pool is tied to.
+
+What it is: one entry for each pool thread beside the caller (n - 1 of them), separated by semicolons; an entry lists
+    CPUs counted from 1, as ``1,2`` or ``1-4``.
+Why it costs: threads that wander between sockets or onto slow cores lose their caches and make the others wait.
+Evidence: ``Cpus_allowed_list`` of each thread of the process.
+Fix and its safety: one NUMA node, or the fast cores alone; exact.
+Example: ``--set affinities=1``
+References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#897, #10104.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="intra_op_thread_affinities",
+    aliases=("affinities",),
+    channel="session_config",
+    key="session.intra_op_thread_affinities",
+    kind="text",
+    default="one core each when the number of threads is left to ONNX Runtime, else none",
+    probe="affinities",
+    conflicts=("global_thread_pool", "ort_intra_op_num_threads"),
+    summary="CPUs of each pool thread, counted from 1",
+    needs=("intra_op_num_threads=2",),
+)

@@ -1,0 +1,25 @@
+"""Whether the CPU arena gives memory back after each run.
+
+What it is: an option of the run: regions of the arena that are free when the run ends go back to the system.
+Why it costs: without it one large input keeps its memory for ever; with it the next run asks the system again.
+Evidence: resident memory between runs, latency.
+Fix and its safety: on where large inputs are rare; exact.
+Example: ``--set shrink=cpu:0``
+References: ONNX Runtime documentation, "Memory consumption"; microsoft/onnxruntime#23339.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="memory_arena_shrinkage",
+    aliases=("shrink",),
+    channel="run_config",
+    key="memory.enable_memory_arena_shrinkage",
+    kind="choice",
+    choices=("cpu:0",),
+    default="off",
+    conflicts=("arena_extend_strategy", "enable_cpu_mem_arena"),
+    summary="the arena gives memory back after each run",
+    tries=("cpu:0",),
+    group="late",
+)

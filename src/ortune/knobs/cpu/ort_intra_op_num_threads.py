@@ -1,0 +1,25 @@
+"""The size of the default thread pool, from the environment.
+
+What it is: the variable ``ORT_INTRA_OP_NUM_THREADS`` for programs whose code does not let one set session options.
+Why it costs: the same as ``intra_op_num_threads``, which it stands in for; a session's own setting wins over it.
+Evidence: threads counted at session creation.
+Fix and its safety: set the variable where the program starts; exact (sums may be reassociated).
+Example: ``--set env_intra=4``
+References: microsoft/onnxruntime#29510, #29688.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="ort_intra_op_num_threads",
+    aliases=("env_intra",),
+    since="1.29",
+    channel="env",
+    key="ORT_INTRA_OP_NUM_THREADS",
+    kind="int",
+    minimum=1,
+    default="the machine's physical cores",
+    probe="threads",
+    conflicts=("global_thread_pool", "intra_op_num_threads", "intra_op_thread_affinities"),
+    summary="size of the default thread pool, by variable",
+)

@@ -1,0 +1,25 @@
+"""Whether weights are packed by several threads when the session is created.
+
+What it is: the packing of different weights runs at the same time in the intra-op pool.
+Why it costs: one thread packs all weights of a large model while the others wait.
+Evidence: load time.
+Fix and its safety: on where start counts; exact.
+Example: ``--set prepack_parallel=1``
+References: ``onnxruntime_session_options_config_keys.h``.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="parallel_prepacking",
+    aliases=("prepack_parallel",),
+    since="1.31",
+    channel="session_config",
+    key="session.prepack.enable_parallel",
+    kind="bool",
+    default="off",
+    conflicts=("disable_prepacking",),
+    summary="weights are packed by several threads",
+    group="late",
+    per_model=True,
+)

@@ -1,0 +1,24 @@
+"""The CPUs that the whole process may run on.
+
+What it is: CPU numbers counted from 0 and separated by commas, set before ONNX Runtime is loaded.
+Why it costs: a process spread over sockets, or over fast and slow cores, waits for memory and for its slowest thread.
+    ONNX Runtime does not look at the affinity when it chooses the number of threads: set that too.
+Evidence: the affinity read back from the process.
+Fix and its safety: one NUMA node or the fast cores, with as many threads; behaviour: neighbours keep their share.
+Example: ``--set cpus=0``
+References: microsoft/onnxruntime#10104, #29510.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="process_affinity",
+    aliases=("cpus",),
+    channel="process",
+    key="affinity",
+    kind="text",
+    default="every CPU that the system allows",
+    probe="affinity",
+    safety="behaviour",
+    summary="CPUs of the process, counted from 0",
+)

@@ -1,0 +1,25 @@
+"""Whether signed 8-bit activations keep their type in quantized kernels.
+
+What it is: off, int8 activations of quantize-dequantize models are turned into uint8, which x86 kernels want; on,
+    they stay int8, which ARM kernels want.
+Why it costs: the type that the kernels do not want adds conversions or takes a slower path.
+Evidence: QLinear operators and conversions in the optimised graph.
+Fix and its safety: the one that is measured to be faster; numerics.
+Example: ``--set qdq_int8=1``
+References: ``onnxruntime_session_options_config_keys.h``.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="qdq_int8_allowed",
+    aliases=("qdq_int8",),
+    channel="session_config",
+    key="session.qdqisint8allowed",
+    kind="bool",
+    default="off on x86, on for ARM",
+    safety="numerics",
+    summary="int8 activations stay int8",
+    group="late",
+    per_model=True,
+)

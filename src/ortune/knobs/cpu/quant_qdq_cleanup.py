@@ -1,0 +1,24 @@
+"""Whether leftover QuantizeLinear and DequantizeLinear pairs are removed after fusion.
+
+What it is: a Q followed by a DQ that no fusion took is dropped, with the rounding that it did.
+Why it costs: each leftover pair is two passes over a tensor.
+Evidence: QuantizeLinear and DequantizeLinear in the optimised graph.
+Fix and its safety: on where the outputs stay within the tolerance; numerics.
+Example: ``--set qdq_cleanup=1``
+References: ``onnxruntime_session_options_config_keys.h``.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="quant_qdq_cleanup",
+    aliases=("qdq_cleanup",),
+    channel="session_config",
+    key="session.enable_quant_qdq_cleanup",
+    kind="bool",
+    default="off",
+    safety="numerics",
+    summary="leftover quantize-dequantize pairs are removed",
+    group="first",
+    per_model=True,
+)

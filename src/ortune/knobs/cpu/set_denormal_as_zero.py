@@ -1,0 +1,26 @@
+"""Whether floats too small to be normal count as zero.
+
+What it is: flush-to-zero and denormals-are-zero for the pool threads and the thread that creates the session.
+Why it costs: many processors compute with denormal numbers in microcode, a hundred times slower; weights or
+    activations near zero are full of them.
+Evidence: a product of denormals in the calling thread is zero; latency with the real inputs.
+Fix and its safety: on where weights or activations hold denormals; numerics. The calling thread keeps the setting.
+Example: ``--set denormal=1``
+References: microsoft/onnxruntime#6865, #7448, #5472.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="set_denormal_as_zero",
+    aliases=("denormal",),
+    channel="session_config",
+    key="session.set_denormal_as_zero",
+    kind="bool",
+    default="off",
+    probe="denormal",
+    safety="numerics",
+    summary="denormal floats count as zero",
+    tries=("1",),
+    group="late",
+)

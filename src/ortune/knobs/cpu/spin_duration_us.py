@@ -1,0 +1,27 @@
+"""How long idle threads of the intra-op pool spin before they sleep, in microseconds.
+
+What it is: a bound in time instead of the default, which counts pauses and so lasts longer on slower processors.
+Why it costs: long spinning burns the CPU between calls; none at all makes every hand-over wake a thread.
+Evidence: CPU time over wall time in an idle stretch after the runs; latency.
+Fix and its safety: a few hundred microseconds keep most of the latency and none of the idle load; exact.
+Example: ``--set spin_us=200``
+References: microsoft/onnxruntime#27916.
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="spin_duration_us",
+    aliases=("spin_us",),
+    since="1.26",
+    channel="session_config",
+    key="session.intra_op.spin_duration_us",
+    kind="int",
+    minimum=0,
+    default="a fixed number of pauses",
+    probe="idle",
+    conflicts=("allow_spinning", "global_thread_pool"),
+    summary="microseconds that idle pool threads spin",
+    tries=("200", "2000"),
+    group="late",
+)

@@ -1,0 +1,25 @@
+"""Whether the kernel may give this process huge pages at all.
+
+What it is: ``never`` turns transparent huge pages off for the process, whatever the system's setting.
+Why it costs: where the system gives them always, memory grows in pieces of 2 MB and the kernel spends time to find
+    and clear them; spikes at the first runs come from there.
+Evidence: ``THP_enabled`` in ``/proc/self/status``; peak memory, first runs.
+Fix and its safety: ``prctl(PR_SET_THP_DISABLE)`` before the session is created; exact.
+Example: ``--set thp=never``
+References: Linux manual page prctl(2); kernel documentation, "Transparent Hugepage Support".
+"""
+
+from ortune.records import Knob
+
+KNOB = Knob(
+    name="transparent_huge_pages",
+    aliases=("thp",),
+    channel="process",
+    key="transparent_huge_pages",
+    kind="choice",
+    choices=("system", "never"),
+    default="system",
+    probe="thp",
+    conflicts=("malloc_huge_pages",),
+    summary="huge pages for this process",
+)

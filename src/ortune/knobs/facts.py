@@ -1,0 +1,172 @@
+"""What a model holds, as far as it decides which settings are worth trying on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+FUSED_ATTENTION = frozenset({"Attention", "MultiHeadAttention", "GroupQueryAttention", "QAttention"})
+"""Attention as one operator."""
+
+HEAVY = FUSED_ATTENTION | {
+    "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "FusedConv", "LSTM", "GRU", "RNN", "Einsum",
+    "MatMul", "Gemm", "FusedMatMul", "MatMulInteger", "QLinearMatMul", "MatMulNBits",
+}  # fmt: skip
+"""Operators that are worth running beside each other."""
+
+_PRODUCTS = frozenset({"MatMul", "Einsum", "FusedMatMul", "MatMulInteger"})
+NORMS = frozenset({
+    "LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization",
+    "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+})  # fmt: skip
+_FOUR_BITS_OR_LESS = frozenset(("INT4", "UINT4", "INT2", "UINT2"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """What ``facts_of`` found in all graphs of a model, subgraphs and model-local functions included.
+
+    Attributes:
+        operators: Number of nodes of each operator type, without domains.
+        edges: (producer, consumer) operator types of every value that one node hands to another.
+        n_nodes: Number of nodes.
+        qdq: QuantizeLinear or DequantizeLinear.
+        qlinear: Operators that compute in integers (QLinear..., ...Integer, DynamicQuantizeLinear).
+        blockwise_weights: Weights dequantized by blocks or from 4 bits, which can become MatMulNBits.
+        weight_bits: Bits of the weights of MatMulNBits nodes, ascending.
+        attention: Attention, fused or written out as products around a Softmax.
+        layer_norm: Layer normalisation, as an operator or written out.
+        decomposed_layer_norm: Layer normalisation written out.
+        gelu: Gelu, as an operator or by Erf.
+        float16: A float16 input, weight or Cast.
+        control_flow: If, Loop or Scan.
+        branches: Most heavy operators of the main graph that may run at once; 1 is a chain, 0 has none.
+        parallelism_ratio: Heavy operators over the longest chain of them; 1 is a chain.
+    """
+
+    operators: dict[str, int]
+    edges: frozenset[tuple[str, str]] = frozenset()
+    n_nodes: int
+    qdq: bool = False
+    qlinear: bool = False
+    blockwise_weights: bool = False
+    weight_bits: tuple[int, ...] = ()
+    attention: bool = False
+    layer_norm: bool = False
+    decomposed_layer_norm: bool = False
+    gelu: bool = False
+    float16: bool = False
+    control_flow: bool = False
+    branches: int = 0
+    parallelism_ratio: float = 1.0
+
+    def has(self, *names: str) -> bool:
+        """Whether the model has one of these operators."""
+        return any(name in self.operators for name in names)
+
+    def feeds(self, producers: Collection[str], consumers: Collection[str]) -> bool:
+        """Whether one of the first operators hands a value to one of the second."""
+        return any(a in producers and b in consumers for a, b in self.edges)
+
+
+def facts_of(model: ir.Model) -> ModelFacts:
+    """Looks a model over. Weights are not read."""
+    nodes = list(_nodes(model))
+    operators = Counter(node.op_type for node in nodes)
+    has = operators.__contains__
+    # Sub and Div between two means and a root is what exporters write for (x - mean) / sqrt(var + eps).
+    decomposed = operators["ReduceMean"] >= 2 and has("Sub") and has("Sqrt") and (has("Div") or has("Mul"))
+    width, ratio = _width(model.graph)
+    return ModelFacts(
+        operators=dict(sorted(operators.items())),
+        edges=frozenset(_edges(nodes)),
+        n_nodes=len(nodes),
+        qdq=has("QuantizeLinear") or has("DequantizeLinear"),
+        qlinear=any(
+            name.startswith("QLinear") or name.endswith("Integer") or name == "DynamicQuantizeLinear"
+            for name in operators
+        ),
+        blockwise_weights=any(_is_blockwise(node) for node in nodes),
+        weight_bits=tuple(sorted({_int(node, "bits", 4) for node in nodes if node.op_type == "MatMulNBits"})),
+        attention=bool(FUSED_ATTENTION & set(operators)) or any(_is_attention(node) for node in nodes),
+        layer_norm=bool(NORMS & set(operators)) or decomposed,
+        decomposed_layer_norm=decomposed,
+        gelu=has("Gelu") or has("BiasGelu") or has("Erf"),
+        float16=_has_float16(model, nodes),
+        control_flow=has("If") or has("Loop") or has("Scan"),
+        branches=width,
+        parallelism_ratio=ratio,
+    )
+
+
+def _nodes(model: ir.Model) -> Iterator[ir.Node]:
+    import onnx_ir as ir
+
+    yield from ir.traversal.RecursiveGraphIterator(model.graph)
+    for function in model.functions.values():
+        yield from ir.traversal.RecursiveGraphIterator(function.graph)
+
+
+def _edges(nodes: Iterable[ir.Node]) -> Iterator[tuple[str, str]]:
+    for node in nodes:
+        for producer in _producers(node):
+            yield producer.op_type, node.op_type
+
+
+def _producers(node: ir.Node) -> Iterator[ir.Node]:
+    for value in node.inputs:
+        producer = value.producer() if value is not None else None
+        if producer is not None:
+            yield producer
+
+
+def _is_attention(node: ir.Node) -> bool:
+    """Whether a Softmax feeds a product, at most two light nodes later."""
+    if node.op_type != "Softmax":
+        return False
+    reached = [node]
+    for _ in range(3):
+        reached = [user for n in reached for out in n.outputs for user, _ in out.uses()]
+        if any(user.op_type in _PRODUCTS for user in reached):
+            return True
+    return False
+
+
+def _is_blockwise(node: ir.Node) -> bool:
+    if node.op_type != "DequantizeLinear":
+        return False
+    source = node.inputs[0]
+    few_bits = source is not None and source.dtype is not None and source.dtype.name in _FOUR_BITS_OR_LESS
+    return few_bits or _int(node, "block_size", 0) > 0
+
+
+def _int(node: ir.Node, name: str, default: int) -> int:
+    attribute = node.attributes.get(name)
+    return default if attribute is None or attribute.is_ref() else attribute.as_int()
+
+
+def _has_float16(model: ir.Model, nodes: Iterable[ir.Node]) -> bool:
+    import onnx_ir as ir
+
+    half = ir.DataType.FLOAT16
+    values = [*model.graph.inputs, *model.graph.initializers.values()]
+    return any(value.dtype == half for value in values) or any(
+        _int(node, "to", 0) == half.value for node in nodes if node.op_type == "Cast"
+    )
+
+
+def _width(graph: ir.Graph) -> tuple[int, float]:
+    """Most heavy operators at the same depth, and their number over the longest chain of them."""
+    depth: dict[ir.Node, int] = {}
+    at: Counter[int] = Counter()
+    for node in graph:
+        before = max((depth.get(producer, 0) for producer in _producers(node)), default=0)
+        depth[node] = before + (node.op_type in HEAVY)
+        if node.op_type in HEAVY:
+            at[depth[node]] += 1
+    return max(at.values(), default=0), at.total() / len(at) if at else 1.0

@@ -1,0 +1,23 @@
+"""ONNX Runtime's versions, and which of them knows a setting."""
+
+from __future__ import annotations
+
+from ortune.records import Knob
+
+
+def version(text: str) -> tuple[int, ...]:
+    """A version for comparing: "1.31.1" -> (1, 31, 1); an unreadable part ends it."""
+    parts = []
+    for part in text.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        parts.append(int(digits))
+    return tuple(parts)
+
+
+def too_old(knob: Knob, ort_version: str) -> str:
+    """Why this version of ONNX Runtime cannot take the setting, "" where it can."""
+    if version(ort_version) >= version(knob.since):
+        return ""
+    return f"{knob.name} needs onnxruntime {knob.since}; this is {ort_version or 'unknown'}"

@@ -1,0 +1,228 @@
+"""``ortune.load``: a bundle's model with its settings, for programs that have onnxruntime and need nothing else.
+
+Only the standard library, ``ortune.errors`` and ``ortune.bundle.machine`` are imported, and onnxruntime when a
+bundle is loaded. Code that lies in the bundle is not run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ortune.bundle.machine import allocator_library, cpus, other_hardware
+from ortune.errors import UsageError
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+_SCHEMA = "ortune/bundle/1"
+_THREADS = re.compile(r"min\((\d+), ?cpus\)")
+_ENUMS = {
+    "graph_optimization_level": "GraphOptimizationLevel",
+    "execution_mode": "ExecutionMode",
+    "execution_order": "ExecutionOrder",
+}
+_once_done: set[str] = set()  # what this process was given already: ONNX Runtime takes it once
+
+Provider = str | tuple[str, dict[str, str]]
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    providers: Sequence[Provider] | None = None,
+    custom_ops: Sequence[str | os.PathLike[str]] = (),
+) -> InferenceSession:
+    """The session of a bundle, configured as it was measured to be fastest.
+
+    Warns on another CPU than the one that was tuned on (a model bound to that CPU is then replaced by the plain
+    one), and when the process was started without the variables or the allocator that belong to the settings.
+
+    Args:
+        path: The folder ``NAME.ortune``.
+        providers: Execution providers in place of the bundle's.
+        custom_ops: Libraries with custom operators to register. Those in the bundle are native code, so they
+            are loaded only when they are named here.
+
+    Raises:
+        UsageError: It is no bundle, it is damaged, onnxruntime is missing, or this version lacks a setting.
+    """
+    folder = Path(path)
+    info = _index(folder)
+    try:
+        import onnxruntime as ort
+    except ImportError as error:
+        raise UsageError(
+            f"onnxruntime cannot be imported: {error}",
+            where=sys.executable,
+            do=f"pip install onnxruntime=={info.get('ort_version') or '1.x'}",
+        ) from error
+    try:
+        return _session(ort, folder, info, providers, custom_ops)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(
+            f"a setting cannot be applied with onnxruntime {ort.__version__}: {error}",
+            where=str(folder / "ortune.json"),
+            do=f"use onnxruntime {info.get('ort_version')}, or make the bundle again",
+        ) from error
+
+
+def _session(
+    ort: ModuleType,
+    folder: Path,
+    info: dict[str, Any],
+    providers: Sequence[Provider] | None,
+    custom_ops: Sequence[str | os.PathLike[str]],
+) -> InferenceSession:
+    host = info.get("host") or {}
+    other = other_hardware(host)
+    plain = info.get("plain_model") or ""
+    if other:
+        use = "the plain model is used" if plain else "other settings may be faster here"
+        warnings.warn(f"tuned on another CPU ({other}): {use}; tune again here", stacklevel=3)
+    settings = [s for s in info["applied"] if not other or _fits_other(s, bound=bool(plain))]
+    if host and cpus() < host["effective_cpus"]:
+        settings = [s for s in settings if "affinit" not in s["key"]]
+    line = _start_line(settings)
+    if line:
+        warnings.warn(f"start the process with: {line}", stacklevel=3)
+    if (folder / "custom_ops").is_dir() and not custom_ops:
+        names = [str(p) for p in sorted((folder / "custom_ops").iterdir())]
+        raise UsageError(
+            "the model has custom operators, whose libraries are loaded only when named",
+            where=str(folder),
+            do=f"load(..., custom_ops={names})",
+        )
+    options = _options(ort, settings)
+    for library in custom_ops:
+        options.register_custom_ops_library(os.fspath(library))
+    model = folder / (plain if other and plain else info["model"])
+    chosen = _providers(info, settings) if providers is None else list(providers)
+    session: InferenceSession = ort.InferenceSession(str(model), options, providers=chosen)
+    return session
+
+
+def _index(folder: Path) -> dict[str, Any]:
+    """``ortune.json``, checked as far as loading needs it."""
+    index = folder / "ortune.json"
+    again = "make the bundle again"
+    try:
+        info = json.loads(index.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(
+            f"not a bundle: {error.strerror}", where=str(index), do="give the folder NAME.ortune"
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"cannot be read: {error}", where=str(index), do=again) from error
+    if not isinstance(info, dict) or info.get("schema") != _SCHEMA:
+        found = info.get("schema") if isinstance(info, dict) else None
+        raise UsageError(f"is of version {found!r}, not {_SCHEMA!r}", where=str(index), do=again)
+    names = [info.get("model"), *filter(None, [info.get("plain_model")])]
+    if not all(isinstance(name, str) and name for name in names) or not isinstance(info.get("applied"), list):
+        raise UsageError("lacks the model's name or its settings", where=str(index), do=again)
+    for name in names:
+        readings = (PurePosixPath(name), PureWindowsPath(name))
+        if any(reading.anchor or ".." in reading.parts for reading in readings):
+            raise UsageError(f"names a model outside the bundle: {name!r}", where=str(index))
+        if not (folder / name).is_file():
+            raise UsageError(f"the model {name} is missing", where=str(folder), do=again)
+    return info
+
+
+def _fits_other(setting: dict[str, Any], *, bound: bool) -> bool:
+    """Whether a setting makes sense on another CPU.
+
+    Numbered CPUs do not, and the optimisation level of a hardware-bound bundle belongs to the model that is
+    optimised already: the plain one needs ONNX Runtime's default.
+    """
+    return "affinit" not in setting["key"] and not (bound and setting["key"] == "graph_optimization_level")
+
+
+def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
+    """SessionOptions with every setting that a session can be given."""
+    options = ort.SessionOptions()
+    arena = {s["key"]: int(s["value"]) for s in settings if s["channel"] == "env_allocator"}
+    if arena:
+        if "env_allocator" not in _once_done:
+            memory = ort.OrtMemoryInfo(
+                "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
+            )
+            ort.create_and_register_allocator(memory, ort.OrtArenaCfg(arena))
+            _once_done.add("env_allocator")
+        options.add_session_config_entry("session.use_env_allocators", "1")
+    for setting in settings:
+        channel, key, value = setting["channel"], setting["key"], _here(setting["value"])
+        if channel == "session_option":
+            if not hasattr(options, key):
+                raise AttributeError(f"SessionOptions has no {key}")
+            if key in _ENUMS:
+                value = getattr(getattr(ort, _ENUMS[key]), str(value))
+            setattr(options, key, value)
+        elif channel == "session_config":
+            options.add_session_config_entry(key, _text(value))
+        elif channel == "global_pool":
+            if "global_pool" not in _once_done:
+                ort.set_global_thread_pool_sizes(int(value), 1)
+                _once_done.add("global_pool")
+            options.use_per_session_threads = False
+    return options
+
+
+def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Provider]:
+    """The plan's providers; provider options among the settings go to the first."""
+    specs = [(p["name"], dict(p.get("options") or {})) for p in info["plan"]["providers"]]
+    specs = specs or [("CPUExecutionProvider", {})]
+    specs[0][1].update({s["key"]: _text(s["value"]) for s in settings if s["channel"] == "provider_option"})
+    return [(name, options) if options else name for name, options in specs]
+
+
+def _start_line(settings: list[dict[str, Any]]) -> str:
+    """What must stand before the program's command and was not there, "" when nothing is missing."""
+    words = []
+    for setting in settings:
+        key, value = setting["key"], _text(_here(setting["value"]))
+        if setting["channel"] == "env" and os.environ.get(key) != value:
+            words.append(f"{key}={value}")
+        elif setting["channel"] == "preload":
+            variable = "DYLD_INSERT_LIBRARIES" if sys.platform == "darwin" else "LD_PRELOAD"
+            library = allocator_library(value)
+            if library and library not in os.environ.get(variable, ""):
+                words.append(f"{variable}={library}")
+        elif setting["channel"] == "process":
+            words += _process_words(key, value)
+    return " ".join(words)
+
+
+def _process_words(key: str, value: str) -> list[str]:
+    if key == "affinity" and hasattr(os, "sched_getaffinity"):
+        return [f"taskset -c {value}"] if os.sched_getaffinity(0) != _cpu_numbers(value) else []
+    if key == "nice" and hasattr(os, "getpriority"):
+        return [f"nice -n {value}"] if os.getpriority(os.PRIO_PROCESS, 0) != int(value) else []
+    return []
+
+
+def _cpu_numbers(text: str) -> set[int]:
+    """The CPUs of "0,2-3"."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers
+
+
+def _here(value: Any) -> Any:
+    """A stored value for this machine: a thread count is bounded by the CPUs of this process."""
+    found = _THREADS.fullmatch(value) if isinstance(value, str) else None
+    return min(int(found.group(1)), cpus()) if found else value
+
+
+def _text(value: Any) -> str:
+    """A value as ONNX Runtime's string options want it."""
+    return str(int(value)) if isinstance(value, bool) else str(value)

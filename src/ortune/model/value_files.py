@@ -1,0 +1,134 @@
+"""Feeds and outputs as ONNX's own test data: one ``.pb`` a value, and an ``.npz`` where that can hold them.
+
+They come from folders of ``.npy`` files with an index (``feeds.json``, ``outputs.json``). Only the index's element
+type tells what the bits of such a file are, so tensors are written as raw bytes and never pass through a cast.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import onnx
+from google.protobuf.message import EncodeError
+
+from ortune.errors import InputError
+
+_HALF_BYTES = ("int4", "uint4")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredValue:
+    """One value of an index.
+
+    Attributes:
+        kind: "tensor", "sequence" (a file an element), "none" (an optional left empty) or "json" (maps).
+        onnx_type: Element type in lower case.
+        files: The files that hold it, in order.
+        shapes: True shape of each file's tensor where the file's own differs (4-bit numbers), else empty.
+    """
+
+    name: str
+    kind: str
+    onnx_type: str
+    files: tuple[Path, ...]
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+
+def read_index(folder: Path, what: Literal["feeds", "outputs"]) -> list[StoredValue]:
+    """The values in a folder, in the model's order.
+
+    Raises:
+        InputError: ``<what>.json`` is missing, damaged or of another version.
+    """
+    index = folder / f"{what}.json"
+    try:
+        listed = json.loads(index.read_text(encoding="utf-8"))
+        if listed["version"] != 1:
+            raise ValueError(f"version {listed['version']} is not 1")
+        return [_entry(folder, entry) for entry in listed[what]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"the {what} cannot be read: {error}", where=str(index), do="run again") from error
+
+
+def write_protobufs(values: list[StoredValue], folder: Path, prefix: str) -> None:
+    """Write ``<prefix>_0.pb``, ``<prefix>_1.pb`` … into a new folder; a map as ``<prefix>_N.json``.
+
+    A tensor is a TensorProto, a sequence a SequenceProto, an optional left empty an OptionalProto.
+
+    Raises:
+        InputError: A file is damaged, or a value is larger than protobuf's 2 GiB.
+        OSError: The folder cannot be written.
+    """
+    folder.mkdir(parents=True)
+    for number, value in enumerate(values):
+        stem = folder / f"{prefix}_{number}"
+        if value.kind == "json":
+            shutil.copyfile(value.files[0], stem.with_suffix(".json"))
+            continue
+        try:
+            data = _message(value).SerializeToString()
+        except (OSError, ValueError, EOFError, EncodeError) as error:
+            raise InputError(
+                f"the value cannot be written as protobuf: {error}", where=f"{prefix} {value.name!r}"
+            ) from error
+        stem.with_suffix(".pb").write_bytes(data)
+
+
+def write_npz(values: list[StoredValue], path: Path) -> bool:
+    """Write the values by name into one ``.npz``; False, and no file, where it cannot hold them.
+
+    It holds tensors of any type but the 4-bit ones; bfloat16 and float8 as their bits.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    if any(v.kind != "tensor" or v.onnx_type in _HALF_BYTES or not v.name.strip("\0") for v in values):
+        return False
+    with zipfile.ZipFile(path, "w") as archive:
+        for value in values:
+            archive.write(value.files[0], f"{value.name}.npy")
+    return True
+
+
+def _entry(folder: Path, entry: dict[str, object]) -> StoredValue:
+    files = entry["files"]
+    shapes = entry.get("shape") or []
+    if not isinstance(files, list) or not isinstance(shapes, list):
+        raise TypeError("an entry's files or shape is no list")
+    if entry["kind"] == "tensor":
+        shapes = [shapes] if shapes else []
+    return StoredValue(
+        name=str(entry["name"]),
+        kind=str(entry["kind"]),
+        onnx_type=str(entry["onnx_type"]),
+        files=tuple(folder / Path(str(file)).name for file in files),
+        shapes=tuple(tuple(int(n) for n in shape) for shape in shapes),
+    )
+
+
+def _message(value: StoredValue) -> onnx.TensorProto | onnx.SequenceProto | onnx.OptionalProto:
+    if value.kind == "none":
+        return onnx.OptionalProto(name=value.name, elem_type=onnx.OptionalProto.UNDEFINED)
+    tensors = [_tensor(value, position) for position in range(len(value.files))]
+    if value.kind == "tensor":
+        return tensors[0]
+    return onnx.SequenceProto(name=value.name, elem_type=onnx.SequenceProto.TENSOR, tensor_values=tensors)
+
+
+def _tensor(value: StoredValue, position: int) -> onnx.TensorProto:
+    array = np.load(value.files[position], allow_pickle=False)
+    shape = value.shapes[position] if value.shapes else array.shape
+    proto = onnx.TensorProto(name=value.name if value.kind == "tensor" else "", dims=shape)
+    proto.data_type = onnx.TensorProto.DataType.Value(value.onnx_type.upper())
+    if value.onnx_type == "string":
+        proto.string_data.extend(str(text).encode() for text in array.ravel())
+    else:
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        proto.raw_data = np.ascontiguousarray(little).tobytes()
+    return proto

@@ -1,0 +1,301 @@
+"""The answer of a tuning in sentences; every format says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import Candidate, Comparison, Fate, Guard, Plan, SettingWorth, TradeRow, TuneResult
+from ortune.report.compare_words import control_words, estimand_kind, figure_value, span
+from ortune.report.numbers import change, difference, duration, memory, percent, three
+
+GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "memory", "cpu": "CPU time"}
+FATES: dict[Fate, str] = {
+    "winner": "winner",
+    "default": "the default",
+    "current": "runs today",
+    "retired": "retired",
+    "failed": "failed",
+    "wrong-output": "wrong output",
+    "pruned": "part did not pay",
+    "not-tried": "not tried",
+}
+
+
+def headline(result: TuneResult) -> str:
+    """The answer in one sentence: how much faster, how sure, at what price; or that there is nothing to gain."""
+    if today(result) is not None:
+        parts = _against_today(result)
+    elif result.winner == Plan():
+        return "; ".join(_default_best(result))
+    else:
+        parts = [_gain(result)]
+    return "; ".join(parts + support(result))
+
+
+def today(result: TuneResult) -> Plan | None:
+    """What the user runs today, where that is anything but the untouched default."""
+    return result.current if result.current != Plan() else None
+
+
+def deciding(result: TuneResult) -> Comparison | None:
+    """The comparison that the headline rests on: against today's plan where there is one, else the default."""
+    if today(result) is not None:
+        return result.against_current
+    return result.against_default
+
+
+def times(value: float) -> str:
+    """A factor: "1.11x", "17.3x"."""
+    return f"{three(value)}x"
+
+
+def factors(ratio_low: float | None, ratio_high: float | None) -> str:
+    """An interval of ratios as speed-up factors: "1.09-1.13"; an open end is said in words."""
+    if not ratio_low:
+        return f"{three(1 / ratio_high)} or more" if ratio_high else "no bound"
+    return (
+        f"{three(1 / ratio_high)}-{three(1 / ratio_low)}" if ratio_high else f"up to {three(1 / ratio_low)}"
+    )
+
+
+def bounds(comparison: Comparison) -> str:
+    """The interval of a comparison as speed-up factors."""
+    return factors(comparison.ratio_low, comparison.ratio_high)
+
+
+def gain_unit(ratio: float, estimand: str) -> str:
+    """What a factor is a factor of: "faster", "faster to start", "less peak memory"."""
+    kind, name = estimand_kind(estimand), estimand.partition(" (")[0]
+    if kind in ("memory", "cpu"):
+        return f"{'less' if ratio <= 1 else 'the'} {name}"
+    text = "faster" if ratio <= 1 else "slower"
+    return {"latency": text, "cold": f"{text} to start"}.get(kind, f"{text} in {name}")
+
+
+def gain_words(comparison: Comparison) -> str:
+    """What got better and by how much: "1.11x faster", "1.20x faster to start", "1.30x less peak memory"."""
+    ratio = comparison.ratio
+    return f"{times(max(ratio, 1 / ratio))} {gain_unit(ratio, comparison.estimand)}"
+
+
+def blocks_words(comparison: Comparison) -> str:
+    """What the claim rests on: "confirmed on 16 fresh blocks"; race data never calls itself confirmed."""
+    if comparison.phase == "race":
+        return f"exploratory, {comparison.n_blocks} race blocks"
+    if comparison.verdict == "faster":
+        return f"confirmed on {comparison.n_blocks} fresh blocks"
+    return f"on {comparison.n_blocks} fresh blocks"
+
+
+def _gain(result: TuneResult) -> str:
+    found = result.against_default
+    if found is None:
+        return f"{result.winner.describe()} led the race, and nothing was confirmed"
+    if found.verdict != "faster":
+        interval = span(found.ratio_low, found.ratio_high)
+        return f"no gain shown by {result.winner.describe()} ({interval}), {blocks_words(found)}"
+    return f"{gain_words(found)} ({bounds(found)}), {blocks_words(found)}"
+
+
+def _against_today(result: TuneResult) -> list[str]:
+    """Today -> winner, then what the untouched default would be."""
+    estimand, found = result.estimand, result.against_current
+    now = figure_value(result.current_figures, estimand) if result.current_figures else "what runs today"
+    new = figure_value(result.winner_figures or result.default_figures, estimand)
+    default = f"the untouched default would be {figure_value(result.default_figures, estimand)}"
+    if result.winner == result.current:
+        best = f"already the best of {_tried_words(result)}" if tried(result.candidates) else "kept"
+        return [f"{now} today is {best}", default, _seen(result)]
+    if found is None:
+        return [f"{now} today; the winner was not compared with it", default]
+    if found.verdict != "faster":
+        interval = span(found.ratio_low, found.ratio_high)
+        text = f"{now} today, {new} with {result.winner.describe()}: no gain shown ({interval})"
+        return [f"{text}, {blocks_words(found)}", _seen(result), default]
+    text = f"{now} today -> {new} ({times(1 / found.ratio)}, {bounds(found)}), {blocks_words(found)}"
+    if result.winner == Plan():
+        return [text, "the untouched default is the best"]
+    return [text, default]
+
+
+def _default_best(result: TuneResult) -> list[str]:
+    parts = [f"the default is already the best of {_tried_words(result)}"]
+    if not tried(result.candidates):
+        parts = ["the default stays: no other setting was tried"]
+    found = result.against_default
+    if found is not None:
+        failed = [guard(g) for g in found.guards if g.failed]
+        if found.verdict == "faster" and failed:
+            allow = " ".join(f"--allow {g.figure}" for g in found.guards if g.failed)
+            parts.append(f"one was {gain_words(found)} ({bounds(found)}), but {', '.join(failed)} ({allow})")
+        else:
+            interval = span(found.ratio_low, found.ratio_high)
+            parts.append(f"the race's leader did not confirm ({interval}, {found.n_blocks} fresh blocks)")
+    parts.append(_seen(result))
+    if result.not_tried:
+        parts.append(f"not tried: {', '.join(result.not_tried)}")
+    return parts
+
+
+def _tried_words(result: TuneResult) -> str:
+    n = len(tried(result.candidates))
+    shapes = f"these {len(result.cases)} shapes" if len(result.cases) > 1 else "this shape"
+    settings = "the one setting tried" if n == 1 else f"the {n} settings tried"
+    return " ".join([settings, "for", shapes, *([result.conditions] if result.conditions else [])])
+
+
+def tried(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The plans that ran at least once, the default and today's plan left out."""
+    return [c for c in candidates if c.fate not in ("not-tried", "default", "current")]
+
+
+def _seen(result: TuneResult) -> str:
+    """The smallest effect that could have been seen; never silent about it."""
+    found = deciding(result) or result.against_default
+    share = found.smallest_effect_ratio if found else result.smallest_effect_ratio
+    if share is not None:
+        return f"{percent(share)} would have been seen"
+    for control in result.controls:
+        if control.name == "spike-in" and control.detected and control.expected_ratio:
+            return f"a known wait of {change(control.expected_ratio)} was seen"
+    return "how small an effect would have been seen is not known"
+
+
+def support(result: TuneResult) -> list[str]:
+    """What supports the claim: guards, outputs, settings; a part with nothing to say is left out."""
+    found = deciding(result)
+    parts = guard_summary(found.guards) if found else []
+    return [p for p in (*parts, outputs(result), settings_summary(result.settings)) if p]
+
+
+def guard_summary(guards: Sequence[Guard]) -> list[str]:
+    """Guards in few words: "p95 and memory no worse", then each that is worse, undecided or not known."""
+    fine = [GUARD_NAMES[g.figure] for g in guards if guard_state(g) == "no worse"]
+    parts = [f"{_and(fine)} no worse"] if fine else []
+    return parts + [guard(g) for g in guards if guard_state(g) != "no worse"]
+
+
+def guard_state(item: Guard) -> str:
+    """One of "no worse", "worse, within the limit", "WORSE than allowed", "undecided", "not known"."""
+    if not item.known or item.ratio is None:
+        return "not known"
+    if item.failed:
+        return "WORSE than allowed"
+    if item.ratio_high is None or item.ratio_high > item.limit_ratio:
+        return "undecided"
+    return "worse, within the limit" if (item.ratio_low or 0) > 1 else "no worse"
+
+
+def guard(item: Guard) -> str:
+    """One guard by its interval: "p95 -3.1 % (-5.0 % to -1.2 %) no worse"."""
+    name, state = GUARD_NAMES[item.figure], guard_state(item)
+    if item.ratio is None or state == "not known":
+        return f"{name} not known"
+    interval = f" ({span(item.ratio_low, item.ratio_high)})" if item.ratio_low is not None else ""
+    return f"{name} {change(item.ratio)}{interval} {state}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def outputs(result: TuneResult) -> str:
+    """How equal the winner's outputs are to the default's, or ""."""
+    found = result.outputs
+    if found is None:
+        return ""
+    if not found.ok:
+        return f"outputs differ: {found.what}"
+    if found.compared_as == "moments":
+        return "outputs alike by shape, finiteness and moments"
+    how = " (as sets)" if found.compared_as == "sets" else ""
+    return f"outputs {difference(found.relative_l2).replace('e-0', 'e-')}{how}"
+
+
+def settings_summary(settings: Sequence[SettingWorth]) -> str:
+    """How many settings the winner has and how many were shown to pay, or ""."""
+    kept = [s for s in settings if s.kept]
+    if not kept:
+        return ""
+    paying = sum(pays(s) for s in kept)
+    if len(kept) == 1:
+        return "1 setting" + (", shown to pay" if paying else "")
+    shown = "each shown to pay" if paying == len(kept) else f"{paying} of them shown to pay"
+    return f"{len(kept)} settings, {shown}"
+
+
+def pays(item: SettingWorth) -> bool:
+    """Whether leaving the setting out was shown to be slower."""
+    return item.without_low is not None and item.without_low > 1
+
+
+def setting(item: SettingWorth) -> str:
+    """A setting or rewrite as it is written in a plan."""
+    return f"{item.name}={item.value}" if item.value else item.name
+
+
+def worth(item: SettingWorth) -> str:
+    """What leaving a setting out costs: "+4.2 % without it (+2.0 % to +6.1 %)"."""
+    if item.without_ratio is None:
+        return "not measured on its own"
+    interval = f" ({span(item.without_low, item.without_high)})" if item.without_low is not None else ""
+    return f"{change(item.without_ratio)} without it{interval}"
+
+
+def details(result: TuneResult) -> list[tuple[str, str]]:
+    """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
+    found = [("setting", f"{setting(s)}: {worth(s)}{_level(s)}") for s in result.settings if s.kept]
+    compared = deciding(result)
+    if compared is not None:
+        found.append(("guards", "; ".join(guard(g) for g in compared.guards)))
+    found.append(("noise", noise(result)))
+    found += [("finding", "; ".join(p for p in (f"{f.code} {f.what}", f.fix) if p)) for f in result.findings]
+    found += [("note", text) for text in result.notes]
+    if result.hardware_bound:
+        found.append(
+            ("note", "the winner's model is bound to this CPU; the bundle keeps the plain one beside it")
+        )
+    for fate in ("failed", "wrong-output"):
+        found += [(FATES[fate], f"{c.plan.describe()}: {c.why}") for c in result.candidates if c.fate == fate]
+    if result.not_tried and result.winner != Plan():
+        found.append(("not tried", ", ".join(result.not_tried)))
+    return [(name, text) for name, text in found if text]
+
+
+def _level(item: SettingWorth) -> str:
+    return "; set, not verified" if item.read_back == "none" else f"; read back: {item.read_back}"
+
+
+def noise(result: TuneResult) -> str:
+    """What the controls said, and how many blocks were dropped."""
+    parts = control_words(result.controls)
+    dropped = sum(bool(p.dropped) for p in result.points)
+    if dropped:
+        parts.append("one block dropped" if dropped == 1 else f"{dropped} blocks dropped")
+    return "; ".join(parts)
+
+
+def sides(result: TuneResult) -> list[tuple[str, ...]]:
+    """Rows of a table: name, default, today (where there is one), winner; the first row holds the heads."""
+    columns = [("default", result.default_figures)]
+    if today(result) is not None and result.current_figures:
+        columns.append(("today", result.current_figures))
+    if result.winner_figures and result.winner != Plan():
+        columns.append(("winner", result.winner_figures))
+    figures = [f for _, f in columns]
+    rows: list[tuple[str, ...]] = [("", *(name for name, _ in columns))]
+    rows.append(("latency", *(duration(f.latency_ns) for f in figures)))
+    rows.append(("load", *(duration(f.load_ns) for f in figures)))
+    rows.append(("first run", *(duration(f.first_run_ns) for f in figures)))
+    rows.append(("CPU a run", *(duration(f.cpu_per_run_ns) for f in figures)))
+    rows.append(("peak memory", *(memory(f.peak_bytes) for f in figures)))
+    if all(f.spread_ratio for f in figures):
+        rows.append(("p90 / p10 in a process", *(f"{f.spread_ratio:.2f}" for f in figures)))
+    return rows
+
+
+def trade_cells(row: TradeRow) -> tuple[str, ...]:
+    """Title, plan, latency, CPU time a run, peak memory, standing."""
+    standing = "confirmed" if row.confirmed else "exploratory"
+    figures = duration(row.latency_ns), duration(row.cpu_per_run_ns), memory(row.peak_bytes)
+    return row.title, row.plan.describe(), *figures, standing

@@ -1,0 +1,113 @@
+"""Every model-to-model change, one file each; found by walking the folder.
+
+A rewrite is a module with a docstring under fixed headings and one constant ``REWRITE``. What begins with an
+underscore is the machinery: ``_base`` what a rewrite is, ``_checks`` the guard, ``_marks`` provenance, ``_apply``
+from file to file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Collection, Iterable
+from functools import cache
+
+import onnx_ir as ir
+
+from ortune.errors import UsageError
+from ortune.records import RewriteSpec, Value, Workload
+from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model
+from ortune.rewrites._base import Param, Rewrite, RewriteResult
+from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by
+
+__all__ = [
+    "MODEL_KEY", "NODE_KEY", "Param", "Rewrite", "RewriteResult", "Rewritten", "Step", "Tool", "all_rewrites",
+    "apply_all", "canonical", "completed", "find", "made_by", "parse", "proposals", "rewrite_model", "settings_for",
+]  # fmt: skip
+
+
+@cache
+def all_rewrites() -> dict[str, Rewrite]:
+    """Every rewrite by name."""
+    found: dict[str, Rewrite] = {}
+    for module in pkgutil.iter_modules(__path__):
+        if not module.name.startswith("_"):
+            rewrite: Rewrite = importlib.import_module(f"{__name__}.{module.name}").REWRITE
+            found[rewrite.name] = rewrite
+    return dict(sorted(found.items()))
+
+
+def find(name: str) -> Rewrite:
+    """The rewrite with that name; UsageError names the nearest ones."""
+    import difflib
+
+    rewrites = all_rewrites()
+    if name in rewrites:
+        return rewrites[name]
+    near = difflib.get_close_matches(name, rewrites, n=3, cutoff=0.5) or list(rewrites)
+    raise UsageError(
+        f"no rewrite is called {name!r}", where="--rewrite", do=f"did you mean {', '.join(near)}?"
+    )
+
+
+def parse(text: str) -> RewriteSpec:
+    """``NAME[:k=v,k=v]`` as the command line gives it; UsageError says what is wrong."""
+    name, colon, rest = text.partition(":")
+    rewrite = find(name.strip())
+    params: dict[str, str] = {}
+    for pair in rest.split(",") if colon else ():
+        # Dimensions may be called "past=0": the value is what comes after the last sign.
+        key, sign, value = pair.rpartition("=")
+        if not sign or not key.strip():
+            raise UsageError(
+                f"{pair!r} is not PARAMETER=VALUE", where=f"--rewrite {text}", do=f"write {name}:k=v,k=v"
+            )
+        if key.strip() in params:
+            raise UsageError(f"{key.strip()!r} is given twice", where=f"--rewrite {text}", do="give it once")
+        params[key.strip()] = value
+    return RewriteSpec(name=rewrite.name, params=rewrite.canonical(params))
+
+
+def canonical(spec: RewriteSpec) -> RewriteSpec:
+    """The same rewrite with its parameters checked and in one spelling, so that equal plans have equal ids."""
+    return RewriteSpec(name=spec.name, params=find(spec.name).canonical(spec.params))
+
+
+def completed(spec: RewriteSpec, ir_model: ir.Model, workload: Workload) -> RewriteSpec:
+    """The spec; where it gives no parameters, those that the model and the workload suggest."""
+    if spec.params:
+        return spec
+    proposed = find(spec.name).proposes(ir_model, workload)
+    return RewriteSpec(name=spec.name, params=dict(proposed[0][0])) if proposed else spec
+
+
+def settings_for(specs: Iterable[RewriteSpec]) -> dict[str, Value]:
+    """The settings that a plan with these rewrites must have besides."""
+    settings: dict[str, Value] = {}
+    for spec in specs:
+        settings.update(find(spec.name).settings)
+    return settings
+
+
+def proposals(
+    ir_model: ir.Model,
+    allow: Collection[str] = (),
+    *,
+    workload: Workload | None = None,
+    objective: str = "",
+) -> list[tuple[RewriteSpec, str]]:
+    """The rewrites worth trying on a model, each with the reason in one sentence.
+
+    Args:
+        ir_model: Is not changed.
+        allow: Safety classes or names of rewrites allowed beside the exact ones.
+        workload: How the model will be used; without it nothing is proposed that depends on sizes.
+        objective: Leaves out what cannot improve it; "" leaves out nothing.
+    """
+    return [
+        (RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)), reason)
+        for rewrite in all_rewrites().values()
+        if {"exact", *allow} & {rewrite.safety, rewrite.name}
+        and (not objective or not rewrite.objectives or objective in rewrite.objectives)
+        for params, reason in rewrite.proposes(ir_model, workload)
+    ]

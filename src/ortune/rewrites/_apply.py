@@ -1,0 +1,215 @@
+"""Applying rewrites from file to file: each in its turn, the result kept under what it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import onnx_ir as ir
+
+from ortune.errors import ModelError
+from ortune.model.open import OpenModel, open_model
+from ortune.model.save import INLINE_LIMIT_BYTES, save_model
+from ortune.records import Plan, RewriteSpec, Value
+from ortune.rewrites._base import Rewrite, RewriteResult
+from ortune.rewrites._checks import Picture
+from ortune.rewrites._marks import carry, stamp
+
+_STEPS = "rewrites.json"
+
+
+class Tool(Protocol):
+    """The tool process, which does what needs ONNX Runtime itself."""
+
+    @property
+    def identity(self) -> str:
+        """Changes when the same task would give another result: the build, the machine, the settings."""
+
+    def __call__(self, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
+        """Write ``target`` from ``source``, and say in one sentence what was done.
+
+        Args:
+            task: Name of the task.
+            source: The model to read.
+            target: The file to write; its larger weights may go to ``<its name>.data`` beside it.
+            params: Of the rewrite.
+
+        Raises:
+            OrtuneError: The task could not be done; the message says why.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One rewrite and what became of it."""
+
+    spec: RewriteSpec
+    result: RewriteResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """A model after its rewrites.
+
+    Attributes:
+        path: The file to run; the source itself when nothing was changed.
+        steps: Every rewrite in order, also those that changed nothing.
+        settings: What must be set to run it, by the rewrites that did change it.
+        hardware_bound: Whether one that did is bound to the hardware.
+    """
+
+    path: Path
+    steps: tuple[Step, ...]
+    settings: dict[str, Value] = field(default_factory=dict)
+    hardware_bound: bool = False
+
+    @property
+    def modified(self) -> bool:
+        """Whether any rewrite changed the model."""
+        return any(step.result.modified for step in self.steps)
+
+
+def apply_all(
+    source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool | None = None
+) -> Path:
+    """``rewrite_model(...).path``: the file of the rewritten model, or of the source where nothing changed."""
+    return rewrite_model(source, specs, folder, tool).path
+
+
+def rewrite_model(
+    source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool | None = None
+) -> Rewritten:
+    """Apply rewrites in order and write the result; done once for the same model, rewrites and tool.
+
+    Args:
+        source: Is not changed.
+        specs: What to apply.
+        folder: Keeps the results, each in a folder of its own.
+        tool: For the rewrites that need ONNX Runtime itself.
+
+    Raises:
+        UsageError: A rewrite or a parameter is not known or does not fit the model.
+        ModelError: The model is in ORT format.
+        OrtuneError: The tool failed, or a rewrite broke the model.
+        OSError: A file cannot be written.
+    """
+    from ortune.rewrites import canonical, find
+
+    specs = [canonical(spec) for spec in specs]
+    rewrites = [find(spec.name) for spec in specs]
+    if not specs:
+        return Rewritten(path=source.path, steps=())
+    if source.facts.format == "ort":
+        raise ModelError(
+            "The model is in ORT format, which holds a finished graph, so it cannot be rewritten.",
+            where=str(source.path),
+            do="Give the .onnx that it was made from.",
+        )
+    needs_tool = any(rewrite.task for rewrite in rewrites)
+    if needs_tool and tool is None:
+        raise ValueError("these rewrites need the tool process")
+    place = folder / _key(source, specs, tool.identity if tool and needs_tool else "")
+    if not place.is_dir():
+        _make(source, list(zip(specs, rewrites, strict=True)), place, tool)
+    steps = msgspec.json.decode((place / _STEPS).read_bytes(), type=tuple[Step, ...])
+    return _rewritten(source, place, steps, rewrites)
+
+
+def _rewritten(source: OpenModel, place: Path, steps: tuple[Step, ...], rewrites: list[Rewrite]) -> Rewritten:
+    settings: dict[str, Value] = {}
+    done = [rewrite for rewrite, step in zip(rewrites, steps, strict=True) if step.result.modified]
+    for rewrite in done:
+        settings.update(rewrite.settings)
+    return Rewritten(
+        path=place / _file_name(source) if done else source.path,
+        steps=steps,
+        settings=settings,
+        hardware_bound=any(rewrite.hardware_bound for rewrite in done),
+    )
+
+
+def _key(source: OpenModel, specs: list[RewriteSpec], identity: str) -> str:
+    made_from = (version("ortune"), source.sha256, Plan(rewrites=tuple(specs)).id, identity)
+    return hashlib.sha256(repr(made_from).encode()).hexdigest()[:16]
+
+
+def _file_name(source: OpenModel) -> str:
+    return f"{source.path.stem}.onnx"
+
+
+def _make(source: OpenModel, work: list[tuple[RewriteSpec, Rewrite]], place: Path, tool: Tool | None) -> None:
+    """Does the work in a folder beside ``place`` and renames it, so that none is ever half there."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".rewriting-", dir=place.parent))
+    try:
+        line = _Line(source, scratch / "steps")
+        steps = [Step(spec=spec, result=line.apply(spec, rewrite, tool)) for spec, rewrite in work]
+        new = scratch / "new"
+        new.mkdir()
+        if any(step.result.modified for step in steps):
+            line.write(new / _file_name(source))
+        (new / _STEPS).write_bytes(msgspec.json.encode(steps))
+        try:
+            new.rename(place)
+        except OSError:
+            if not place.is_dir():  # else another process was first, and its copy is as good
+                raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+class _Line:
+    """A model on its way through the rewrites, in memory or in a file."""
+
+    def __init__(self, source: OpenModel, folder: Path) -> None:
+        self._model: ir.Model = source.ir.clone()
+        self._path: Path | None = source.path  # None: what is in memory is in no file yet
+        self._folder = folder
+        # A copy is loaded as the original was: mapping weights and copying them take different times.
+        self._limit = 0 if source.external else INLINE_LIMIT_BYTES
+        self._count = 0
+
+    def apply(self, spec: RewriteSpec, rewrite: Rewrite, tool: Tool | None) -> RewriteResult:
+        """One rewrite."""
+        if rewrite.task and tool:
+            return self._by_tool(rewrite, spec.params, tool)
+        result = rewrite.apply(self._model, spec.params)
+        if result.modified:
+            self._path = None
+        return result
+
+    def write(self, path: Path) -> None:
+        """Writes what the model is now."""
+        save_model(self._model, path, inline_limit_bytes=self._limit)
+
+    def _by_tool(self, rewrite: Rewrite, params: Mapping[str, str], tool: Tool) -> RewriteResult:
+        reasons = rewrite.refuses(self._model) if rewrite.refuses else ()
+        if reasons:
+            return RewriteResult(modified=False, what="Nothing was changed.", reasons=reasons)
+        self._count += 1
+        self._folder.mkdir(exist_ok=True)
+        if self._path is None:
+            self._path = self._folder / f"before-{self._count}.onnx"
+            self.write(self._path)
+        target = self._folder / f"after-{self._count}.onnx"
+        what = tool(rewrite.task, self._path, target, rewrite.with_defaults(params))
+        made = open_model(target).ir
+        if rewrite.mends:
+            rewrite.mends(self._model, made)
+        rewrite.require_whole(made)
+        before = Picture.of(self._model, by_identity=False)
+        if Picture.of(made, by_identity=False) == before:
+            return RewriteResult(
+                modified=False, what="Nothing was changed.", reasons=("the tool gave the same graph",)
+            )
+        carry(self._model, made)
+        stamp(made, before, rewrite.name, by_identity=False)
+        self._model, self._path = made, None
+        return RewriteResult(modified=True, what=what)

@@ -1,0 +1,187 @@
+"""What a rewrite is, and the guard around it: no rewrite is believed, its claims are checked every time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import onnx_ir as ir
+
+from ortune.errors import OrtuneError, UsageError
+from ortune.records import Value, Workload
+from ortune.rewrites._checks import Picture, problem
+from ortune.rewrites._marks import stamp
+
+Safety = Literal["exact", "numerics", "behaviour"]
+
+ANY_NAME = "*"
+"""Name of a parameter that stands for whatever names the model has (dimensions, say)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Param:
+    """One parameter of a rewrite, given as text.
+
+    Attributes:
+        name: Its name, or ``ANY_NAME``.
+        default: What it is when left out; a parameter at its default is not written into a plan.
+        choices: The values of a choice.
+        minimum: Smallest allowed value of an int.
+        summary: One line.
+    """
+
+    name: str
+    kind: Literal["int", "choice", "text"]
+    default: str = ""
+    choices: tuple[str, ...] = ()
+    minimum: int = 0
+    summary: str
+
+    def checked(self, rewrite: str, name: str, text: str) -> str:
+        """The text in one spelling; UsageError says what is allowed."""
+        value = text.strip()
+        if self.kind == "int":
+            if not value.isascii() or not value.isdigit() or int(value) < self.minimum:
+                raise _refused(rewrite, name, text, f"a whole number of at least {self.minimum}")
+            return str(int(value))
+        if self.kind == "choice":
+            if value.lower() not in self.choices:
+                raise _refused(rewrite, name, text, " | ".join(self.choices))
+            return value.lower()
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteResult:
+    """What became of one application.
+
+    Attributes:
+        modified: Whether the model is another one now.
+        what: One sentence: what was changed, or that nothing was.
+        reasons: Why the rewrite, or a part of it, could not be applied.
+    """
+
+    modified: bool
+    what: str
+    reasons: tuple[str, ...] = ()
+
+
+Change = Callable[[ir.Model, Mapping[str, str]], RewriteResult]
+"""Changes a model in place and says what it did."""
+
+Proposed = tuple[dict[str, str], str]
+"""Parameters, and the reason to try them on this model: one sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """One model-to-model change. Either ``change`` or ``task`` is given.
+
+    Attributes:
+        name: Its name on the command line and in plans; the file is named for it.
+        summary: One line.
+        safety: "exact" (bit-equal or reassociated sums), "numerics" (needs the tolerance), "behaviour" (opt-in).
+        hardware_bound: The new model may be of use on this kind of CPU only.
+        params: What can be asked of it.
+        settings: What a plan with this rewrite must set besides.
+        objectives: What it can improve ("cold-start", ...); empty means any.
+        change: The change in memory.
+        task: The task of the tool process that writes the new model instead, from file to file.
+        refuses: For a task: why it has nothing to do for this model; empty when it has.
+        mends: For a task: puts right, in its output (second), what it lost of the model it was given (first).
+        proposes: What to try on this model; the workload is None where it is not known yet.
+    """
+
+    name: str
+    summary: str
+    safety: Safety
+    hardware_bound: bool = False
+    params: tuple[Param, ...] = ()
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    objectives: tuple[str, ...] = ()
+    change: Change | None = None
+    task: str = ""
+    refuses: Callable[[ir.Model], tuple[str, ...]] | None = None
+    mends: Callable[[ir.Model, ir.Model], None] | None = None
+    proposes: Callable[[ir.Model, Workload | None], Sequence[Proposed]]
+
+    def apply(self, model: ir.Model, params: Mapping[str, str] | None = None) -> RewriteResult:
+        """Change a model in place, check what was done, and mark every new or changed node.
+
+        Args:
+            model: A clone that is this call's to change; useless after an error.
+            params: As text, by name; ``canonical`` is applied to them.
+
+        Raises:
+            UsageError: A parameter does not fit the rewrite or the model.
+            OrtuneError: The rewrite broke the model or its claim is false ("rewrite-bug").
+        """
+        if self.change is None:
+            raise OrtuneError(
+                f"The rewrite {self.name} works on files, in the tool process.",
+                do="Use rewrites.apply_all.",
+            )
+        before, was_broken = Picture.of(model), problem(model)
+        result = self.change(model, self.with_defaults(params or {}))
+        self._check(before, was_broken, model, result)
+        if result.modified:
+            stamp(model, before, self.name)
+        return result
+
+    def _check(self, before: Picture, was_broken: str, model: ir.Model, result: RewriteResult) -> None:
+        differs = Picture.of(model) != before
+        if differs and not result.modified:
+            raise self._bug("changed the model and says that it did not")
+        if result.modified and not differs:
+            raise self._bug("says that it changed the model and did not")
+        if differs and not was_broken:
+            self.require_whole(model)
+
+    def require_whole(self, model: ir.Model) -> None:
+        """Raises OrtuneError ("rewrite-bug") when the rewrite left a model that does not hang together."""
+        broken = problem(model)
+        if broken:
+            raise self._bug(f"broke the model: {broken}")
+
+    def _bug(self, what: str) -> OrtuneError:
+        return OrtuneError(
+            f"The rewrite {self.name} {what}.",
+            where="rewrites",
+            do="This is a fault of ortune: leave the rewrite out, and report it with the model.",
+            code="rewrite-bug",
+        )
+
+    def canonical(self, params: Mapping[str, str]) -> dict[str, str]:
+        """The parameters checked, sorted, and without those at their default, so that equal plans are equal.
+
+        Raises:
+            UsageError: A parameter is not known, or its value not allowed.
+        """
+        checked = {name: self._param(name).checked(self.name, name, text) for name, text in params.items()}
+        kept = {name: text for name, text in checked.items() if text != self._param(name).default}
+        return dict(sorted(kept.items()))
+
+    def with_defaults(self, params: Mapping[str, str]) -> dict[str, str]:
+        """The parameters checked, and those left out at their default."""
+        defaults = {p.name: p.default for p in self.params if p.name != ANY_NAME}
+        return {**defaults, **self.canonical(params)}
+
+    def _param(self, name: str) -> Param:
+        for param in self.params:
+            if param.name in (name, ANY_NAME):
+                return param
+        known = ", ".join(p.name for p in self.params)
+        raise UsageError(
+            f"the rewrite {self.name} has no parameter {name!r}",
+            where="--rewrite",
+            do=f"it has: {known}" if known else f"it has none; write --rewrite {self.name}",
+        )
+
+
+def _refused(rewrite: str, name: str, text: str, allowed: str) -> UsageError:
+    return UsageError(
+        f"{text!r} is not a value of {name} of the rewrite {rewrite}",
+        where="--rewrite",
+        do=f"allowed: {allowed}",
+    )

@@ -1,0 +1,167 @@
+"""Looking at a model before and after a rewrite: what differs, and whether it still hangs together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from ortune.model.graphs import attribute_tensors, graphs, scopes, subgraphs
+
+Signature = tuple[object, ...]
+
+SMALL_BYTES = 1024
+"""Tensors up to this are compared by content where they cannot be compared by identity."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """Everything of a model that is written into its file, but for the bytes of large tensors.
+
+    Attributes:
+        nodes: One signature a node, in order; metadata is left out, since provenance is no change.
+        rest: Inputs, outputs, initializers and shapes of every graph, versions, functions.
+        held: The tensors seen, kept alive so that their identities stay their own.
+    """
+
+    nodes: tuple[Signature, ...]
+    rest: tuple[Signature, ...]
+    held: tuple[object, ...] = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, model: ir.Model, *, by_identity: bool = True) -> Picture:
+        """The picture of a model.
+
+        Args:
+            model: Is not changed, and its weights are not read.
+            by_identity: Tensors are the same when they are the same object: right for a model that is changed
+                in place. Else small ones are compared by content, and large ones by type and shape.
+        """
+        held: list[object] = []
+        found = [_graph_signature(graph, held, by_identity) for graph in graphs(model)]
+        nodes = tuple(node_signature(n, held, by_identity) for graph in graphs(model) for n in graph)
+        versions = (
+            model.ir_version,
+            tuple(sorted(model.opset_imports.items())),
+            tuple(sorted(model.metadata_props.items())),
+            tuple(model.functions),
+        )
+        return cls(nodes=nodes, rest=(versions, *found), held=tuple(held))
+
+    def new_nodes(self, model: ir.Model, *, by_identity: bool = True) -> list[ir.Node]:
+        """The nodes of ``model`` that are not in this picture: new, or changed since."""
+        known, held = set(self.nodes), list[object]()
+        return [
+            node
+            for graph in graphs(model)
+            for node in graph
+            if node_signature(node, held, by_identity) not in known
+        ]
+
+
+FREE_INITIALIZERS_IR = 4
+"""The first IR version whose initializers need not be graph inputs."""
+
+
+def node_signature(node: ir.Node, held: list[object], by_identity: bool) -> Signature:
+    """What a node is: operator, names and attributes; what lies in its subgraphs are nodes of their own."""
+    return (
+        node.domain,
+        node.op_type,
+        node.overload,
+        node.name,
+        tuple(None if value is None else value.name for value in node.inputs),
+        tuple(value.name for value in node.outputs),
+        tuple(_attribute_signature(node.attributes[a], held, by_identity) for a in sorted(node.attributes)),
+    )
+
+
+def _attribute_signature(attribute: ir.Attr, held: list[object], by_identity: bool) -> Signature:
+    start = (attribute.name, attribute.type, attribute.ref_attr_name)
+    if attribute.is_ref() or attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+        return start
+    if attribute.type in (ir.AttributeType.TENSOR, ir.AttributeType.TENSORS):
+        return (*start, *(_tensor_signature(t, held, by_identity) for t in attribute_tensors(attribute)))
+    return (*start, repr(attribute.value))
+
+
+def _tensor_signature(tensor: ir.TensorProtocol | None, held: list[object], by_identity: bool) -> Signature:
+    if tensor is None:
+        return ()
+    start = (tensor.name, tensor.dtype, tuple(tensor.shape.numpy()))
+    if by_identity:
+        held.append(tensor)
+        return (*start, id(tensor))
+    if tensor.dtype == ir.DataType.STRING or tensor.nbytes > SMALL_BYTES:
+        return start
+    return (*start, tensor.tobytes())
+
+
+def _graph_signature(graph: ir.Graph | ir.Function, held: list[object], by_identity: bool) -> Signature:
+    stored = graph.initializers.values() if isinstance(graph, ir.Graph) else ()
+    return (
+        graph.name,
+        _values_signature(graph.inputs),
+        _values_signature(graph.outputs),
+        tuple((v.name, _tensor_signature(v.const_value, held, by_identity)) for v in stored),
+        _values_signature(value for node in graph for value in node.outputs),
+    )
+
+
+def _values_signature(values: Iterable[ir.Value]) -> Signature:
+    return tuple((v.name, repr(v.type), None if v.shape is None else str(v.shape)) for v in values)
+
+
+def problem(model: ir.Model) -> str:
+    """The first reason why a model does not hang together, one clause; "" when it does."""
+    if model.ir_version < FREE_INITIALIZERS_IR and any(
+        not value.is_graph_input() for value in model.graph.initializers.values()
+    ):
+        return f"IR version {model.ir_version} wants every initializer among the graph inputs"
+    for scope in scopes(model):
+        domains = model.opset_imports if isinstance(scope, ir.Graph) else scope.opset_imports
+        found = _problem(scope, set(), domains)
+        if found:
+            return found
+    return ""
+
+
+def _problem(graph: ir.Graph | ir.Function, seen: set[ir.Value], domains: dict[str, int]) -> str:
+    """``seen`` holds the values that can be read here, and is as before when this returns."""
+    initializers = graph.initializers if isinstance(graph, ir.Graph) else {}
+    for name, value in initializers.items():
+        if value.const_value is None or value.name != name:
+            return f"the initializer {name!r} has no value"
+    start = [*graph.inputs, *(v for v in initializers.values() if not v.is_graph_input())]
+    own: list[ir.Value] = []
+    names: set[str | None] = set()
+
+    def add(values: Iterable[ir.Value]) -> str:
+        for value in values:
+            if value.name in names:
+                return f"the name {value.name!r} is used twice"
+            own.append(value)
+            seen.add(value)
+            names.update({value.name} - {"", None})
+        return ""
+
+    def walk() -> str:
+        found = add(start)
+        for node in graph:
+            if found:
+                return found
+            if node.domain not in domains and domains:
+                return f"{node.op_type} is of the domain {node.domain!r}, which the model does not import"
+            for value in node.inputs:
+                if value is not None and (value not in seen or not value.name):
+                    return f"{node.op_type} {node.name or ''!r} reads {value.name!r}, which nothing before it makes"
+            found = next(filter(None, (_problem(g, seen, domains) for g in subgraphs(node))), "")
+            found = found or add(node.outputs)
+        return found or next(
+            (f"nothing makes the output {v.name!r}" for v in graph.outputs if v not in seen), ""
+        )
+
+    found = walk()
+    seen.difference_update(own)
+    return found

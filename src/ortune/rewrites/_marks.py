@@ -1,0 +1,45 @@
+"""Provenance: which rewrites made a model, and which of its nodes."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes
+from ortune.rewrites._checks import Picture, Signature, node_signature
+
+NODE_KEY = "ortune.rewrite"
+"""Metadata of a node that a rewrite made or changed: the names, separated by commas."""
+
+MODEL_KEY = "ortune.rewrites"
+"""Metadata of a model that was rewritten: the names in order, separated by commas."""
+
+
+def stamp(model: ir.Model, before: Picture, name: str, *, by_identity: bool = True) -> None:
+    """Write a rewrite's name into a model and into every node that is not in the picture from before."""
+    _add(model.metadata_props, MODEL_KEY, name)
+    for node in before.new_nodes(model, by_identity=by_identity):
+        _add(node.metadata_props, NODE_KEY, name)
+
+
+def carry(given: ir.Model, made: ir.Model) -> None:
+    """Give the nodes that a tool left alone their metadata again; ONNX Runtime drops it."""
+    held = list[object]()
+
+    def signature(node: ir.Node) -> Signature:
+        return node_signature(node, held, by_identity=False)
+
+    known = {signature(node): node.metadata_props for node in nodes(given) if node.metadata_props}
+    for node in nodes(made) if known else ():
+        for key, text in known.get(signature(node), {}).items():
+            node.metadata_props.setdefault(key, text)
+
+
+def made_by(model: ir.Model) -> tuple[str, ...]:
+    """The rewrites that a model went through, in order."""
+    return tuple(filter(None, model.metadata_props.get(MODEL_KEY, "").split(",")))
+
+
+def _add(properties: dict[str, str], key: str, name: str) -> None:
+    names = list(filter(None, properties.get(key, "").split(",")))
+    if name not in names:
+        properties[key] = ",".join([*names, name])

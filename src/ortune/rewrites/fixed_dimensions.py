@@ -1,0 +1,129 @@
+"""Makes symbolic dimensions of the inputs plain numbers.
+
+What it is: ``batch``, ``seq`` or an unnamed dimension (written ``INPUT[AXIS]``) becomes the size that is always used.
+    Shapes inside the graph that were said in symbols are taken out, so that ONNX Runtime infers them anew.
+Why it costs: with symbols, shape arithmetic (Shape, Gather, Concat, Reshape) runs at every call, memory cannot be
+    planned ahead, and mobile and compiled execution providers refuse or rebuild.
+Evidence: shape operators in the optimised graph; their share of a trace.
+Fix and its safety: behaviour: the model then refuses every other size. The results are those of before.
+Example: ``--rewrite fixed-dimensions:batch=1,seq=128``
+References: ONNX Runtime documentation, "Make dynamic input shape fixed"; microsoft/onnxruntime#14550.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from ortune.errors import UsageError
+from ortune.model.graphs import graphs
+from ortune.records import Case, Workload
+from ortune.rewrites._base import ANY_NAME, Param, Proposed, Rewrite, RewriteResult
+
+
+def _inputs(model: ir.Model) -> list[ir.Value]:
+    return [v for v in model.graph.inputs if v.name not in model.graph.initializers and v.shape is not None]
+
+
+def _symbolic(value: ir.Value) -> list[tuple[int, str]]:
+    """(axis, symbol) of the symbolic dimensions; an unnamed one has an empty symbol."""
+    dims = value.shape or ()
+    return [(axis, str(dim.value or "")) for axis, dim in enumerate(dims) if isinstance(dim, ir.SymbolicDim)]
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    sizes = {name: int(text) for name, text in params.items()}
+    _refuse_static(model, sizes)
+    used: set[str] = set()
+    symbols: set[str] = set()
+    for value in _inputs(model):
+        new: dict[int, int] = {}
+        for axis, symbol in _symbolic(value):
+            place = f"{value.name}[{axis}]"
+            key = place if place in sizes else symbol
+            if key in sizes:
+                new[axis] = sizes[key]
+                used.add(key)
+                symbols.add(symbol)
+        _set_dims(value, new)
+    reasons = tuple(_why_unused(model, name) for name in sorted(sizes.keys() - used))
+    if not used:
+        reasons = reasons or ("no sizes were given; write fixed-dimensions:batch=1, say",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=reasons)
+    _forget_shapes(model, symbols)
+    fixed = ", ".join(f"{name}={sizes[name]}" for name in sorted(used))
+    return RewriteResult(modified=True, what=f"Fixed {fixed}; other sizes are refused.", reasons=reasons)
+
+
+def _refuse_static(model: ir.Model, sizes: Mapping[str, int]) -> None:
+    for value in _inputs(model):
+        for axis, dim in enumerate(value.shape or ()):
+            wanted = sizes.get(f"{value.name}[{axis}]")
+            if wanted is not None and isinstance(dim, int) and dim != wanted:
+                raise UsageError(
+                    f"{value.name}[{axis}] is {dim} in the model and cannot become {wanted}",
+                    where="--rewrite fixed-dimensions",
+                    do="leave it out, or export the model with another size",
+                )
+
+
+def _why_unused(model: ir.Model, name: str) -> str:
+    known = {symbol or f"{v.name}[{axis}]" for v in _inputs(model) for axis, symbol in _symbolic(v)}
+    there = f"there are: {', '.join(sorted(known))}" if known else "no input has a symbolic one"
+    return f"no input has the symbolic dimension {name!r}; {there}"
+
+
+def _forget_shapes(model: ir.Model, symbols: set[str]) -> None:
+    """Takes out what was said in symbols: they name nothing any more, and ONNX Runtime infers numbers."""
+    for graph in graphs(model, functions=False):
+        for node in graph:
+            for value in node.outputs:
+                if _symbolic(value) and not value.is_graph_output():
+                    value.shape = None
+    for value in model.graph.outputs:
+        # An output must keep a shape of the right rank; a dimension without a name is merely unknown.
+        _set_dims(value, {axis: None for axis, symbol in _symbolic(value) if symbol in symbols})
+
+
+def _set_dims(value: ir.Value, new: Mapping[int, int | None]) -> None:
+    if new:
+        value.shape = ir.Shape([new.get(axis, dim) for axis, dim in enumerate(value.shape or ())])
+
+
+def _sizes_of(model: ir.Model, case: Case) -> dict[str, str]:
+    """The sizes of a case by symbol, and by place where a symbol is unnamed or has several sizes."""
+    chosen = {choice.name: choice.shape for choice in case.inputs}
+    places: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for value in _inputs(model):
+        shape = chosen.get(value.name or "", ())
+        for axis, symbol in _symbolic(value):
+            # An empty dimension (a cache before the first step) is a beginning, not a size to keep.
+            if len(shape) == len(value.shape or ()) and shape[axis] > 0:
+                places[symbol][f"{value.name}[{axis}]"] = shape[axis]
+    sizes: dict[str, int] = {}
+    for symbol, found in places.items():
+        one = len(set(found.values())) == 1
+        sizes.update({symbol: next(iter(found.values()))} if symbol and one else found)
+    return {name: str(size) for name, size in sorted(sizes.items())}
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if workload is None or len(workload.cases) != 1:
+        return []
+    sizes = _sizes_of(model, workload.cases[0])
+    if not sizes:
+        return []
+    said = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return [(sizes, f"every call has the same sizes ({said}), and the model declares them as unknown")]
+
+
+REWRITE = Rewrite(
+    name="fixed-dimensions",
+    summary="symbolic input dimensions become numbers",
+    safety="behaviour",
+    params=(Param(name=ANY_NAME, kind="int", minimum=1, summary="the size of a dimension, by its name"),),
+    change=_change,
+    proposes=_proposes,
+)

@@ -1,0 +1,81 @@
+"""Saves the graph as ONNX Runtime has optimised it, so that starting need not do it again.
+
+What it is: the session's own optimised graph, written to a file by the same build that will run it. It may hold
+    operators of ONNX Runtime alone (com.microsoft, com.microsoft.nchwc).
+Why it costs: at every start the graph is resolved, folded, fused and laid out anew; in a large graph that takes longer
+    than reading the weights. Steady calls are as fast as before: prepacking the weights for the kernels is not part
+    of the graph, and is done at each start as ever.
+Evidence: time of session creation, with and without.
+Fix and its safety: exact, and bound to the hardware and the build: at level ``all`` convolutions are in blocks as wide
+    as this CPU's vectors, and at ``extended`` fused operators may be unknown to an older build. Keep the original
+    beside it. What was computed once is stored, so the file can be several times larger. The plan must turn the
+    optimiser off (``graph_optimization_level=disable``), or nothing is saved.
+Example: ``--rewrite ort-optimized-model:level=extended``
+References: ONNX Runtime documentation, "Graph Optimizations", online and offline mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes
+from ortune.records import Workload
+from ortune.rewrites._base import Param, Proposed, Rewrite
+from ortune.rewrites._checks import FREE_INITIALIZERS_IR
+from ortune.rewrites._marks import made_by
+
+NAME = "ort-optimized-model"
+
+
+def _refuses(model: ir.Model) -> tuple[str, ...]:
+    if NAME in made_by(model):
+        return ("the model is ONNX Runtime's optimised graph already; give the original to optimise it anew",)
+    return ()
+
+
+def _mends(given: ir.Model, made: ir.Model) -> None:
+    """Makes the saved model valid and callable as before, where initializers were graph inputs."""
+    # Initializers that were folded away stay behind as inputs, and would now have to be fed.
+    for value in list(made.graph.inputs):
+        had_default = value.name in given.graph.initializers
+        if (
+            had_default
+            and value.name not in made.graph.initializers
+            and not (value.uses() or value.is_graph_output())
+        ):
+            made.graph.inputs.remove(value)
+    # New initializers are no inputs, and the IR version stays that of the original, even where it forbids them.
+    if any(not value.is_graph_input() for value in made.graph.initializers.values()):
+        made.ir_version = max(made.ir_version, FREE_INITIALIZERS_IR)
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if _refuses(model):
+        return []
+    count = sum(1 for _ in nodes(model))
+    return [({}, f"ONNX Runtime optimises its {count} nodes at every start; saved, they are optimised once")]
+
+
+REWRITE = Rewrite(
+    name=NAME,
+    summary="ONNX Runtime's optimised graph is saved, to start faster",
+    safety="exact",
+    hardware_bound=True,
+    params=(
+        Param(
+            name="level",
+            kind="choice",
+            default="all",
+            choices=("all", "extended", "basic"),
+            summary="how far ONNX Runtime optimises before saving",
+        ),
+    ),
+    settings={"graph_optimization_level": "disable"},
+    objectives=("cold-start",),
+    task="optimize",
+    refuses=_refuses,
+    mends=_mends,
+    proposes=_proposes,
+)

@@ -1,0 +1,133 @@
+"""Calibration: what the controls say, and which estimand and scale follow from them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from ortune.errors import Interrupted, MeasurementError
+from ortune.records import Block, Control, Failed
+from ortune.search.blocks import (
+    BASE,
+    CONTROLS_FAILED,
+    IDENTICAL,
+    SPIKE,
+    Execute,
+    log_ratios,
+    recorded_waits,
+    run_block,
+)
+from ortune.stats import calibration
+
+CALIBRATION_BLOCKS = 9
+BASE_FAILURES_ALLOWED = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What a calibration's blocks say.
+
+    Attributes:
+        estimand: What "typical latency" means here: fixed by the objective, else median or p10.
+        scale: Robust scale of identical / baseline, log units.
+    """
+
+    estimand: str
+    controls: tuple[Control, ...]
+    scale: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether every control holds."""
+        return all(c.ok for c in self.controls)
+
+
+def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
+    """Reads the controls off the blocks of one calibration."""
+    if fixed:
+        estimand = fixed
+    else:
+        median, p10 = (log_ratios(blocks, IDENTICAL, e) for e in ("median", "p10"))
+        estimand = calibration.choose_estimand(median, p10)
+    a = log_ratios(blocks, IDENTICAL, estimand)
+    controls = [calibration.identical_control(a)]
+    if estimand in ("median", "p10", "mean", "p95"):  # a wait within runs shows in nothing else
+        spike = log_ratios(blocks, SPIKE, estimand)
+        controls.append(calibration.spike_control(spike, recorded_waits(blocks, SPIKE, estimand)))
+    # About 0, not about its own median: the scale must not depend on the sign of any one block.
+    scale = float(1.4826 * np.median(np.abs(a)))
+    return Judgement(estimand=estimand, controls=tuple(controls), scale=scale)
+
+
+def dropped(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks of a calibration that failed: kept on record, counted, and out of every figure."""
+    return [msgspec.structs.replace(b, dropped=b.dropped or CONTROLS_FAILED) for b in blocks]
+
+
+def failed_twice() -> MeasurementError:
+    """The error after the second failed calibration."""
+    return MeasurementError(
+        "no verdict: twice, an identical plan did not look identical or a known wait was not found",
+        do="quiet the machine (ortune doctor names the load) and try again",
+    )
+
+
+def calibrate(
+    execute: Execute,
+    references: Sequence[str],
+    fixed: str | None,
+    *,
+    rng: random.Random,
+    stop: Callable[[], bool],
+    on_block: Callable[[Block], None],
+) -> tuple[Judgement, list[Block]]:
+    """Nine blocks of the references and both controls, once repeated where the controls fail.
+
+    Args:
+        execute: Runs one trial of an arm.
+        references: The baseline, and whatever else stands in every block.
+        fixed: The objective's estimand, or None.
+        rng: Order within blocks.
+        stop: Asked before every trial.
+        on_block: Called after every block.
+
+    Raises:
+        MeasurementError: The controls failed twice, or the baseline cannot be measured.
+        Interrupted: A stop was asked for.
+    """
+    blocks: list[Block] = []
+    for _ in range(2):
+        mine: list[Block] = []
+        while sum(not b.dropped for b in mine) < CALIBRATION_BLOCKS:
+            index = len(blocks) + len(mine)
+            block = run_block(execute, [*references, IDENTICAL, SPIKE], rng, index, "calibration", stop)
+            if block is None:
+                raise Interrupted("stopped before the controls were through; nothing can be said yet")
+            mine.append(block)
+            on_block(block)
+            raise_if_base_fails([*blocks, *mine])
+        judgement = judge(mine, fixed)
+        if judgement.ok:
+            return judgement, [*blocks, *mine]
+        blocks += dropped(mine)
+    raise failed_twice()
+
+
+def raise_if_base_fails(blocks: Sequence[Block]) -> None:
+    """Raises MeasurementError when the baseline, under whatever name, failed more than once."""
+    failed = [
+        t.outcome
+        for b in blocks
+        for t in b.trials
+        if t.arm in (BASE, IDENTICAL, SPIKE) and isinstance(t.outcome, Failed)
+    ]
+    if len(failed) > BASE_FAILURES_ALLOWED:
+        raise MeasurementError(
+            f"the base cannot be measured: {failed[-1].what}",
+            where=failed[-1].phase,
+            do="see the log in --json",
+        )

@@ -1,0 +1,191 @@
+"""The race: many plans, one baseline, few blocks. It chooses; it claims nothing.
+
+Screening halves the field on block medians after 2, 4 and 8 blocks. The evidence only retires: a plan that is
+not better by the smallest effect that matters, or that the leader beats. Retired means "not worth more time".
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ortune.errors import MeasurementError
+from ortune.records import Block, Failed, Fate, Measured, OutputDifference, Plan
+from ortune.search.blocks import BASE, Execute, run_block
+from ortune.search.budget import FIELD, ROUNDS
+from ortune.search.figures import figure
+from ortune.stats import evidence
+
+CURRENT = "current"
+FAILURES_RETIRE = 2
+EVIDENCE_LIMIT = float(np.log(20.0))
+
+
+@dataclass(slots=True, kw_only=True)
+class Entry:
+    """One plan in the race.
+
+    ``ratios`` are log(plan / baseline), one a block it ran in; ``trials`` its completed trials.
+    """
+
+    plan: Plan
+    origin: str
+    prior: float = 0.0
+    ratios: list[float] = field(default_factory=list)
+    trials: list[Measured] = field(default_factory=list)
+    failures: list[Failed] = field(default_factory=list)
+    outputs: OutputDifference | None = None
+    fate: Fate | None = None
+    why: str = ""
+
+    @property
+    def arm(self) -> str:
+        """Its name in blocks."""
+        return self.plan.id
+
+    @property
+    def live(self) -> bool:
+        """Whether it still takes part."""
+        return self.fate is None
+
+    @property
+    def middle(self) -> float:
+        """Median log ratio so far; 0 (as the default) before the first block."""
+        return float(np.median(self.ratios)) if self.ratios else 0.0
+
+    def retire(self, fate: Fate, why: str) -> None:
+        """Takes it out of the race, with the reason."""
+        self.fate, self.why = fate, why
+
+
+@dataclass(slots=True, kw_only=True)
+class Race:
+    """The state of a race and the means to run it.
+
+    Attributes:
+        execute: Runs one trial of an arm: "base", "current" or a plan's id.
+        announce: Told of a new plan before its first trial, so that the executor knows the arm.
+        check: Compares a first trial's outputs with the baseline's; None when the trial kept none.
+        deadline: Clock value after which no further block is started.
+        worth: The smallest effect that matters, as a share.
+        scale: Block scale from calibration, log units.
+    """
+
+    execute: Execute
+    announce: Callable[[Entry], None]
+    check: Callable[[Entry, Measured], OutputDifference | None]
+    rng: random.Random
+    clock: Callable[[], int]
+    stop: Callable[[], bool]
+    on_block: Callable[[Race, Block], None]
+    estimand: str
+    worth: float
+    scale: float
+    deadline: int
+    with_current: bool = False
+    entries: dict[str, Entry] = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list)
+    block_ns_per_trial: float = 0.0
+
+    def add(self, entry: Entry) -> Entry:
+        """Enters a plan once; the same plan again is the entry that is there."""
+        known = self.entries.get(entry.arm)
+        if known is None:
+            self.entries[entry.arm] = known = entry
+            self.announce(entry)
+        return known
+
+    def live(self) -> list[Entry]:
+        """Plans still in the race, best first."""
+        return sorted((e for e in self.entries.values() if e.live), key=lambda e: e.middle)
+
+    def out_of_time(self, trials: int) -> bool:
+        """Whether a block of that many trials would end after the deadline, or a stop was asked for."""
+        return self.stop() or self.clock() + trials * self.block_ns_per_trial > self.deadline
+
+    def screen(self, entries: Sequence[Entry], rounds: Sequence[int] = ROUNDS) -> None:
+        """Successive halving on block medians; every plan gets the same number of blocks in a round."""
+        for target in rounds:
+            field_ = [e for e in entries if e.live]
+            while any(e.live and len(e.ratios) < target for e in field_):
+                waiting = [e for e in field_ if e.live and len(e.ratios) < target]
+                if not self.round(waiting):
+                    self._late(waiting, target)
+                    return
+            self.halve([e for e in field_ if e.live], last=target == rounds[-1])
+
+    def round(self, entries: Sequence[Entry]) -> bool:
+        """One more block for each of the entries. False when the time is up."""
+        order = list(entries)
+        self.rng.shuffle(order)
+        groups = -(-len(order) // FIELD)
+        return all(self.block(order[i::groups]) for i in range(groups))
+
+    def block(self, entries: Sequence[Entry]) -> bool:
+        """One block of the baseline (and current) and up to five plans. False when the time is up."""
+        arms = [BASE, *([CURRENT] if self.with_current else []), *(e.arm for e in entries)]
+        if self.out_of_time(len(arms)):
+            return False
+        began = self.clock()
+        block = run_block(self.execute, arms, self.rng, len(self.blocks), "race", self.stop, whole=False)
+        if block is None:
+            return False
+        self.block_ns_per_trial = max(self.block_ns_per_trial, (self.clock() - began) / len(arms))
+        self.blocks.append(block)
+        self._take(block)
+        self.on_block(self, block)
+        return True
+
+    def halve(self, entries: Sequence[Entry], *, last: bool) -> None:
+        """Keeps the better half; the evidence retires what cannot win."""
+        ranked = sorted(entries, key=lambda e: e.middle)
+        keep = max(1, -(-len(ranked) // 2))
+        for place, entry in enumerate(ranked):
+            self._retire_on_evidence(entry)
+            if entry.live and place >= keep and not last:
+                entry.retire("retired", f"not among the better half after {len(entry.ratios)} blocks")
+            elif entry.live and len(entry.ratios) >= ROUNDS[1] and entry.middle > np.log1p(self.worth):
+                entry.retire("retired", f"slower than the default in {len(entry.ratios)} blocks")
+
+    def _retire_on_evidence(self, entry: Entry) -> None:
+        gain = float(np.log1p(-self.worth))
+        if evidence.log_evidence_above(entry.ratios, gain, self.scale) >= EVIDENCE_LIMIT:
+            entry.retire("retired", f"not better than the default by {100 * self.worth:g} % or more")
+
+    def _take(self, block: Block) -> None:
+        """Reads a block: log ratios, failures, wrong outputs."""
+        base = next(t.outcome for t in block.trials if t.arm == BASE)
+        if isinstance(base, Failed):
+            if sum(bool(b.dropped) for b in self.blocks) > FAILURES_RETIRE:
+                raise MeasurementError(f"the default cannot be measured: {base.what}", code=base.reason)
+            return
+        reference = figure(base, self.estimand)
+        for trial in block.trials:
+            entry = self.entries.get(trial.arm)
+            if entry is None:
+                continue
+            if isinstance(trial.outcome, Failed):
+                entry.failures.append(trial.outcome)
+                if len(entry.failures) >= FAILURES_RETIRE or trial.outcome.reason in (
+                    "unsupported",
+                    "unknown-key",
+                ):
+                    entry.retire("failed", f"{trial.outcome.reason}: {trial.outcome.what}")
+                continue
+            if entry.outputs is None:
+                entry.outputs = self.check(entry, trial.outcome)
+                if entry.outputs is not None and not entry.outputs.ok:
+                    entry.retire("wrong-output", entry.outputs.what)
+            value = figure(trial.outcome, self.estimand)
+            if reference and value:
+                entry.ratios.append(float(np.log(value / reference)))
+                entry.trials.append(trial.outcome)
+
+    def _late(self, entries: Sequence[Entry], target: int) -> None:
+        """The time ran out inside a round: who has fewer blocks than the round asks is not ranked on them."""
+        for entry in entries:
+            if entry.live and len(entry.ratios) < min(target, ROUNDS[0]):
+                entry.retire("not-tried", "the budget ended first")

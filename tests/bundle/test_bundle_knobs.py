@@ -1,0 +1,64 @@
+"""Every setting there is goes into a bundle and into the code that loads it."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from ortune import knobs, platform
+from ortune.bundle.languages import emit_all
+from ortune.bundle.settings import portable, resolve, threads
+from ortune.bundle.snippet import python_lines
+from ortune.records import BundleInfo, Knob, Plan, Value
+
+BROWSER_ONLY = "page"
+
+
+def some_value(knob: Knob) -> Value:
+    """A value of the knob's type."""
+    if knob.kind == "bool":
+        return True
+    if knob.kind == "int":
+        return (knob.minimum or 0) + 3
+    return knob.choices[-1] if knob.choices else "0"
+
+
+@pytest.mark.parametrize("name", [n for n, k in knobs.all_knobs().items() if k.channel != BROWSER_ONLY])
+def test_is_in_the_code_of_every_language(name: str) -> None:
+    knob = knobs.find(name)
+    given = Plan(settings={name: some_value(knob)})
+    plan = portable(given)
+    (setting,) = resolve(plan)
+    emitted = emit_all(
+        BundleInfo(
+            schema="ortune/bundle/1",
+            model="m.onnx",
+            sha256="",
+            plan=plan,
+            applied=(setting,),
+            host=platform.host(),
+        )
+    )
+    tree = ast.parse(emitted["load.py"], feature_version=(3, 8))
+    default = emit_all(
+        BundleInfo(schema="ortune/bundle/1", model="m.onnx", sha256="", plan=Plan(), host=platform.host())
+    )
+    assert default["load.py"] != emitted["load.py"] or given.settings[name] == "run"
+    assert default["load.mjs"] != emitted["load.mjs"] or given.settings[name] == "run"
+    assert tree.body
+    ast.parse(python_lines(given))
+    ast.parse(python_lines(plan))
+
+
+def test_counts_of_threads_are_never_bare_numbers() -> None:
+    counts = [k for k in knobs.all_knobs().values() if any("{cpus" in text for text in k.tries)]
+    assert counts
+    for knob in counts:
+        stored = portable(Plan(settings={knob.name: 6})).settings[knob.name]
+        assert stored == "min(6, cpus)" and threads(stored) == 6
+
+
+def test_other_numbers_stay_numbers() -> None:
+    settings: dict[str, Value] = {"dynamic_block_base": 4, "intra_op_num_threads": 0}
+    assert portable(Plan(settings=settings)).settings == settings

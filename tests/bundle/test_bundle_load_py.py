@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnxruntime as ort
+import pytest
+from conftest import Bundle, matmul, one_node, run_python
+from onnx import TensorProto, helper
+
+from ortune import platform
+from ortune.records import ProviderSpec, Value
+
+FEEDS = {"x": np.ones((2, 64), np.float32)}
+MIMALLOC = platform.allocator_library("mimalloc")
+
+LOOK = """
+import sys
+sys.path.insert(0, {folder!r})
+import load, onnxruntime
+session = load.load()
+print(eval({question!r}))
+"""
+
+
+def ask(bundle: Path, question: str, **variables: str) -> str:
+    """What an expression gives in a program that imported the bundle's ``load`` and made ``session``."""
+    script = LOOK.format(folder=str(bundle), question=question)
+    done = run_python("-W", "ignore", "-c", script, **variables)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def check(bundle: Path, **variables: str) -> str:
+    """What ``python -I load.py`` prints, having found no difference."""
+    done = run_python("-I", bundle / "load.py", **variables)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^latency [\d.]+ ms .*a single observation$", done.stdout, re.MULTILINE), done.stdout
+    return done.stdout
+
+
+def difference(printed: str) -> float:
+    found = re.search(r"max difference to outputs/: (\S+)$", printed, re.MULTILINE)
+    assert found, printed
+    return float(found.group(1))
+
+
+@pytest.mark.parametrize(
+    "name", ["net.onnx", 'it\'s a "net".onnx', "mödel 模型.onnx", "a\\b$(x)`.onnx", "${x}@@MODEL@@.onnx"]
+)
+def test_runs_from_wherever_it_is_moved(tmp_path: Path, make_bundle: Bundle, name: str) -> None:
+    model = matmul(tmp_path / "src" / name, "in 'put\" é\n#")
+    bundle = make_bundle(model, {"in 'put\" é\n#": FEEDS["x"]}, {"intra_op_num_threads": 2})
+    shutil.rmtree(tmp_path / "src")
+    moved = bundle.rename(tmp_path / "else where.ortune")
+    assert difference(check(moved)) < 1e-5
+
+
+def test_needs_onnxruntime_alone(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS)
+    question = "sorted({'ortune', 'onnx', 'msgspec', 'rich', 'typer', 'psutil'} & set(sys.modules))"
+    assert ask(bundle, question) == "[]"
+    ast.parse((bundle / "load.py").read_text(encoding="utf-8"), feature_version=(3, 8))
+
+
+def test_every_channel_reaches_the_session(tmp_path: Path, make_bundle: Bundle) -> None:
+    settings: dict[str, Value] = {
+        "intra_op_num_threads": 1,
+        "execution_mode": "parallel",
+        "graph_optimization_level": "extended",
+        "allow_spinning": False,
+        "enable_mem_pattern": False,
+        "arena_extend_strategy": "same_as_requested",
+        "memory_arena_shrinkage": "cpu:0",
+        "call_style": "io_binding",
+    }
+    bundle = make_bundle(
+        matmul(tmp_path / "net.onnx"), FEEDS, settings, providers=(ProviderSpec(name="CPUExecutionProvider"),)
+    )
+    o = "session.get_session_options()"
+    question = (
+        f"[{o}.intra_op_num_threads, {o}.execution_mode.name, {o}.graph_optimization_level.name, "
+        f"{o}.enable_mem_pattern, {o}.get_session_config_entry('session.intra_op.allow_spinning'), "
+        f"{o}.get_session_config_entry('session.use_env_allocators'), "
+        "load.RUN_OPTIONS.get_run_config_entry('memory.enable_memory_arena_shrinkage'), load.CALL_STYLE]"
+    )
+    assert ast.literal_eval(ask(bundle, question)) == [
+        1, "ORT_PARALLEL", "ORT_ENABLE_EXTENDED", False, "0", "1", "cpu:0", "io_binding",
+    ]  # fmt: skip
+    assert difference(check(bundle)) < 1e-5
+    # A second session of the process: what is shared was given already.
+    assert ask(bundle, "load.load() is not session") == "True"
+
+
+def test_global_pool_reaches_the_session(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"global_thread_pool": 2})
+    assert ask(bundle, "session.get_session_options().use_per_session_threads") == "False"
+    assert difference(check(bundle)) < 1e-5
+
+
+def test_threads_fit_the_cpus_of_the_process(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"intra_op_num_threads": 4096})
+    threads = int(ask(bundle, "session.get_session_options().intra_op_num_threads"))
+    assert threads == platform.host().effective_cpus
+    narrow = "__import__('os').sched_setaffinity(0, [min(__import__('os').sched_getaffinity(0))])"
+    assert ask(bundle, f"({narrow}, load.load().get_session_options().intra_op_num_threads)[1]") == "1"
+
+
+def test_environment_is_printed_and_the_script_starts_again_with_it(
+    tmp_path: Path, make_bundle: Bundle
+) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"ort_intra_op_num_threads": 1})
+    printed = check(bundle)
+    assert "start with: ORT_INTRA_OP_NUM_THREADS=1 python load.py" in printed
+    assert printed.count("tuned with") == 2
+    assert check(bundle, ORT_INTRA_OP_NUM_THREADS="1").count("tuned with") == 1
+
+
+@pytest.mark.skipif(MIMALLOC is None, reason="mimalloc is not installed")
+def test_allocator_is_preloaded(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"allocator": "mimalloc"})
+    printed = check(bundle)
+    line = re.search(r"start with: LD_PRELOAD=(\S+) python load.py", printed)
+    assert line and Path(line.group(1)).samefile(str(MIMALLOC))
+    assert printed.count("tuned with") == 2
+    mapped = "'libmimalloc' in open('/proc/self/maps').read()"
+    assert ask(bundle, mapped, LD_PRELOAD=line.group(1)) == "True"
+    assert ask(bundle, f"[load.start_line(), {mapped}]", LD_PRELOAD=line.group(1)) == "['', True]"
+    assert ask(bundle, "load.start_line()").startswith("LD_PRELOAD=")
+
+
+def test_process_settings_are_put_before_the_command(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(
+        matmul(tmp_path / "net.onnx"), FEEDS, {"process_affinity": "0", "transparent_huge_pages": "never"}
+    )
+    if 0 not in os.sched_getaffinity(0):
+        pytest.skip("CPU 0 is not ours")
+    printed = check(bundle)
+    assert ("start with: taskset -c 0 python load.py" in printed) == (platform.host().affinity > 1)
+    after = "(load.set_process(), __import__('os').sched_getaffinity(0), load.start_line())[1:]"
+    assert ask(bundle, after) == "({0}, '')"
+
+
+def test_another_cpu_takes_the_plain_model_and_drops_what_belongs_to_this_one(
+    tmp_path: Path, make_bundle: Bundle
+) -> None:
+    plain = matmul(tmp_path / "net.onnx")
+    rewritten = matmul(tmp_path / "cache" / "net-tuned.onnx")
+    host = msgspec.structs.replace(platform.host(), cpu="Another CPU 9000")
+    bundle = make_bundle(
+        plain, FEEDS, {"graph_optimization_level": "disable", "process_affinity": "0"},
+        rewritten=rewritten, hardware_bound=True, host=host,
+    )  # fmt: skip
+    done = run_python("-I", bundle / "load.py")
+    assert done.returncode == 0
+    assert "tuned on another CPU" in done.stderr and "the plain model is used" in done.stderr
+    assert "taskset" not in done.stdout
+    question = "session.get_session_options().graph_optimization_level.name"
+    assert ask(bundle, question) == "ORT_ENABLE_ALL"
+    (bundle / "net.onnx").unlink()  # so it is the plain one that is loaded
+    assert difference(check(bundle)) < 1e-5
+
+
+def test_a_wrong_output_is_told(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS)
+    output = bundle / "outputs" / "output_0.pb"
+    data = bytearray(output.read_bytes())
+    data[-4:] = np.float32(1000).tobytes()
+    output.write_bytes(data)
+    assert difference(check(bundle)) > 900
+    output.write_bytes(bytes(data).replace(b"\x08\x02\x08\x08", b"\x08\x04\x08\x04", 1))
+    assert "not the same shape or text" in check(bundle)
+
+
+def test_without_outputs_it_says_so(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, with_outputs=False)
+    assert "no outputs/ to compare with" in check(bundle)
+
+
+def tensor(name: str, kind: int, shape: list[object]) -> object:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (TensorProto.FLOAT16, np.array([1.5, -2, 65504], np.float16)),
+        (TensorProto.DOUBLE, np.array([1e300, np.inf, np.nan])),
+        (TensorProto.INT64, np.array([-(2**62), 3, 0])),
+        (TensorProto.BOOL, np.array([True, False, True])),
+        (TensorProto.UINT8, np.array([0, 255, 7], np.uint8)),
+        (TensorProto.STRING, np.array(["", "ü 'q\"", "a\nb"])),
+    ],
+)
+def test_every_kind_of_tensor(tmp_path: Path, make_bundle: Bundle, kind: int, values: np.ndarray) -> None:
+    node = helper.make_node("Identity", ["x"], ["y"])
+    model = one_node(tmp_path / "net.onnx", node, [tensor("x", kind, ["n"])], [tensor("y", kind, ["n"])])
+    assert difference(check(make_bundle(model, {"x": values}))) == 0
+
+
+def test_scalars_and_empty_tensors(tmp_path: Path, make_bundle: Bundle) -> None:
+    node = helper.make_node("Expand", ["x", "s"], ["y"])
+    inputs = [tensor("x", TensorProto.FLOAT, []), tensor("s", TensorProto.INT64, [1])]
+    model = one_node(tmp_path / "net.onnx", node, inputs, [tensor("y", TensorProto.FLOAT, ["n"])])
+    feeds = {"x": np.array(3, np.float32), "s": np.array([0])}
+    assert difference(check(make_bundle(model, feeds))) == 0
+
+
+def test_sequences(tmp_path: Path, make_bundle: Bundle) -> None:
+    sequence = helper.make_tensor_sequence_value_info
+    node = helper.make_node("SequenceInsert", ["s", "t"], ["y"])
+    model = one_node(
+        tmp_path / "net.onnx", node,
+        [sequence("s", TensorProto.FLOAT, None), tensor("t", TensorProto.FLOAT, [2])],
+        [sequence("y", TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    feeds = {"s": [np.ones((3,), np.float32), np.zeros((2, 2), np.float32)], "t": np.ones(2, np.float32)}
+    bundle = make_bundle(model, feeds)
+    assert difference(check(bundle)) == 0
+    assert not (bundle / "feeds.npz").exists()
+
+
+def test_maps(make_bundle: Bundle) -> None:
+    model = Path(ort.__file__).parent / "datasets" / "logreg_iris.onnx"
+    bundle = make_bundle(model, {"float_input": np.ones((3, 2), np.float32)})
+    assert (bundle / "outputs" / "output_1.json").is_file()
+    assert difference(check(bundle)) < 1e-6
+
+
+def test_bfloat16(tmp_path: Path, make_bundle: Bundle) -> None:
+    import ml_dtypes
+
+    node = helper.make_node("Identity", ["x"], ["y"])
+    kind = TensorProto.BFLOAT16
+    model = one_node(tmp_path / "net.onnx", node, [tensor("x", kind, [3])], [tensor("y", kind, [3])])
+    bundle = make_bundle(model, {"x": np.array([1, 2, 3], ml_dtypes.bfloat16)}, with_outputs=False)
+    shutil.copytree(bundle / "inputs", bundle / "outputs")
+    (bundle / "outputs" / "input_0.pb").rename(bundle / "outputs" / "output_0.pb")
+    assert difference(check(bundle)) == 0

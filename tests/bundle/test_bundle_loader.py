@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnxruntime as ort
+import pytest
+from conftest import Bundle, matmul, run_python
+
+import ortune
+from ortune import platform
+from ortune.errors import UsageError
+from ortune.records import Value, Workload
+
+FEEDS = {"x": np.ones((2, 64), np.float32)}
+HEAVY = "{'msgspec', 'onnx', 'onnx_ir', 'rich', 'typer', 'psutil', 'jinja2', 'ortune.records'}"
+
+
+def run(code: str, **variables: str) -> str:
+    done = run_python("-c", code, **variables)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_loads_without_the_tuners_dependencies(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"allow_spinning": False})
+    code = f"""
+import sys
+from ortune import load
+print(sorted(({HEAVY} | {{'numpy', 'onnxruntime'}}) & set(sys.modules)))
+session = load({str(bundle)!r})
+entry = session.get_session_options().get_session_config_entry('session.intra_op.allow_spinning')
+print(sorted({HEAVY} & set(sys.modules)), entry)
+"""
+    assert run(code).splitlines() == ["[]", "[] 0"]
+
+
+def test_the_package_stays_whole() -> None:
+    code = "import ortune; print([callable(f) for f in (ortune.load, ortune.compare, ortune.doctor, ortune.load)])"
+    assert run(code) == "[True, True, True, True]"
+    assert {"compare", "doctor", "load"} <= set(dir(ortune))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = ortune.nothing
+
+
+def test_gives_the_session_that_load_py_gives(tmp_path: Path, make_bundle: Bundle) -> None:
+    settings: dict[str, Value] = {
+        "intra_op_num_threads": 4096,
+        "graph_optimization_level": "extended",
+        "execution_mode": "parallel",
+        "enable_cpu_mem_arena": False,
+        "allow_spinning": False,
+        "set_denormal_as_zero": True,
+    }
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, settings)
+    code = f"""
+import sys
+sys.path.insert(0, {str(bundle)!r})
+import load as own, ortune
+for session in (own.load(), ortune.load({str(bundle)!r})):
+    o = session.get_session_options()
+    print(o.intra_op_num_threads, o.graph_optimization_level, o.execution_mode, o.enable_cpu_mem_arena,
+          [o.get_session_config_entry(k) for k in ('session.intra_op.allow_spinning', 'session.set_denormal_as_zero')],
+          session.get_providers())
+"""
+    mine, ours = run(code).splitlines()
+    assert mine == ours
+    assert mine.startswith(f"{platform.host().effective_cpus} GraphOptimizationLevel.ORT_ENABLE_EXTENDED")
+
+
+def test_what_a_process_shares_is_given_once(tmp_path: Path, make_bundle: Bundle) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    bundle = make_bundle(
+        model, FEEDS, {"global_thread_pool": 2, "arena_extend_strategy": "same_as_requested"}
+    )
+    code = f"""
+import numpy, ortune
+for _ in range(2):
+    session = ortune.load({str(bundle)!r})
+    options = session.get_session_options()
+    print(options.use_per_session_threads, options.get_session_config_entry('session.use_env_allocators'),
+          session.run(None, {{'x': numpy.ones((2, 64), numpy.float32)}})[0].shape)
+"""
+    assert run(code).splitlines() == ["False 1 (2, 8)"] * 2
+
+
+def test_own_providers_win(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS)
+    session = ortune.load(bundle, providers=[("CPUExecutionProvider", {})])
+    assert session.get_providers() == ["CPUExecutionProvider"]
+
+
+def test_is_silent_where_all_is_as_it_was(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"intra_op_num_threads": 1})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ortune.load(bundle)
+
+
+def test_warns_on_another_cpu_and_takes_the_plain_model(tmp_path: Path, make_bundle: Bundle) -> None:
+    host = platform.host()
+    other = msgspec.structs.replace(host, features=(*host.features, "avx2048"))
+    bundle = make_bundle(
+        matmul(tmp_path / "net.onnx"), FEEDS, {"graph_optimization_level": "disable"},
+        rewritten=matmul(tmp_path / "cache" / "net.onnx"), hardware_bound=True, host=other,
+    )  # fmt: skip
+    (bundle / "net.onnx").write_bytes(b"must not be read")
+    with pytest.warns(UserWarning, match="no avx2048 here.*the plain model is used") as caught:
+        session = ortune.load(bundle)
+    assert caught[0].filename == __file__
+    level = session.get_session_options().graph_optimization_level
+    assert level == ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+
+
+def test_warns_when_started_without_the_environment(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"ort_intra_op_num_threads": 1})
+    with pytest.warns(UserWarning, match="start the process with: ORT_INTRA_OP_NUM_THREADS=1$"):
+        ortune.load(bundle)
+
+
+def test_native_code_of_a_bundle_is_loaded_only_when_named(tmp_path: Path, make_bundle: Bundle) -> None:
+    library = tmp_path / "libops.so"
+    library.write_bytes(b"no library")
+    bundle = make_bundle(
+        matmul(tmp_path / "net.onnx"), FEEDS, workload=Workload(cases=(), custom_ops=(str(library),))
+    )
+    with pytest.raises(UsageError, match="only when named") as caught:
+        ortune.load(bundle)
+    assert "0-libops.so" in caught.value.do
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "not a bundle"),
+        ("", "cannot be read"),
+        ('{"schema": "ortune/bu', "cannot be read"),
+        ("\xff\xfe", "cannot be read"),
+        ("[]", "is of version None"),
+        ('{"schema": "ortune/bundle/99"}', "is of version 'ortune/bundle/99'"),
+        ('{"schema": "ortune/bundle/1"}', "lacks the model's name"),
+        ('{"schema": "ortune/bundle/1", "model": 3, "applied": []}', "lacks the model's name"),
+        ('{"schema": "ortune/bundle/1", "model": "../net.onnx", "applied": []}', "outside the bundle"),
+        ('{"schema": "ortune/bundle/1", "model": "gone.onnx", "applied": []}', "gone.onnx is missing"),
+        ('{"schema": "ortune/bundle/1", "model": "net.onnx", "applied": [1]}', "cannot be applied"),
+    ],
+)
+def test_a_damaged_index_is_one_clear_error(
+    tmp_path: Path, make_bundle: Bundle, text: str | None, said: str
+) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS)
+    index = bundle / "ortune.json"
+    if text is None:
+        index.unlink()
+    else:
+        index.write_bytes(text.encode("latin-1"))
+    with pytest.raises(UsageError, match=said):
+        ortune.load(bundle)
+
+
+def test_a_setting_this_version_lacks_is_named(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"enable_cpu_mem_arena": False})
+    index = bundle / "ortune.json"
+    read = json.loads(index.read_text())
+    read["applied"][0]["key"] = "no_such_option"
+    index.write_text(json.dumps(read))
+    with pytest.raises(UsageError, match="no_such_option") as caught:
+        ortune.load(bundle)
+    assert ort.__version__ in caught.value.what

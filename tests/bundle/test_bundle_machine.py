@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ortune import platform
+from ortune.bundle import machine
+from ortune.platform import cgroup
+
+MODERN = "25 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+OLD = "30 1 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+TREES = {
+    "none": {},
+    "modern": {
+        "proc/self/cgroup": "0::/a/b\n",
+        "proc/self/mountinfo": MODERN,
+        "sys/fs/cgroup/a/cpu.max": "150000 100000\n",
+        "sys/fs/cgroup/a/b/cpu.max": "max 100000\n",
+    },
+    "old": {
+        "proc/self/cgroup": "4:cpu,cpuacct:/pod\n3:memory:/pod\n",
+        "proc/self/mountinfo": OLD,
+        "sys/fs/cgroup/cpu,cpuacct/pod/cpu.cfs_quota_us": "50000\n",
+        "sys/fs/cgroup/cpu,cpuacct/pod/cpu.cfs_period_us": "100000\n",
+        "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1\n",
+        "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
+    },
+    "bind mount": {
+        "proc/self/cgroup": "0::/kube/pod/box\n",
+        "proc/self/mountinfo": "25 1 0:22 /kube/pod /my\\040groups rw - cgroup2 cgroup2 rw\n",
+        "my groups/box/cpu.max": "300000 100000\n",
+        "my groups/cpu.max": "250000 100000\n",
+    },
+}
+
+
+def planted(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_quota_as_the_tuner_reads_it(tmp_path: Path, name: str) -> None:
+    root = planted(tmp_path, TREES[name])
+    expected = cgroup.cpu_quota(cgroup.find_groups(root))
+    assert min(machine._quotas(root), default=None) == expected
+    allowed = platform.host().affinity
+    assert machine.cpus(root) == min(allowed, math.ceil(expected) if expected else allowed)
+
+
+def test_this_machine_is_as_the_tuner_reads_it() -> None:
+    host = platform.host()
+    assert machine.cpus() == host.effective_cpus
+    assert machine.cpu_name() in (host.cpu, "")
+    assert machine.other_hardware(msgspec.to_builtins(host)) == ""
+    assert machine.other_hardware({}) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"machine": "riscv64"}, "tuned on riscv64"),
+        ({"features": ["amx_int9"]}, "no amx_int9 here"),
+        ({"cpu": "Another"}, "tuned on Another"),
+    ],
+)
+def test_other_hardware_is_named(change: dict[str, object], said: str) -> None:
+    if "cpu" in change and not machine.cpu_name():
+        pytest.skip("this system gives the processor no name")
+    assert said in machine.other_hardware({**msgspec.to_builtins(platform.host()), **change})
+
+
+def test_allocators_are_those_that_can_be_tuned() -> None:
+    for name in platform.ALLOCATORS:
+        found, expected = machine.allocator_library(name), platform.allocator_library(name)
+        assert bool(found) == (expected is not None)
+        assert not found or Path(found).samefile(str(expected))
+
+
+def test_an_allocator_is_found_by_its_usual_names(tmp_path: Path) -> None:
+    root = planted(
+        tmp_path, {"usr/lib64/libtcmalloc_minimal.so.4.5": "", "usr/lib64/libtcmalloc_minimal.so.4": ""}
+    )
+    assert machine.allocator_library("tcmalloc", root).endswith("libtcmalloc_minimal.so.4")
+    assert machine.allocator_library("mimalloc", root) == ""

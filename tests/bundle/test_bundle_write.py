@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from conftest import Bundle, matmul
+from onnx import numpy_helper
+
+from ortune.bundle import format as bundle_format
+from ortune.bundle.snippet import python_lines
+from ortune.errors import OrtuneError, UsageError
+from ortune.model import user_feeds
+from ortune.model.open import open_model
+from ortune.records import Case, Plan, ProviderSpec, Workload
+
+FEEDS = {"x": np.ones((2, 64), np.float32)}
+
+
+def test_holds_everything_and_reads_back(tmp_path: Path, make_bundle: Bundle) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    bundle = make_bundle(model, FEEDS, {"intra_op_num_threads": 4, "allow_spinning": False})
+    assert bundle == tmp_path / "made" / "net.ortune"
+    names = {p.relative_to(bundle).as_posix() for p in bundle.rglob("*") if p.is_file()}
+    assert names == {
+        "net.onnx", "ortune.json", "report.html", "workload.json", "feeds.npz", "load.py", "load.mjs",
+        "inputs/input_0.pb", "outputs/output_0.pb",
+    }  # fmt: skip
+    info = bundle_format.read(bundle)
+    assert (info.model, info.plain_model, info.hardware_bound) == ("net.onnx", "", False)
+    assert info.sha256 == open_model(model).sha256
+    assert info.plan.settings == {"intra_op_num_threads": "min(4, cpus)", "allow_spinning": False}
+    assert [(a.key, a.value) for a in info.applied] == [
+        ("session.intra_op.allow_spinning", 0), ("intra_op_num_threads", "min(4, cpus)"),
+    ]  # fmt: skip
+    assert list((tmp_path / "made").iterdir()) == [bundle]  # nothing half-made is left
+
+
+def test_default_winner_gives_an_empty_plan(tmp_path: Path, make_bundle: Bundle) -> None:
+    info = bundle_format.read(make_bundle(matmul(tmp_path / "net.onnx"), FEEDS))
+    assert info.plan == Plan() and info.applied == ()
+
+
+@pytest.mark.parametrize("form", ["inputs", "feeds.npz"])
+def test_inputs_are_read_as_the_users_own(tmp_path: Path, make_bundle: Bundle, form: str) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    bundle = make_bundle(model, {"x": np.arange(64, dtype=np.float32).reshape(1, 64)})
+    (read,) = user_feeds.load(bundle / form, open_model(model).ir)
+    np.testing.assert_array_equal(read["x"], np.arange(64, dtype=np.float32).reshape(1, 64))
+
+
+def test_outputs_are_onnx_tensors(tmp_path: Path, make_bundle: Bundle) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    bundle = make_bundle(model, FEEDS)
+    proto = onnx.TensorProto.FromString((bundle / "outputs" / "output_0.pb").read_bytes())
+    expected = ort.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, FEEDS)[0]
+    np.testing.assert_array_equal(numpy_helper.to_array(proto), expected)
+    assert proto.name == "y"
+
+
+def test_an_existing_bundle_is_kept_or_replaced(tmp_path: Path, make_bundle: Bundle) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    first = make_bundle(model, FEEDS)
+    (first / "mine.txt").write_text("kept")
+    assert make_bundle(model, FEEDS).name == "net-2.ortune"
+    assert make_bundle(model, FEEDS).name == "net-3.ortune"
+    assert (first / "mine.txt").exists()
+    assert make_bundle(model, FEEDS, {"enable_cpu_mem_arena": False}, force=True) == first
+    assert not (first / "mine.txt").exists()
+    assert bundle_format.read(first).plan.settings == {"enable_cpu_mem_arena": False}
+    assert sorted(p.name for p in first.parent.iterdir()) == ["net-2.ortune", "net-3.ortune", "net.ortune"]
+
+
+def test_force_replaces_no_folder_that_is_no_bundle(tmp_path: Path, make_bundle: Bundle) -> None:
+    precious = tmp_path / "made" / "net.ortune"
+    precious.mkdir(parents=True)
+    (precious / "thesis.tex").write_text("years")
+    with pytest.raises(UsageError, match="no bundle, so it is not replaced"):
+        make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, force=True)
+    assert (precious / "thesis.tex").read_text() == "years"
+
+
+@pytest.mark.parametrize("location", ["net.data", "weights/part one.bin", "load.py", "inputs/w"])
+def test_external_data_comes_along(tmp_path: Path, make_bundle: Bundle, location: str) -> None:
+    model = matmul(tmp_path / "src" / "net.onnx", external=location)
+    bundle = make_bundle(model, FEEDS)
+    info = bundle_format.read(bundle)
+    expected = ort.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, FEEDS)[0]
+    (model.parent / location).unlink()
+    shipped = bundle / info.model
+    assert open_model(shipped).sha256 == info.sha256
+    np.testing.assert_array_equal(
+        ort.InferenceSession(shipped, providers=["CPUExecutionProvider"]).run(None, FEEDS)[0], expected
+    )
+    assert (bundle / "load.py").read_text(encoding="utf-8").startswith('"""Loads the model')
+
+
+def test_overwriting_the_users_model_leaves_the_bundle(tmp_path: Path, make_bundle: Bundle) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    bundle = make_bundle(model, FEEDS)
+    model.write_bytes(b"another export, written in place")
+    assert open_model(bundle / "net.onnx").sha256 == bundle_format.read(bundle).sha256
+
+
+def test_hardware_bound_model_has_the_plain_one_beside_it(tmp_path: Path, make_bundle: Bundle) -> None:
+    plain = matmul(tmp_path / "net.onnx", external="net.data")
+    rewritten = matmul(tmp_path / "cache" / "abc.onnx", external="net.data")
+    bundle = make_bundle(plain, FEEDS, rewritten=rewritten, hardware_bound=True)
+    info = bundle_format.read(bundle)
+    assert (info.model, info.plain_model) == ("net.onnx", "plain/net.onnx")
+    assert info.hardware_bound
+    assert open_model(bundle / info.plain_model).sha256 == open_model(plain).sha256
+
+
+def test_workload_names_nothing_outside(tmp_path: Path, make_bundle: Bundle) -> None:
+    library = tmp_path / "libops.so"
+    library.write_bytes(b"code")
+    given = Workload(
+        cases=(Case(name="c", inputs=()),),
+        inputs_path=str(tmp_path / "mine"),
+        custom_ops=(str(library),),
+        seed=7,
+    )
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, workload=given)
+    written = msgspec.json.decode((bundle / "workload.json").read_bytes(), type=Workload)
+    assert (written.inputs_path, written.custom_ops, written.seed) == (
+        "inputs",
+        ("custom_ops/0-libops.so",),
+        7,
+    )
+    assert (bundle / "custom_ops" / "0-libops.so").read_bytes() == b"code"
+    for name in ("ortune.json", "workload.json", "load.py", "load.mjs"):
+        assert str(tmp_path) not in (bundle / name).read_text(encoding="utf-8")
+
+
+def test_a_target_that_cannot_be_written_is_one_clear_error(tmp_path: Path, make_bundle: Bundle) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    if os.geteuid() == 0:
+        folder = Path("/proc/self")  # root may write everywhere but here
+    else:
+        folder.chmod(0o500)
+    with pytest.raises(UsageError, match="cannot be written") as caught:
+        make_bundle(model, FEEDS, directory=folder)
+    assert "--output" in caught.value.do
+
+
+def test_a_target_that_is_a_file_is_one_clear_error(tmp_path: Path, make_bundle: Bundle) -> None:
+    (tmp_path / "made").write_text("a file")
+    with pytest.raises(UsageError, match="cannot be written"):
+        make_bundle(matmul(tmp_path / "net.onnx"), FEEDS)
+
+
+def test_damaged_feeds_leave_no_bundle_behind(tmp_path: Path, make_bundle: Bundle) -> None:
+    from ortune.model.value_files import read_index, write_protobufs
+
+    model = matmul(tmp_path / "net.onnx")
+    make_bundle(model, FEEDS)
+    feeds = tmp_path / "work" / "feeds"
+    (feeds / "0.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(OrtuneError, match="'x'"):
+        write_protobufs(read_index(feeds, "feeds"), tmp_path / "new", "input")
+    (feeds / "feeds.json").write_text('{"version": 1, "feeds": [{"name": 1}]}')
+    with pytest.raises(OrtuneError, match="cannot be read"):
+        read_index(feeds, "feeds")
+
+
+@pytest.mark.parametrize("name", ["../net.onnx", "/etc/passwd", "a/../../b", "C:\\x.onnx", "..\\x", ""])
+def test_a_bundle_reaches_nothing_outside(tmp_path: Path, make_bundle: Bundle, name: str) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS)
+    index = bundle / "ortune.json"
+    index.write_text(json.dumps({**json.loads(index.read_text()), "model": name}))
+    with pytest.raises(UsageError, match="outside the bundle"):
+        bundle_format.read(bundle)
+
+
+def test_snippet_is_python_that_gives_the_session(tmp_path: Path) -> None:
+    model = matmul(tmp_path / "it's.onnx")
+    plan = Plan(
+        settings={"intra_op_num_threads": 1, "graph_optimization_level": "basic", "allow_spinning": False},
+        providers=(ProviderSpec(name="CPUExecutionProvider"),),
+    )
+    text = python_lines(plan, str(model))
+    names: dict[str, object] = {}
+    exec(compile(text, "snippet", "exec"), names)
+    options = names["session"].get_session_options()  # type: ignore[attr-defined]
+    assert options.intra_op_num_threads == 1
+    assert options.graph_optimization_level == ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+
+
+def test_snippet_of_the_default_is_two_lines() -> None:
+    lines = [line for line in python_lines(Plan()).splitlines() if line]
+    assert lines == [
+        "import onnxruntime as ort",
+        "session = ort.InferenceSession('model.onnx', providers=['CPUExecutionProvider'])",
+    ]
+
+
+def test_snippet_says_what_to_start_with() -> None:
+    text = python_lines(Plan(settings={"allocator": "mimalloc"}))
+    assert text.startswith("# start with: LD_PRELOAD=libmimalloc.so python ...")

@@ -1,0 +1,140 @@
+"""Places that cannot be written, and disks that fill up: what was measured still reaches the user."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from box import Box, refused
+
+# A comparison that ends soon: wrong outputs are found before anything is raced.
+QUICK = ("m.onnx", "other.onnx")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 1 MiB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    with contextlib.suppress(FileNotFoundError):
+        if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+            yield place
+            subprocess.run(["umount", "-l", str(place)], check=True)
+            return
+    pytest.skip("mounting a small disk needs root")
+
+
+def fill(disk: Path, *, leave: int) -> None:
+    """Fills the small disk up to so many bytes."""
+    (disk / "ballast").write_bytes(bytes((1 << 20) - leave))
+
+
+@pytest.mark.parametrize("output", ["m.onnx/result.json", "home"])
+def test_an_output_that_cannot_be_written_goes_to_stdout(box: Box, output: str) -> None:
+    done = box.compare(*QUICK, "--output", output)
+    assert done.code == 2
+    assert done.document["verdict"] == "wrong-output"
+    assert f"ortune: {output}: cannot be written" in done.err
+    assert "stdout" in done.err
+    assert not list(box.folder.glob("**/*.part"))
+
+
+def test_an_output_that_is_a_device_stays_one(box: Box) -> None:
+    device = box.folder / "device"
+    os.mkfifo(device)
+    reader = os.open(device, os.O_RDONLY | os.O_NONBLOCK)
+    done = box.compare(*QUICK, "--output", str(device))
+    assert done.code == 0, done.err
+    assert device.is_fifo()
+    assert b'"verdict":"wrong-output"' in os.read(reader, 1 << 20)
+    os.close(reader)
+
+
+def test_a_full_stdout(box: Box) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = box.compare(*QUICK, stdout=full)
+    assert done.code == 2
+    assert "ortune: stdout: cannot be written: No space left on device" in done.err
+    assert "Traceback" not in done.err
+    assert len(box.events("result")) == 1
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(box: Box) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        done = box.compare(*QUICK, stdout=closed)
+    assert done.code == 0, done.err
+    assert "Broken" not in done.err
+
+
+@pytest.mark.parametrize("store", ["m.onnx/store", "/proc/1/store"])
+def test_a_store_that_cannot_be_written(box: Box, store: str) -> None:
+    error = refused(box.compare(*QUICK, "--store", store), 2, "store")
+    assert error["where"] == store
+    assert "--store" in error["do"]
+    assert box.events() == []
+
+
+def test_a_store_that_is_no_database(box: Box) -> None:
+    (box.folder / "store").mkdir()
+    (box.folder / "store" / "ortune.sqlite").write_bytes(b"something else" * 100)
+    refused(box.compare(*QUICK, "--store", "store"), 2, "store")
+    assert (box.folder / "store" / "ortune.sqlite").read_bytes() == b"something else" * 100
+
+
+def test_a_home_that_cannot_be_written(box: Box) -> None:
+    done = box.compare(*QUICK, env={"HOME": str(box.folder / "m.onnx")})
+    assert (done.code, done.document["verdict"]) == (0, "wrong-output"), done.err
+    assert "nothing will be kept" in done.err
+    assert done.document["result"]["session"] == ""
+
+
+def test_a_lock_that_cannot_be_had(box: Box) -> None:
+    done = box.compare(*QUICK, env={"ORTUNE_LOCK": str(box.folder / "m.onnx" / "lock")})
+    assert (done.code, done.document["verdict"]) == (0, "wrong-output"), done.err
+    assert "another ortune may measure at the same time" in done.err
+
+
+def test_a_store_on_a_full_disk(box: Box, small_disk: Path) -> None:
+    fill(small_disk, leave=0)
+    refused(box.compare(*QUICK, "--store", str(small_disk)), 2, "store")
+
+
+def test_a_store_that_fills_up_in_the_middle(box: Box, small_disk: Path) -> None:
+    fill(
+        small_disk, leave=48 << 10
+    )  # the empty store takes 24 KiB, and a page for each change while it is made
+    done = box.compare(*QUICK, "--store", str(small_disk))
+    assert (done.code, done.document["verdict"]) == (0, "wrong-output"), done.err
+    assert "can no longer be written" in done.err
+
+
+@pytest.mark.parametrize(
+    ("batch", "trials"),
+    [
+        pytest.param(4096, 0, id="inputs do not fit"),  # 1 MiB
+        pytest.param(
+            1160, 3, id="outputs do not fit"
+        ),  # 290 KiB: inputs tried, inputs, outputs, outputs again
+    ],
+)
+def test_a_temporary_folder_that_fills_up(box: Box, small_disk: Path, batch: int, trials: int) -> None:
+    how = {"env": {"TMPDIR": str(small_disk)}}
+    error = refused(box.compare(*QUICK, "--dim", f"batch={batch}", **how), 3, "disk-full")
+    assert "TMPDIR" in error["do"]
+    assert len(box.events("outcome")) == trials
+    assert list(small_disk.iterdir()) == []
+
+
+def test_a_limit_on_the_size_of_files(box: Box) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
+
+    refused(box.compare(*QUICK, prepare=limit), 3, "disk-full")

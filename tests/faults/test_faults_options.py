@@ -1,0 +1,86 @@
+"""Options that cannot be used: exit code 2, and the error names the option and a way out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from box import Box, refused
+
+WRONG = [
+    (["--shape", "z:1x64"], "input", "'x'"),
+    (["--shape", "x:1x2x64"], "input", "1x2x64"),
+    (["--shape", "x:1x99"], "input", "1x99"),
+    (["--shape", "nonsense"], "input", "NAME:1x3x320x320"),
+    (["--dim", "bach=3"], "input", "'batch'"),
+    (["--dim", "batch=zero"], "input", "--dim seq=128"),
+    (["--set", "intra_op_num_thread=1"], "usage", "intra_op_num_threads"),
+    (["--set", "intra=many"], "usage", "a whole number"),
+    (["--set", "intra=-1"], "usage", "at least"),
+    (["--set", "level=hard"], "usage", "basic"),
+    (["--set", "intra"], "usage", "intra=4"),
+    (["--b-set", "spin=perhaps"], "usage", "0 or 1"),
+    (["--plan", "absent.json"], "usage", "absent.json"),
+    (["--target", "tpu"], "usage", "cuda"),
+    (["--objective", "beauty"], "usage", "latency"),
+    (["--gap", "soon"], "usage", "30ms"),
+    (["--threshold", "much"], "usage", "5%"),
+    (["--inputs", "absent.npz"], "input", "absent.npz"),
+    (["--workload", "absent.json"], "input", "absent.json"),
+    (["--save-workload", "m.onnx/w.json"], "usage", "w.json"),
+    (["--custom-ops", "absent.so"], "model", "absent.so"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "name", "says"), WRONG, ids=lambda value: str(value)[:40])
+def test_a_wrong_value(box: Box, arguments: list[str], name: str, says: str) -> None:
+    error = refused(box.compare("m.onnx", *arguments), 2, name)
+    assert says in error["where"] + error["what"] + error["do"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["compare"], ["compare", "m.onnx", "--bogus"], ["compare", "m.onnx", "--max-blocks", "3"],
+     ["compare", "m.onnx", "m.onnx", "extra"], ["invent"], ["--bogus"], ["doctor", "--bogus"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_options_that_there_are_not(box: Box, arguments: list[str]) -> None:
+    error = refused(box.run(*arguments, "--json"), 2, "usage")
+    assert "--help" in error["do"]
+
+
+def test_without_json_stdout_stays_empty(box: Box) -> None:
+    done = box.run("compare", "m.onnx", "--bogus")
+    assert (done.code, done.out) == (2, "")
+    assert "--bogus" in done.err
+
+
+def test_a_budget_that_holds_nothing(box: Box) -> None:
+    error = refused(box.run("compare", "m.onnx", "--budget", "0s", "--json"), 2, "budget")
+    assert "--budget" in error["do"]
+
+
+def test_a_plan_that_is_none(box: Box) -> None:
+    (box.folder / "plan.json").write_text("{")
+    error = refused(box.compare("m.onnx", "plan.json"), 2, "usage")
+    assert error["where"] == "plan.json"
+
+
+@pytest.mark.parametrize("side", ["plan", "target"])
+def test_a_provider_that_is_not_there(box: Box, side: str) -> None:
+    plan = {"providers": [{"name": "CUDAExecutionProvider"}]}
+    (box.folder / "cuda.json").write_text(json.dumps(plan))
+    how = ["cuda.json"] if side == "plan" else ["--target", "cuda"]
+    error = refused(box.compare("m.onnx", *how), 3, "not-applied")
+    assert "CUDAExecutionProvider fell back" in error["what"]
+    assert "CUDA" in error["where"]
+
+
+def test_a_library_that_is_not_installed(box: Box) -> None:
+    from ortune import platform
+
+    absent = [name for name in platform.ALLOCATORS if platform.allocator_library(name) is None]
+    if not absent:
+        pytest.skip("every allocator library is installed here")
+    error = refused(box.compare("m.onnx", "--b-set", f"allocator={absent[0]}"), 3, "unsupported")
+    assert platform.INSTALL_HINTS[absent[0]] in error["what"]

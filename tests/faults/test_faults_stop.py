@@ -1,0 +1,114 @@
+"""Stopping: Ctrl-C once and twice, SIGTERM, kill -9, and two at once. Nothing measured is lost."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sqlite3
+
+import pytest
+from box import Box, Running, eventually, refused
+
+# Long enough to be stopped in the middle.
+LONG = ("compare", "m.onnx", "--budget", "10m", "--json")
+SLOW = (*LONG, "--gap", "100ms")  # each worker lives for seconds
+
+
+def stopped(running: Running) -> dict[str, str]:
+    error = refused(running.wait(), 130, "interrupted")
+    assert list((running.box.folder / "tmp").iterdir()) == []
+    return error
+
+
+def test_ctrl_c_before_anything_is_compared_stops_at_once(box: Box) -> None:
+    running = box.start(*SLOW)
+    running.until(box.workers)
+    running.signal(signal.SIGINT)
+    assert "before anything was compared" in stopped(running)["what"]
+    assert box.workers() == []
+
+
+def test_ctrl_c_while_doctor_measures(box: Box) -> None:
+    running = box.start("doctor", "--json")
+    running.until(box.workers)
+    running.signal(signal.SIGINT)
+    stopped(running)
+
+
+def test_ctrl_c_before_the_controls_are_through(box: Box) -> None:
+    running = box.start(*LONG)
+    running.until(lambda: box.events("block"))
+    running.signal(signal.SIGINT)
+    assert "before the controls" in stopped(running)["what"]
+    assert "Ctrl-C again stops at once" in running.err
+
+
+def test_ctrl_c_after_the_controls_tells_what_is_known(box: Box) -> None:
+    running = box.start(*LONG)
+    running.until(lambda: any(block["phase"] == "race" for block in box.events("block")))
+    running.signal(signal.SIGINT)
+    done = running.wait()
+    assert done.code == 0, done.err
+    assert done.document["status"] == "interrupted"
+    assert done.document["result"]["comparison"]["n_blocks"] >= 9
+    assert done.document["result"]["comparison"]["verdict"] == done.document["verdict"]
+    assert box.events("result")[0]["status"] == "interrupted"
+
+
+def test_ctrl_c_twice_stops_at_once(box: Box) -> None:
+    running = box.start(*LONG)
+    running.until(lambda: box.events("block") and box.workers())
+    running.signal(signal.SIGINT)
+    running.until(lambda: "Ctrl-C again" in running.err)
+    running.signal(signal.SIGINT)
+    assert "nothing is claimed" in stopped(running)["what"]
+    assert box.workers() == []
+
+
+def test_sigterm_stops_at_once(box: Box) -> None:
+    running = box.start(*SLOW)
+    running.until(box.workers)
+    running.signal(signal.SIGTERM)
+    assert "nothing is claimed" in stopped(running)["what"]
+    assert box.workers() == []
+
+
+def test_kill_9_takes_the_worker_along_and_keeps_the_journal(box: Box) -> None:
+    running = box.start(*SLOW)
+    running.until(lambda: len(box.events("outcome")) >= 1 and box.workers())
+    running.signal(signal.SIGKILL)
+    assert running.wait().code == -signal.SIGKILL
+    eventually(lambda: not box.workers())
+    trials, outcomes = box.events("trial"), box.events("outcome")
+    assert len(trials) >= len(outcomes) >= 1
+    assert outcomes[0]["trial"] == trials[0]["trial"]
+    path = next(box.folder.glob("home/**/ortune.sqlite"))
+    with sqlite3.connect(path) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            db.execute("DELETE FROM event")
+    # The lock went with its holder; only the temporary folder stays behind.
+    for left in (box.folder / "tmp").iterdir():
+        shutil.rmtree(left)
+    assert box.compare("m.onnx", "other.onnx", "--no-wait").document["verdict"] == "wrong-output"
+
+
+def test_two_at_once(box: Box) -> None:
+    first = box.start(*SLOW)
+    first.until(lambda: box.lock.exists() and box.lock.read_text())
+    holder = f"ortune compare m.onnx (pid {first.process.pid})"
+    refusal = refused(box.start(*LONG, "--no-wait").wait(), 2, "busy")
+    assert refusal["what"].startswith(holder)
+    assert "--no-wait" in refusal["do"]
+
+    impatient, patient = box.start(*SLOW), box.start(*SLOW)
+    for waiting in (impatient, patient):
+        waiting.until(lambda waiting=waiting: f"waiting: {holder}" in waiting.err)
+    impatient.signal(signal.SIGINT)
+    refused(impatient.wait(), 130, "interrupted")
+
+    first.signal(signal.SIGTERM)
+    first.wait()
+    patient.until(lambda: "inputs: x" in patient.err)
+    patient.signal(signal.SIGTERM)
+    stopped(patient)

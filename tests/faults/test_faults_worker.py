@@ -1,0 +1,161 @@
+"""Trials that come to a bad end: data, never an exception, and no process is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from box import Box, refused, save_model
+from onnx import TensorProto, helper
+
+from ortune import platform
+from ortune.fleet.environment import clean_environment
+from ortune.model.feed_files import write_feeds
+from ortune.records import Applied, Failed, FeedRef, Measured, Outcome, TrialRequest
+from ortune.trials.archive import write_worker
+from ortune.trials.launch import Limits, run_trial
+
+
+def test_a_worker_that_crashes_in_the_pilot(box: Box) -> None:
+    running = box.start("compare", "m.onnx", "--gap", "100ms", "--json")
+    running.until(lambda: len(box.events("outcome")) == 1 and box.workers())
+    os.kill(running.until(box.workers)[0], signal.SIGSEGV)
+    error = refused(running.wait(), 3, "crash")
+    assert "SIGSEGV" in error["what"]
+    assert "m.onnx" in error["where"]
+    assert box.events("outcome")[-1]["outcome"]["reason"] == "crash"
+
+
+def test_a_worker_that_is_killed_in_a_block_costs_that_block(box: Box) -> None:
+    running = box.start("compare", "m.onnx", "--budget", "60s", "--max-blocks", "9", "--json")
+    running.until(lambda: box.events("block"))
+    os.kill(running.until(box.workers)[0], signal.SIGKILL)
+    done = running.wait()
+    assert done.code == 0, done.err
+    failed = [e for e in box.events("outcome") if e and e["outcome"]["outcome"] == "failed"]
+    assert [e["outcome"]["reason"] for e in failed] == ["crash"]
+    assert "SIGKILL" in failed[0]["outcome"]["what"]
+    assert done.document["result"]["comparison"]["n_dropped"] == 1
+    assert done.document["result"]["comparison"]["n_blocks"] == 9
+
+
+class Trial:
+    """One model, its feeds and the worker, in a folder."""
+
+    def __init__(self, folder: Path, feeds: dict[str, np.ndarray]) -> None:
+        self.folder = folder
+        self.model = folder / "m.onnx"
+        write_feeds(folder / "feeds", feeds)
+        self.archive = write_worker(folder)
+
+    def run(self, *, python: str = sys.executable, limits: Limits | None = None, **asked: object) -> Outcome:
+        request = TrialRequest(
+            model=str(self.model),
+            feeds=(FeedRef(name="default", path=str(self.folder / "feeds")),),
+            **{"runs": 3, "warmup_ns": 0, **asked},  # type: ignore[arg-type]
+        )
+        return run_trial("p", python, self.archive, request, clean_environment(), self.folder, limits)
+
+    def fails(self, reason: str, **how: object) -> Failed:
+        outcome = self.run(**how)  # type: ignore[arg-type]
+        assert isinstance(outcome, Failed), outcome
+        assert outcome.reason == reason, outcome
+        return outcome
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    save_model(tmp_path / "m.onnx")
+    return Trial(tmp_path, {"x": np.zeros((1, 64), dtype=np.float32)})
+
+
+def constant_of_shape(folder: Path, elements: int) -> Trial:
+    """A model that fills as many floats as its input says."""
+    graph = helper.make_graph(
+        [
+            helper.make_node("ConstantOfShape", ["n"], ["big"]),
+            helper.make_node("ReduceMax", ["big"], ["y"], keepdims=0),
+        ],
+        "g",
+        [helper.make_tensor_value_info("n", TensorProto.INT64, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    onnx.save(model, folder / "m.onnx")
+    return Trial(folder, {"n": np.array([elements])})
+
+
+def test_a_trial_that_works(trial: Trial) -> None:
+    assert isinstance(trial.run(), Measured)
+
+
+def test_too_long_a_run(trial: Trial) -> None:
+    failed = trial.fails("timeout", gap_ns=20_000_000_000, limits=Limits(run_s=0.3))
+    assert failed.phase == "running"
+
+
+def test_an_interpreter_that_hangs(trial: Trial) -> None:
+    hangs = trial.folder / "hangs"
+    hangs.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
+    hangs.chmod(0o755)
+    failed = trial.fails("timeout", python=str(hangs), limits=Limits(load_s=0.3))
+    assert failed.phase == "starting"
+
+
+def test_an_interpreter_that_is_gone(trial: Trial) -> None:
+    assert "cannot start" in trial.fails("no-runtime", python="/nonexistent/python").what
+
+
+def test_memory_beyond_the_limit_ends_the_trial(tmp_path: Path) -> None:
+    left = platform.memory_left_bytes()
+    if left is None or left < 4 << 30:
+        pytest.skip("needs 4 GiB of free memory")
+    trial = constant_of_shape(tmp_path, (3 << 29) // 4)  # 1.5 GiB
+    limits = Limits(memory_share=float(1 << 29) / left)
+    assert "GiB allowed" in trial.fails("out-of-memory", runs=100, limits=limits).what
+
+
+def test_memory_that_cannot_be_had(tmp_path: Path) -> None:
+    trial = constant_of_shape(tmp_path, 1 << 48)
+    assert "llocat" in trial.fails("out-of-memory").what
+
+
+def test_a_key_that_this_onnxruntime_does_not_know(trial: Trial) -> None:
+    setting = Applied(knob="invented", channel="session_config", key="session.no_such_key", value="1")
+    assert "session.no_such_key" in trial.fails("unknown-key", applied=(setting,)).what
+
+
+def test_a_session_option_that_there_is_not(trial: Trial) -> None:
+    setting = Applied(knob="invented", channel="session_option", key="no_such_option", value=1)
+    assert "no_such_option" in trial.fails("unknown-key", applied=(setting,)).what
+
+
+def test_a_value_that_onnxruntime_refuses(trial: Trial) -> None:
+    setting = Applied(
+        knob="graph_optimization_level",
+        channel="session_option",
+        key="graph_optimization_level",
+        value="ORT_NO_SUCH_LEVEL",
+    )
+    trial.fails("not-applied", applied=(setting,))
+
+
+def test_a_provider_that_this_build_lacks(trial: Trial) -> None:
+    from ortune.records import ProviderSpec
+
+    trial.fails("not-applied", providers=(ProviderSpec(name="CUDAExecutionProvider"),))
+
+
+def test_a_request_in_another_version(trial: Trial) -> None:
+    assert "version" in trial.fails("protocol", version=99).what
+
+
+def test_inputs_of_the_wrong_shape(trial: Trial) -> None:
+    write_feeds(trial.folder / "feeds", {"x": np.zeros((1, 7), dtype=np.float32)})
+    failed = trial.fails("input-error")
+    assert failed.phase == "running"

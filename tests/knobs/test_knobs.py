@@ -1,0 +1,203 @@
+"""Every setting: described whole, consistent with the others, and read back from a real session."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from ortune import knobs, platform
+from ortune.errors import UsageError
+from ortune.model import feed_files
+from ortune.records import (
+    Case,
+    FeedRef,
+    InputChoice,
+    Knob,
+    Measured,
+    Plan,
+    ReadBackLevel,
+    Runtime,
+    Value,
+    Workload,
+)
+from ortune.store.db import SessionLog
+from ortune.trials.executor import Arm, Executor, Timing
+from ortune.trials.launch import Limits
+
+HEADINGS = (
+    "What it is:", "Why it costs:", "Evidence:", "Fix and its safety:", "Example:", "References:",
+)  # fmt: skip
+
+
+def modules() -> list[ModuleType]:
+    """The module of every knob, by walking the folders."""
+    folders = [m.name for m in pkgutil.iter_modules(knobs.__path__) if m.ispkg]
+    packages = [importlib.import_module(f"ortune.knobs.{name}") for name in folders]
+    return [
+        importlib.import_module(f"{package.__name__}.{module.name}")
+        for package in packages
+        for module in pkgutil.iter_modules(package.__path__)
+    ]
+
+
+MODULES = modules()
+KNOBS: list[Knob] = [module.KNOB for module in MODULES]
+
+
+def sample(knob: Knob) -> Value:
+    """A value that differs from the default, as a user may give it."""
+    if knob.kind == "bool":
+        return not knob.default.startswith("on")
+    if knob.kind == "int":
+        return max(2, knob.minimum or 0)
+    if knob.channel == "preload":
+        return next((name for name in knob.choices if platform.allocator_library(name)), knob.choices[0])
+    if not knob.choices:
+        return next(iter(knobs.parse_settings([example(knob)]).values()))
+    return next(choice for choice in knob.choices if choice != knob.default)
+
+
+def example(knob: Knob) -> str:
+    """The ``KNOB=VALUE`` of the docstring."""
+    text = next(module.__doc__ for module in MODULES if knob == module.KNOB) or ""
+    line = next(line for line in text.splitlines() if line.startswith("Example:"))
+    return line.partition("--set ")[2].strip("`")
+
+
+def expected_level(knob: Knob) -> ReadBackLevel:
+    """How far the knob claims to be read back where the system lets it be seen."""
+    if knob.probe:
+        return "effect"
+    echoed = ("session_option", "session_config", "run_config", "env", "env_allocator")
+    return "echo" if knob.channel in echoed else "none"
+
+
+def context(knob: Knob) -> dict[str, Value]:
+    """What must be set too for the knob to be seen at work."""
+    settings = knobs.parse_settings(list(knob.needs))
+    if knob.name == "inter_op_num_threads":
+        settings["intra_op_num_threads"] = 1  # else the threads of the two pools cannot be told apart
+    return settings
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.removeprefix("ortune.knobs."))
+def test_headings_are_there_in_order(module: ModuleType) -> None:
+    text = module.__doc__ or ""
+    places = [text.find("\n" + heading) for heading in HEADINGS]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.removeprefix("ortune.knobs."))
+def test_the_file_is_named_for_the_knob(module: ModuleType) -> None:
+    assert module.__name__.rpartition(".")[2] == module.KNOB.name
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.removeprefix("ortune.knobs."))
+def test_the_example_is_accepted(module: ModuleType) -> None:
+    assert set(knobs.parse_settings([example(module.KNOB)])) == {module.KNOB.name}
+
+
+def test_names_and_aliases_are_unique() -> None:
+    names = [name for knob in KNOBS for name in (knob.name, *knob.aliases)]
+    assert len(names) == len(set(names))
+    assert len({(knob.channel, knob.key) for knob in KNOBS}) == len(KNOBS)
+
+
+def test_all_are_discovered() -> None:
+    assert knobs.all_knobs() == {knob.name: knob for knob in sorted(KNOBS, key=lambda k: k.name)}
+
+
+def test_conflicts_are_symmetric() -> None:
+    by_name = knobs.all_knobs()
+    for knob in KNOBS:
+        assert knob.name not in knob.conflicts
+        for other in knob.conflicts:
+            assert knob.name in by_name[other].conflicts
+
+
+@pytest.mark.parametrize("knob", KNOBS, ids=lambda k: k.name)
+def test_values_are_checked(knob: Knob) -> None:
+    value = sample(knob)
+    text = str(int(value)) if isinstance(value, bool) else str(value)
+    assert knobs.parse_value(knob, text) == value
+    assert type(knobs.parse_value(knob, text)) is type(value)
+    assert {spelled for spelled, _ in knob.spelled} <= set(knob.choices)
+    if knob.kind != "text":
+        with pytest.raises(UsageError, match=knob.name):
+            knobs.parse_value(knob, "no-such-value")
+    if knob.minimum is not None:
+        with pytest.raises(UsageError, match=knob.name):
+            knobs.parse_value(knob, str(knob.minimum - 1))
+
+
+def test_a_near_miss_is_told() -> None:
+    with pytest.raises(UsageError) as caught:
+        knobs.find("intra_op_threads")
+    assert "intra_op_num_threads" in caught.value.do
+
+
+def write_model(path: Path) -> None:
+    """y = relu(x @ x): enough that every setting has something to act on."""
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "x"], ["m"]), helper.make_node("Relu", ["m"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [32, 32])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [32, 32])],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+
+
+@pytest.fixture
+def executor(tmp_path: Path) -> Executor:
+    """Runs trials of one small model, quickly."""
+    choice = InputChoice(name="x", dtype="float", shape=(32, 32))
+    workload = Workload(cases=(Case(name="all", inputs=(choice,)),))
+    executor = Executor({}, workload, tmp_path, SessionLog(None, ""))
+    executor.timing = Timing(runs=3, warmup_runs=1, warmup_ns=0)
+    executor.limits = Limits(load_s=60, run_s=60)
+    return executor
+
+
+def trial(executor: Executor, folder: Path, plan: Plan) -> Measured:
+    """One trial of the plan that must not fail."""
+    import onnxruntime
+
+    write_model(folder / "m.onnx")
+    feed_files.write_feeds(folder / "feeds", {"x": np.eye(32, dtype=np.float32)})
+    arm = Arm(
+        name="new",
+        plan=plan,
+        model=folder / "m.onnx",
+        runtime=Runtime(python=sys.executable, ort_version=onnxruntime.__version__),
+        feeds=(FeedRef(name="all", path=str(folder / "feeds")),),
+    )
+    outcome = executor.trial(arm)
+    assert isinstance(outcome, Measured), outcome
+    return outcome
+
+
+@pytest.mark.parametrize("knob", KNOBS, ids=lambda k: k.name)
+def test_the_value_reaches_the_session(knob: Knob, executor: Executor, tmp_path: Path) -> None:
+    value = sample(knob)
+    if knob.channel == "preload" and not platform.allocator_library(str(value)):
+        pytest.skip(f"none of {', '.join(knob.choices)} is installed")
+    done = trial(executor, tmp_path, Plan(settings={**context(knob), knob.name: value})).done
+    assert all(item.ok for item in done.read_back)
+    (found,) = [item for item in done.read_back if item.knob == knob.name]
+    if sys.platform == "linux" and knob.probe != "idle":
+        assert found.level == expected_level(knob)
+    else:  # how idle a thread is depends on the neighbours; elsewhere /proc is missing
+        assert found.level in ("echo", expected_level(knob))
+
+
+def test_the_default_plan_reads_nothing_back(executor: Executor, tmp_path: Path) -> None:
+    assert trial(executor, tmp_path, Plan()).done.read_back == ()

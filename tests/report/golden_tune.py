@@ -1,0 +1,351 @@
+"""Complete documents of ``tune`` of every kind, built by hand, for the tests of what is shown."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import golden
+import msgspec
+from golden_tune_parts import ESTIMAND, WINNER, blocks, candidates, confirmed
+
+from ortune.records import (
+    BudgetReport,
+    Candidate,
+    CaseResult,
+    Envelope,
+    Finding,
+    InputChoice,
+    ModelInfo,
+    OutputDifference,
+    Plan,
+    RewriteSpec,
+    SettingWorth,
+    Side,
+    TradeRow,
+    TuneResult,
+    Workload,
+)
+from ortune.records import Case as ShapeCase
+
+CURRENT = Plan(settings={"intra_op_num_threads": 8})
+CODE = """import onnxruntime as ort
+options = ort.SessionOptions()
+options.intra_op_num_threads = 2
+options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+session = ort.InferenceSession("model.onnx", options)
+"""
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "{{7*7}}",
+    "a\u202eb\x1b[31m\n",
+)
+
+
+def usual() -> TuneResult:
+    """A winner of two settings against the default, with one of everything."""
+    model = ModelInfo(
+        path="/models/model.onnx",
+        format="onnx",
+        sha256="ab" * 32,
+        size_bytes=90 * 2**20,
+        opsets={"": 17, "com.microsoft": 1},
+        n_nodes=412,
+        n_parameters=22_713_216,
+        producer="pytorch 2.4.0",
+    )
+    runtime = msgspec.structs.replace(golden.RUNTIME, providers=("CPUExecutionProvider",))
+    new = golden.figures(9.9e6)
+    return TuneResult(
+        side=Side(label="model.onnx", model=model, plan=Plan(), runtime=runtime),
+        objective="latency",
+        estimand=ESTIMAND,
+        worth_ratio=0.01,
+        winner=WINNER,
+        default_figures=golden.figures(11e6),
+        winner_figures=new,
+        against_default=confirmed(0.9, 0.885, 0.917),
+        outputs=OutputDifference(ok=True, relative_l2=3e-7),
+        settings=(
+            SettingWorth(
+                name="intra_op_num_threads",
+                value="2",
+                without_ratio=1.072,
+                without_low=1.05,
+                without_high=1.09,
+                kept=True,
+                summary="threads that work on one operator",
+                read_back="effect",
+            ),
+            SettingWorth(
+                name="allow_spinning",
+                value="0",
+                without_ratio=1.031,
+                without_low=1.01,
+                without_high=1.05,
+                kept=True,
+                summary="idle pool threads spin before they sleep",
+                read_back="echo",
+            ),
+            SettingWorth(
+                name="allocator",
+                value="mimalloc",
+                without_ratio=0.998,
+                without_low=0.98,
+                without_high=1.02,
+                kept=False,
+                why="leaving it out costs nothing",
+                summary="which library hands out memory",
+                read_back="effect",
+            ),
+        ),
+        candidates=candidates(),
+        trade=(
+            TradeRow(
+                title="fastest",
+                plan=WINNER,
+                latency_ns=9.9e6,
+                cpu_per_run_ns=16e6,
+                peak_bytes=2.7e8,
+                confirmed=True,
+            ),
+            TradeRow(
+                title="least CPU a run",
+                plan=Plan(settings={"intra_op_num_threads": 1}),
+                latency_ns=14e6,
+                cpu_per_run_ns=13.8e6,
+                peak_bytes=2.6e8,
+            ),
+            TradeRow(
+                title="least memory",
+                plan=Plan(settings={"enable_cpu_mem_arena": False}),
+                latency_ns=12.1e6,
+                cpu_per_run_ns=18e6,
+                peak_bytes=None,
+            ),
+        ),
+        controls=golden.CONTROLS,
+        findings=(
+            Finding(
+                code="THR001",
+                what="threads exceed the cgroup quota",
+                where=("host",),
+                evidence="2 threads, quota 1.5",
+                fix="--set intra=1, or raise the quota",
+            ),
+        ),
+        notes=("the pod was throttled in 12 % of the periods",),
+        not_tried=("int8", "OpenVINO"),
+        budget=BudgetReport(
+            budget_s=120,
+            trial_s=0.7,
+            promise="one trial 0.7 s (load 0.2); 2 min hold 170 trials: enough for 9 plans",
+            calibration_s=20,
+            race_s=55,
+            confirm_s=40,
+            n_trials=163,
+        ),
+        points=blocks(0.9),
+        code=CODE,
+        reproduce="ortune compare model.onnx --b-set intra=2 --b-set spin=0\nortune tune model.onnx --seed 0",
+        bundle="/out/model.ortune",
+        report="/out/model.ortune/report.html",
+        session="20260101-abcdef",
+        elapsed_s=115.0,
+        conditions="on an idle machine",
+    )
+
+
+def workload(names: tuple[str, ...] = ("seq=128",)) -> Workload:
+    """Two inputs a shape, one of them a guess."""
+    inputs = (
+        InputChoice(
+            name="input_ids",
+            dtype="int64",
+            shape=(1, 128),
+            role="token-ids",
+            origin="name",
+            low=0,
+            high=30521,
+        ),
+        InputChoice(
+            name="pixels",
+            dtype="float",
+            shape=(1, 3, 224, 224),
+            role="image",
+            origin="trial",
+            guessed=True,
+            guessed_axes=(2, 3),
+            note="the model takes any size",
+        ),
+    )
+    cases = tuple(ShapeCase(name=name, weight=1 / len(names), inputs=inputs) for name in names)
+    return Workload(cases=cases, notes=("values are random",), gap_ns=30_000_000)
+
+
+def tuned(**changes: object) -> Envelope:
+    """A document of ``tune``; ``changes`` are fields of the TuneResult."""
+    result = msgspec.structs.replace(usual(), **changes)
+    return Envelope(
+        schema="ortune/tune/1",
+        ortune="0.1.0",
+        host=golden.HOST,
+        workload=workload(),
+        status="ok",
+        verdict=result.against_default.verdict if result.against_default else "equivalent",
+        result=result,
+    )
+
+
+def default_best(**changes: object) -> Envelope:
+    """Nothing beat the default, and nothing challenged it."""
+    fates = {"winner": "retired", "pruned": "retired"}
+    lost = tuple(
+        msgspec.structs.replace(c, fate=fates.get(c.fate, c.fate), ratio=c.ratio and max(c.ratio, 0.997))
+        for c in candidates()
+    )
+    points = tuple(p for p in blocks(1.0) if p.phase != "confirm")
+    none = {
+        "winner": Plan(),
+        "winner_figures": None,
+        "against_default": None,
+        "outputs": None,
+        "settings": (),
+        "candidates": lost,
+        "trade": (),
+        "points": points,
+        "code": "",
+        "smallest_effect_ratio": 0.015,
+    }
+    return tuned(**{**none, **changes})
+
+
+def with_current(**changes: object) -> Envelope:
+    """Today's plan beside the default, which would be far slower."""
+    usual_changes = {
+        "current": CURRENT,
+        "default_figures": golden.figures(178e6),
+        "current_figures": golden.figures(12.1e6),
+        "winner_figures": golden.figures(10.3e6),
+        "against_default": confirmed(0.058, 0.055, 0.061),
+        "against_current": confirmed(1 / 1.17, 1 / 1.21, 1 / 1.14),
+        "points": blocks(10.3 / 178, today_ns=12.1e6, base_ns=178e6),
+    }
+    return tuned(**{**usual_changes, **changes})
+
+
+def mixed() -> Envelope:
+    """Two shapes in one mix."""
+    cases = (
+        CaseResult(
+            case="seq=16", weight=0.5, base_ns=8e6, new_ns=7e6, ratio=0.875, ratio_low=0.86, ratio_high=0.89
+        ),
+        CaseResult(
+            case="seq=128", weight=0.5, base_ns=20e6, new_ns=19e6, ratio=0.95, ratio_low=0.8, ratio_high=None
+        ),
+    )
+    return msgspec.structs.replace(tuned(cases=cases), workload=workload(("seq=16", "seq=128")))
+
+
+def large() -> Envelope:
+    """Sixty plans and three hundred blocks."""
+    rng = random.Random(3)
+    many = []
+    for n in range(60):
+        ratio = math.exp(rng.gauss(0.02, 0.06))
+        settings = {"intra_op_num_threads": n + 1, "allow_spinning": n % 2 == 0, "allocator": "mimalloc"}
+        why = "not better by 1 % after 8 blocks, and the leader beats it"
+        plan = Plan(settings=settings)
+        many.append(
+            Candidate(
+                plan=plan,
+                origin="combination of two survivors",
+                fate="retired",
+                why=why,
+                ratio=ratio,
+                ratio_low=ratio * 0.95,
+                ratio_high=ratio * 1.05,
+                n_blocks=8,
+            )
+        )
+    return tuned(candidates=(*candidates(), *many), points=blocks(0.9, race=275))
+
+
+def hostile(text: str) -> Envelope:
+    """The text wherever a name of the user, the model or the machine can stand."""
+    base = usual()
+    plan = Plan(settings={text: text}, rewrites=(RewriteSpec(name=text),))
+    side = msgspec.structs.replace(
+        base.side,
+        label=text,
+        model=msgspec.structs.replace(base.side.model, path=text, producer=text, opsets={text: 1}),
+        runtime=msgspec.structs.replace(base.side.runtime, python=text, ort_version=text, providers=(text,)),
+    )
+    row = {"plan": plan, "origin": text, "why": text}
+    changes = {
+        "side": side,
+        "winner": plan,
+        "settings": tuple(
+            msgspec.structs.replace(s, name=text, value=text, why=text, summary=text) for s in base.settings
+        ),
+        "candidates": tuple(msgspec.structs.replace(c, **row) for c in base.candidates),
+        "trade": tuple(msgspec.structs.replace(t, title=text, plan=plan) for t in base.trade),
+        "cases": (
+            CaseResult(
+                case=text, weight=1, base_ns=2e6, new_ns=1e6, ratio=0.5, ratio_low=0.4, ratio_high=0.6
+            ),
+        ),
+        "findings": (Finding(code=text, what=text, where=(text,), evidence=text, fix=text),),
+        "notes": (text,),
+        "not_tried": (text,),
+        "points": tuple(
+            msgspec.structs.replace(p, dropped=text if p.index == 12 else "") for p in base.points
+        ),
+        "code": text,
+        "reproduce": text,
+        "bundle": text,
+        "session": text,
+        "objective": text,
+    }
+    host = msgspec.structs.replace(golden.HOST, cpu=text, system=text, features=(text,), gpus=(text,))
+    work = workload((text,))
+    inputs = tuple(msgspec.structs.replace(i, name=text, note=text, role=text) for i in work.cases[0].inputs)
+    case = msgspec.structs.replace(work.cases[0], inputs=inputs)
+    work = msgspec.structs.replace(work, cases=(case,), inputs_path=text, custom_ops=(text,), notes=(text,))
+    return msgspec.structs.replace(tuned(**changes), host=host, workload=work)
+
+
+def bare() -> Envelope:
+    """As little as a document can hold."""
+    result = TuneResult(
+        side=golden.side("model.onnx"),
+        objective="latency",
+        estimand=ESTIMAND,
+        worth_ratio=0.01,
+        winner=Plan(),
+        default_figures=golden.figures(11e6),
+        budget=BudgetReport(budget_s=10, trial_s=1, promise="nothing fits"),
+    )
+    return Envelope(schema="ortune/tune/1", ortune="0.1.0", status="interrupted", result=result)
+
+
+KINDS: dict[str, Envelope] = {
+    "winner": tuned(),
+    "default-best": default_best(),
+    "not-confirmed": default_best(against_default=confirmed(0.99, 0.97, 1.01), points=blocks(0.99)),
+    "with-current": with_current(),
+    "current-best": with_current(winner=CURRENT, against_current=None, winner_figures=None, settings=()),
+    "mixed": mixed(),
+    "large": large(),
+    "bare": bare(),
+    "memory": tuned(
+        estimand="peak memory",
+        objective="memory",
+        points=(),
+        against_default=confirmed(0.7, 0.65, 0.75, estimand="peak memory", guards=()),
+        default_figures=msgspec.structs.replace(golden.figures(11e6), peak_bytes=4e8),
+        winner_figures=msgspec.structs.replace(golden.figures(11e6), peak_bytes=2.8e8),
+    ),
+    **{f"hostile-{n}": hostile(text) for n, text in enumerate(HOSTILE)},
+}

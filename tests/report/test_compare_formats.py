@@ -1,0 +1,188 @@
+"""A comparison as text, Markdown and workflow commands: the same facts, and no name acts as markup."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import golden
+import pytest
+from rich.console import Console
+
+from ortune.records import Envelope, Gate, OutputDifference
+from ortune.report import compare_formats as formats
+from ortune.report import compare_words as words
+
+WIDTHS = (80, 100, 140)
+
+
+def shown(envelope: Envelope, width: int) -> str:
+    """The page as plain text at that width."""
+    page = io.StringIO()
+    Console(file=page, width=width, highlight=False).print(formats.terminal(envelope))
+    return page.getvalue()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
+    text = shown(golden.compared(), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    flat = " ".join(text.split())
+    for part in (
+        "gate: pass, a regression of 5.0 % or more is ruled out",
+        "B is 1.11x faster than A: 11.0 ms -> 9.90 ms (95 % interval 1.09-1.14, 24 blocks)",
+        "2.1 % would have been seen; outputs equal to 9e-07",
+        "peak memory +30.0 % WORSE than allowed",
+        "one block dropped",
+        "MSR001 latency depends on the values fed; give --inputs",
+        "decoder: one step at past=128; prefill not measured",
+        "one trial (crash): killed by SIGSEGV while running",
+        "-20.0 % to anything",
+        "A B a.onnx b.onnx",
+    ):
+        assert part in flat
+    assert "…" not in text
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_sides_are_a_table_with_one_row_a_figure(width: int) -> None:
+    lines = [" ".join(line.split()) for line in shown(golden.compared(), width).splitlines()]
+    for row in ("latency 11.0 ms 9.90 ms", "load 225 ms 225 ms", "peak memory 260 MiB 260 MiB"):
+        assert row in lines
+
+
+def test_settings_say_how_far_they_were_read_back() -> None:
+    flat = " ".join(shown(golden.compared(), 140).split())
+    assert "graph_optimization_level=basic read back: echo;" in flat
+    assert "allow_spinning=0 read back: effect (idle CPU 0.01)" in flat
+
+
+def test_a_setting_that_cannot_be_read_back_says_so() -> None:
+    item = golden.ReadBack(knob="allocator", level="none", ok=True)
+    text = words.setting(item, golden.Plan(settings={"allocator": "mimalloc"}))
+    assert text == "allocator=mimalloc set, not verified"
+
+
+def test_a_long_path_read_back_keeps_its_end() -> None:
+    item = golden.ReadBack(
+        knob="allocator", level="effect", ok=True, seen="/a/very/" + "long/" * 20 + "libmimalloc.so.2"
+    )
+    text = words.setting(item, golden.Plan(settings={"allocator": "mimalloc"}))
+    assert len(text) < 100
+    assert text.endswith("libmimalloc.so.2)")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_long_name_is_folded_whole(width: int) -> None:
+    name = "a-model-with-a-name-" * 6 + "@origin/main.onnx"
+    text = shown(golden.compared(new=golden.side(name), notes=()), width)
+    lines = text.splitlines()
+    assert max(len(line) for line in lines) <= width
+    head = next(i for i, line in enumerate(lines) if line.split() == ["A", "B"])
+    plan = next(i for i, line in enumerate(lines) if line.startswith("plan "))
+    column = lines[head].index("B")
+    assert "".join(line[column:].strip() for line in lines[head + 1 : plan]) == name
+
+
+NASTY = "[red]|<script>`x`\n::error::\x1b[31m*_b_"
+
+
+def nasty() -> Envelope:
+    side = golden.side(NASTY)
+    return golden.compared(
+        base=side, new=side, notes=(NASTY,), outputs=OutputDifference(ok=False, what=NASTY)
+    )
+
+
+def test_names_are_shown_as_they_are_in_the_terminal() -> None:
+    text = shown(nasty(), 140)
+    assert "[red]|<script>`x`\\n::error::\\x1b[31m*_b_" in text
+    assert "\x1b" not in text
+
+
+def test_names_are_neutral_in_markdown() -> None:
+    text = formats.markdown(nasty())
+    assert "<script>" not in text.replace("\\<script\\>", "")
+    assert "\x1b" not in text
+    heads = [line for line in text.splitlines() if line.startswith(("#", "::"))]
+    assert len(heads) == 1
+    rows = [line for line in text.splitlines() if line.startswith("| plan")]
+    assert len(rows) == 1
+    unescaped_bars = {
+        len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("| l")
+    }
+    assert unescaped_bars == {4}
+    assert re.search(r"(?<!\\)[\[*`<]", text.replace("**", "")) is None
+
+
+def test_names_start_no_workflow_command() -> None:
+    envelope = nasty()
+    text = formats.github(envelope)
+    assert [line.split(" ")[0] for line in text.splitlines()] == ["::notice", "::warning"]
+    title = text.splitlines()[0].partition("title=")[2].partition("::")[0]
+    assert ":" not in title and "," not in title
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("answer", "counts_as", "level"),
+    [
+        ("pass", "pass", "notice"),
+        ("fail", "pass", "error"),
+        ("undecided", "pass", "warning"),
+        ("undecided", "fail", "error"),
+    ],
+)
+def test_the_gate_decides_the_annotation(answer: str, counts_as: str, level: str) -> None:
+    gate = Gate(threshold_ratio=0.05, answer=answer, undecided_counts_as=counts_as)  # type: ignore[arg-type]
+    assert formats.github(golden.compared(gate=gate)).startswith(f"::{level} ")
+
+
+def test_wrong_outputs_are_the_only_thing_told() -> None:
+    envelope = golden.compared(
+        comparison=None,
+        outputs=OutputDifference(ok=False, what="y differs by 0.3"),
+        base_figures=None,
+        new_figures=None,
+        cases=(),
+        controls=(),
+        gate=None,
+    )
+    text = " ".join(shown(envelope, 80).split())
+    assert text.startswith("B's outputs are wrong, so nothing was timed: y differs by 0.3")
+    assert "latency 1" not in text
+    assert formats.github(envelope).startswith("::error ")
+
+
+@pytest.mark.parametrize(
+    ("estimand", "ratio", "said"),
+    [
+        ("typical latency (median within a process)", 0.9, "B is 1.11x faster than A: 11.0 ms -> 9.90 ms"),
+        ("peak memory", 0.9, "B needs 1.11x less peak memory than A: 260 MiB -> 260 MiB"),
+        ("peak memory", 1.25, "B needs 1.25x the peak memory of A"),
+        ("CPU time a run", 0.5, "B needs 2.00x less CPU time a run than A: 16.5 ms -> 14.8 ms"),
+        ("cold start (load and first run)", 1.25, "B starts 1.25x slower than A: 237 ms -> 237 ms"),
+        ("p95 latency", 0.9, "B is 1.11x faster than A in p95 latency"),
+        ("throughput (mean latency, back to back)", 1.25, "B is 1.25x slower than A in throughput"),
+    ],
+)
+def test_the_claim_names_what_was_compared(estimand: str, ratio: float, said: str) -> None:
+    verdict = "faster" if ratio < 1 else "slower"
+    made = golden.comparison(estimand=estimand, ratio=ratio, verdict=verdict)
+    assert words.claim(golden.compared(comparison=made).result).startswith(said)
+
+
+def test_no_difference_comes_with_what_would_have_been_seen() -> None:
+    made = golden.comparison(
+        ratio=0.997, ratio_low=0.9, ratio_high=None, verdict="inconclusive", more_blocks=80
+    )
+    text = words.headline(golden.compared(comparison=made).result)
+    assert "no difference shown: B against A -0.3 %" in text
+    assert "-10.0 % to anything" in text
+    assert "2.1 % would have been seen; about 80 more blocks would tell" in text
+
+
+def test_an_interrupted_run_says_so_in_every_format() -> None:
+    envelope = golden.msgspec.structs.replace(golden.compared(), status="interrupted")
+    assert "stopped early" in shown(envelope, 80)
+    assert "stopped early" in formats.markdown(envelope)

@@ -1,0 +1,67 @@
+"""What doctor found, as text and Markdown."""
+
+from __future__ import annotations
+
+import io
+
+import golden
+import msgspec
+import pytest
+from rich.console import Console
+
+from ortune.records import Envelope, Finding
+from ortune.report import doctor_formats as formats
+
+
+def shown(envelope: Envelope, width: int) -> str:
+    """The page as plain text at that width."""
+    page = io.StringIO()
+    Console(file=page, width=width, highlight=False).print(formats.terminal(envelope))
+    return page.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
+    text = shown(golden.diagnosed(), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    flat = " ".join(text.split())
+    for part in (
+        "2 cores, 4 hardware threads, affinity 4, cgroup quota 1.5: 2 effective CPUs",
+        "memory 16.00 GiB, limit 2.00 GiB",
+        "CUDAExecutionProvider: not in this build; pip install onnxruntime-gpu",
+        "THR001 threads exceed the quota (2 > 1.5) -> --set intra=1",
+        "0.5 4 too few blocks",
+        "2 60 1.2 %",
+    ):
+        assert part in flat
+
+
+def test_folded_lines_stay_indented() -> None:
+    finding = Finding(code="THR001", what="threads " * 30, evidence="e", fix="f")
+    text = shown(golden.diagnosed(findings=(finding,)), 80)
+    assert all(line.startswith("  ") for line in text.splitlines() if "threads threads" in line)
+
+
+def test_names_are_neutral() -> None:
+    name = "[red]|<script>\n### x\x1b[31m"
+    finding = Finding(code="ENV001", what=name, evidence="e", fix="f")
+    envelope = golden.diagnosed(findings=(finding,), allocators={name: name})
+    text = shown(envelope, 140)
+    assert "[red]|<script>\\n### x\\x1b[31m" in text
+    assert "\x1b" not in text
+    page = formats.markdown(envelope)
+    assert "<script>" not in page.replace("\\<script\\>", "")
+    assert "\n### x" not in page
+    assert "\x1b" not in page
+
+
+def test_an_invalid_machine_shows_no_table() -> None:
+    usual = golden.diagnosed().result.noise
+    invalid = msgspec.structs.replace(usual, status="invalid", table=(), controls=())
+    text = shown(golden.diagnosed(noise=invalid), 80)
+    assert "INVALID" in text
+    assert "smallest effect" not in text
+
+
+def test_no_runtime_says_what_brings_one() -> None:
+    assert "pip install 'ortune[cpu]'" in shown(golden.diagnosed(runtimes=(), noise=None), 80)

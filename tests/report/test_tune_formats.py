@@ -1,0 +1,112 @@
+"""A tuning as text, Markdown and workflow commands: the same facts, and no name acts as markup."""
+
+from __future__ import annotations
+
+import io
+
+import golden_tune
+import msgspec
+import pytest
+from rich.console import Console
+
+from ortune.records import Envelope
+from ortune.report import tune_formats as formats
+
+KINDS = sorted(golden_tune.KINDS)
+
+
+def shown(envelope: Envelope, width: int) -> str:
+    """The page as plain text at that width."""
+    text = io.StringIO()
+    Console(file=text, width=width, highlight=False).print(formats.terminal(envelope))
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+@pytest.mark.parametrize("kind", KINDS)
+def test_terminal_fits_its_width(kind: str, width: int) -> None:
+    text = shown(golden_tune.KINDS[kind], width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "…" not in text and "\x1b" not in text and "\u202e" not in text
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_terminal_loses_nothing(width: int) -> None:
+    flat = " ".join(shown(golden_tune.KINDS["mixed"], width).split())
+    for part in (
+        "1.11x faster (1.09-1.13), confirmed on 16 fresh blocks",
+        "p95 -7.0 % (-10.0 % to -3.0 %) no worse; memory +0.0 % (-1.0 % to +1.0 %) no worse",
+        "intra_op_num_threads=2: +7.2 % without it (+5.0 % to +9.0 %); read back: effect",
+        "an identical plan looked identical (p = 0.5)",
+        "one block dropped",
+        "THR001 threads exceed the cgroup quota; --set intra=1, or raise the quota",
+        "the pod was throttled in 12 % of the periods",
+        "allocator=jemalloc: crash: killed by SIGSEGV while loading",
+        "set_denormal_as_zero=1: output y differs by 40 %",
+        "int8, OpenVINO",
+        "options.intra_op_num_threads = 2",
+        "bundle /out/model.ortune",
+        "report /out/model.ortune/report.html",
+        "again ortune tune model.onnx --seed 0",
+        "163 trials, calibration 20 s, race 55 s, confirmation 40 s",
+        "-20.0 % to anything",
+    ):
+        assert part in flat
+
+
+def test_tables_hold_a_row_a_figure_and_only_one_row_is_confirmed() -> None:
+    lines = [" ".join(line.split()) for line in shown(golden_tune.KINDS["with-current"], 140).splitlines()]
+    for row in (
+        "default today winner",
+        "latency 178 ms 12.1 ms 10.3 ms",
+        "p90 / p10 in a process 1.27 1.27 1.27",
+        "fastest allow_spinning=0, intra_op_num_threads=2 9.90 ms 16.0 ms 257 MiB confirmed",
+        "least memory enable_cpu_mem_arena=0 12.1 ms 18.0 ms not known exploratory",
+    ):
+        assert row in lines
+
+
+def test_code_can_be_pasted_as_it_stands() -> None:
+    lines = [line.rstrip() for line in shown(golden_tune.KINDS["winner"], 100).splitlines()]
+    code = golden_tune.CODE.strip().splitlines()
+    start = lines.index(code[0])
+    assert lines[start : start + len(code)] == code
+
+
+def test_a_headline_that_the_session_holds_is_shown_as_it_is() -> None:
+    envelope = golden_tune.tuned(headline="as it was said then")
+    for text in (shown(envelope, 100), formats.markdown(envelope), formats.github(envelope)):
+        assert "as it was said then" in text and "faster" not in text.splitlines()[0]
+
+
+def test_an_interrupted_run_says_so() -> None:
+    stopped = msgspec.structs.replace(golden_tune.tuned(), status="interrupted")
+    assert shown(stopped, 100).startswith("stopped early")
+    assert "*stopped early" in formats.markdown(stopped)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_markdown_tables_are_tables(kind: str) -> None:
+    text = formats.markdown(golden_tune.KINDS[kind])
+    assert text.startswith("### ortune tune: ")
+    blocks = [b.splitlines() for b in text.split("\n\n") if b.startswith("| ")]
+    assert blocks
+    for lines in blocks:
+        columns = {line.replace("\\|", "").count("|") for line in lines}
+        assert len(columns) == 1
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_no_name_is_markup_in_markdown(number: int) -> None:
+    text = formats.markdown(golden_tune.KINDS[f"hostile-{number}"])
+    outside = [line for line in text.splitlines() if not line.startswith("    ")]
+    assert any("alert" in line for line in outside)
+    for line in outside:
+        assert "<" not in line.replace("\\<", "")
+
+
+def test_annotations_are_one_for_the_answer_and_one_a_finding() -> None:
+    lines = formats.github(golden_tune.KINDS["winner"]).splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["::notice", "::warning"]
+    hostile = formats.github(golden_tune.KINDS["hostile-3"]).splitlines()
+    assert len(hostile) == 2 and all(line.startswith("::") for line in hostile)

@@ -1,0 +1,152 @@
+"""The answer of a tuning as a sentence: what was measured, how sure, and never more than that."""
+
+from __future__ import annotations
+
+import golden
+import golden_tune
+import msgspec
+import pytest
+from golden_tune_parts import confirmed
+
+from ortune.records import Control, Guard, Plan
+from ortune.report import tune_words as words
+
+
+def said(kind: str) -> str:
+    return words.headline(golden_tune.KINDS[kind].result)
+
+
+def test_winner() -> None:
+    assert said("winner") == (
+        "1.11x faster (1.09-1.13), confirmed on 16 fresh blocks; p95 and memory no worse; "
+        "outputs equal to 3e-7; 2 settings, each shown to pay"
+    )
+
+
+def test_default_is_best() -> None:
+    assert said("default-best") == (
+        "the default is already the best of the 7 settings tried for this shape on an idle machine; "
+        "1.5 % would have been seen; not tried: int8, OpenVINO"
+    )
+
+
+def test_current() -> None:
+    assert said("with-current").startswith(
+        "12.1 ms today -> 10.3 ms (1.17x, 1.14-1.21), confirmed on 16 fresh blocks; "
+        "the untouched default would be 178 ms; p95 and memory no worse"
+    )
+
+
+def test_current_is_already_the_best() -> None:
+    assert said("current-best").startswith(
+        "12.1 ms today is already the best of the 7 settings tried for this shape on an idle machine; "
+        "the untouched default would be 178 ms; 1.5 % would have been seen"
+    )
+
+
+def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None:
+    text = said("not-confirmed")
+    assert "the race's leader did not confirm (-3.0 % to +1.0 %, 16 fresh blocks)" in text
+    assert "faster" not in text
+
+
+def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> None:
+    memory = Guard(figure="memory", ratio=1.3, ratio_low=1.2, ratio_high=1.4, limit_ratio=1.1, failed=True)
+    found = golden_tune.default_best(against_default=confirmed(0.8, 0.78, 0.82, guards=(memory,)))
+    text = words.headline(found.result)
+    assert (
+        "one was 1.25x faster (1.22-1.28), but memory +30.0 % (+20.0 % to +40.0 %) WORSE than allowed" in text
+    )
+    assert "(--allow memory)" in text
+
+
+def test_going_back_to_the_default_is_an_answer() -> None:
+    result = golden_tune.with_current(
+        winner=Plan(),
+        winner_figures=None,
+        default_figures=golden.figures(10.3e6),
+        against_default=None,
+        settings=(),
+    ).result
+    assert words.headline(result).startswith("12.1 ms today -> 10.3 ms (1.17x, 1.14-1.21), confirmed")
+    assert "the untouched default is the best" in words.headline(result)
+
+
+def test_no_gain_over_today_is_not_called_one() -> None:
+    result = golden_tune.with_current(against_current=confirmed(0.99, 0.97, 1.01)).result
+    text = words.headline(result)
+    assert "no gain shown (-3.0 % to +1.0 %), on 16 fresh blocks; 1.5 % would have been seen" in text
+    assert "faster" not in text and "confirmed" not in text
+
+
+def test_race_figures_never_call_themselves_confirmed() -> None:
+    text = words.headline(golden_tune.tuned(against_default=confirmed(0.9, 0.88, 0.92, phase="race")).result)
+    assert "exploratory, 16 race blocks" in text and "confirmed" not in text
+
+
+@pytest.mark.parametrize(
+    ("estimand", "part"),
+    [
+        ("peak memory", "1.11x less peak memory (1.09-1.13)"),
+        ("CPU time a run", "1.11x less CPU time a run (1.09-1.13)"),
+        ("cold start (load and first run)", "1.11x faster to start (1.09-1.13)"),
+        ("p95 latency", "1.11x faster in p95 latency (1.09-1.13)"),
+    ],
+)
+def test_the_gain_is_named_after_what_was_compared(estimand: str, part: str) -> None:
+    found = confirmed(0.9, 0.885, 0.917, estimand=estimand)
+    assert words.headline(golden_tune.tuned(estimand=estimand, against_default=found).result).startswith(part)
+
+
+def test_nothing_tried_claims_nothing() -> None:
+    assert said("bare") == (
+        "the default stays: no other setting was tried; how small an effect would have been seen is not known"
+    )
+
+
+def test_what_would_have_been_seen_falls_back_on_the_known_wait() -> None:
+    found = golden_tune.default_best(smallest_effect_ratio=None).result
+    assert "a known wait of +5.0 % was seen" in words.headline(found)
+    missed = Control(name="spike-in", ok=True, n_blocks=9, expected_ratio=1.05, detected=False)
+    quiet = msgspec.structs.replace(found, controls=(missed,))
+    assert "how small an effect would have been seen is not known" in words.headline(quiet)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "failed", "state"),
+    [
+        (0.9, 0.97, False, "no worse"),
+        (0.99, 1.04, False, "no worse"),
+        (1.01, 1.04, False, "worse, within the limit"),
+        (0.9, 1.2, False, "undecided"),
+        (0.9, None, False, "undecided"),
+        (1.1, 1.2, True, "WORSE than allowed"),
+    ],
+)
+def test_a_guard_says_what_its_interval_shows(
+    low: float, high: float | None, failed: bool, state: str
+) -> None:
+    item = Guard(figure="p95", ratio=1.0, ratio_low=low, ratio_high=high, limit_ratio=1.05, failed=failed)
+    assert words.guard_state(item) == state
+    assert words.guard(item).endswith(state)
+
+
+def test_unknown_guard() -> None:
+    item = Guard(figure="p95", limit_ratio=1.05, known=False, note="too few requests")
+    assert words.guard_summary([item]) == ["p95 not known"]
+
+
+def test_settings_that_were_not_shown_to_pay_are_not_said_to() -> None:
+    settings = golden_tune.usual().settings
+    weak = msgspec.structs.replace(settings[1], without_low=0.99)
+    assert words.settings_summary((settings[0], weak)) == "2 settings, 1 of them shown to pay"
+    assert words.settings_summary((weak,)) == "1 setting"
+    assert words.settings_summary(()) == ""
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(0.5, 0.8, "1.25-2.00"), (0.0, 0.8, "1.25 or more"), (0.5, None, "up to 2.00"), (0.0, None, "no bound")],
+)
+def test_open_intervals_are_said_in_words(low: float, high: float | None, text: str) -> None:
+    assert words.factors(low, high) == text

@@ -1,0 +1,248 @@
+"""Small models that every rewrite is tried on, with the feeds that run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+Feeds = dict[str, np.ndarray]
+FLOAT = TensorProto.FLOAT
+info = helper.make_tensor_value_info
+node = helper.make_node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A model of the corpus.
+
+    Attributes:
+        build: Makes the model, the same every time.
+        feeds: Feeds by input name.
+        external: Saved with external data.
+        holds: Names of the rewrites whose pattern it has.
+    """
+
+    name: str
+    build: Callable[[], onnx.ModelProto]
+    feeds: Feeds
+    external: bool = False
+    holds: frozenset[str] = field(default=frozenset())
+
+    def feeds_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {name: tuple(array.shape) for name, array in self.feeds.items()}
+
+    def write(self, folder: Path) -> Path:
+        path = folder / f"{self.name}.onnx"
+        if self.external:
+            onnx.save(
+                self.build(), path, save_as_external_data=True, location=f"{self.name}.data", size_threshold=0
+            )
+        else:
+            onnx.save(self.build(), path)
+        return path
+
+
+def weight(name: str, *shape: int) -> onnx.TensorProto:
+    seed = sum(name.encode()) + sum(shape)
+    values = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32) * 0.3
+    return numpy_helper.from_array(values, name)
+
+
+def positive(name: str, *shape: int) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.abs(numpy_helper.to_array(weight(name, *shape))) + 0.5, name)
+
+
+def as_inputs(weights: list[onnx.TensorProto]) -> list[onnx.ValueInfoProto]:
+    return [info(w.name, w.data_type, list(w.dims)) for w in weights]
+
+
+def model(
+    nodes: list[onnx.NodeProto],
+    inputs: list[onnx.ValueInfoProto],
+    outputs: list[onnx.ValueInfoProto],
+    weights: list[onnx.TensorProto],
+    *,
+    opset: int = 13,
+    ir_version: int = 7,
+    **more: object,
+) -> onnx.ModelProto:
+    value_info = more.pop("value_info", None)
+    graph = helper.make_graph(nodes, "g", inputs, outputs, weights, value_info=value_info)
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version, **more
+    )
+
+
+def old_exporter() -> onnx.ModelProto:
+    """IR version 3: Conv, BatchNormalization, Relu; every weight is an input, one is an output too."""
+    weights = [
+        weight("w", 16, 3, 3, 3), positive("scale", 16), weight("bias", 16),
+        weight("mean", 16), positive("var", 16),
+    ]  # fmt: skip
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+        node("BatchNormalization", ["c", "scale", "bias", "mean", "var"], ["b"], name="bn"),
+        node("Relu", ["b"], ["y"], name="relu"),
+    ]
+    return model(
+        nodes,
+        [info("x", FLOAT, [1, 3, 16, 16]), *as_inputs(weights)],
+        [info("y", FLOAT, [1, 16, 16, 16]), info("bias", FLOAT, [16])],
+        weights,
+        opset=8,
+        ir_version=3,
+    )
+
+
+def branches(*, weights_are_inputs: bool) -> onnx.ModelProto:
+    """An If whose branches read an outer weight, which is an input too where asked."""
+    weights = [weight("w", 4, 4)]
+    then = helper.make_graph(
+        [node("MatMul", ["x", "w"], ["t"], name="t")], "then", [], [info("t", FLOAT, None)]
+    )
+    other = helper.make_graph(
+        [node("Add", ["x", "w"], ["e"], name="e")], "else", [], [info("e", FLOAT, None)]
+    )
+    return model(
+        [node("If", ["go"], ["y"], name="if", then_branch=then, else_branch=other)],
+        [
+            info("x", FLOAT, [4, 4]),
+            info("go", TensorProto.BOOL, []),
+            *(as_inputs(weights) if weights_are_inputs else []),
+        ],
+        [info("y", FLOAT, [4, 4])],
+        weights,
+    )
+
+
+def loop() -> onnx.ModelProto:
+    """Three rounds of s = relu(s @ w), in a Loop whose body reads the outer weight."""
+    body = helper.make_graph(
+        [
+            node("MatMul", ["s_in", "w"], ["m"], name="m"),
+            node("Relu", ["m"], ["s_out"], name="r"),
+            node("Identity", ["c_in"], ["c_out"], name="i"),
+        ],
+        "body",
+        [info("k", TensorProto.INT64, []), info("c_in", TensorProto.BOOL, []), info("s_in", FLOAT, ["n", 4])],
+        [info("c_out", TensorProto.BOOL, []), info("s_out", FLOAT, ["n", 4])],
+    )
+    weights = [
+        weight("w", 4, 4),
+        numpy_helper.from_array(np.int64(3), "rounds"),
+        numpy_helper.from_array(np.bool_(True), "on"),
+    ]
+    return model(
+        [node("Loop", ["rounds", "on", "x"], ["y"], name="loop", body=body)],
+        [info("x", FLOAT, ["n", 4])],
+        [info("y", FLOAT, ["n", 4])],
+        weights,
+    )
+
+
+def dynamic() -> onnx.ModelProto:
+    """Flatten by shape arithmetic, named and unnamed dimensions, shapes declared inside."""
+    weights = [
+        weight("w", 24, 8),
+        numpy_helper.from_array(np.array([0], np.int64), "zero"),
+        numpy_helper.from_array(np.array([-1], np.int64), "rest"),
+    ]
+    nodes = [
+        node("Add", ["x", "z"], ["a"], name="add"),
+        node("Shape", ["a"], ["s"], name="shape"),
+        node("Gather", ["s", "zero"], ["n"], name="gather"),
+        node("Concat", ["n", "rest"], ["to"], name="concat", axis=0),
+        node("Reshape", ["a", "to"], ["f"], name="reshape"),
+        node("MatMul", ["f", "w"], ["y"], name="matmul"),
+    ]
+    return model(
+        nodes,
+        [info("x", FLOAT, ["batch", None, 4]), info("z", FLOAT, ["batch", 6, 4])],
+        [info("y", FLOAT, ["batch", 8]), info("a", FLOAT, ["batch", "six", 4])],
+        weights,
+        value_info=[info("f", FLOAT, ["batch", 24]), info("to", TensorProto.INT64, [2])],
+    )
+
+
+def plain() -> onnx.ModelProto:
+    """A MatMul with its weight in the file and static shapes; large enough to stay outside of the graph."""
+    weights = [weight("w", 32, 16)]
+    return model(
+        [
+            node("MatMul", ["x", "w"], ["m"], name="matmul"),
+            node("Identity", ["m"], ["i"], name="identity"),
+            node("Relu", ["i"], ["y"], name="relu"),
+        ],
+        [info("x", FLOAT, [8, 32])],
+        [info("y", FLOAT, [8, 16])],
+        weights,
+    )
+
+
+def with_function() -> onnx.ModelProto:
+    """A model-local function: y = twice(x) + w."""
+    twice = helper.make_function(
+        "local",
+        "Twice",
+        ["a"],
+        ["b"],
+        [node("Add", ["a", "a"], ["b"], name="sum")],
+        [helper.make_opsetid("", 13)],
+    )
+    made = model(
+        [
+            node("Twice", ["x"], ["t"], name="twice", domain="local"),
+            node("Add", ["t", "w"], ["y"], name="add"),
+        ],
+        [info("x", FLOAT, [4])],
+        [info("y", FLOAT, [4])],
+        [weight("w", 4)],
+        ir_version=8,
+        functions=[twice],
+    )
+    made.opset_import.append(helper.make_opsetid("local", 1))
+    return made
+
+
+def values(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape, dtype=np.float32)
+
+
+OUT = "initializers-out-of-inputs"
+SAVED = "ort-optimized-model"
+FIXED = "fixed-dimensions"
+
+CORPUS = (
+    Sample(
+        name="old-exporter",
+        build=old_exporter,
+        feeds={"x": values(1, 3, 16, 16)},
+        holds=frozenset({OUT, SAVED}),
+    ),
+    Sample(
+        name="branches-old",
+        build=lambda: branches(weights_are_inputs=True),
+        feeds={"x": values(4, 4), "go": np.array(True)},
+        holds=frozenset({OUT}),
+    ),
+    Sample(
+        name="branches",
+        build=lambda: branches(weights_are_inputs=False),
+        feeds={"x": values(4, 4), "go": np.array(False)},
+    ),
+    Sample(name="loop", build=loop, feeds={"x": values(2, 4)}, holds=frozenset({FIXED})),
+    Sample(
+        name="dynamic",
+        build=dynamic,
+        feeds={"x": values(2, 6, 4), "z": values(2, 6, 4)},
+        holds=frozenset({FIXED, SAVED}),
+    ),
+    Sample(name="plain", build=plain, feeds={"x": values(8, 32)}, holds=frozenset({SAVED})),
+    Sample(name="external", build=plain, feeds={"x": values(8, 32)}, external=True, holds=frozenset({SAVED})),
+    Sample(name="function", build=with_function, feeds={"x": values(4)}, holds=frozenset({SAVED})),
+)

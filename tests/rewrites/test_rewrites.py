@@ -1,0 +1,201 @@
+"""Every rewrite, on every model of the corpus: described whole, true to its word, and right in ONNX Runtime."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime as ort
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from rewrite_corpus import CORPUS, FIXED, OUT, SAVED, Feeds, Sample
+
+import zoo
+from ortune import rewrites
+from ortune.model import workload as workloads
+from ortune.model.feeds import make_feeds
+from ortune.model.graphs import nodes
+from ortune.model.open import OpenModel, open_model
+from ortune.model.save import save_model
+from ortune.records import Case, InputChoice, RewriteSpec, Runtime, Workload
+from ortune.rewrites._base import Rewrite
+from ortune.rewrites._checks import problem
+from ortune.trials.tool import ToolProcess
+
+ort.set_default_logger_severity(4)
+
+HEADINGS = (
+    "What it is:", "Why it costs:", "Evidence:", "Fix and its safety:", "Example:", "References:",
+)  # fmt: skip
+LIGHT = ("light-resnet50", "light-shufflenet", "light-squeezenet", "light-inception-v2")
+
+
+def modules() -> list[ModuleType]:
+    names = [m.name for m in pkgutil.iter_modules(rewrites.__path__) if not m.name.startswith("_")]
+    return [importlib.import_module(f"ortune.rewrites.{name}") for name in names]
+
+
+MODULES = modules()
+REWRITES: list[Rewrite] = [module.REWRITE for module in MODULES]
+each_module = pytest.mark.parametrize("module", MODULES, ids=lambda m: m.REWRITE.name)
+each_rewrite = pytest.mark.parametrize("rewrite", REWRITES, ids=lambda r: r.name)
+each_sample = pytest.mark.parametrize("sample", CORPUS, ids=lambda s: s.name)
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> ToolProcess:
+    return ToolProcess(runtime=Runtime(python=sys.executable, ort_version=ort.__version__), folder=tmp_path)
+
+
+def workload_of(feeds: Feeds) -> Workload:
+    """The one case that these feeds are."""
+    inputs = tuple(InputChoice(name=n, dtype="float", shape=tuple(a.shape)) for n, a in feeds.items())
+    return Workload(cases=(Case(name="all", inputs=inputs),))
+
+
+def spec_for(rewrite: Rewrite, opened: OpenModel, feeds: Feeds) -> RewriteSpec:
+    return rewrites.completed(RewriteSpec(name=rewrite.name), opened.ir, workload_of(feeds))
+
+
+def run(path: Path, feeds: Feeds, *, optimize: bool = True) -> list[np.ndarray]:
+    options = ort.SessionOptions()
+    if not optimize:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)
+
+
+def assert_same_outputs(rewrite: Rewrite, made: rewrites.Rewritten, original: Path, feeds: Feeds) -> None:
+    """Equal up to the order of sums: no rewrite may be worse without saying that it changes the numerics."""
+    optimize = made.settings.get("graph_optimization_level") != "disable"
+    expected, got = run(original, feeds), run(made.path, feeds, optimize=optimize)
+    assert len(got) == len(expected)
+    for ours, theirs in zip(got, expected, strict=True):
+        assert ours.dtype == theirs.dtype
+        if rewrite.safety == "numerics":
+            continue
+        scale = float(np.abs(theirs).max(initial=0))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6 * scale)
+
+
+def proto_bytes(model: ir.Model, folder: Path) -> bytes:
+    """The model as it would be written, so that any difference shows."""
+    save_model(model, folder / "as-written.onnx")
+    return (folder / "as-written.onnx").read_bytes()
+
+
+@each_module
+def test_headings_are_there_in_order(module: ModuleType) -> None:
+    text = module.__doc__ or ""
+    places = [text.find("\n" + heading) for heading in HEADINGS]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+@each_module
+def test_the_file_is_named_for_the_rewrite(module: ModuleType) -> None:
+    assert module.__name__.rpartition(".")[2].replace("_", "-") == module.REWRITE.name
+
+
+@each_module
+def test_the_example_is_accepted(module: ModuleType) -> None:
+    line = next(line for line in (module.__doc__ or "").splitlines() if line.startswith("Example:"))
+    assert rewrites.parse(line.partition("--rewrite ")[2].strip("`")).name == module.REWRITE.name
+
+
+def test_all_are_discovered() -> None:
+    assert rewrites.all_rewrites() == {r.name: r for r in sorted(REWRITES, key=lambda r: r.name)}
+    assert {OUT, SAVED, FIXED} <= set(rewrites.all_rewrites())
+
+
+@each_rewrite
+def test_either_a_change_or_a_task(rewrite: Rewrite) -> None:
+    assert (rewrite.change is None) == bool(rewrite.task)
+
+
+@each_sample
+@each_rewrite
+def test_on_the_corpus(rewrite: Rewrite, sample: Sample, tmp_path: Path, tool: ToolProcess) -> None:
+    original = sample.write(tmp_path)
+    opened = open_model(original)
+    untouched = proto_bytes(opened.ir, tmp_path)
+    spec = spec_for(rewrite, opened, sample.feeds)
+
+    made = rewrites.rewrite_model(opened, [spec], tmp_path / "made", tool)
+    (step,) = made.steps
+
+    assert proto_bytes(opened.ir, tmp_path) == untouched
+    if rewrite.name in (OUT, FIXED, SAVED):
+        assert step.result.modified >= (rewrite.name in sample.holds)
+    if rewrite.name in (OUT, FIXED):
+        assert step.result.modified == (rewrite.name in sample.holds)
+    if not step.result.modified:
+        assert step.result.reasons
+        assert made.path == original
+        assert not made.settings
+        return
+    onnx.checker.check_model(str(made.path))
+    rewritten = open_model(made.path)
+    assert problem(rewritten.ir) == ""
+    assert rewritten.ir.metadata_props[rewrites.MODEL_KEY] == rewrite.name
+    assert_provenance(opened.ir, rewritten.ir, rewrite.name)
+    assert_same_outputs(rewrite, made, original, sample.feeds)
+
+    again = rewrites.rewrite_model(rewritten, [spec], tmp_path / "again", tool)
+    assert not again.modified
+    assert again.path == made.path
+
+
+def assert_provenance(before: ir.Model, after: ir.Model, name: str) -> None:
+    """Nodes are marked exactly where operator, names or plain attributes are not those of a node before."""
+
+    def look(node: ir.Node) -> tuple[object, ...]:
+        return (
+            node.domain, node.op_type, node.name,
+            tuple(v and v.name for v in node.inputs), tuple(v.name for v in node.outputs),
+        )  # fmt: skip
+
+    known = {look(node) for node in nodes(before)}
+    for node in nodes(after):
+        marked = node.metadata_props.get(rewrites.NODE_KEY) == name
+        assert marked or look(node) in known
+
+
+@pytest.mark.parametrize("rewrite", [r for r in REWRITES if r.change], ids=lambda r: r.name)
+@pytest.mark.parametrize("sample", [s for s in CORPUS if not s.external], ids=lambda s: s.name)
+def test_in_memory_it_is_true_to_its_word(rewrite: Rewrite, sample: Sample, tmp_path: Path) -> None:
+    opened = open_model(sample.write(tmp_path))
+    spec = spec_for(rewrite, opened, sample.feeds)
+    clone = opened.ir.clone()
+    before = proto_bytes(clone, tmp_path)
+    result = rewrite.apply(clone, spec.params)
+    after = proto_bytes(clone, tmp_path)
+    assert result.modified == (after != before)
+    second = rewrite.apply(clone, spec.params)
+    assert not second.modified
+    assert proto_bytes(clone, tmp_path) == after
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_on_real_models(name: str, tmp_path: Path, tool: ToolProcess) -> None:
+    original = zoo.model_path(name)
+    opened = open_model(original)
+    (case,) = workloads.propose(opened.ir).cases
+    feeds = {k: v for k, v in make_feeds(opened.ir, case, seed=0).items() if isinstance(v, np.ndarray)}
+    for rewrite in REWRITES:
+        spec = spec_for(rewrite, opened, feeds)
+        made = rewrites.rewrite_model(opened, [spec], tmp_path, tool)
+        if made.modified:
+            assert_same_outputs(rewrite, made, original, feeds)
+            assert not rewrites.rewrite_model(
+                open_model(made.path), [spec], tmp_path / "again", tool
+            ).modified
+    assert rewrites.rewrite_model(opened, [RewriteSpec(name=OUT)], tmp_path).modified

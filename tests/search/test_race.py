@@ -1,0 +1,210 @@
+"""The race, pruning and confirmation with a fake executor; the budget's arithmetic."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from ortune.errors import MeasurementError
+from ortune.records import Block, CaseTimes, Failed, Measured, Outcome, OutputDifference, Plan, TrialDone
+from ortune.search import budget, confirm
+from ortune.search.blocks import BASE
+from ortune.search.race import CURRENT, Entry, Race
+
+TRIAL_NS = 400_000_000
+
+
+class Field:
+    """Plans with known factors on a machine with noise; the clock moves with the trials."""
+
+    def __init__(self, factors: dict[str, float], seed: int = 0, noise: float = 0.01) -> None:
+        self.factors = {BASE: 1.0, CURRENT: 1.3} | factors
+        self.rng = np.random.default_rng(seed)
+        self.noise = noise
+        self.now = 0
+        self.failing: dict[str, str] = {}
+        self.calls: list[str] = []
+
+    def __call__(self, arm: str, /) -> Outcome:
+        self.now += TRIAL_NS
+        self.calls.append(arm)
+        if arm in self.failing:
+            return Failed(plan=arm, reason="crash", what=self.failing[arm])
+        level = 5e6 * self.factors[arm] * np.exp(self.noise * self.rng.standard_normal())
+        runs = tuple(int(v) for v in level * np.exp(0.02 * self.rng.standard_normal(15)))
+        case = CaseTimes(case="x", weight=1.0, latency_ns=runs, first_ns=runs[0])
+        done = TrialDone(
+            load_ns=10**7, cases=(case,), cpu_ns=sum(runs), wall_ns=sum(runs), n_runs=15, peak_bytes=10**8
+        )
+        return Measured(plan=arm, done=done, elapsed_ns=TRIAL_NS)
+
+
+def plan(name: str) -> Plan:
+    return Plan(settings={"intra_op_num_threads": int(name)})
+
+
+def entry(name: str) -> Entry:
+    return Entry(plan=plan(name), origin="test")
+
+
+def race(
+    field: Field, *, seconds: float = 300.0, wrong: frozenset[str] = frozenset(), current: bool = False
+) -> Race:
+    return Race(
+        execute=field,
+        announce=lambda entry: None,
+        check=lambda entry, trial: OutputDifference(ok=entry.arm not in wrong, what="output 'y' differs"),
+        rng=random.Random(1),
+        clock=lambda: field.now,
+        stop=lambda: False,
+        on_block=lambda race, block: None,
+        estimand="median",
+        worth=0.01,
+        scale=0.01,
+        deadline=int(seconds * 1e9),
+        with_current=current,
+        block_ns_per_trial=TRIAL_NS,
+    )
+
+
+def test_the_fastest_of_many_is_found_and_the_slow_ones_retire() -> None:
+    names = [str(i) for i in range(12)]
+    factors = {plan(n).id: 1.0 + 0.03 * i for i, n in enumerate(names[1:], 1)} | {plan("0").id: 0.85}
+    run = race(Field(factors))
+    run.screen([run.add(entry(n)) for n in names])
+    best = run.live()
+    assert best[0].plan == plan("0")
+    assert len(best[0].ratios) == 8
+    assert [e.fate for e in run.entries.values()].count("retired") >= 9
+    assert all(e.why for e in run.entries.values() if e.fate == "retired")
+
+
+def test_every_plan_of_a_round_gets_the_same_blocks_and_none_has_more_than_five() -> None:
+    names = [str(i) for i in range(7)]
+    field = Field({plan(n).id: 1.0 for n in names})
+    run = race(field)
+    run.screen([run.add(entry(n)) for n in names], rounds=(2,))
+    assert {len(e.ratios) for e in run.entries.values()} == {2}
+    assert all(sum(t.arm != BASE for t in b.trials) <= budget.FIELD for b in run.blocks)
+    assert all(sum(t.arm == BASE for t in b.trials) == 1 for b in run.blocks)
+
+
+def test_current_stands_in_every_block() -> None:
+    field = Field({plan("1").id: 1.0})
+    run = race(field, current=True)
+    run.screen([run.add(entry("1"))], rounds=(2,))
+    assert all(any(t.arm == CURRENT for t in b.trials) for b in run.blocks)
+
+
+def test_a_plan_that_crashes_retires_after_two_failures_and_the_rest_goes_on() -> None:
+    field = Field({plan("1").id: 0.9, plan("2").id: 1.0})
+    field.failing = {plan("2").id: "killed by SIGSEGV"}
+    run = race(field)
+    run.screen([run.add(entry("1")), run.add(entry("2"))])
+    bad = run.entries[plan("2").id]
+    assert (bad.fate, len(bad.failures)) == ("failed", 2)
+    assert "SIGSEGV" in bad.why
+    assert run.live()[0].plan == plan("1")
+    assert not any(b.dropped for b in run.blocks)
+
+
+def test_a_wrong_output_ends_a_plan_however_fast() -> None:
+    field = Field({plan("1").id: 0.5, plan("2").id: 0.95})
+    run = race(field, wrong=frozenset({plan("1").id}))
+    run.screen([run.add(entry("1")), run.add(entry("2"))])
+    assert run.entries[plan("1").id].fate == "wrong-output"
+    assert run.live()[0].plan == plan("2")
+
+
+def test_a_default_that_cannot_be_measured_is_an_error() -> None:
+    field = Field({plan("1").id: 1.0})
+    field.failing = {BASE: "killed by SIGKILL"}
+    run = race(field)
+    with pytest.raises(MeasurementError, match="default cannot be measured"):
+        run.screen([run.add(entry("1"))])
+
+
+def test_no_block_is_started_that_would_end_after_the_deadline() -> None:
+    field = Field({plan(str(i)).id: 1.0 for i in range(10)})
+    run = race(field, seconds=10)
+    run.screen([run.add(entry(str(i))) for i in range(10)])
+    assert field.now <= 10e9
+    assert run.blocks
+
+
+def test_pruning_shows_which_parts_pay() -> None:
+    both = Plan(settings={"intra_op_num_threads": 1, "allow_spinning": False})
+    only_threads, only_spin = (
+        Plan(settings={"intra_op_num_threads": 1}),
+        Plan(settings={"allow_spinning": False}),
+    )
+    field = Field({both.id: 0.8, only_threads.id: 0.8, only_spin.id: 1.0})
+    run = race(field)
+    winner = run.add(Entry(plan=both, origin="combination"))
+    without = [run.add(Entry(plan=p, origin="without")) for p in (only_threads, only_spin)]
+    cost = confirm.prune(run, winner, without)
+    assert abs(float(np.median(cost[only_threads.id]))) < 0.01  # leaving spinning out costs nothing
+    assert float(np.median(cost[only_spin.id])) > 0.15  # leaving the threads out costs a fifth
+
+
+def test_confirmation_is_on_fresh_blocks_of_a_fixed_number_and_covers_the_truth() -> None:
+    covered = 0
+    for seed in range(40):
+        field = Field({plan("1").id: 0.95}, seed=seed, noise=0.02)
+        run = race(field)
+        winner = run.add(entry("1"))
+        run.screen([winner])
+        blocks = confirm.confirm(run, winner, 12, lambda block, total: None)
+        assert len(blocks) == 12
+        assert all(b.phase == "confirm" and b.index >= len(run.blocks) for b in blocks)
+        found = confirm.compare(blocks, winner.arm, "median")
+        assert found is not None
+        assert found.phase == "confirm"
+        assert found.ratio_high is not None
+        covered += found.ratio_low <= 0.95 <= found.ratio_high
+    assert covered >= 34
+
+
+def test_confirming_an_equal_plan_hardly_ever_claims() -> None:
+    claims = 0
+    for seed in range(40):
+        field = Field({plan("1").id: 1.0}, seed=100 + seed, noise=0.02)
+        run = race(field)
+        winner = run.add(entry("1"))
+        blocks: list[Block] = confirm.confirm(run, winner, 12, lambda block, total: None)
+        found = confirm.compare(blocks, winner.arm, "median")
+        assert found is not None
+        claims += found.verdict in ("faster", "slower")
+    assert claims <= 5
+
+
+@pytest.mark.parametrize("trial_s", [0.2, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("references", [1, 2])
+def test_what_the_budget_is_said_to_hold_fits(trial_s: float, references: int) -> None:
+    total = 240e9
+    split = budget.divide(total, trial_s * 1e9, wanted=40, references=references)
+    if split is None:
+        assert budget.needed_ns(1, trial_s * 1e9, references) > total
+        return
+    assert split.confirm_ns >= 0.3 * total
+    screening = budget.screening_trials(split.plans, references) * trial_s * 1e9
+    assert split.calibration_ns + screening + split.confirm_ns <= total * 1.001
+    assert 1 <= split.plans <= 40
+
+
+def test_more_time_holds_more_plans_and_the_named_budget_holds_them_all() -> None:
+    counts = [
+        (
+            budget.divide(seconds * 1e9, 1e9, wanted=30, references=1)
+            or budget.Split(plans=0, calibration_ns=0, race_ns=0, confirm_ns=0)
+        ).plans
+        for seconds in (60, 120, 240, 480, 960)
+    ]
+    assert counts == sorted(counts)
+    assert counts[0] == 0
+    needed = budget.needed_ns(30, 1e9, 1)
+    split = budget.divide(needed * 1.001, 1e9, wanted=30, references=1)
+    assert split is not None
+    assert split.plans >= 29

@@ -1,0 +1,98 @@
+"""The project as a whole: start-up, version, docstrings, sizes of files, generated pages, links."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import ortune
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = sorted((ROOT / "src" / "ortune").rglob("*.py"))
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+HEAVY = ("numpy", "onnx", "onnx_ir", "onnxruntime")
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import make_docs  # noqa: E402
+
+
+def run(*words: str) -> str:
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("words", [["--help"], ["compare", "--help"], ["doctor", "--help"], ["--version"]])
+def test_help_imports_nothing_heavy(words: list[str]) -> None:
+    program = (
+        "import sys, contextlib\n"
+        f"sys.argv = ['ortune', *{words!r}]\n"
+        "from ortune.cli.main import main\n"
+        "with contextlib.suppress(SystemExit):\n"
+        "    main()\n"
+        f"sys.stdout.write('LOADED ' + ' '.join(n for n in {HEAVY!r} if n in sys.modules))\n"
+    )
+    assert run("-c", program).splitlines()[-1].strip() == "LOADED"
+
+
+def test_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert ortune.__version__ == project["version"]
+    assert run("-m", "ortune", "--version").strip() == f"ortune {ortune.__version__}"
+    assert f"## {ortune.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / "src")))
+def test_file_has_a_docstring_and_one_idea(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text)), "no docstring"
+    if path.name != "records.py":  # the contract, in one place by design
+        assert len(text.splitlines()) <= 400, "more than 400 lines hold two ideas"
+
+
+def test_typed_marker_is_shipped() -> None:
+    assert (ROOT / "src" / "ortune" / "py.typed").is_file()
+
+
+def test_the_settings_page_is_as_generated() -> None:
+    written = (ROOT / "docs" / "knobs.md").read_text(encoding="utf-8")
+    assert written == make_docs.knobs_page(), "run: python tools/make_docs.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = [t for t in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in t]
+    for target in targets:
+        file, _, anchor = target.partition("#")
+        found = (page.parent / file).resolve() if file else page
+        assert found.exists(), target
+        if anchor and found.suffix == ".md":
+            heads = re.findall(r"^#+ (.+)$", found.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+            assert anchor in slugs, target
+
+
+def test_every_page_is_reached_from_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "index.md" or f"({page.name})" in index, page.name
+
+
+@pytest.mark.parametrize("verb", ["compare", "doctor"])
+def test_every_option_is_documented(verb: str) -> None:
+    import typer
+
+    from ortune.cli.main import app
+
+    command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
+    page = (ROOT / "docs" / f"{verb}.md").read_text(encoding="utf-8")
+    for parameter in command.params:
+        for name in [o for o in parameter.opts if o.startswith("--")]:
+            assert f"`{name}" in page, name

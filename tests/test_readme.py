@@ -1,0 +1,76 @@
+"""The README does what it says: every command and every Python block in it is run, in order."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from onnxruntime import datasets
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(console|sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def steps() -> list[tuple[str, str, list[str]]]:
+    """(kind, text, lines shown below) of every command and Python block, in the README's order."""
+    found: list[tuple[str, str, list[str]]] = []
+    for kind, body in BLOCK.findall(README):
+        if kind == "python":
+            found.append((kind, body, []))
+            continue
+        for line in body.splitlines():
+            if kind == "sh" or line.startswith("$ "):
+                found.append(("command", line.removeprefix("$ "), []))
+            elif line.strip():
+                found[-1][2].append(line)
+    return [step for step in found if not step[1].startswith("make")]
+
+
+def run(kind: str, text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "XDG_DATA_HOME": str(folder / "data"),
+    }
+    if text.startswith("pip "):  # the package is built, but nothing changes in the tests' own environment
+        text += " --dry-run --no-deps --quiet"
+    words = [sys.executable, "-c", text] if kind == "python" else ["bash", "-c", text]
+    where = ROOT if text.startswith("pip ") else folder
+    return subprocess.run(words, cwd=where, env=environment, capture_output=True, text=True, check=False)
+
+
+def allowed(text: str) -> set[int]:
+    """A gate may answer yes or no; all else must succeed."""
+    return {0, 1} if "--threshold" in text else {0}
+
+
+def labels(lines: list[str]) -> set[str]:
+    """The names that rows begin with: what is shown apart from the figures."""
+    return {line.split("  ")[0] for line in lines if re.match(r"[a-zA-Z]", line) and "  " in line}
+
+
+def test_the_readme_has_commands() -> None:
+    commands = [text for kind, text, _ in steps() if kind == "command"]
+    assert sum(text.startswith("ortune ") for text in commands) >= 3
+
+
+@pytest.mark.machine
+def test_everything_in_the_readme_runs(tmp_path: Path) -> None:
+    for kind, text, shown in steps():
+        done = run(kind, text, tmp_path)
+        assert done.returncode in allowed(text), f"{text}\n{done.stdout}\n{done.stderr}"
+        assert labels(shown) <= labels(done.stdout.splitlines()), f"{text}\n{done.stdout}"
+    assert (tmp_path / "result.json").is_file()
+
+
+@pytest.mark.machine
+def test_the_python_example_runs(tmp_path: Path) -> None:
+    example = ROOT / "examples" / "compare_in_python.py"
+    done = run("command", f"python '{example}' '{datasets.get_example('sigmoid.onnx')}' 15", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"(faster|slower|equivalent|inconclusive): B takes \d", done.stdout)

@@ -1,0 +1,151 @@
+"""The walls between the rooms: who may import what, read off the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "src" / "ortune"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# What each room may import of the package. A room that is not listed may import any other but the worker.
+ROOMS = {
+    "records": set(),
+    "errors": set(),
+    "stats": {"records", "errors"},
+    "model": {"records", "errors"},
+    "trace": {"records", "errors"},
+    "knobs": {"records", "errors"},
+    "platform": {"records", "errors"},
+    "report": {"records", "errors"},
+    "bundle": {"records", "errors", "report", "knobs", "model"},
+    "loader": {"errors", "bundle"},
+    "rules": {"records", "errors", "model", "trace"},
+    "rewrites": {"records", "errors", "model", "trace"},
+    "search": {"records", "errors", "stats"},
+    "store": {"records", "errors"},
+    "worker": set(),
+}
+PLAIN = {"records", "errors", "stats", "search", "report", "store"}
+"""Rooms that see records and numbers, never a model or ONNX Runtime."""
+HEAVY = {"numpy", "onnx", "onnx_ir", "onnxruntime", "scipy", "psutil", "rich", "jinja2"}
+
+
+def room(file: Path) -> str:
+    """The room that a file belongs to: its folder below the package, or its own name."""
+    first = file.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def imported(file: Path, nodes: Iterator[ast.AST] | None = None) -> set[str]:
+    """Absolute names of everything that a file imports, wherever the statement stands."""
+    package = ["ortune", *file.relative_to(PACKAGE).parent.parts]
+    names = set()
+    for node in nodes or ast.walk(tree(file)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            # Each dot beyond the first goes one package up.
+            start = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*start, *([node.module] if node.module else [])])
+            names |= {f"{base}.{alias.name}" for alias in node.names} | {base}
+    return names
+
+
+def at_import(file: Path) -> Iterator[ast.AST]:
+    """Statements that run when the module is imported: outside functions and ``TYPE_CHECKING``."""
+    waiting: list[ast.AST] = [tree(file)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        waiting += ast.iter_child_nodes(node)
+
+
+def rooms_imported(file: Path) -> set[str]:
+    """The rooms of the package that a file reaches, itself left out."""
+    parts = [name.split(".") for name in imported(file)]
+    reached = {p[1] for p in parts if p[0] == "ortune" and len(p) > 1}
+    return {r for r in reached if (PACKAGE / r).is_dir() or (PACKAGE / f"{r}.py").is_file()} - {room(file)}
+
+
+def libraries(file: Path) -> set[str]:
+    return {name.split(".")[0] for name in imported(file)}
+
+
+def named(files: list[Path]) -> list[object]:
+    return [pytest.param(f, id=str(f.relative_to(PACKAGE))) for f in files]
+
+
+LIMITED = [f for f in FILES if room(f) in ROOMS]
+
+
+def test_the_rooms_are_found() -> None:
+    assert {"records", "errors", "stats", "model", "worker", "search", "cli"} <= {room(f) for f in FILES}
+
+
+@pytest.mark.parametrize("file", named(LIMITED))
+def test_room_imports_only_what_it_may(file: Path) -> None:
+    assert rooms_imported(file) <= ROOMS[room(file)]
+
+
+# ``ortune.load`` gives the user a session in the user's own process: nothing is measured there.
+@pytest.mark.parametrize("file", named([f for f in FILES if room(f) not in ("worker", "loader")]))
+def test_only_the_worker_imports_onnxruntime(file: Path) -> None:
+    assert "onnxruntime" not in libraries(file)
+    assert "worker" not in rooms_imported(file)
+
+
+@pytest.mark.parametrize("file", named([f for f in FILES if room(f) == "worker"]))
+def test_the_worker_needs_numpy_and_onnxruntime_alone(file: Path) -> None:
+    import sys
+
+    allowed = {*sys.stdlib_module_names, "numpy", "onnxruntime"}
+    absolute = set()
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.Import):
+            absolute |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            absolute.add(node.module.split(".")[0])
+    assert absolute <= allowed
+
+
+@pytest.mark.parametrize("file", named([f for f in FILES if room(f) in PLAIN]))
+def test_no_model_is_seen_here(file: Path) -> None:
+    assert not libraries(file) & {"onnx", "onnx_ir", "google"}
+
+
+@pytest.mark.parametrize("file", named([f for f in FILES if room(f) in ("report", "bundle")]))
+def test_what_is_shown_depends_on_the_session_alone(file: Path) -> None:
+    nodes = list(ast.walk(tree(file)))
+    names = {n.attr for n in nodes if isinstance(n, ast.Attribute)} | {
+        n.id for n in nodes if isinstance(n, ast.Name)
+    }
+    assert not names & {"environ", "getenv", "environb"}
+    assert not libraries(file) & {"urllib", "http", "socket", "requests", "subprocess", "numpy", "statistics"}
+
+
+@pytest.mark.parametrize("file", named([f for f in FILES if room(f) in ("rules", "knobs", "rewrites")]))
+def test_a_catalogue_starts_no_process(file: Path) -> None:
+    assert not libraries(file) & {"subprocess", "multiprocessing", "socket"}
+
+
+@pytest.mark.parametrize("file", named([f for f in FILES if room(f) in ("cli", "api", "__init__")]))
+def test_the_command_line_starts_light(file: Path) -> None:
+    assert not {name.split(".")[0] for name in imported(file, at_import(file))} & HEAVY
+
+
+@pytest.mark.parametrize("file", named([f for f in FILES if room(f) == "cli"]))
+def test_the_command_line_holds_no_logic(file: Path) -> None:
+    assert not libraries(file) & {"numpy", "onnx", "onnx_ir", "onnxruntime", "subprocess"}
+    assert not rooms_imported(file) & {"stats", "search", "trials", "worker", "trace"}

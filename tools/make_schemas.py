@@ -1,0 +1,89 @@
+"""Write ``docs/schema``: the JSON Schema of every document that ortune writes or reads, from its records.
+
+A field added with a default, or a new description, is written. Anything else under the same number is refused:
+it would break who reads the document, so the document needs a new number.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ortune import records
+from ortune.records import Record
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schema"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def documents() -> dict[str, type[Record]]:
+    """Every document by its name and number, e.g. ``compare/1``."""
+    return {
+        "compare/1": envelope(records.CompareResult),
+        "tune/1": envelope(records.TuneResult),
+        "doctor/1": envelope(records.DoctorResult),
+        "plan/1": records.Plan,
+        "workload/1": records.Workload,
+        "bundle/1": records.BundleInfo,
+    }
+
+
+def envelope(result: type[Record]) -> type[Record]:
+    """The envelope with the type of its ``result``, which the record itself leaves open."""
+    fields: list[tuple[str, Any, Any]] = []
+    for field in msgspec.structs.fields(records.Envelope):
+        kind = result | None if field.name == "result" else field.type
+        fields.append((field.name, kind, field.default))
+    return msgspec.defstruct(  # type: ignore[return-value]
+        "Envelope",
+        [
+            (name, kind) if default is msgspec.NODEFAULT else (name, kind, default)
+            for name, kind, default in fields
+        ],
+        bases=(Record,),
+        frozen=True,
+        kw_only=True,
+        namespace={"__doc__": records.Envelope.__doc__},
+    )
+
+
+def schema(name: str, record: type[Record]) -> str:
+    """The schema as text, the same bytes for the same records."""
+    made = msgspec.json.schema(record)
+    document = {"$schema": DIALECT, "title": f"ortune/{name}", **made}
+    return json.dumps(document, indent=2, sort_keys=True) + "\n"
+
+
+def path_of(name: str) -> Path:
+    """The file that holds a document's schema."""
+    return FOLDER / f"{name.replace('/', '-')}.json"
+
+
+def only_adds(old: Any, new: Any) -> bool:
+    """Whether every reader of the old schema can read documents of the new one."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        old, new = ({k: v for k, v in each.items() if k != "description"} for each in (old, new))
+        return old.keys() <= new.keys() and all(only_adds(old[key], new[key]) for key in old)
+    return bool(old == new)
+
+
+def main() -> int:
+    """Write every schema; 1 when one changed under the same number."""
+    refused = []
+    for name, record in documents().items():
+        text, path = schema(name, record), path_of(name)
+        if path.exists() and not only_adds(json.loads(path.read_text(encoding="utf-8")), json.loads(text)):
+            refused.append(name)
+        else:
+            path.write_text(text, encoding="utf-8")
+    for name in refused:
+        print(f"{name} changed under the same number: give the document a new one", file=sys.stderr)
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
