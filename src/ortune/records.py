@@ -177,6 +177,7 @@ class Workload(Record, frozen=True, kw_only=True):
         seed: Seed of the feeds, and of ONNX Runtime's random operators.
         inputs_path: The user's own feeds (npz, npy, ``test_data_set_*`` folder), or "".
         gap_ns: Pause between calls; 0 is back to back.
+        sessions, callers: Sessions in one process, and threads that call each.
         custom_ops: Shared libraries with custom operators.
         notes: What people should know, e.g. "decoder: one step at past=128; prefill not measured".
         tries: How many first runs failed before these inputs; 0 is the first proposal.
@@ -186,6 +187,8 @@ class Workload(Record, frozen=True, kw_only=True):
     seed: int = 0
     inputs_path: str = ""
     gap_ns: int = 0
+    sessions: int = 1
+    callers: int = 1
     custom_ops: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     tries: int = 0
@@ -278,6 +281,7 @@ class TrialRequest(Record, frozen=True, kw_only=True):
         warmup_runs, warmup_ns: At least this many runs and this long.
         warmup_cap_ns: Warm-up ends here, steady or not.
         wait_ratio: Busy wait added to each run, as a share of the run just timed (spike-in control).
+        sessions, callers: Sessions of the model in the process, and threads that call each; runs are per caller.
         outputs_path: Where to leave the outputs of the first run of each case; "" keeps none.
         profile_path: Prefix for ORT's profile; "" is off.
     """
@@ -294,6 +298,8 @@ class TrialRequest(Record, frozen=True, kw_only=True):
     gap_ns: int = 0
     wait_ratio: float = 0.0
     seed: int = 0
+    sessions: int = 1
+    callers: int = 1
     custom_ops: tuple[str, ...] = ()
     outputs_path: str = ""
     profile_path: str = ""
@@ -341,10 +347,11 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
 
     Attributes:
         cpu_ns, wall_ns: CPU time and wall time over the timed runs of all cases (gaps included).
-        n_runs: Timed runs of all cases together.
+        n_runs: Timed runs of all cases and callers together; with several callers ``wall_ns`` / ``n_runs`` is the time
+            that the process takes a run, and a latency is what one caller waits.
         idle_cpu_ratio: CPU over wall seconds in a short idle stretch after the runs (spinning threads).
         peak_bytes: High-water mark of resident memory; ``base_bytes`` is before the session was created.
-        threads: Threads that session creation added.
+        threads: Threads that the creation of one session added.
     """
 
     load_ns: int
@@ -352,6 +359,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     cpu_ns: int
     wall_ns: int
     n_runs: int
+    n_callers: int = 1
     idle_cpu_ratio: float | None = None
     peak_bytes: int | None = None
     base_bytes: int | None = None

@@ -65,7 +65,7 @@ def race(
         scale=0.01,
         deadline=int(seconds * 1e9),
         with_current=current,
-        block_ns_per_trial=TRIAL_NS,
+        first_trial_ns=TRIAL_NS,
     )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ortune.errors import UsageError
+
+if TYPE_CHECKING:
+    from ortune.platform.pod import PodSize
 
 MODEL, RUN, OUT, GATE = "What to run", "How to measure", "Output", "Gate for CI"
 
@@ -102,6 +105,28 @@ Objective = Annotated[
     ),
 ]
 Gap = Annotated[str, typer.Option("--gap", metavar="30ms", help="Pause between calls.", rich_help_panel=RUN)]
+Sessions = Annotated[
+    int,
+    typer.Option(
+        "--sessions", metavar="N", min=1, help="Sessions of the model in one process.", rich_help_panel=RUN
+    ),
+]
+Callers = Annotated[
+    int,
+    typer.Option(
+        "--callers", metavar="N", min=1, help="Threads that call each session.", rich_help_panel=RUN
+    ),
+]
+Cpus = Annotated[
+    float | None,
+    typer.Option(
+        "--cpus", metavar="N", min=0.01, help="Emulate a pod with that many CPUs.", rich_help_panel=RUN
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="2g", help="Emulate a pod with that much memory.", rich_help_panel=RUN),
+]
 Tolerance = Annotated[
     float | None,
     typer.Option(
@@ -149,6 +174,23 @@ def seconds(text: str, option: str) -> float:
     if not found:
         raise UsageError(f"{text!r} is not a time", where=option, do="write e.g. 30ms, 90s or 2m")
     return float(found.group(1)) * _UNITS[found.group(2)]
+
+
+def pod(cpus: float | None, memory: str | None) -> PodSize | None:
+    """``--cpus`` and ``--memory`` as the size of a pod; None when neither is given."""
+    if cpus is None and memory is None:
+        return None
+    from ortune.platform.pod import PodSize
+
+    return PodSize(cpus=cpus, memory_bytes=None if memory is None else size_bytes(memory, "--memory"))
+
+
+def size_bytes(text: str, option: str) -> int:
+    """Reads 512m, 2g, 2Gi or a plain number of bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgKMG]?)(?:i?[bB])?\s*", text)
+    if not found:
+        raise UsageError(f"{text!r} is not a size", where=option, do="write e.g. 512m or 2g")
+    return int(float(found.group(1)) * 1024 ** " kmg".index(found.group(2).lower() or " "))
 
 
 def share(text: str | None, option: str) -> float | None:

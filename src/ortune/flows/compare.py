@@ -64,7 +64,10 @@ def compare(options: Options, watcher: Watcher | None = None) -> Envelope:
             )
             with measuring(f"compare {a.label}", wait=options.wait, say=watch.say):
                 run = _Run(options, watch, a, b, scratch, log)
-                envelope = run.go()
+                try:
+                    envelope = run.go()
+                finally:
+                    run.ground.close()
             log.add("result", envelope)
             if log.trouble:
                 watch.say(log.trouble)
@@ -235,7 +238,7 @@ class _Run:
         return Envelope(
             schema="ortune/compare/1",
             ortune=__version__,
-            host=platform.host(),
+            host=self.ground.host,
             model=ModelRef(path=self.a.model.info.path, sha256=self.a.model.info.sha256),
             workload=self.ground.work,
             status="interrupted" if interrupted else "ok",

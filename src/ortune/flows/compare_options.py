@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from ortune.flows.ground import InputOptions
+from ortune.platform.pod import PodSize
 from ortune.records import Block, Envelope
 from ortune.search import duel
 from ortune.search.blocks import NEW
@@ -45,6 +46,9 @@ class Options:
     save_workload: Path | None = None
     map_inputs: Mapping[str, str] = field(default_factory=dict)
     gap_ns: int = 0
+    sessions: int = 1
+    callers: int = 1
+    pod: PodSize | None = None
     custom_ops: Sequence[str] = ()
     tolerance: float | None = None
     budget_s: float = 120.0

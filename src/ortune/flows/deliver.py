@@ -90,7 +90,10 @@ def _tuned(
             log, replay = _journal(store, side, options)
             with measuring(f"tune {side.label}", wait=options.wait, say=watch.say):
                 run = Tuning(options, watch, side, scratch, log, replay)
-                envelope = run.go()
+                try:
+                    envelope = run.go()
+                finally:
+                    run.ground.close()
             if finish:
                 envelope = finish(run, envelope)
             log.add("result", envelope)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
+from ortune import platform
 from ortune.errors import MeasurementError
 from ortune.flows.sides import Resolved
 from ortune.model import outputs, workload
+from ortune.platform.pod import Pod, PodSize
 from ortune.records import (
     FeedRef,
     Finding,
+    Host,
     Measured,
     Outcome,
     OutputDifference,
@@ -30,7 +36,12 @@ P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputOptions:
-    """Which inputs the model gets; the names are those of the command line."""
+    """Which inputs the model gets and under what load; the names are those of the command line.
+
+    Attributes:
+        sessions, callers: Sessions in one process, and threads that call each.
+        pod: The container that is emulated, None for none.
+    """
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     dims: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
@@ -38,6 +49,9 @@ class InputOptions:
     workload: Path | None = None
     save_workload: Path | None = None
     gap_ns: int = 0
+    sessions: int = 1
+    callers: int = 1
+    pod: PodSize | None = None
     custom_ops: Sequence[str] = ()
     seed: int = 0
     tolerance: float | None = None
@@ -69,10 +83,30 @@ class Ground:
         self.findings: list[Finding] = []
         self.work = self._proposed()
         self.executor = Executor({}, self.work, scratch, log)
+        self.pod = Pod(options.pod) if options.pod else None
+        self.executor.pod = self.pod
+        if self.pod:
+            self.notes.append(f"in an emulated pod: {self.pod.how}")
+            say(self.notes[-1])
         self.kinds = outputs.output_kinds(side.model.ir)
         self.refs: tuple[FeedRef, ...] = ()
         self.moments = False
         self.trial_ns = 0.0
+
+    @property
+    def host(self) -> Host:
+        """The machine as the trials see it: an emulated pod is smaller than what it stands on."""
+        host = platform.host()
+        if self.pod is None:
+            return host
+        cpus, limit = self.pod.size.cpus, self.pod.size.memory_bytes
+        effective = host.effective_cpus if cpus is None else min(host.effective_cpus, max(1, math.ceil(cpus)))
+        return msgspec.structs.replace(
+            host,
+            quota=host.quota if cpus is None else cpus,
+            effective_cpus=effective,
+            memory_limit_bytes=limit or host.memory_limit_bytes,
+        )
 
     def settle(self, limit_s: float) -> None:
         """Finds inputs that run, says which, and writes their files.
@@ -80,7 +114,7 @@ class Ground:
         Raises:
             InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
         """
-        self.executor.limits = Limits(load_s=max(60.0, limit_s), run_s=max(60.0, limit_s))
+        self._limit(max(60.0, limit_s))
         model = self.side.model.ir
         self.work = pilot.settle_workload(
             self.executor, lambda refs: self.arm(BASE, refs=refs), model, self.work, self.scratch, self.say
@@ -117,8 +151,16 @@ class Ground:
 
     def expect(self, trial_ns: float) -> None:
         """Sets the limits of later trials: thirty times what a trial took is a hang, not noise."""
-        seconds = max(20.0, 30e-9 * trial_ns)
-        self.executor.limits = Limits(load_s=seconds, run_s=seconds)
+        self._limit(max(20.0, 30e-9 * trial_ns))
+
+    def _limit(self, seconds: float) -> None:
+        memory = self.pod.size.memory_bytes if self.pod else None
+        self.executor.limits = Limits(load_s=seconds, run_s=seconds, memory_bytes=memory)
+
+    def close(self) -> None:
+        """Gives back what outlives a trial: the emulated pod."""
+        if self.pod:
+            self.pod.close()
 
     def arm(
         self,
@@ -192,7 +234,7 @@ class Ground:
         o = self.options
         if o.workload:
             return workload.load(o.workload)
-        return workload.propose(
+        proposed = workload.propose(
             self.side.model.ir,
             shapes=o.shapes,
             dims=o.dims,
@@ -201,3 +243,4 @@ class Ground:
             gap_ns=o.gap_ns,
             custom_ops=tuple(o.custom_ops),
         )
+        return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers)

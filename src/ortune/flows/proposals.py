@@ -8,10 +8,10 @@ from typing import cast
 from ortune import platform, rewrites
 from ortune.flows.sides import Resolved
 from ortune.flows.tune_options import Options
-from ortune.knobs import facts
+from ortune.knobs import facts, find, too_old
 from ortune.knobs.propose import Objective
 from ortune.knobs.propose import proposals as knob_proposals
-from ortune.records import Host, Plan, Workload
+from ortune.records import Host, Plan, Value, Workload
 
 REWRITE_PRIOR = 0.5
 
@@ -42,6 +42,7 @@ def propose(
         Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior, late=p.group == "late")
         for p in found
     ]
+    plans += _for_load(work, host, side.runtime.ort_version)
     model = side.model.ir
     for spec, reason in rewrites.proposals(model, options.allow, workload=work, objective=options.objective):
         plan = Plan(rewrites=(spec,), settings=rewrites.settings_for([spec]))
@@ -54,3 +55,26 @@ def propose(
     for proposed in sorted(plans, key=lambda p: (p.late, -p.prior)):
         unique.setdefault(proposed.plan.id, proposed)
     return list(unique.values()), tuple(refused)
+
+
+def _for_load(work: Workload, host: Host, ort_version: str) -> list[Proposed]:
+    """What several sessions or callers in one process call for: shared pools, fewer threads each."""
+    together = work.sessions * work.callers
+    if together == 1:
+        return []
+    cpus = host.effective_cpus
+    tries: list[tuple[dict[str, Value], str]] = [
+        ({"intra_op_num_threads": max(1, cpus // together)}, "CPUs divided among the callers"),
+        (
+            {"intra_op_num_threads": max(1, cpus // together), "allow_spinning": False},
+            "divided, and not spinning",
+        ),
+    ]
+    if work.sessions > 1:
+        tries.append(({"global_thread_pool": cpus}, "one thread pool for all sessions"))
+        tries.append(({"arena_extend_strategy": "power_of_two"}, "one arena for all sessions"))
+    return [
+        Proposed(plan=Plan(settings=settings), origin=f"{together} callers: {why}", prior=0.6)
+        for settings, why in tries
+        if not any(too_old(find(name), ort_version) for name in settings)
+    ]

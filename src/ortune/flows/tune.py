@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from ortune import __version__, knobs, platform, rewrites
+from ortune import __version__, knobs, rewrites
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground
@@ -24,10 +24,12 @@ from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured
 from ortune.search.figures import OBJECTIVES
 from ortune.search.guards import guards
 from ortune.search.race import CURRENT, Entry, Race
+from ortune.stats import detect
 from ortune.store.db import SessionLog
 from ortune.trials.tool import ToolProcess
 
 SPIKE_RATIO = 0.05
+CONTROLLED_SCALE = 0.015  # of blocks on an ordinary machine, before it has been measured
 COMBINED = 4  # the best survivors that are combined
 PAYS = (
     0.5  # a setting stays when leaving it out costs at least this share of the smallest effect that matters
@@ -49,13 +51,13 @@ class Tuning:
             replay,
         )
         self.clock = replay.clock
-        self.host = platform.host()
         self.rng = random.Random(f"tune-{options.seed}")
         self.current = parse_current(options.current)
         # The default *is* what runs today: nothing further to race.
         self.with_current = self.current is not None and self.current != Plan()
         self.target_plan = Plan(providers=target_providers(options.target))
         self.ground = Ground(side, options.inputs, scratch, log, watch.say)
+        self.host = self.ground.host
         self.ground.executor.recorded = replay.next
         self.ground.known_differences = replay.differences
         self.calibration: list[Block] = []
@@ -74,6 +76,11 @@ class Tuning:
         ground.pilot(self.o.objective)
         proposed, self.refused = propose(self.side, ground.work, self.o, self.host)
         entries = [self._entry(p) for p in proposed]
+        if self.current is not None and self.with_current:
+            # What runs today may be the best there is: it takes part like any other plan.
+            entries.insert(
+                0, Entry(plan=merge(self.target_plan, self.current), origin="what runs today", prior=1.0)
+            )
         split = self._promise(len(entries))
         self._arms()
         self._calibrate()
@@ -118,9 +125,11 @@ class Tuning:
                 code="budget",
             )
         load = self.ground.first.done.load_ns / 1e9
+        confirmed = detect.smallest_effect(CONTROLLED_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
         self.promise = (
             f"one trial {trial_ns / 1e9:.2f} s (load {load:.2f}); {self.o.budget_s / 60:.3g} min hold "
-            f"{int(self.o.budget_s * 1e9 / trial_ns)} trials: {split.plans} of {wanted} plans"
+            f"{int(self.o.budget_s * 1e9 / trial_ns)} trials: enough for {split.plans} of {wanted} plans, "
+            f"and to confirm one to about ±{100 * confirmed:.0f} %"
         )
         if split.plans < wanted:
             all_of_them = budget.needed_ns(wanted, trial_ns, self.references) + self.clock()
@@ -165,7 +174,7 @@ class Tuning:
             scale=self.judgement.scale,
             deadline=0,
             with_current=self.with_current,
-            block_ns_per_trial=self.ground.trial_ns,
+            first_trial_ns=self.ground.trial_ns,
         )
 
     # --- what the race calls
@@ -256,7 +265,7 @@ class Tuning:
         for _ in range(budget.ROUNDS[1]):
             if not self.race.round([e for e in room if e.live]):
                 break
-        finalists = sorted((e for e in room if e.live and e.ratios), key=lambda e: e.middle)[:2]
+        finalists = sorted((e for e in room if e.live and e.ratios), key=lambda e: e.rank)[:2]
         for _ in range(budget.ROUNDS[1]):
             if not finalists or not self.race.round([e for e in finalists if e.live]):
                 break
@@ -305,8 +314,13 @@ class Tuning:
         if self.winner is None or self.winner.plan == Plan():
             return
         began = self.clock()
+        self._see_outputs(self.winner)
+        if not self.winner.live:
+            self.winner = self._leader()
+            if self.winner is None:
+                return
         left = self.o.budget_s * 1e9 - began
-        per_trial = max(self.race.block_ns_per_trial, self.ground.trial_ns)
+        per_trial = self.race.trial_ns
         n = budget.confirm_blocks(left, per_trial, self.references)
         if self.watch.stop():
             n = budget.LEAST_CONFIRM
@@ -323,6 +337,20 @@ class Tuning:
         )
         self.spent["confirm"] = self.clock() - began
 
+    def _see_outputs(self, winner: Entry) -> None:
+        """A plan that pruning made has not run yet: its outputs are checked before it may win."""
+        if winner.outputs is not None:
+            return
+        arm = self.ground.executor.arms[winner.arm]
+        outcome = self.ground.executor.trial(arm, keep_outputs=True)
+        if isinstance(outcome, Failed):
+            winner.failures.append(outcome)
+            winner.retire("failed", f"{outcome.reason}: {outcome.what}")
+            return
+        winner.outputs = self._check(winner, outcome)
+        if winner.outputs is not None and not winner.outputs.ok:
+            winner.retire("wrong-output", winner.outputs.what)
+
     def comparison(self, arm: str, base: str = BASE) -> Comparison | None:
         """The confirmed comparison of an arm, with its guards."""
         found = confirm.compare(
@@ -335,6 +363,10 @@ class Tuning:
         )
 
     def _envelope(self, entries: list[Entry]) -> Envelope:
+        if self.replay.played:
+            self.ground.notes.append(
+                f"went on with an interrupted session: {self.replay.played} trials were played back"
+            )
         if not measured(self.calibration, BASE):
             raise MeasurementError("every trial failed")
         if self.watch.stop() and self.winner is None:

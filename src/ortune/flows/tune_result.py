@@ -42,7 +42,7 @@ BUSY_LOAD = 0.5  # runnable tasks beside ours, averaged over a minute, from whic
 def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
     """The whole answer."""
     against_default, against_current = _comparisons(run)
-    winner, shipped, refusal = _decide(run, against_default)
+    winner, shipped, refusal = _decide(run, against_default, against_current)
     race_blocks = run.race.blocks
     confirmed = bool(run.confirmation)
     default_trials = measured(run.confirmation if confirmed else [*run.calibration, *race_blocks], BASE)
@@ -102,25 +102,32 @@ def _comparisons(run: Tuning) -> tuple[Comparison | None, Comparison | None]:
     return run.comparison(run.winner.arm), current
 
 
-def _decide(run: Tuning, found: Comparison | None) -> tuple[Plan, Plan, list[str]]:
+def _decide(
+    run: Tuning, found: Comparison | None, current: Comparison | None
+) -> tuple[Plan, Plan, list[str]]:
     """The race's winner, what is shipped, and why these differ where they do."""
     if run.winner is None or found is None:
         return Plan(), Plan(), []
     plan = run.winner.plan
-    failed = [g for g in found.guards if g.failed and g.figure not in run.o.allow]
-    if found.verdict != "faster":
-        return plan, Plan(), [f"{plan.describe()} led the race and did not confirm: the default stays"]
-    if found.ratio > 1 - run.o.worth:
+    stays = run.current if run.current is not None and run.with_current else Plan()
+    name = "what runs today" if run.with_current else "the default"
+    against = current if run.with_current else found
+    if against is None or plan == stays:
+        return plan, plan, []
+    failed = [g for g in against.guards if g.failed and g.figure not in run.o.allow]
+    if against.verdict != "faster":
+        return plan, stays, [f"{plan.describe()} led the race and did not confirm: {name} stays"]
+    if against.ratio > 1 - run.o.worth:
         what = (
             f"{plan.describe()} gains less than the {100 * run.o.worth:g} % that are worth a change (--worth)"
         )
-        return plan, Plan(), [f"{what}: the default stays"]
+        return plan, stays, [f"{what}: {name} stays"]
     if failed:
         names = ", ".join(g.figure for g in failed)
         return (
             plan,
-            Plan(),
-            [f"{plan.describe()} is faster and makes {names} worse: not shipped (--allow {names})"],
+            stays,
+            [f"{plan.describe()} is faster and makes {names} worse: {name} stays (--allow {names})"],
         )
     return plan, plan, []
 

@@ -9,6 +9,7 @@ from ortune.records import (
     Comparison,
     Control,
     Figures,
+    Finding,
     Guard,
     Plan,
     ReadBack,
@@ -22,7 +23,12 @@ def headline(result: CompareResult) -> str:
     comparison = result.comparison
     if comparison is None:
         return f"B's outputs are wrong, so nothing was timed: {result.outputs.what} (accept more with --tolerance)"
-    return f"{claim(result)}; {seen(comparison)}; {outputs(result)}"
+    return "; ".join([claim(result), seen(comparison), outputs(result), *caveats(result.findings)])
+
+
+def caveats(findings: Sequence[Finding]) -> list[str]:
+    """Findings about the measurement itself: a verdict is not read without them."""
+    return [f"{f.code} {f.what} ({f.fix})" for f in findings if f.code.startswith("MSR")]
 
 
 def claim(result: CompareResult) -> str:

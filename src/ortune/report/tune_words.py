@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import Candidate, Comparison, Fate, Guard, Plan, SettingWorth, TradeRow, TuneResult
-from ortune.report.compare_words import control_words, estimand_kind, figure_value, span
+from ortune.report.compare_words import caveats, control_words, estimand_kind, figure_value, span
 from ortune.report.numbers import change, difference, duration, memory, percent, three
 
 GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "memory", "cpu": "CPU time"}
@@ -26,10 +26,10 @@ def headline(result: TuneResult) -> str:
     if today(result) is not None:
         parts = _against_today(result)
     elif result.winner == Plan():
-        return "; ".join(_default_best(result))
+        return "; ".join([*_default_best(result), *caveats(result.findings)])
     else:
         parts = [_gain(result)]
-    return "; ".join(parts + support(result))
+    return "; ".join([*parts, *support(result), *caveats(result.findings)])
 
 
 def today(result: TuneResult) -> Plan | None:

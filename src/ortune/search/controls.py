@@ -109,7 +109,7 @@ def calibrate(
                 raise Interrupted("stopped before the controls were through; nothing can be said yet")
             mine.append(block)
             on_block(block)
-            raise_if_base_fails([*blocks, *mine])
+            raise_if_base_fails([*blocks, *mine], references)
         judgement = judge(mine, fixed)
         if judgement.ok:
             return judgement, [*blocks, *mine]
@@ -117,13 +117,13 @@ def calibrate(
     raise failed_twice()
 
 
-def raise_if_base_fails(blocks: Sequence[Block]) -> None:
-    """Raises MeasurementError when the baseline, under whatever name, failed more than once."""
+def raise_if_base_fails(blocks: Sequence[Block], references: Sequence[str] = (BASE,)) -> None:
+    """Raises MeasurementError when the baseline, under whatever name, or another reference failed twice."""
     failed = [
         t.outcome
         for b in blocks
         for t in b.trials
-        if t.arm in (BASE, IDENTICAL, SPIKE) and isinstance(t.outcome, Failed)
+        if t.arm in (*references, IDENTICAL, SPIKE) and isinstance(t.outcome, Failed)
     ]
     if len(failed) > BASE_FAILURES_ALLOWED:
         raise MeasurementError(

@@ -45,6 +45,8 @@ def figure(trial: Measured, estimand: str, case: str | None = None) -> float | N
     done = trial.done
     if estimand == "memory":
         return None if done.peak_bytes is None else float(done.peak_bytes)
+    if estimand == "mean" and case is None and done.n_callers > 1:
+        return done.wall_ns / done.n_runs if done.n_runs else None
     if estimand == "cpu":
         return done.cpu_ns / done.n_runs if done.n_runs else None
     cases = [c for c in done.cases if case is None or c.case == case]

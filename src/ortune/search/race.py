@@ -52,6 +52,12 @@ class Entry:
         return self.fate is None
 
     @property
+    def rank(self) -> float:
+        """The median drawn towards 0 where few blocks stand behind it: a lucky pair must not lead."""
+        n = len(self.ratios)
+        return self.middle * n / (n + 2)
+
+    @property
     def middle(self) -> float:
         """Median log ratio so far; 0 (as the default) before the first block."""
         return float(np.median(self.ratios)) if self.ratios else 0.0
@@ -72,6 +78,7 @@ class Race:
         deadline: Clock value after which no further block is started.
         worth: The smallest effect that matters, as a share.
         scale: Block scale from calibration, log units.
+        first_trial_ns: What a trial costs before the first block has shown it.
     """
 
     execute: Execute
@@ -88,7 +95,14 @@ class Race:
     with_current: bool = False
     entries: dict[str, Entry] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
-    block_ns_per_trial: float = 0.0
+    first_trial_ns: float = 0.0
+    _costs: list[float] = field(default_factory=list)
+
+    @property
+    def trial_ns(self) -> float:
+        """What a trial costs by now: the middle of the last ten blocks, and a fifth for what may come."""
+        recent = self._costs[-10:] or [self.first_trial_ns]
+        return 1.2 * float(np.median(recent))
 
     def add(self, entry: Entry) -> Entry:
         """Enters a plan once; the same plan again is the entry that is there."""
@@ -100,11 +114,11 @@ class Race:
 
     def live(self) -> list[Entry]:
         """Plans still in the race, best first."""
-        return sorted((e for e in self.entries.values() if e.live), key=lambda e: e.middle)
+        return sorted((e for e in self.entries.values() if e.live), key=lambda e: e.rank)
 
     def out_of_time(self, trials: int) -> bool:
         """Whether a block of that many trials would end after the deadline, or a stop was asked for."""
-        return self.stop() or self.clock() + trials * self.block_ns_per_trial > self.deadline
+        return self.stop() or self.clock() + trials * self.trial_ns > self.deadline
 
     def screen(self, entries: Sequence[Entry], rounds: Sequence[int] = ROUNDS) -> None:
         """Successive halving on block medians; every plan gets the same number of blocks in a round."""
@@ -133,7 +147,7 @@ class Race:
         block = run_block(self.execute, arms, self.rng, len(self.blocks), "race", self.stop, whole=False)
         if block is None:
             return False
-        self.block_ns_per_trial = max(self.block_ns_per_trial, (self.clock() - began) / len(arms))
+        self._costs.append((self.clock() - began) / len(arms))
         self.blocks.append(block)
         self._take(block)
         self.on_block(self, block)

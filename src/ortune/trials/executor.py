@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ortune.records import Failed, FeedRef, Outcome, Plan, Runtime, TrialRequest, Workload
+from ortune.platform.pod import Pod
+from ortune.records import Applied, Failed, FeedRef, Outcome, Plan, Runtime, TrialRequest, Workload
 from ortune.store.db import SessionLog
 from ortune.trials import requests
 from ortune.trials.archive import write_worker
@@ -47,6 +48,7 @@ class Executor:
 
     Attributes:
         timing, limits: Of all further trials.
+        pod: Quota and memory limit that every trial is put into.
         recorded: Asked first: the outcome of a trial that an interrupted session measured already.
     """
 
@@ -54,6 +56,7 @@ class Executor:
         self.arms = arms
         self.timing = Timing()
         self.limits = Limits()
+        self.pod: Pod | None = None
         self.recorded: Callable[[str, str], Outcome | None] | None = None
         self._workload = workload
         self._folder = folder
@@ -72,10 +75,10 @@ class Executor:
 
         ``fresh`` runs it whatever was recorded.
         """
+        self._count += 1
         known = self.recorded(arm.name, arm.plan.id) if self.recorded and not fresh else None
         if known is not None:
             return known
-        self._count += 1
         name = f"{self._count:04d}-{arm.name}"
         self._log.add("trial", {"trial": name, "arm": arm.name, "plan": arm.plan})
         outcome = self._run(arm, name, runs, keep_outputs)
@@ -87,6 +90,9 @@ class Executor:
             settings = requests.applied(arm.plan, arm.runtime)
         except requests.CannotApply as error:
             return Failed(plan=arm.plan.id, reason=error.reason, what=str(error), phase="preparing")
+        if self.pod is not None and self.pod.affinity:
+            affinity = Applied(knob="cpus", channel="process", key="affinity", value=self.pod.affinity)
+            settings = (*settings, affinity)
         folder = self._folder / name
         folder.mkdir()
         timing = self.timing if runs is None else replace(self.timing, runs=runs)
@@ -102,6 +108,8 @@ class Executor:
             gap_ns=self._workload.gap_ns,
             wait_ratio=arm.wait_ratio,
             seed=self._workload.seed,
+            sessions=self._workload.sessions,
+            callers=self._workload.callers,
             custom_ops=self._workload.custom_ops,
             outputs_path=str(folder / "outputs") if keep_outputs else "",
         )
@@ -114,6 +122,7 @@ class Executor:
                 requests.environment(settings),
                 folder,
                 self.limits,
+                self.pod,
             )
         finally:
             if not keep_outputs:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -17,6 +17,7 @@ from typing import IO
 import msgspec
 
 from ortune import platform
+from ortune.platform.pod import Pod
 from ortune.records import (
     PROTOCOL_VERSION,
     Failed,
@@ -47,11 +48,13 @@ class Limits:
         run_s: Seconds from then to the end.
         memory_share: Share of the memory left that the process may hold. Beyond it the trial is ended, since in
             a container the kernel's own answer would end ortune too.
+        memory_bytes: A fixed limit besides (an emulated pod's), None without one.
     """
 
     load_s: float = 600.0
     run_s: float = 600.0
     memory_share: float = 0.85
+    memory_bytes: int | None = None
 
 
 def run_trial(
@@ -62,6 +65,7 @@ def run_trial(
     environment: dict[str, str],
     folder: Path,
     limits: Limits | None = None,
+    pod: Pod | None = None,
 ) -> Outcome:
     """Runs one trial. Never raises for what the trial does; Ctrl-C passes through once the process is gone.
 
@@ -73,10 +77,11 @@ def run_trial(
         environment: The complete environment of the process.
         folder: Where its log goes; also its working directory.
         limits: Time and memory.
+        pod: Emulated quota and memory limit that the process is put into.
     """
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
     log_path = folder / "worker.log"
-    before = platform.read_sensors()
+    before = _sensors(pod)
     start = time.monotonic_ns()
     with log_path.open("wb") as log:
         try:
@@ -98,6 +103,8 @@ def run_trial(
             )
         watch = _Watch(process, limits or Limits())
         try:
+            if pod is not None:
+                pod.enter(process.pid)
             end = watch.follow(request)
         finally:
             _end(process)
@@ -129,7 +136,7 @@ def run_trial(
         done=end,
         sensors=platform.between(
             before,
-            platform.read_sensors(),
+            _sensors(pod),
             involuntary_switches=end.involuntary_switches,
             cpu_over_wall=end.cpu_ns / end.wall_ns if end.wall_ns else None,
         ),
@@ -138,6 +145,12 @@ def run_trial(
         started_at=started_at,
         elapsed_ns=elapsed_ns,
     )
+
+
+def _sensors(pod: Pod | None) -> platform.Snapshot:
+    """The sensors now; in an emulated pod the throttling is the pod's own."""
+    now = platform.read_sensors()
+    return replace(now, throttling=pod.throttling()) if pod is not None and pod.throttling() else now
 
 
 class _Watch:
@@ -195,7 +208,11 @@ class _Watch:
         held = platform.process_memory_bytes(self.process.pid) or 0
         left = platform.memory_left_bytes()
         allowed = int(self.limits.memory_share * ((left or 0) + held))
-        if left is not None and held > allowed:
+        if left is None:
+            allowed = self.limits.memory_bytes or 0
+        elif self.limits.memory_bytes is not None:
+            allowed = min(allowed, self.limits.memory_bytes)
+        if allowed and held > allowed:
             what = f"held {held / 2**30:.1f} GiB of {allowed / 2**30:.1f} GiB allowed; ended before the system would"
             return self._error("out-of-memory", what)
         if time.monotonic() > deadline:
@@ -213,6 +230,11 @@ class _Watch:
         if code > 0:
             return self._error("crash", f"exited with code {code} while {self.phase}")
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        if name == "SIGKILL" and self.limits.memory_bytes is not None:
+            limit = self.limits.memory_bytes >> 20
+            return self._error(
+                "out-of-memory", f"killed at the pod's limit of {limit} MiB while {self.phase}"
+            )
         hint = " (by the system's out-of-memory killer, or by hand)" if name == "SIGKILL" else ""
         return self._error("crash", f"killed by {name}{hint} while {self.phase}")
 

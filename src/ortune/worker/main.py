@@ -9,12 +9,11 @@ import gc
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
-from . import channels, protocol, timing
+from . import cases, channels, protocol, timing
+from .cases import Case
 from .protocol import Link, Stop
-
-CHUNKS = 4  # timed runs of several cases are interleaved in this many rounds, so that drift hits all alike
 
 
 def main() -> None:
@@ -62,29 +61,39 @@ def _trial(link: Link, request: Dict[str, Any]) -> None:
     threads_before = probes.thread_count()
     providers = channels.providers(request["providers"], settings.provider_options)
     start = timing.CLOCK()
-    session = ort.InferenceSession(request["model"], settings.session, providers=providers)
+    sessions = [
+        ort.InferenceSession(request["model"], settings.session, providers=providers)
+        for _ in range(request["sessions"])
+    ]
     load_ns = timing.CLOCK() - start
+    session = sessions[0]
     threads_after = probes.thread_count()
-    added = None if threads_before is None or threads_after is None else threads_after - threads_before
+    added = None
+    if threads_before is not None and threads_after is not None:
+        added = (threads_after - threads_before) // len(sessions)
     _require_providers(session, request["providers"])
     link.send("loaded", load_ns=load_ns)
 
     link.phase = "running"
-    cases = [_Case(ort, session, settings, feed, values) for feed in request["feeds"]]
-    for case in cases:
-        case.first(request["outputs_path"], values)
+    callers = [
+        [Case(ort, each, settings, feed, values) for feed in request["feeds"]]
+        for each in sessions
+        for _ in range(request["callers"])
+    ]
+    for number, caller in enumerate(callers):
+        for case in caller:
+            case.first(request["outputs_path"] if number == 0 else "", values)
     link.phase = "warming"
     if request["runs"]:
-        for case in cases:
-            case.warm_up(request)
+        for caller in callers:
+            for case in caller:
+                case.warm_up(request)
     link.phase = "timing"
     gc.collect()
     gc.disable()
     switches = _involuntary_switches()
     cpu, wall = time.process_time_ns(), timing.CLOCK()
-    for chunk in range(CHUNKS if len(cases) > 1 else 1):
-        for case in cases:
-            case.time(request, chunk, CHUNKS if len(cases) > 1 else 1)
+    cases.run(callers, request)
     cpu, wall = time.process_time_ns() - cpu, timing.CLOCK() - wall
     switches = None if switches is None else _involuntary_switches() - switches
     peak_bytes = _resident_bytes("VmHWM")
@@ -92,78 +101,13 @@ def _trial(link: Link, request: Dict[str, Any]) -> None:
 
     link.phase = "reporting"
     link.send(
-        "done", load_ns=load_ns, cases=[c.report() for c in cases], cpu_ns=cpu, wall_ns=wall,
-        n_runs=sum(len(c.latencies) for c in cases), idle_cpu_ratio=idle, peak_bytes=peak_bytes,
-        base_bytes=base_bytes, threads=added,
+        "done", load_ns=load_ns, cases=cases.reports(callers), cpu_ns=cpu, wall_ns=wall,
+        n_runs=sum(len(c.latencies) for caller in callers for c in caller), n_callers=len(callers),
+        idle_cpu_ratio=idle, peak_bytes=peak_bytes, base_bytes=base_bytes, threads=added,
         read_back=probes.read_back(applied, settings, session, added, idle),
         providers=session.get_providers(), ort_version=ort.__version__, involuntary_switches=switches,
         profile=session.end_profiling() if request["profile_path"] else "",
     )  # fmt: skip
-
-
-class _Case:
-    """One input shape: its feeds and what was measured with them."""
-
-    def __init__(
-        self, ort: Any, session: Any, settings: channels.Settings, feed: Dict[str, Any], values: Any
-    ) -> None:
-        self.name, self.weight = feed["name"], feed["weight"]
-        self.session = session
-        self.names = [o.name for o in session.get_outputs()]
-        feeds, needs_ort_values = values.read_feeds(feed["path"])
-        if needs_ort_values:
-            feeds = values.as_ort_values(ort, feeds, values.bit_types(feed["path"]))
-            self.call: Callable[[], Any] = lambda: session.run_with_ort_values(
-                self.names, feeds, settings.run
-            )
-        elif settings.call_style == "io_binding":
-            binding = session.io_binding()
-            for name, value in feeds.items():
-                binding.bind_cpu_input(name, value)
-            for name in self.names:
-                binding.bind_output(name)
-            self.call = lambda: (
-                session.run_with_iobinding(binding, settings.run) or binding.copy_outputs_to_cpu()
-            )
-        else:
-            self.call = lambda: session.run(self.names, feeds, settings.run)
-        self.latencies: List[int] = []
-        self.waits: List[int] = []
-        self.first_ns = self.warmup_runs = 0
-        self.steady = True
-        self.shapes: List[List[int]] = []
-
-    def first(self, outputs_path: str, values: Any) -> None:
-        """Times the first run and keeps its outputs: later ones of random operators differ."""
-        start = timing.CLOCK()
-        outputs = self.call()
-        self.first_ns = timing.CLOCK() - start
-        self.shapes = values.shapes(outputs)
-        if outputs_path:
-            types = [o.type for o in self.session.get_outputs()]
-            values.write_outputs(os.path.join(outputs_path, self.name), self.names, types, outputs)
-
-    def warm_up(self, request: Dict[str, Any]) -> None:
-        self.warmup_runs, self.steady = timing.warm_up(
-            self.call,
-            request["warmup_runs"],
-            request["warmup_ns"],
-            request["warmup_cap_ns"],
-            request["gap_ns"],
-        )
-
-    def time(self, request: Dict[str, Any], chunk: int, chunks: int) -> None:
-        n = request["runs"] * (chunk + 1) // chunks - request["runs"] * chunk // chunks
-        latencies, waits = timing.timed(self.call, n, request["gap_ns"], request["wait_ratio"])
-        self.latencies += latencies
-        self.waits += waits
-
-    def report(self) -> Dict[str, Any]:
-        return {
-            "case": self.name, "weight": self.weight, "latency_ns": self.latencies, "first_ns": self.first_ns,
-            "warmup_runs": self.warmup_runs, "steady": self.steady, "waits_ns": self.waits,
-            "output_shapes": self.shapes,
-        }  # fmt: skip
 
 
 def _import_onnxruntime() -> Any:

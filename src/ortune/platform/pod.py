@@ -1,0 +1,134 @@
+"""A pod emulated: a CPU quota and a memory limit around each trial, as a container would have them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ortune.platform import cgroup
+
+PERIOD_US = 100_000  # the kernel's and Kubernetes' own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSize:
+    """What the pod is given; None is no limit."""
+
+    cpus: float | None = None
+    memory_bytes: int | None = None
+
+
+class Pod:
+    """The groups that trials are put into; ``how`` says what could be done.
+
+    Where control groups cannot be made (no root, no delegation, not Linux) the CPUs are limited by affinity,
+    which gives whole CPUs and is never throttled, and memory by ortune's own watcher.
+    """
+
+    def __init__(self, size: PodSize, root: Path = Path("/")) -> None:
+        self.size = size
+        self._folders: list[Path] = []
+        self._cpu_folder: Path | None = None
+        groups = cgroup.find_groups(root) if os.name == "posix" else cgroup.Groups(cpu=(), memory=())
+        self.cpu_by = self._limit_cpu(groups) if size.cpus is not None else ""
+        self.memory_by = self._limit_memory(groups) if size.memory_bytes is not None else ""
+
+    @property
+    def how(self) -> str:
+        """The pod in words: "4 CPUs by cgroup quota, 2048 MiB by cgroup"."""
+        parts = []
+        if self.size.cpus is not None:
+            parts.append(f"{self.size.cpus:g} CPUs by {self.cpu_by}")
+        if self.size.memory_bytes is not None:
+            parts.append(f"{self.size.memory_bytes >> 20} MiB by {self.memory_by}")
+        return ", ".join(parts)
+
+    @property
+    def affinity(self) -> str:
+        """The CPUs to bind a trial to, as "0,1"; "" where a quota does the limiting."""
+        if self.cpu_by != "affinity" or self.size.cpus is None:
+            return ""
+        allowed = sorted(os.sched_getaffinity(0))
+        return ",".join(map(str, allowed[: max(1, math.ceil(self.size.cpus))]))
+
+    def enter(self, pid: int) -> None:
+        """Puts a process into the pod, before it has made any thread."""
+        for folder in self._folders:
+            (folder / "cgroup.procs").write_text(str(pid))
+
+    def throttling(self) -> tuple[cgroup.Throttling, ...]:
+        """The quota's counters so far; none where there is no quota."""
+        if self._cpu_folder is None:
+            return ()
+        level = cgroup.Level(version=_version(self._cpu_folder), folder=self._cpu_folder)
+        return cgroup.throttling(cgroup.Groups(cpu=(level,), memory=()))
+
+    def close(self) -> None:
+        """Removes the groups. A process that is still dying keeps its group busy for a moment."""
+        for folder in self._folders:
+            for _ in range(50):
+                try:
+                    folder.rmdir()
+                    break
+                except OSError:
+                    time.sleep(0.02)
+        self._folders.clear()
+
+    def _limit_cpu(self, groups: cgroup.Groups) -> str:
+        quota = str(int((self.size.cpus or 0) * PERIOD_US))
+        for level in groups.cpu[:1]:
+            folder = _child(level.folder)
+            if folder is None:
+                continue
+            try:
+                if level.version == 2:
+                    (folder / "cpu.max").write_text(f"{quota} {PERIOD_US}")
+                else:
+                    (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+                    (folder / "cpu.cfs_quota_us").write_text(quota)
+            except OSError:
+                _remove(folder)
+                continue
+            self._folders.append(folder)
+            self._cpu_folder = folder
+            return "cgroup quota"
+        return "affinity"
+
+    def _limit_memory(self, groups: cgroup.Groups) -> str:
+        for level in groups.memory[:1]:
+            folder = _child(level.folder)
+            if folder is None:
+                continue
+            name = "memory.max" if level.version == 2 else "memory.limit_in_bytes"
+            try:
+                (folder / name).write_text(str(self.size.memory_bytes))
+            except OSError:
+                _remove(folder)
+                continue
+            if folder not in self._folders:
+                self._folders.append(folder)
+            return "cgroup"
+        return "ortune's watcher"
+
+
+def _child(parent: Path) -> Path | None:
+    """A group of our own below the one that we are in; the same one for both controllers of version 2."""
+    folder = parent / f"ortune-{os.getpid()}"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError:
+        return None
+    return folder
+
+
+def _remove(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _version(folder: Path) -> int:
+    return 2 if (folder / "cgroup.controllers").exists() else 1

@@ -1,0 +1,114 @@
+"""One caller's calls: each input shape with its feeds, timed alone or beside other callers."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Dict, List
+
+from . import channels, timing
+
+CHUNKS = 4  # timed runs of several cases are interleaved in this many rounds, so that drift hits all alike
+
+
+class Case:
+    """One input shape: its feeds and what was measured with them."""
+
+    def __init__(
+        self, ort: Any, session: Any, settings: channels.Settings, feed: Dict[str, Any], values: Any
+    ) -> None:
+        self.name, self.weight = feed["name"], feed["weight"]
+        self.session = session
+        self.names = [o.name for o in session.get_outputs()]
+        feeds, needs_ort_values = values.read_feeds(feed["path"])
+        if needs_ort_values:
+            feeds = values.as_ort_values(ort, feeds, values.bit_types(feed["path"]))
+            self.call: Callable[[], Any] = lambda: session.run_with_ort_values(
+                self.names, feeds, settings.run
+            )
+        elif settings.call_style == "io_binding":
+            binding = session.io_binding()
+            for name, value in feeds.items():
+                binding.bind_cpu_input(name, value)
+            for name in self.names:
+                binding.bind_output(name)
+            self.call = lambda: (
+                session.run_with_iobinding(binding, settings.run) or binding.copy_outputs_to_cpu()
+            )
+        else:
+            self.call = lambda: session.run(self.names, feeds, settings.run)
+        self.latencies: List[int] = []
+        self.waits: List[int] = []
+        self.first_ns = self.warmup_runs = 0
+        self.steady = True
+        self.shapes: List[List[int]] = []
+
+    def first(self, outputs_path: str, values: Any) -> None:
+        """Times the first run and keeps its outputs: later ones of random operators differ."""
+        start = timing.CLOCK()
+        outputs = self.call()
+        self.first_ns = timing.CLOCK() - start
+        self.shapes = values.shapes(outputs)
+        if outputs_path:
+            types = [o.type for o in self.session.get_outputs()]
+            values.write_outputs(os.path.join(outputs_path, self.name), self.names, types, outputs)
+
+    def warm_up(self, request: Dict[str, Any]) -> None:
+        """Calls until it is steady."""
+        self.warmup_runs, self.steady = timing.warm_up(
+            self.call,
+            request["warmup_runs"],
+            request["warmup_ns"],
+            request["warmup_cap_ns"],
+            request["gap_ns"],
+        )
+
+    def time(self, request: Dict[str, Any], chunk: int, chunks: int) -> None:
+        """Times one of the chunks that the runs are cut into."""
+        n = request["runs"] * (chunk + 1) // chunks - request["runs"] * chunk // chunks
+        latencies, waits = timing.timed(self.call, n, request["gap_ns"], request["wait_ratio"])
+        self.latencies += latencies
+        self.waits += waits
+
+    def report(self) -> Dict[str, Any]:
+        """What was measured, as the message wants it."""
+        return {
+            "case": self.name, "weight": self.weight, "latency_ns": self.latencies, "first_ns": self.first_ns,
+            "warmup_runs": self.warmup_runs, "steady": self.steady, "waits_ns": self.waits,
+            "output_shapes": self.shapes,
+        }  # fmt: skip
+
+
+def run(callers: List[List[Case]], request: Dict[str, Any]) -> None:
+    """Times every caller's cases; several callers each in a thread of their own, let go together."""
+    if len(callers) == 1:
+        _run_one(callers[0], request)
+        return
+    gate = threading.Barrier(len(callers))
+
+    def caller(cases: List[Case]) -> None:
+        gate.wait()
+        _run_one(cases, request)
+
+    with ThreadPoolExecutor(len(callers)) as threads:
+        list(threads.map(caller, callers))  # an error of a caller is raised here
+
+
+def _run_one(cases: List[Case], request: Dict[str, Any]) -> None:
+    chunks = CHUNKS if len(cases) > 1 else 1
+    for chunk in range(chunks):
+        for case in cases:
+            case.time(request, chunk, chunks)
+
+
+def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:
+    """One report a case, the latencies of all callers together."""
+    found = []
+    for alike in zip(*callers):
+        report = alike[0].report()
+        for other in alike[1:]:
+            report["latency_ns"] = report["latency_ns"] + other.latencies
+            report["waits_ns"] = report["waits_ns"] + other.waits
+        found.append(report)
+    return found

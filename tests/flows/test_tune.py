@@ -1,0 +1,216 @@
+"""``ortune tune`` as a user runs it, on a small model with real ONNX Runtime."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune import records
+
+BUDGET = "35s"
+
+
+def small_model(path: Path) -> Path:
+    """A few layers with weights as graph inputs, as old exporters write them."""
+    rng = np.random.default_rng(3)
+    weights = [
+        numpy_helper.from_array(rng.standard_normal((64, 64), dtype=np.float32) * 0.1, f"w{i}")
+        for i in range(3)
+    ]
+    nodes = []
+    for i in range(3):
+        nodes.append(helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"m{i}"]))
+        nodes.append(helper.make_node("Relu", [f"m{i}"], [f"x{i + 1}"]))
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x0", TensorProto.FLOAT, ["batch", 64])]
+        + [helper.make_tensor_value_info(w.name, TensorProto.FLOAT, list(w.dims)) for w in weights],
+        [helper.make_tensor_value_info("x3", TensorProto.FLOAT, ["batch", 64])],
+        weights,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
+    return path
+
+
+def command(folder: Path, model: Path, *words: str) -> list[str]:
+    return [
+        sys.executable, "-m", "ortune", "tune", str(model), "--store", str(folder / "store"),
+        "--output", str(folder / "out"), *words,
+    ]  # fmt: skip
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "ORTUNE_LOCK": str(folder / "lock")}
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("tuned")
+    model = small_model(folder / "small.onnx")
+    done = subprocess.run(
+        command(folder, model, "--budget", BUDGET, "--json", "--current", "intra=1,spin=0"),
+        env=environment(folder), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout)
+
+
+def test_the_document_is_one_and_typed(tuned: tuple[Path, dict[str, Any]]) -> None:
+    _, document = tuned
+    assert (document["schema"], document["status"]) == ("ortune/tune/1", "ok")
+    result = msgspec.convert(document["result"], records.TuneResult)
+    assert result.headline
+    assert result.current == records.Plan(settings={"intra_op_num_threads": 1, "allow_spinning": False})
+    assert result.candidates
+    assert {c.fate for c in result.candidates} <= {
+        "winner", "default", "current", "retired", "failed", "wrong-output", "pruned", "not-tried"
+    }  # fmt: skip
+    assert all(
+        c.why for c in result.candidates if c.fate in ("retired", "failed", "not-tried", "wrong-output")
+    )
+    assert all(c.name for c in result.controls)
+
+
+def test_only_fresh_blocks_carry_the_claim(tuned: tuple[Path, dict[str, Any]]) -> None:
+    result = msgspec.convert(tuned[1]["result"], records.TuneResult)
+    for found in (result.against_default, result.against_current):
+        assert found is not None
+        assert (found.phase, found.method) == ("confirm", "wilcoxon")
+        assert 9 <= found.n_blocks <= 24
+    confirmed = [p for p in result.points if p.phase == "confirm"]
+    assert len(confirmed) >= 9
+    assert min(p.index for p in confirmed) > max(p.index for p in result.points if p.phase == "race")
+
+
+def test_the_budget_is_promised_and_kept(tuned: tuple[Path, dict[str, Any]]) -> None:
+    result = msgspec.convert(tuned[1]["result"], records.TuneResult)
+    assert "trials" in result.budget.promise
+    # Trials of a busy machine can outlast their estimate; by more than a third is a broken promise.
+    assert result.elapsed_s < 35 * 1.34
+
+
+def test_the_bundle_holds_what_the_answer_says(tuned: tuple[Path, dict[str, Any]]) -> None:
+    folder, document = tuned
+    bundle = Path(document["result"]["bundle"])
+    assert bundle == folder / "out" / "small.ortune"
+    info = json.loads((bundle / "ortune.json").read_text())
+    assert info["schema"] == "ortune/bundle/1"
+    page = (bundle / "report.html").read_text()
+    assert document["result"]["headline"].split(" (")[0] in page
+    assert "<script" not in page
+    done = subprocess.run(
+        [sys.executable, str(bundle / "load.py")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_trial_was_journalled_before_it_started(tuned: tuple[Path, dict[str, Any]]) -> None:
+    folder, _ = tuned
+    with sqlite3.connect(folder / "store" / "ortune.sqlite") as db:
+        kinds = [row[0] for row in db.execute("SELECT kind FROM event ORDER BY seq")]
+    assert kinds.count("trial") == kinds.count("outcome")
+    pairs = [k for k in kinds if k in ("trial", "outcome")]
+    assert pairs[0::2] == ["trial"] * (len(pairs) // 2)
+
+
+def outcomes(store: Path) -> int:
+    """Outcomes in the journal so far; 0 while there is none."""
+    try:
+        with sqlite3.connect(f"file:{store}/ortune.sqlite?mode=ro", uri=True) as db:
+            return int(db.execute("SELECT COUNT(*) FROM event WHERE kind = 'outcome'").fetchone()[0])
+    except sqlite3.Error:
+        return 0
+
+
+def test_a_killed_session_goes_on_and_measures_nothing_twice(tmp_path: Path) -> None:
+    model = small_model(tmp_path / "small.onnx")
+    words = command(tmp_path, model, "--budget", BUDGET, "--json", "--no-bundle")
+    first = subprocess.Popen(
+        words, env=environment(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while outcomes(tmp_path / "store") < 40 and time.monotonic() < deadline and first.poll() is None:
+        time.sleep(0.05)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    before = outcomes(tmp_path / "store")
+    assert before >= 40
+    second = subprocess.run(
+        [*words, "--resume"], env=environment(tmp_path), capture_output=True, text=True, check=False
+    )
+    assert second.returncode == 0, second.stderr
+    document = json.loads(second.stdout)
+    assert f"{before} trials were played back" in " ".join(document["result"]["notes"])
+    assert document["result"]["headline"]
+
+
+def test_resuming_what_was_never_started_says_so(tmp_path: Path) -> None:
+    model = small_model(tmp_path / "small.onnx")
+    done = subprocess.run(
+        command(tmp_path, model, "--resume"),
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "no unfinished session" in done.stderr
+
+
+def test_a_budget_that_holds_no_plan_is_refused_before_it_is_spent(tmp_path: Path) -> None:
+    model = small_model(tmp_path / "small.onnx")
+    done = subprocess.run(
+        command(tmp_path, model, "--budget", "3s"),
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "not even one plan" in done.stderr
+    assert "--budget" in done.stderr
+
+
+def test_a_pod_is_emulated_and_said(tmp_path: Path) -> None:
+    model = small_model(tmp_path / "small.onnx")
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "ortune", "compare", str(model), "--b-set", "intra=1", "--cpus", "1",
+            "--memory", "1g", "--max-blocks", "9", "--budget", "40s", "--json", "--store", str(tmp_path / "store"),
+        ],
+        env=environment(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 3), done.stderr  # a throttled pod may be too unquiet for a verdict
+    assert "1 CPUs by" in done.stderr
+    assert not [p for p in Path("/sys/fs/cgroup").glob("*/ortune-*") if p.is_dir()]
+
+
+def test_callers_and_sessions_share_one_process(tmp_path: Path) -> None:
+    model = small_model(tmp_path / "small.onnx")
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "ortune", "compare", str(model), "--b-set", "pool=2", "--sessions", "2",
+            "--callers", "2", "--objective", "throughput", "--max-blocks", "9", "--budget", "60s", "--json",
+            "--store", str(tmp_path / "store"),
+        ],
+        env=environment(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 3), done.stderr
+    if done.returncode == 0:
+        document = json.loads(done.stdout)
+        assert (document["workload"]["sessions"], document["workload"]["callers"]) == (2, 2)
+        assert document["result"]["read_back"][0]["ok"]
