@@ -49,7 +49,8 @@ def table(title: str, rows: list[dict[str, object]]) -> str:
     lines = [f"**{title}**: " + ", ".join(f"{n} {v}" for v, n in sorted(verdicts.items()))]
     lines.append(f"; smallest detectable effect 3 % or less in {fine} of {len(rows)}\n")
     lines.append(
-        "\n| run | verdict | B against A | interval | smallest effect | blocks | s |\n|---:|---|---:|---|---:|---:|---:|"
+        "\n| run | verdict | B against A | interval | smallest effect | blocks | s |"
+        "\n|---:|---|---:|---|---:|---:|---:|"
     )
     for i, r in enumerate(rows, 1):
         if "ratio" not in r:

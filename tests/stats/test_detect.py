@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ortune.errors import OrtuneError
-from ortune.stats.detect import blocks_needed, more_blocks, smallest_effect
+from ortune.stats.detect import blocks_needed, honest, more_blocks, smallest_effect
 from ortune.stats.evidence import evidence_path
+from ortune.stats.intervals import Interval
 from ortune.stats.pairs import sign_flip, wilcoxon
 
 
@@ -96,3 +97,13 @@ def test_bad_input_gives_one_clear_error():
     for bad in ((-1.0, 9), (math.nan, 9), (0.1, 0)):
         with pytest.raises(OrtuneError, match="smallest effect"):
             smallest_effect(*bad)
+
+
+def test_an_effect_is_never_said_to_be_seen_that_the_interval_could_not_show() -> None:
+    wide = Interval(low=-0.05, centre=0.0, high=0.15, level=0.95)
+    found = honest(0.01, wide)
+    assert found is not None
+    assert 0.10 <= found <= 0.11
+    assert honest(0.3, wide) == 0.3
+    assert honest(math.inf, wide) is None
+    assert honest(0.01, Interval(low=-math.inf, centre=0.0, high=math.inf, level=0.95)) is None

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ortune.bundle.languages.python import literal, once_lines, option_lines
 from ortune.bundle.settings import as_text, resolve, threads
 from ortune.records import Applied, Plan
 
 
-def python_lines(plan: Plan, model: str = "model.onnx") -> str:
+def python_lines(plan: Plan, model: str = "model.onnx", libraries: Mapping[str, str] | None = None) -> str:
     """The plan as Python: session options, the session, and what must stand before the program's command.
 
     Args:
         plan: Thread counts may be numbers or ``min(n, cpus)``; here they are the numbers of this machine.
         model: Path of the model, as the user writes it.
+        libraries: Where each allocator's library lies on this machine: distributions seldom ship the bare
+            ``libNAME.so``, and a wrong name is only warned of.
 
     Returns:
         Lines without a final line break.
     """
     settings = tuple(_counted(setting) for setting in resolve(plan))
-    lines = [*_start(settings), "import onnxruntime as ort", ""]
+    lines = [*_start(settings, libraries or {}), "import onnxruntime as ort", ""]
     lines += once_lines(settings)
     options = option_lines(settings)
     lines += ["options = ort.SessionOptions()", *dict.fromkeys(options)] if options else []
@@ -48,10 +52,11 @@ def _counted(setting: Applied) -> Applied:
     return Applied(knob=setting.knob, channel=setting.channel, key=setting.key, value=count)
 
 
-def _start(settings: tuple[Applied, ...]) -> list[str]:
+def _start(settings: tuple[Applied, ...], libraries: Mapping[str, str]) -> list[str]:
     """A comment with what the process must be started with."""
     words = [f"{s.key}={as_text(s.value)}" for s in settings if s.channel == "env"]
-    words += [f"LD_PRELOAD=lib{s.value}.so" for s in settings if s.channel == "preload"]
+    preloads = [as_text(s.value) for s in settings if s.channel == "preload"]
+    words += [f"LD_PRELOAD={libraries.get(name, f'lib{name}.so')}" for name in preloads]
     tools = {"affinity": "taskset -c", "nice": "nice -n"}
     words += [f"{tools.get(s.key, s.key)} {s.value}" for s in settings if s.channel == "process"]
     return [f"# start with: {' '.join(words)} python ..."] if words else []

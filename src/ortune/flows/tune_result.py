@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from ortune import platform
 from ortune.bundle.snippet import python_lines
 from ortune.knobs import all_knobs
 from ortune.records import (
@@ -85,7 +86,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         ),
         points=tuple(_points(run)),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
-        code=python_lines(shipped, run.side.model.path.name),
+        code=python_lines(shipped, run.side.model.path.name, platform.allocators()),
         reproduce=_reproduce(run),
         session=run.log.id,
         elapsed_s=run.clock() / 1e9,

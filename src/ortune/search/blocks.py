@@ -97,6 +97,9 @@ def recorded_waits(blocks: Sequence[Block], arm: str, estimand: str) -> np.ndarr
             )
             for c in trial.done.cases
         )
-        bare = msgspec.structs.replace(trial, done=msgspec.structs.replace(trial.done, cases=cases))
+        # Callers wait side by side: the process as a whole loses each caller's share only.
+        waited = sum(sum(c.waits_ns) for c in trial.done.cases) // trial.done.n_callers
+        done = msgspec.structs.replace(trial.done, cases=cases, wall_ns=trial.done.wall_ns - waited)
+        bare = msgspec.structs.replace(trial, done=done)
         found.append(np.log((figure(trial, estimand) or np.nan) / (figure(bare, estimand) or np.nan)))
     return np.asarray(found, dtype=float)

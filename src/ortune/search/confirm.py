@@ -72,7 +72,7 @@ def compare(
         n_blocks=len(d),
         n_dropped=sum(bool(b.dropped) for b in blocks),
         p=pairs.wilcoxon(d),
-        smallest_effect_ratio=smallest if np.isfinite(smallest) else None,
+        smallest_effect_ratio=detect.honest(smallest, interval),
         phase="confirm",
         verdict=intervals.verdict(interval, delta),
     )

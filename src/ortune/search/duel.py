@@ -245,7 +245,7 @@ def conclude(duel: Duel, rules: Rules, plan: Design) -> Comparison:
         n_dropped=n_dropped,
         evidence=log_e,
         p=p,
-        smallest_effect_ratio=smallest if np.isfinite(smallest) else None,
+        smallest_effect_ratio=detect.honest(smallest, interval),
         phase="race",
         verdict=verdict,
         more_blocks=(

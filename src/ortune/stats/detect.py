@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ortune.errors import OrtuneError
 from ortune.stats.evidence import CLIP, DEFAULT_SCALE, FIRST_BLOCKS, RHO, SCALE_FLOOR, confidence_sequence
-from ortune.stats.intervals import as_blocks, robust_scale, verdict
+from ortune.stats.intervals import Interval, as_blocks, robust_scale, verdict
 from ortune.stats.pairs import rank_sum_distribution
 
 Method = Literal["sequence", "wilcoxon", "sign-flip"]
@@ -69,6 +69,23 @@ def smallest_effect(
         else:
             high = middle
     return math.expm1(min(high, 700.0))
+
+
+def honest(smallest: float, interval: Interval) -> float | None:
+    """The smallest effect, never finer than the interval that was really reached.
+
+    The closed forms know a robust scale only; where outliers widen the interval beyond it, an effect of half the
+    interval's width is what could have been told from none.
+
+    Args:
+        smallest: From ``smallest_effect``.
+        interval: The interval of the same data.
+
+    Returns:
+        The effect as a share; None where nothing could have been seen.
+    """
+    found = max(smallest, math.expm1(min(0.5 * (interval.high - interval.low), 700.0)))
+    return found if math.isfinite(found) and math.isfinite(interval.high - interval.low) else None
 
 
 def blocks_needed(
