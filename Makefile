@@ -16,13 +16,13 @@ demo: $(READY)  ## Tune a real trained model (MiniLM, from a PyPI package): unde
 		$(BIN)/ortune tune "$$model" --budget 150s --output demo --force
 
 test: check  ## Lint, types and every test that takes seconds (a few minutes in all).
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest
 
-test-long: $(READY)  ## The tests that take minutes, and the benchmarks; on a quiet machine.
-	$(BIN)/python -m pytest -m long || test $$? -eq 5  # 5: there are none
-	@set -e; for script in benchmarks/bench_*.py; do \
-		test -e "$$script" || continue; echo "== $$script"; $(BIN)/python "$$script"; \
-	done
+test-long: $(READY)  ## What takes an hour or more, on a quiet machine; its tables belong into docs/results.md.
+	$(BIN)/python benchmarks/self_comparison.py
+	$(BIN)/python benchmarks/true_differences.py
+	$(BIN)/python benchmarks/search_quality.py
+	$(BIN)/python benchmarks/shipped_bundles.py
 
 check: $(READY)  ## Lint, format and types alone.
 	$(BIN)/ruff check

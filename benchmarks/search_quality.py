@@ -105,7 +105,7 @@ class Bench:
         seen = self.measure(list(by_arm), BLOCKS)
         grid_trials, grid_s = self.trials, time.monotonic() - began
         best = sorted(seen, key=lambda arm: seen[arm])[:3]
-        result = ortune.tune(self.path, budget_s=BUDGET_S, directory=None, store=self.folder / "store").result
+        result = ortune.tune(self.path, budget=BUDGET_S, bundle=False, store=self.folder / "store").result
         winner = result.winner
         race = sum(len(p.values) for p in result.points if p.phase in ("race", "prune"))
         arms = [*best] if winner == Plan() else [*{*best, self.add(winner)}]

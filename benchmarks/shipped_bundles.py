@@ -65,7 +65,7 @@ def main() -> None:
     for name in sys.argv[1:] or MODELS:
         with tempfile.TemporaryDirectory(prefix="ortune-bench-") as folder:
             model = model_path(name)
-            result = ortune.tune(model, directory=Path(folder), store=Path(folder) / "store").result
+            result = ortune.tune(model, output=folder, store=Path(folder) / "store").result
             bundle = Path(result.bundle)
             shipped = dict(os.environ)
             for setting in result.winner.settings:

@@ -9,14 +9,13 @@ import sys
 
 import ortune
 from ortune.errors import OrtuneError
-from ortune.flows.compare_options import Watcher
 
 
 def main(model: str, seconds: float = 60.0) -> int:
     """Compare, and say what is known in one line. Returns the exit code."""
-    watcher = Watcher(say=lambda sentence: print(sentence, file=sys.stderr))
+    watcher = ortune.Watcher(say=lambda sentence: print(sentence, file=sys.stderr))
     try:
-        document = ortune.compare(model, b_set=["intra=1"], budget_s=seconds, watcher=watcher)
+        document = ortune.compare(model, b_set=["intra=1"], budget=seconds, watcher=watcher)
     except OrtuneError as error:
         print(error, file=sys.stderr)
         return error.exit_code

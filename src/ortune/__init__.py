@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ortune.api import compare, doctor, tune
+    from ortune.flows.compare_options import Watcher
     from ortune.loader import load
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compare", "doctor", "load", "tune"]
+__all__ = ["Watcher", "__version__", "compare", "doctor", "load", "tune"]
 
 # Imported when first asked for: a service that only loads a bundle needs none of the tuner's dependencies.
-_HOMES = {"compare": "ortune.api", "doctor": "ortune.api", "load": "ortune.loader", "tune": "ortune.api"}
+_HOMES = {
+    "compare": "ortune.api",
+    "doctor": "ortune.api",
+    "load": "ortune.loader",
+    "tune": "ortune.api",
+    "Watcher": "ortune.flows.compare_options",
+}
 
 
 def __getattr__(name: str) -> Any:

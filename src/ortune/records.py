@@ -546,6 +546,7 @@ class Control(Record, frozen=True, kw_only=True):
     n_blocks: int
     p: float | None = None
     expected_ratio: float | None = None
+    ratio: float | None = None
     ratio_low: float | None = None
     ratio_high: float | None = None
     detected: bool | None = None

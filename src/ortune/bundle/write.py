@@ -91,7 +91,7 @@ def write_bundle(
 def _copy_models(
     result: TuneResult, host: Host, model: Path, rewritten: Path | None, work: Path
 ) -> BundleInfo:
-    """Puts the models in; a hardware-bound one has the plain one beside it, in a folder of its own."""
+    """Puts the models in; a rewritten one has the plain one beside it, in a folder of its own."""
     shipped = open_model(rewritten or model)
     bound = result.hardware_bound and rewritten is not None
     # Not in place of one of the bundle's own files, which hold what the folder is.
@@ -99,7 +99,8 @@ def _copy_models(
     own = model.name if rewritten is None else model.stem + rewritten.suffix
     place = f"model/{own}" if clash or own in _OWN_NAMES else own
     _copy_model(shipped, work / place, ours=rewritten is not None)
-    plain = f"plain/{model.name}" if bound else ""
+    # The untouched model is what the bundle is proven against again, and what another CPU falls back to.
+    plain = f"plain/{model.name}" if rewritten is not None else ""
     if plain:
         _copy_model(open_model(model), work / plain, ours=False)
     plan = portable(result.winner)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -43,6 +42,13 @@ def compare(
         list[str],
         typer.Option("--b-set", metavar="KNOB=VALUE", help="A setting of B alone.", rich_help_panel=o.MODEL),
     ] = [],
+    rewrite: o.Rewrite = [],
+    b_rewrite: Annotated[
+        list[str],
+        typer.Option(
+            "--b-rewrite", metavar="NAME[:k=v]", help="A rewrite of B alone.", rich_help_panel=o.MODEL
+        ),
+    ] = [],
     plan: o.PlanFile = None,
     python: o.Python = None,
     a_python: Annotated[
@@ -75,8 +81,15 @@ def compare(
     tolerance: o.Tolerance = None,
     budget: o.Budget = "2m",
     max_blocks: Annotated[
-        int, typer.Option("--max-blocks", metavar="N", min=9, help="Blocks at most.", rich_help_panel=o.RUN)
-    ] = 60,
+        int | None,
+        typer.Option(
+            "--max-blocks",
+            metavar="N",
+            min=9,
+            help="Blocks at most (60, more with a longer --budget).",
+            rich_help_panel=o.RUN,
+        ),
+    ] = None,
     inject_wait: Annotated[
         str | None,
         typer.Option(
@@ -118,51 +131,21 @@ def compare(
     """
     with reporting("compare", as_json or format == "json"):
         form = chosen_format(format, as_json)
-        from ortune.errors import UsageError
-        from ortune.flows.compare import compare as run
-        from ortune.flows.compare_options import Options, Watcher, exit_code, progress_line
-        from ortune.model.workload import parse_dim, parse_shape
+        import ortune
+        from ortune.flows.compare_options import Watcher, exit_code, progress_line
 
-        if undecided not in ("pass", "fail"):
-            raise UsageError(f"{undecided!r} is neither pass nor fail", where="--undecided")
-        asked = Options(
-            a=a,
-            b=b,
-            settings=settings,
-            a_set=a_set,
-            b_set=b_set,
-            plan=Path(plan) if plan else None,
-            python=python,
-            a_python=a_python,
-            b_python=b_python,
-            target=target,
-            objective=objective,
-            shapes=dict(parse_shape(text) for text in shape),
-            dims=dict(parse_dim(text) for text in dim),
-            inputs=Path(inputs) if inputs else None,
-            workload=Path(workload) if workload else None,
-            save_workload=Path(save_workload) if save_workload else None,
-            map_inputs=o.pairs(map_inputs, "--map"),
-            gap_ns=int(o.seconds(gap, "--gap") * 1e9),
-            sessions=sessions,
-            callers=callers,
-            pod=o.pod(cpus, memory),
-            custom_ops=tuple(str(Path(lib).resolve()) for lib in custom_ops),
-            tolerance=tolerance,
-            budget_s=o.seconds(budget, "--budget"),
-            max_blocks=max_blocks,
-            seed=seed,
-            store=Path(store) if store else None,
-            wait=not no_wait,
-            threshold=o.share(threshold, "--threshold"),
-            undecided="fail" if undecided == "fail" else "pass",
-            inject_wait=o.share(inject_wait, "--inject-wait") or 0.0,
-        )
         say = Say()
         stop = Stop(say, STOPPING)
         with stop.listening(), say.progress() as progress:
-            watcher = Watcher(say=say, stop=stop, block=lambda *state: progress(progress_line(*state)))
-            envelope = run(asked, watcher)
+            envelope = ortune.compare(
+                a, b, set=settings, a_set=a_set, b_set=b_set, rewrite=rewrite, b_rewrite=b_rewrite, plan=plan, python=python,
+                a_python=a_python, b_python=b_python, target=target, shape=shape, dim=dim, inputs=inputs,
+                workload=workload, save_workload=save_workload, map=map_inputs, custom_ops=custom_ops,
+                objective=objective, gap=gap, sessions=sessions, callers=callers, cpus=cpus, memory=memory,
+                tolerance=tolerance, budget=budget, max_blocks=max_blocks, inject_wait=inject_wait, seed=seed,
+                no_wait=no_wait, threshold=threshold, undecided=undecided, store=store,
+                watcher=Watcher(say=say, stop=stop, block=lambda *state: progress(progress_line(*state))),
+            )  # fmt: skip
         _write(envelope, form, output)
         raise typer.Exit(exit_code(envelope))
 

@@ -24,11 +24,16 @@ def doctor(
         bool,
         typer.Option(
             "--measure/--no-measure",
-            help="Measure the noise too (about half a minute).",
+            help="Measure the noise too (about a quarter of a minute).",
             rich_help_panel=o.RUN,
         ),
     ] = True,
+    shape: o.Shape = [],
+    dim: o.Dim = [],
+    inputs: o.Inputs = None,
+    custom_ops: o.CustomOps = [],
     no_wait: o.NoWait = False,
+    store: o.StorePath = None,
     output: o.Output = None,
     format: o.Format = "text",
     as_json: o.Json = False,
@@ -42,22 +47,17 @@ def doctor(
         form = chosen_format(format, as_json, ("text", "json", "markdown"))
         import msgspec
 
+        import ortune
         from ortune.flows.compare_options import Watcher
-        from ortune.flows.doctor import Options
-        from ortune.flows.doctor import doctor as run
         from ortune.report import doctor_formats as formats
 
         say = Say()
         stop = Stop(say, "stopping after this trial; Ctrl-C again stops at once")
         with stop.listening(), say.progress() as progress:
-            watcher = Watcher(
-                say=say,
-                stop=stop,
-                block=lambda state, design, block: progress(
-                    f"block {len(state.blocks)} of {design.n_blocks}"
-                ),
-            )
-            envelope = run(Options(python=python, model=model, measure=measure, wait=not no_wait), watcher)
+            envelope = ortune.doctor(
+                model, python=python, measure=measure, shape=shape, dim=dim, inputs=inputs, custom_ops=custom_ops,
+                no_wait=no_wait, store=store, watcher=Watcher(say=say, stop=stop, line=progress),
+            )  # fmt: skip
         if form == "json":
             write_text(msgspec.json.encode(envelope).decode() + "\n", output)
         elif form == "markdown":

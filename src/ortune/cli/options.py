@@ -1,16 +1,10 @@
-"""Options that every verb spells the same, and turning their text into values."""
+"""Options that every verb spells the same."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-from ortune.errors import UsageError
-
-if TYPE_CHECKING:
-    from ortune.platform.pod import PodSize
 
 MODEL, RUN, OUT, GATE = "What to run", "How to measure", "Output", "Gate for CI"
 
@@ -21,6 +15,12 @@ Set = Annotated[
         metavar="KNOB=VALUE",
         help="A setting, e.g. intra=4, spin=0, level=basic. Repeatable.",
         rich_help_panel=MODEL,
+    ),
+]
+Rewrite = Annotated[
+    list[str],
+    typer.Option(
+        "--rewrite", metavar="NAME[:k=v]", help="A rewrite of the model. Repeatable.", rich_help_panel=MODEL
     ),
 ]
 PlanFile = Annotated[
@@ -164,54 +164,3 @@ Output = Annotated[
         rich_help_panel=OUT,
     ),
 ]
-
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-
-
-def seconds(text: str, option: str) -> float:
-    """Reads 90s, 2m, 30ms or a plain number of seconds."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|m|min|h|)\s*", text)
-    if not found:
-        raise UsageError(f"{text!r} is not a time", where=option, do="write e.g. 30ms, 90s or 2m")
-    return float(found.group(1)) * _UNITS[found.group(2)]
-
-
-def pod(cpus: float | None, memory: str | None) -> PodSize | None:
-    """``--cpus`` and ``--memory`` as the size of a pod; None when neither is given."""
-    if cpus is None and memory is None:
-        return None
-    from ortune.platform.pod import PodSize
-
-    return PodSize(cpus=cpus, memory_bytes=None if memory is None else size_bytes(memory, "--memory"))
-
-
-def size_bytes(text: str, option: str) -> int:
-    """Reads 512m, 2g, 2Gi or a plain number of bytes."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgKMG]?)(?:i?[bB])?\s*", text)
-    if not found:
-        raise UsageError(f"{text!r} is not a size", where=option, do="write e.g. 512m or 2g")
-    return int(float(found.group(1)) * 1024 ** " kmg".index(found.group(2).lower() or " "))
-
-
-def share(text: str | None, option: str) -> float | None:
-    """Reads 5% or 0.05, both as 0.05."""
-    if text is None:
-        return None
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
-    if not found:
-        raise UsageError(f"{text!r} is not a share", where=option, do="write e.g. 5%")
-    value = float(found.group(1)) / (100 if found.group(2) else 1)
-    if not 0 <= value < 1:
-        raise UsageError(f"{text!r} is not below 100 %", where=option, do="write e.g. 5%")
-    return value
-
-
-def pairs(texts: list[str], option: str) -> dict[str, str]:
-    """``a=b`` options."""
-    found = {}
-    for text in texts:
-        left, sign, right = text.partition("=")
-        if not (left and sign and right):
-            raise UsageError(f"{text!r} is not a=b", where=option)
-        found[left] = right
-    return found

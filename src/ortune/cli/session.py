@@ -198,8 +198,14 @@ def tell(verb: str, error: OrtuneError, as_json: bool) -> None:
         from ortune import __version__
         from ortune.records import Envelope, ErrorInfo
 
+        verdict = "invalid" if error.code == "invalid" else None
         info = ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
-        status = "interrupted" if error.exit_code == 130 else "error"
-        document = Envelope(schema=f"ortune/{verb}/1", ortune=__version__, status=status, error=info)  # type: ignore[arg-type]
+        document = Envelope(
+            schema=f"ortune/{verb}/1",
+            ortune=__version__,
+            status="interrupted" if error.exit_code == 130 else "error",
+            verdict=verdict,
+            error=info,
+        )
         _write(sys.stdout, msgspec.json.encode(document).decode() + "\n")
     _write(sys.stderr, f"ortune: {error}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -105,50 +104,21 @@ def tune(
         form = chosen_format(format, as_json, ("text", "json", "markdown", "github"))
         import msgspec
 
+        import ortune
         from ortune.flows.compare_options import Watcher
-        from ortune.flows.deliver import tune_and_deliver
-        from ortune.flows.ground import InputOptions
-        from ortune.flows.tune_options import Options
-        from ortune.model.workload import parse_dim, parse_shape
         from ortune.report import tune_formats as formats
 
-        asked = Options(
-            model=model,
-            settings=settings,
-            rewrites=rewrite,
-            plan=Path(plan) if plan else None,
-            current=current,
-            python=python,
-            target=target,
-            objective=objective,
-            inputs=InputOptions(
-                shapes=dict(parse_shape(text) for text in shape),
-                dims=dict(parse_dim(text) for text in dim),
-                inputs=Path(inputs) if inputs else None,
-                workload=Path(workload) if workload else None,
-                save_workload=Path(save_workload) if save_workload else None,
-                gap_ns=int(o.seconds(gap, "--gap") * 1e9),
-                sessions=sessions,
-                callers=callers,
-                pod=o.pod(cpus, memory),
-                custom_ops=tuple(str(Path(lib).resolve()) for lib in custom_ops),
-                seed=seed,
-                tolerance=tolerance,
-            ),
-            budget_s=o.seconds(budget, "--budget"),
-            worth=o.share(worth, "--worth") or 0.0,
-            allow=allow,
-            seed=seed,
-            store=Path(store) if store else None,
-            wait=not no_wait,
-            resume=resume,
-            directory=Path(output) if bundle else None,
-            force=force,
-        )
         say = Say()
         stop = Stop(say, STOPPING)
         with stop.listening(), say.progress() as progress:
-            envelope = tune_and_deliver(asked, Watcher(say=say, stop=stop, line=progress))
+            envelope = ortune.tune(
+                model, set=settings, rewrite=rewrite, plan=plan, current=current, python=python, target=target,
+                shape=shape, dim=dim, inputs=inputs, workload=workload, save_workload=save_workload,
+                custom_ops=custom_ops, objective=objective, gap=gap, sessions=sessions, callers=callers, cpus=cpus,
+                memory=memory, tolerance=tolerance, budget=budget, worth=worth, allow=allow, seed=seed,
+                no_wait=no_wait, resume=resume, output=output, bundle=bundle, force=force, store=store,
+                watcher=Watcher(say=say, stop=stop, line=progress),
+            )  # fmt: skip
         if form == "json":
             write_text(msgspec.json.encode(envelope).decode() + "\n", None)
         elif form == "markdown":

@@ -113,7 +113,7 @@ def _throttled(now: Snapshot) -> Finding | None:
         fixes.append("better cooling, or a lower fixed clock while measuring")
     cause = " and ".join(name for name, there in (("its CPU quota", groups), ("heat", heat)) if there)
     return Finding(
-        code="ENV002",
+        code="ENV009",
         what=f"this process's CPUs have been held back by {cause}",
         evidence="; ".join(evidence),
         fix="; ".join(fixes),

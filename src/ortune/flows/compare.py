@@ -11,6 +11,7 @@ import msgspec
 from ortune import __version__, knobs, platform
 from ortune.errors import MeasurementError, StoreError, UsageError
 from ortune.fleet import runtimes
+from ortune.fleet.environment import clean_environment, recorded
 from ortune.flows.compare_options import Options, Watcher
 from ortune.flows.ground import Ground
 from ortune.flows.sides import Resolved, SideText, merge, read_plan, resolve, target_providers
@@ -58,7 +59,7 @@ def compare(options: Options, watcher: Watcher | None = None) -> Envelope:
         try:
             key = f"compare {a.model.info.sha256} {b.model.info.sha256} {a.plan.id} {b.plan.id}"
             log = (
-                store.begin("compare", key, {"a": a.label, "b": b.label, "host": platform.host()})
+                store.begin("compare", key, session_header(a=a.label, b=b.label))
                 if store
                 else SessionLog(None, "")
             )
@@ -83,12 +84,20 @@ def _sides(options: Options, scratch: Path) -> tuple[Resolved, Resolved]:
     )
     if options.plan:
         common = merge(read_plan(options.plan), common)
-    lone_bundle = options.b is None and options.a.rstrip("/").endswith(".ortune") and not options.b_set
-    first = SideText(text=options.a, settings=options.a_set, python=options.a_python or options.python)
-    a = resolve(first, common=common, base_model=None, scratch=scratch, plain=lone_bundle)
+    bundle = options.b is None and options.a.rstrip("/").endswith(".ortune")
+    # A bundle alone is proven again, against its own untouched model; what alters B makes B the bundle as altered.
+    alone = bundle and not (options.b_set or options.b_python or options.a_python or options.b_rewrites)
+    first = SideText(
+        text=options.a,
+        settings=options.a_set,
+        rewrites=options.rewrites,
+        python=options.a_python or options.python,
+    )
+    a = resolve(first, common=common, base_model=None, scratch=scratch, plain=alone)
     second = SideText(
-        text=options.a if lone_bundle else options.b,
+        text=options.a if bundle else options.b,
         settings=options.b_set,
+        rewrites=[*options.rewrites, *options.b_rewrites],
         python=options.b_python or options.python,
     )
     b = resolve(second, common=common, base_model=a.model, scratch=scratch)
@@ -99,6 +108,11 @@ def _measuring_with(a: Resolved, b: Resolved) -> str:
     if a.runtime == b.runtime:
         return f"measuring with {runtimes.describe(a.runtime)}"
     return f"measuring A with {runtimes.describe(a.runtime)}, B with {runtimes.describe(b.runtime)}"
+
+
+def session_header(**names: str) -> dict[str, object]:
+    """What a stored session says of itself: what it is about, the machine, and the workers' environment."""
+    return {**names, "host": platform.host(), "environment": recorded(clean_environment())}
 
 
 def open_store(folder: Path | None) -> tuple[Store | None, str]:
@@ -120,10 +134,10 @@ class _Run:
         self.o, self.watch, self.a, self.b, self.scratch, self.log = options, watch, a, b, scratch, log
         self.start = time.monotonic_ns()
         self.pairs = pairing.pair_inputs(a.model.ir, b.model.ir, options.map_inputs)
-        self.ground = Ground(a, options.input_options, scratch, log, watch.say)
+        self.ground = Ground(a, options.inputs, scratch, log, watch.say)
         self.rules = duel.Rules(
             budget_ns=int(options.budget_s * 1e9),
-            max_blocks=options.max_blocks,
+            max_blocks=options.most_blocks,
             threshold_ratio=options.threshold,
             estimand=OBJECTIVES[options.objective],
             wait_ratio=SPIKE_RATIO,
@@ -167,7 +181,7 @@ class _Run:
         return self._envelope(state, difference, design)
 
     def _design(self, trial_ns: float) -> duel.Design:
-        design = duel.design(trial_ns, self.rules)
+        design = duel.design(trial_ns, self.rules, spent_ns=time.monotonic_ns() - self.start)
         if design is None:
             need = int(duel.DEAR_BLOCKS * 4 * trial_ns / 1e9) + 30
             raise UsageError(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from ortune.flows.ground import InputOptions
-from ortune.platform.pod import PodSize
 from ortune.records import Block, Envelope
 from ortune.search import duel
 from ortune.search.blocks import NEW
@@ -22,8 +21,10 @@ class Options:
     Attributes:
         a, b: SIDE: a model, a bundle, a plan, or ``model.onnx@revision``. ``b`` omitted is A's model.
         settings, a_set, b_set: ``KNOB=VALUE`` for both sides or one.
-        gap_ns: Pause between calls.
+        rewrites, b_rewrites: ``NAME[:k=v]`` for both sides or for B.
+        inputs: What the model is fed, and under what load.
         budget_s: All measuring together.
+        max_blocks: Blocks at most; None is 60, and more for a budget beyond two minutes.
         threshold: Regression that fails the gate, as a share; None without a gate.
         inject_wait: Busy wait added to B's runs as a share of each: a test of the whole chain.
     """
@@ -33,26 +34,18 @@ class Options:
     settings: Sequence[str] = ()
     a_set: Sequence[str] = ()
     b_set: Sequence[str] = ()
+    rewrites: Sequence[str] = ()
+    b_rewrites: Sequence[str] = ()
     plan: Path | None = None
     python: str | None = None
     a_python: str | None = None
     b_python: str | None = None
     target: str = "cpu"
     objective: str = "latency"
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    dims: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
-    inputs: Path | None = None
-    workload: Path | None = None
-    save_workload: Path | None = None
+    inputs: InputOptions = field(default_factory=InputOptions)
     map_inputs: Mapping[str, str] = field(default_factory=dict)
-    gap_ns: int = 0
-    sessions: int = 1
-    callers: int = 1
-    pod: PodSize | None = None
-    custom_ops: Sequence[str] = ()
-    tolerance: float | None = None
     budget_s: float = 120.0
-    max_blocks: int = 60
+    max_blocks: int | None = None
     seed: int = 0
     store: Path | None = None
     wait: bool = True
@@ -61,10 +54,9 @@ class Options:
     inject_wait: float = 0.0
 
     @property
-    def input_options(self) -> InputOptions:
-        """The part that is about inputs."""
-        names = InputOptions.__dataclass_fields__
-        return InputOptions(**{name: getattr(self, name) for name in names})
+    def most_blocks(self) -> int:
+        """60 in two minutes; a longer budget was given to be used."""
+        return self.max_blocks or max(60, int(self.budget_s / 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

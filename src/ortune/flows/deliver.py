@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import msgspec
 from ortune import platform
 from ortune.errors import UsageError
 from ortune.fleet import runtimes
-from ortune.flows.compare import open_store
+from ortune.flows.compare import open_store, session_header
 from ortune.flows.compare_options import Watcher
 from ortune.flows.replay import Replay, stored
 from ortune.flows.sides import Resolved, SideText, resolve
@@ -75,6 +76,14 @@ def _tuned(
         raise UsageError(
             f"no objective is called {options.objective!r}", do=f"one of {', '.join(OBJECTIVES)}"
         )
+    if options.target != "cpu":
+        raise UsageError(
+            f"tune searches the settings of the CPU; {options.target} is no target of its search",
+            where="--target",
+            do=f"ortune compare MODEL --target {options.target} --b-set KNOB=VALUE",
+        )
+    if options.directory is not None:
+        _require_writable(options.directory)
     with scratch_folder() as scratch:
         side = resolve(
             SideText(text=options.model, python=options.python),
@@ -87,8 +96,9 @@ def _tuned(
         if trouble:
             watch.say(trouble)
         try:
-            log, replay = _journal(store, side, options)
             with measuring(f"tune {side.label}", wait=options.wait, say=watch.say):
+                # Journal and clock begin with the lock: waiting for another ortune costs nothing of the budget.
+                log, replay = _journal(store, side, options)
                 run = Tuning(options, watch, side, scratch, log, replay)
                 try:
                     envelope = run.go()
@@ -105,14 +115,45 @@ def _tuned(
     return envelope
 
 
+def _require_writable(folder: Path) -> None:
+    """Says before the budget is spent that the bundle could not be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"the bundle cannot be written there: {error.strerror}",
+            where=f"--output {folder}",
+            do="choose another folder, or --no-bundle",
+        ) from error
+
+
+def _stamp(inputs: Path | None) -> str:
+    """Changes when the user's input files do."""
+    if inputs is None:
+        return ""
+    files = sorted(inputs.rglob("*")) if inputs.is_dir() else [inputs]
+    return repr([(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
+
+
 def _journal(store: Store | None, side: Resolved, options: Options) -> tuple[SessionLog, Replay]:
     """A new session, or the one to go on with and what it measured."""
     asked = replace(options, resume=None, store=None, directory=None, force=False, wait=True)
-    key = f"tune {side.model.info.sha256} {hashlib.sha256(repr(asked).encode()).hexdigest()[:16]}"
+    # Nothing stale: another build, another machine or other inputs make another session.
+    given = options.inputs.inputs
+    facts = (
+        asked,
+        side.runtime.package,
+        side.runtime.ort_version,
+        platform.host().fingerprint,
+        _stamp(given),
+    )
+    key = f"tune {side.model.info.sha256} {hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
     if store is None:
         return SessionLog(None, ""), Replay()
     if options.resume is None:
-        return store.begin("tune", key, {"model": side.label, "host": platform.host()}), Replay()
+        return store.begin("tune", key, session_header(model=side.label)), Replay()
     wanted = [s.id for s in store.sessions(key) if options.resume in ("newest", s.id)]
     for session in wanted:
         if not any(e.kind == "result" for e in store.events(session)):

@@ -5,39 +5,40 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ortune import __version__, platform
-from ortune.errors import MeasurementError
+from ortune.errors import Interrupted, MeasurementError
 from ortune.fleet import facts, runtimes
+from ortune.flows.compare import open_store, session_header
 from ortune.flows.compare_options import Watcher
-from ortune.model import workload
-from ortune.model.open import OpenModel, open_model
+from ortune.flows.ground import Ground, InputOptions
+from ortune.flows.sides import Resolved
+from ortune.model.open import open_model
 from ortune.records import (
     DoctorResult,
     EffectRow,
     Envelope,
-    Failed,
     ModelRef,
     NoiseReport,
     Plan,
     Runtime,
+    RuntimeReport,
     Workload,
 )
-from ortune.search import duel
+from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, log_ratios, measured
 from ortune.search.figures import figure
 from ortune.stats import detect, intervals
 from ortune.store.db import SessionLog
 from ortune.store.lock import measuring
-from ortune.trials import pilot, probe_model
-from ortune.trials.executor import Arm, Executor, Timing
+from ortune.trials import probe_model
 from ortune.trials.scratch import scratch_folder
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BLOCKS = 12
+BLOCKS_A_MINUTE = 30  # what compare allows itself: 60 in its two minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +46,19 @@ class Options:
     """What ``doctor`` can be asked.
 
     Attributes:
-        python: Look at this runtime only.
         model: Measure the noise with this model instead of a small one of ours.
+        python: Look at this runtime only.
         measure: Run the controls and the table of effects.
+        inputs: What the model is fed.
         wait: Wait while another ortune measures.
     """
 
-    python: str | None = None
     model: str | None = None
+    python: str | None = None
     measure: bool = True
+    inputs: InputOptions = field(default_factory=InputOptions)
+    store: Path | None = None
     wait: bool = True
-    settings: Sequence[str] = ()
 
 
 def doctor(options: Options | None = None, watcher: Watcher | None = None) -> Envelope:
@@ -63,67 +66,103 @@ def doctor(options: Options | None = None, watcher: Watcher | None = None) -> En
 
     Raises:
         RuntimeNotFound: ``python`` names an interpreter that has no usable onnxruntime.
+        OrtuneError: The model cannot be opened or fed.
     """
     o, watch = options or Options(), watcher or Watcher()
     host = platform.host()
     found = [runtimes.find_runtime(o.python)] if o.python else runtimes.all_runtimes()
     reports = tuple(runtimes.report(r) for r in found)
-    findings = facts.findings(
-        host, reports, os.environ, topology=platform.topology(), now=platform.read_sensors()
-    )
-    noise = None
-    model: OpenModel | None = None
     usable = next((r for r in found if not r.error), None)
+    noise: NoiseReport | None = None
+    work: Workload | None = None
+    ref: ModelRef | None = None
+    interrupted = False
     if o.measure and usable is not None:
         with scratch_folder() as scratch:
+            watch.say(f"measuring with {runtimes.describe(usable)}")
             model = open_model(o.model) if o.model else probe_model.write(scratch)
-            with measuring("doctor", wait=o.wait, say=watch.say):
-                noise = _noise(usable, model, scratch, watch, named=bool(o.model))
-    elif o.measure and not o.python:
+            side = Resolved(
+                label=model.path.name if o.model else "a small convolution network",
+                model=model,
+                plan=Plan(),
+                runtime=usable,
+                runs=model.path,
+            )
+            if o.model:
+                ref = ModelRef(path=str(model.path), sha256=model.info.sha256)
+            try:
+                noise, work = _measured(side, o, scratch, watch)
+            except Interrupted:
+                # The inventory is done and worth having; only the noise is not known.
+                interrupted = True
+    elif o.measure:
         watch.say("no usable onnxruntime was found, so nothing could be measured")
     return Envelope(
         schema="ortune/doctor/1",
         ortune=__version__,
         host=host,
-        model=ModelRef(path=str(model.path), sha256=model.info.sha256) if model and o.model else None,
-        status="ok",
+        model=ref,
+        workload=work,
+        status="interrupted" if interrupted else "ok",
         verdict=noise.status if noise else None,
-        result=DoctorResult(
-            runtimes=reports, allocators=platform.allocators(), findings=tuple(findings), noise=noise
-        ),
+        result=_result(reports, noise),
     )
 
 
-def _noise(runtime: Runtime, model: OpenModel, scratch: Path, watch: Watcher, *, named: bool) -> NoiseReport:
+def _result(reports: tuple[RuntimeReport, ...], noise: NoiseReport | None) -> DoctorResult:
+    findings = facts.findings(
+        platform.host(), reports, os.environ, topology=platform.topology(), now=platform.read_sensors()
+    )
+    return DoctorResult(
+        runtimes=reports, allocators=platform.allocators(), findings=tuple(findings), noise=noise
+    )
+
+
+def _measured(side: Resolved, o: Options, scratch: Path, watch: Watcher) -> tuple[NoiseReport, Workload]:
+    """The noise, journalled like every measurement."""
+    store, trouble = open_store(o.store)
+    if trouble:
+        watch.say(trouble)
+    try:
+        log = SessionLog(None, "")
+        if store:
+            log = store.begin("doctor", f"doctor {side.model.info.sha256}", session_header(model=side.label))
+        with measuring("doctor", wait=o.wait, say=watch.say):
+            ground = Ground(side, o.inputs, scratch, log, watch.say)
+            ground.settle(60.0)
+            ground.pilot("latency")
+            noise = _noise(ground, side.runtime, watch)
+        log.add("result", noise)
+        return noise, ground.work
+    finally:
+        if store:
+            store.close()
+
+
+def _noise(ground: Ground, runtime: Runtime, watch: Watcher) -> NoiseReport:
     """The controls on this machine now, and what they mean for longer runs."""
-    work = workload.propose(model.ir)
-    executor = Executor({}, work, scratch, SessionLog(None, ""))
-    work = pilot.settle_workload(
-        executor,
-        lambda refs: Arm(name=BASE, plan=Plan(), model=model.path, runtime=runtime, feeds=refs),
-        model.ir,
-        work,
-        scratch,
-        watch.say,
-    )
-    trial_ns = _set_up(executor, runtime, model, work, scratch)
-    rules = duel.Rules(budget_ns=int(300e9))
+    arms = (BASE, NEW, IDENTICAL)
+    ground.executor.arms = {arm: ground.arm(arm) for arm in arms} | {SPIKE: ground.arm(SPIKE, wait=0.05)}
+    trial_ns = ground.trial_ns
+    design = duel.Design(sequential=False, n_blocks=BLOCKS)
     watch.say(f"measuring the noise: {BLOCKS} blocks of four trials of {trial_ns / 1e9:.2f} s")
     try:
-        # A' races as "new" too: its evidence is what an equal plan would give.
+        # The default races against itself: its evidence is what an equal plan would give.
         state = duel.run(
-            executor,
-            rules,
-            duel.Design(sequential=False, n_blocks=BLOCKS),
+            ground.executor,
+            duel.Rules(budget_ns=int(600e9)),
+            design,
             rng=random.Random(),
             clock=time.monotonic_ns,
             stop=watch.stop,
-            on_block=lambda d, block: watch.block(d, duel.Design(sequential=False, n_blocks=BLOCKS), block),
+            on_block=lambda d, block: watch.line(f"block {len(d.blocks)} of {BLOCKS}"),
         )
     except MeasurementError as error:
+        if error.code != controls.INVALID:
+            raise
         watch.say(str(error))
         return NoiseReport(
-            model=model.path.name if named else "a small convolution network",
+            model=ground.side.label,
             latency_ns=0.0,
             trial_s=trial_ns / 1e9,
             block_scale=0.0,
@@ -131,12 +170,11 @@ def _noise(runtime: Runtime, model: OpenModel, scratch: Path, watch: Watcher, *,
             table=(),
             status="invalid",
         )
-    d = log_ratios(state.blocks, NEW, state.estimand)
-    scale = intervals.robust_scale(d)
-    latencies = [figure(t, state.estimand) or 0.0 for t in measured(state.blocks, BASE)]
+    scale = intervals.robust_scale(log_ratios(state.blocks, NEW, state.estimand))
+    latencies = sorted(figure(t, state.estimand) or 0.0 for t in measured(state.blocks, BASE))
     return NoiseReport(
-        model=model.path.name if named else "a small convolution network",
-        latency_ns=sorted(latencies)[len(latencies) // 2],
+        model=ground.side.label,
+        latency_ns=latencies[len(latencies) // 2],
         trial_s=trial_ns / 1e9,
         block_scale=scale,
         controls=tuple(state.controls),
@@ -145,28 +183,10 @@ def _noise(runtime: Runtime, model: OpenModel, scratch: Path, watch: Watcher, *,
     )
 
 
-def _set_up(executor: Executor, runtime: Runtime, model: OpenModel, work: Workload, scratch: Path) -> float:
-    """Makes the arms and the timing; returns what a trial costs, nanoseconds."""
-    refs = pilot.write_case_feeds(model.ir, work, scratch / "feeds")
-
-    def arm(name: str, wait: float = 0.0) -> Arm:
-        return Arm(name=name, plan=Plan(), model=model.path, runtime=runtime, feeds=refs, wait_ratio=wait)
-
-    executor.arms = {BASE: arm(BASE), NEW: arm(NEW), IDENTICAL: arm(IDENTICAL), SPIKE: arm(SPIKE, 0.05)}
-    executor.timing = Timing(runs=5, warmup_runs=1, warmup_ns=0)
-    for _ in range(2):
-        outcome = executor(BASE)
-        if isinstance(outcome, Failed):
-            pilot.raise_if_unrunnable(outcome, executor.arms[BASE])
-            raise MeasurementError(f"the model does not run: {outcome.what}", code=outcome.reason)
-        executor.timing = pilot.timing_for(outcome)
-        elapsed = float(outcome.elapsed_ns)
-    return elapsed
-
-
 def _row(minutes: float, scale: float, trial_ns: float, prior: float | None) -> EffectRow:
     """What a comparison of that length sees: nine blocks of four trials, then blocks of two."""
     budget = minutes * 60e9
-    blocks = int(min(budget / (4 * trial_ns), 9) + max(0.0, budget - 36 * trial_ns) / (2.1 * trial_ns))
+    fits = int(min(budget / (4 * trial_ns), 9) + max(0.0, budget - 36 * trial_ns) / (2.2 * trial_ns))
+    blocks = min(fits, max(60, int(BLOCKS_A_MINUTE * minutes)))
     effect = detect.smallest_effect(scale, max(blocks, 1), prior_scale=prior)
     return EffectRow(minutes=minutes, n_blocks=blocks, smallest_effect_ratio=effect if effect < 10 else None)

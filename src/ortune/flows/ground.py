@@ -177,7 +177,7 @@ class Ground:
         return Arm(
             name=name,
             plan=mine.plan if plan is None else plan,
-            model=model or mine.model.path,
+            model=model or mine.runs,
             runtime=mine.runtime,
             feeds=self.refs if refs is None else refs,
             wait_ratio=wait,
@@ -233,7 +233,11 @@ class Ground:
     def _proposed(self) -> Workload:
         o = self.options
         if o.workload:
-            return workload.load(o.workload)
+            saved = workload.load(o.workload)
+            load = {"gap_ns": o.gap_ns, "sessions": o.sessions, "callers": o.callers, "seed": o.seed}
+            return msgspec.structs.replace(
+                saved, **{k: v for k, v in load.items() if v != getattr(InputOptions(), k)}
+            )
         proposed = workload.propose(
             self.side.model.ir,
             shapes=o.shapes,

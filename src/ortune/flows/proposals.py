@@ -44,13 +44,16 @@ def propose(
     ]
     plans += _for_load(work, host, side.runtime.ort_version)
     model = side.model.ir
-    for spec, reason in rewrites.proposals(model, options.allow, workload=work, objective=options.objective):
+    free = (
+        []
+        if side.model.info.format == "ort"
+        else rewrites.proposals(model, options.allow, workload=work, objective=options.objective)
+    )
+    for spec, reason in free:
         plan = Plan(rewrites=(spec,), settings=rewrites.settings_for([spec]))
         plans.append(Proposed(plan=plan, origin=f"rewrite {spec.name}: {reason}", prior=REWRITE_PRIOR))
-    pinned = [rewrites.completed(rewrites.parse(text), model, work) for text in options.rewrites]
-    if options.settings or options.plan or pinned:
-        plan = Plan(rewrites=tuple(pinned), settings=rewrites.settings_for(pinned))
-        plans.insert(0, Proposed(plan=plan, origin="as asked", prior=1.0))
+    if options.settings or options.plan or options.rewrites:
+        plans.insert(0, Proposed(plan=Plan(), origin="as asked", prior=1.0))
     unique: dict[str, Proposed] = {}
     for proposed in sorted(plans, key=lambda p: (p.late, -p.prior)):
         unique.setdefault(proposed.plan.id, proposed)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import knobs, platform
+from ortune import knobs, platform, rewrites
 from ortune.bundle import format as bundle_format
 from ortune.errors import UsageError
 from ortune.fleet.runtimes import find_runtime
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
 from ortune.records import BundleInfo, Plan, ProviderSpec, Runtime, Value
+from ortune.trials.tool import ToolProcess
 
 TARGETS = {
     "cpu": "",
@@ -30,12 +31,16 @@ _CPUS = re.compile(r"min\((\d+), ?cpus\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """One side, ready to run. ``label`` is what it is called in sentences."""
+    """One side, ready to run.
+
+    ``label`` is what it is called in sentences, ``runs`` the file that is loaded: the model, or its rewriting.
+    """
 
     label: str
     model: OpenModel
     plan: Plan
     runtime: Runtime
+    runs: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,7 @@ class SideText:
 
     text: str | None
     settings: Sequence[str] = ()
+    rewrites: Sequence[str] = ()
     python: str | None = None
 
 
@@ -90,22 +96,34 @@ def resolve(
                 plan = merge(plan, bundle_plan(info))
         else:
             model, label = open_model(path), path.name
-    own = Plan(settings=knobs.parse_settings(list(side.settings)))
-    plan = merge(plan, own)
+    plan = merge(plan, Plan(settings=knobs.parse_settings(list(side.settings))))
+    plan = merge(plan, Plan(rewrites=tuple(rewrites.parse(text) for text in side.rewrites)))
+    runs = model.path
+    if plan.rewrites and not (side.text and bundle_format.is_bundle(Path(side.text))):
+        # A bundle's model is rewritten already.
+        plan = merge(Plan(settings=rewrites.settings_for(plan.rewrites)), plan)
+        tool = ToolProcess(runtime=runtime, folder=scratch)
+        runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
     knobs.check_conflicts(plan.settings)
-    return Resolved(label=label, model=model, plan=plan, runtime=runtime)
+    return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs)
 
 
 def read_plan(path: Path) -> Plan:
-    """A plan file, its settings' names and values made canonical."""
+    """A plan file, its settings' names and values made canonical. A misspelt key would test nothing: refused."""
+    example = 'e.g. {"settings": {"intra_op_num_threads": 4}}'
     try:
-        plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+        text = path.read_bytes()
+        plan = msgspec.json.decode(text, type=Plan)
+        unknown = sorted(set(msgspec.json.decode(text)) - set(Plan.__struct_fields__))
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UsageError(f"is not a plan: {error}", where=str(path), do=example) from error
+    if unknown:
+        known = ", ".join(Plan.__struct_fields__)
         raise UsageError(
-            f"is not a plan: {error}", where=str(path), do='e.g. {"settings": {"intra_op_num_threads": 4}}'
-        ) from error
+            f"has no part called {unknown[0]!r}; a plan has {known}", where=str(path), do=example
+        )
     return canonical(plan)
 
 

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from ortune import __version__, knobs, rewrites
-from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.errors import Interrupted, MeasurementError, OrtuneError, UsageError
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground
-from ortune.flows.parts import only, parts, together
 from ortune.flows.proposals import Proposed, propose
+from ortune.flows.refine import Costs, combine, prune
 from ortune.flows.replay import Replay
-from ortune.flows.sides import Resolved, merge, read_plan, target_providers
+from ortune.flows.sides import Resolved, merge, read_plan
 from ortune.flows.tune_options import Options, parse_current
 from ortune.flows.tune_result import make_result
-from ortune.records import Block, Comparison, Envelope, Failed, Measured, ModelRef, OutputDifference, Plan
+from ortune.records import (
+    Block,
+    Comparison,
+    Envelope,
+    Failed,
+    Measured,
+    ModelRef,
+    OutputDifference,
+    Plan,
+    VerdictName,
+)
 from ortune.search import budget, confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured
 from ortune.search.figures import OBJECTIVES
@@ -30,7 +41,6 @@ from ortune.trials.tool import ToolProcess
 
 SPIKE_RATIO = 0.05
 CONTROLLED_SCALE = 0.015  # of blocks on an ordinary machine, before it has been measured
-COMBINED = 4  # the best survivors that are combined
 PAYS = (
     0.5  # a setting stays when leaving it out costs at least this share of the smallest effect that matters
 )
@@ -55,14 +65,16 @@ class Tuning:
         self.current = parse_current(options.current)
         # The default *is* what runs today: nothing further to race.
         self.with_current = self.current is not None and self.current != Plan()
-        self.target_plan = Plan(providers=target_providers(options.target))
+        self.floor = Plan(settings=knobs.parse_settings(list(options.settings)))
+        if options.plan:
+            self.floor = merge(read_plan(options.plan), self.floor)
         self.ground = Ground(side, options.inputs, scratch, log, watch.say)
         self.host = self.ground.host
         self.ground.executor.recorded = replay.next
         self.ground.known_differences = replay.differences
         self.calibration: list[Block] = []
         self.confirmation: list[Block] = []
-        self.pruning: dict[str, tuple[str, np.ndarray]] = {}
+        self.pruning: dict[str, Costs] = {}
         self.refused: tuple[str, ...] = ()
         self.promise = ""
         self.spent = {"calibration": 0, "race": 0, "confirm": 0}
@@ -75,11 +87,16 @@ class Tuning:
         ground.settle(self.o.budget_s)
         ground.pilot(self.o.objective)
         proposed, self.refused = propose(self.side, ground.work, self.o, self.host)
+        pinned = tuple(
+            rewrites.completed(rewrites.parse(text), self.side.model.ir, ground.work)
+            for text in self.o.rewrites
+        )
+        # What the user asks for is part of every plan that is tried, and never pruned.
+        self.floor = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), self.floor)
         entries = [self._entry(p) for p in proposed]
         if self.current is not None and self.with_current:
-            # What runs today may be the best there is: it takes part like any other plan.
             entries.insert(
-                0, Entry(plan=merge(self.target_plan, self.current), origin="what runs today", prior=1.0)
+                0, Entry(plan=merge(self.floor, self.current), origin="what runs today", prior=1.0)
             )
         split = self._promise(len(entries))
         self._arms()
@@ -90,10 +107,10 @@ class Tuning:
             self.race.add(entry)
         self.race.screen(list(self.race.entries.values()))
         self._late(entries[split.plans :])
-        self._combine()
+        combine(self.race, self.floor)
         self.winner = self._leader()
         if self.winner is not None:
-            self.winner = self._pruned(self.winner)
+            self.winner, self.pruning = prune(self.race, self.winner, self.floor)
         self.spent["race"] = self.clock() - began
         self._confirm()
         return self._envelope(entries)
@@ -101,10 +118,7 @@ class Tuning:
     # --- before the race
 
     def _entry(self, proposed: Proposed) -> Entry:
-        pinned = Plan(settings=knobs.parse_settings(list(self.o.settings)))
-        if self.o.plan:
-            pinned = merge(read_plan(self.o.plan), pinned)
-        plan = merge(merge(self.target_plan, proposed.plan), pinned)
+        plan = merge(proposed.plan, self.floor)
         return Entry(plan=plan, origin=proposed.origin, prior=proposed.prior)
 
     @property
@@ -124,6 +138,10 @@ class Tuning:
                 do=f"--budget {int(need / 1e9) + 5}s",
                 code="budget",
             )
+        if self.replay.plans is not None:
+            split = replace(split, plans=self.replay.plans)  # as the interrupted session decided
+        else:
+            self.log.add("split", {"plans": split.plans})
         load = self.ground.first.done.load_ns / 1e9
         confirmed = detect.smallest_effect(CONTROLLED_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
         self.promise = (
@@ -185,18 +203,24 @@ class Tuning:
         return self.ground.executor.trial(self.ground.executor.arms[arm], keep_outputs=first)
 
     def _announce(self, entry: Entry) -> None:
-        self.ground.executor.arms[entry.arm] = self.ground.arm(
-            entry.arm, plan=entry.plan, model=self._model_of(entry.plan)
-        )
+        try:
+            model = self._model_of(entry.plan)
+        except OrtuneError as error:
+            # One rewrite that fails is a plan that failed; the others go on.
+            entry.retire("failed", f"its model could not be made: {error.what}")
+            return
+        self.ground.executor.arms[entry.arm] = self.ground.arm(entry.arm, plan=entry.plan, model=model)
 
     def _model_of(self, plan: Plan) -> Path:
         """The model that a plan runs: rewritten once where the plan says so."""
         if not plan.rewrites:
-            return self.side.model.path
+            return self.side.runs
         name = self.model_key(plan)
         if name not in self.models:
             self.watch.say(f"rewriting the model: {', '.join(r.name for r in plan.rewrites)}")
-            tool = ToolProcess(runtime=self.side.runtime, folder=self.scratch)
+            tool = ToolProcess(
+                runtime=self.side.runtime, folder=self.scratch, custom_ops=tuple(self.o.inputs.custom_ops)
+            )
             self.models[name] = rewrites.apply_all(
                 self.side.model, plan.rewrites, self.scratch / "rewritten", tool
             )
@@ -204,7 +228,7 @@ class Tuning:
 
     def model_key(self, plan: Plan) -> str:
         """What a rewritten model is called within this run."""
-        return "+".join(r.name for r in plan.rewrites)
+        return Plan(rewrites=plan.rewrites).id
 
     def reference_outputs(self) -> Path | None:
         """The default's outputs for the first case, where they are still on disk."""
@@ -243,75 +267,14 @@ class Tuning:
                 break
             self.race.screen([self.race.add(e) for e in group])
 
-    def _combine(self) -> None:
-        """Combinations of the survivors, best first, raced beside the best of them."""
-        best = [e for e in self.race.live() if e.ratios and e.middle < -PAYS * np.log1p(self.o.worth)][
-            :COMBINED
-        ]
-        if len(best) < 2:
-            return
-        combined: list[Entry] = []
-        for size in range(2, len(best) + 1):
-            for start in range(len(best) - size + 1):
-                group = best[start : start + size]
-                plan = together([e.plan for e in group], self.target_plan)
-                if plan is not None and plan.id not in self.race.entries:
-                    entry = Entry(plan=plan, origin="combination", prior=sum(e.middle for e in group))
-                    combined.append(self.race.add(entry))
-        field = [best[0], *combined]
-        room = [e for e in field if e.live][: budget.FIELD]
-        for entry in field[budget.FIELD :]:
-            entry.retire("not-tried", "more combinations than one block holds")
-        for _ in range(budget.ROUNDS[1]):
-            if not self.race.round([e for e in room if e.live]):
-                break
-        finalists = sorted((e for e in room if e.live and e.ratios), key=lambda e: e.rank)[:2]
-        for _ in range(budget.ROUNDS[1]):
-            if not finalists or not self.race.round([e for e in finalists if e.live]):
-                break
-
     def _leader(self) -> Entry | None:
         """The plan to confirm: the fastest that has enough blocks; None when nothing was measured."""
         ranked = [e for e in self.race.live() if len(e.ratios) >= budget.ROUNDS[0]]
         return ranked[0] if ranked else None
 
-    def _pruned(self, winner: Entry) -> Entry:
-        """Leaves each part of the winner out once; only those that pay stay."""
-        mine = parts(winner.plan, self.target_plan)
-        if len(mine) < 2:
-            return winner
-        without = {}
-        for name, plan in mine:
-            known = self.race.entries.get(plan.id)
-            entry = (
-                known
-                if known is not None and known.live
-                else Entry(plan=plan, origin=f"the winner without {name}")
-            )
-            if known is not None and not known.live:
-                continue  # a part whose absence was already shown to lose
-            without[name] = self.race.add(entry)
-        cost = confirm.prune(self.race, winner, list(without.values()))
-        keep = dict.fromkeys((name for name, _ in mine), True)
-        for name, entry in without.items():
-            ratios = cost.get(entry.arm, np.empty(0))
-            self.pruning[name] = (entry.arm, ratios)
-            if len(ratios) >= 3:
-                keep[name] = float(np.median(ratios)) > PAYS * np.log1p(self.o.worth)
-        if all(keep.values()):
-            return winner
-        if not any(keep.values()):
-            best = min(without.values(), key=lambda e: e.middle)
-            return best if best.ratios and best.live else winner
-        plan = only(winner.plan, {name for name, kept in keep.items() if kept}, self.target_plan)
-        pruned = self.race.add(Entry(plan=plan, origin="the winner without what does not pay"))
-        if pruned is not winner:
-            winner.retire("pruned", "some of its settings do not pay")
-        return pruned
-
     def _confirm(self) -> None:
         """Fresh blocks of default, winner and current, their number fixed beforehand."""
-        if self.winner is None or self.winner.plan == Plan():
+        if self.winner is None or (self.winner.plan == Plan() and not self.with_current):
             return
         began = self.clock()
         self._see_outputs(self.winner)
@@ -353,14 +316,23 @@ class Tuning:
 
     def comparison(self, arm: str, base: str = BASE) -> Comparison | None:
         """The confirmed comparison of an arm, with its guards."""
+        # Against the default and against today are two claims: each at half the error (Holm's first step).
+        level = 0.975 if self.with_current else 0.95
         found = confirm.compare(
-            self.confirmation, arm, self.judgement.estimand, base=base, delta=self.o.worth
+            self.confirmation, arm, self.judgement.estimand, base=base, level=level, delta=self.o.worth
         )
         if found is None:
             return None
         return msgspec.structs.replace(
             found, guards=guards(self.confirmation, self.o.objective, arm=arm, base=base)
         )
+
+    def _verdict(self) -> VerdictName:
+        """What the deciding comparison says; a race without a challenger proves nothing either way."""
+        if self.winner is None:
+            return "inconclusive"
+        found = self.comparison(self.winner.arm, CURRENT if self.with_current else BASE)
+        return found.verdict if found else "inconclusive"
 
     def _envelope(self, entries: list[Entry]) -> Envelope:
         if self.replay.played:
@@ -379,6 +351,6 @@ class Tuning:
             model=ModelRef(path=self.side.model.info.path, sha256=self.side.model.info.sha256),
             workload=self.ground.work,
             status="interrupted" if self.watch.stop() else "ok",
-            verdict="faster" if result.winner != Plan() else "equivalent",
+            verdict=self._verdict(),
             result=result,
         )

@@ -46,14 +46,13 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
     winner, shipped, refusal = _decide(run, against_default, against_current)
     race_blocks = run.race.blocks
     confirmed = bool(run.confirmation)
-    default_trials = measured(run.confirmation if confirmed else [*run.calibration, *race_blocks], BASE)
-    current_trials = measured(run.confirmation if confirmed else run.calibration, CURRENT)
+    earlier = [*run.calibration, *race_blocks]
+    default_trials = measured(run.confirmation, BASE) or measured(earlier, BASE)
+    current_trials = measured(run.confirmation, CURRENT) or measured(earlier, CURRENT)
     winner_trials = measured(run.confirmation, run.winner.arm) if run.winner and confirmed else []
     estimand = run.judgement.estimand
     result = TuneResult(
-        side=Side(
-            label=run.side.label, model=run.side.model.info, plan=run.target_plan, runtime=run.side.runtime
-        ),
+        side=Side(label=run.side.label, model=run.side.model.info, plan=Plan(), runtime=run.side.runtime),
         objective=run.o.objective,
         estimand=WORDS[estimand],
         worth_ratio=run.o.worth,
@@ -97,7 +96,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
 
 
 def _comparisons(run: Tuning) -> tuple[Comparison | None, Comparison | None]:
-    if run.winner is None or not run.confirmation:
+    if run.winner is None or not run.confirmation or run.winner.fate == "failed":
         return None, None
     current = run.comparison(run.winner.arm, CURRENT) if run.with_current else None
     return run.comparison(run.winner.arm), current
@@ -144,7 +143,7 @@ def _settings(run: Tuning, winner: Plan, trials: Sequence[Measured]) -> tuple[Se
     dropped = [name for name in run.pruning if name not in {n for n, _ in parts}]
     found = []
     for name, value in [*parts, *((name, "") for name in dropped)]:
-        ratios = run.pruning.get(name, ("", np.empty(0)))[1]
+        ratios = run.pruning.get(name, np.empty(0))
         interval = pairs.wilcoxon_interval(ratios) if len(ratios) >= 3 else None
         if interval is None and len(parts) == 1 and run.confirmation:
             # Alone in the plan: what it is worth is the confirmed difference to the default.

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -49,8 +50,10 @@ def checkout(path: str, revision: str, folder: Path) -> Path:
     except ValueError:
         raise UsageError("lies outside the git repository", where=path) from None
     name = PurePosixPath(inside)
-    out = folder / f"{name.stem}@{commit[:10]}{name.suffix}"
+    # A folder of its own: two sides may hold files of the same names, and a hard link must never be written to.
     folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=folder))
+    out = folder / f"{name.stem}@{commit[:10]}{name.suffix}"
     _write(top, commit, name, out, where)
     for other in sorted(_external_files(out)):
         _write(top, commit, name.parent / other, folder / other, where)
@@ -59,7 +62,7 @@ def checkout(path: str, revision: str, folder: Path) -> Path:
 
 def _write(top: Path, commit: str, name: PurePosixPath, out: Path, where: str) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("wb") as f:
+    with out.open("xb") as f:
         command = ["git", "-C", str(top), "cat-file", "blob", f"{commit}:{name}"]
         done = subprocess.run(command, stdout=f, stderr=subprocess.PIPE, check=False)
     if done.returncode:

@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 
+import msgspec
 import onnx_ir as ir
 
 from ortune.errors import InputError
@@ -52,11 +53,9 @@ def alternatives(ir_model: ir.Model, workload: Workload, error_text: str) -> Wor
     for change in _changes(inputs, workload, error_text):
         cases = tuple(_changed(ir_model, inputs, case, change) for case in workload.cases)
         if cases != workload.cases:
-            return Workload(
+            return msgspec.structs.replace(
+                workload,
                 cases=cases,
-                seed=workload.seed,
-                gap_ns=workload.gap_ns,
-                custom_ops=workload.custom_ops,
                 notes=notes_on(inputs, cases[0].dims),
                 tries=workload.tries + 1,
             )

@@ -42,7 +42,8 @@ class Pod:
         """The pod in words: "4 CPUs by cgroup quota, 2048 MiB by cgroup"."""
         parts = []
         if self.size.cpus is not None:
-            parts.append(f"{self.size.cpus:g} CPUs by {self.cpu_by}")
+            whole = math.ceil(self.size.cpus) if self.cpu_by == "affinity" else self.size.cpus
+            parts.append(f"{whole:g} CPUs by {self.cpu_by}")
         if self.size.memory_bytes is not None:
             parts.append(f"{self.size.memory_bytes >> 20} MiB by {self.memory_by}")
         return ", ".join(parts)
@@ -107,7 +108,8 @@ class Pod:
             try:
                 (folder / name).write_text(str(self.size.memory_bytes))
             except OSError:
-                _remove(folder)
+                if folder not in self._folders:
+                    _remove(folder)
                 continue
             if folder not in self._folders:
                 self._folders.append(folder)

@@ -144,13 +144,12 @@ def control_words(controls: Sequence[Control]) -> list[str]:
     """Each control in words."""
     parts = []
     for control in controls:
-        if control.name == "spike-in" and control.expected_ratio and control.ratio_low and control.ratio_high:
-            middle = (control.ratio_low * control.ratio_high) ** 0.5
+        if control.name == "spike-in" and control.expected_ratio and control.ratio is not None:
+            interval = f" ({span(control.ratio_low or 0.0, control.ratio_high)})"
             found = "" if control.detected else ", too small to be seen in so few blocks"
             missed = "" if control.ok else ", MISSED"
-            parts.append(
-                f"a known wait of {change(control.expected_ratio)} measured as {change(middle)}{found}{missed}"
-            )
+            measured = f"{change(control.ratio)}{interval}{found}{missed}"
+            parts.append(f"a known wait of {change(control.expected_ratio)} measured as {measured}")
         elif control.p is not None:
             late = " over the whole run" if control.name == "identical-late" else ""
             looked = "looked identical" if control.ok else "did NOT look identical"

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ortune.records import Block, Comparison
-from ortune.search.blocks import BASE, log_ratios, run_block
+from ortune.search.blocks import BASE, failures, log_ratios, run_block
+from ortune.search.budget import LEAST_CONFIRM
 from ortune.search.figures import WORDS
-from ortune.search.race import CURRENT, Entry, Race
+from ortune.search.race import CURRENT, FAILURES_RETIRE, Entry, Race
 from ortune.stats import detect, intervals, pairs
 
 PRUNE_BLOCKS = 6
@@ -35,6 +36,7 @@ def confirm(race: Race, winner: Entry, n_blocks: int, on_block: Callable[[Block,
     arms = [BASE, winner.arm, *([CURRENT] if race.with_current else [])]
     blocks: list[Block] = []
     attempts = 0
+    failed = 0
     while sum(not b.dropped for b in blocks) < n_blocks and attempts < n_blocks + 3:
         attempts += 1
         block = run_block(
@@ -43,6 +45,13 @@ def confirm(race: Race, winner: Entry, n_blocks: int, on_block: Callable[[Block,
         if block is not None:
             blocks.append(block)
             on_block(block, n_blocks)
+        failed = len(failures(blocks, winner.arm))
+        if failed >= FAILURES_RETIRE:
+            last = failures(blocks, winner.arm)[-1]
+            winner.retire(
+                "failed", f"failed {failed} times while it was confirmed: {last.reason}: {last.what}"
+            )
+            break
     return blocks
 
 
@@ -74,5 +83,5 @@ def compare(
         p=pairs.wilcoxon(d),
         smallest_effect_ratio=detect.honest(smallest, interval),
         phase="confirm",
-        verdict=intervals.verdict(interval, delta),
+        verdict=intervals.verdict(interval, delta) if len(d) >= LEAST_CONFIRM else "inconclusive",
     )

@@ -25,6 +25,7 @@ from ortune.stats import calibration
 
 CALIBRATION_BLOCKS = 9
 BASE_FAILURES_ALLOWED = 1
+INVALID = "invalid"  # the error's code when the controls failed: no verdict, exit 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,7 @@ def failed_twice() -> MeasurementError:
     return MeasurementError(
         "no verdict: twice, an identical plan did not look identical or a known wait was not found",
         do="quiet the machine (ortune doctor names the load) and try again",
+        code=INVALID,
     )
 
 

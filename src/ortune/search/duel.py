@@ -72,17 +72,18 @@ class Design:
     n_blocks: int
 
 
-def design(trial_ns: float, rules: Rules) -> Design | None:
+def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0) -> Design | None:
     """How many blocks the budget holds at that cost a trial; None when it holds not even six."""
     full = 4 * trial_ns
-    if rules.budget_ns < DEAR_BLOCKS * full:
+    budget_ns = rules.budget_ns - spent_ns
+    if budget_ns < DEAR_BLOCKS * full:
         return None
-    later = max(0.0, rules.budget_ns - controls.CALIBRATION_BLOCKS * full) / (2.2 * trial_ns)
+    later = max(0.0, budget_ns - controls.CALIBRATION_BLOCKS * full) / (2.2 * trial_ns)
     n = min(rules.max_blocks, int(controls.CALIBRATION_BLOCKS + later))
     # The sequential test needs about ten blocks to say anything; where few more fit, an exact test says more.
-    if rules.budget_ns >= controls.CALIBRATION_BLOCKS * full and n >= 14:
+    if budget_ns >= controls.CALIBRATION_BLOCKS * full and n >= 14:
         return Design(sequential=True, n_blocks=n)
-    return Design(sequential=False, n_blocks=min(controls.CALIBRATION_BLOCKS, int(rules.budget_ns / full)))
+    return Design(sequential=False, n_blocks=min(controls.CALIBRATION_BLOCKS, int(budget_ns / full)))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -141,7 +142,7 @@ def run(
         ok = _calibrate(duel, execute, rules, plan, rng, stop, on_block)
         if duel.failed or ok:
             break
-        if attempt == 2:
+        if attempt == 2 or clock() - start > 0.8 * rules.budget_ns:
             raise controls.failed_twice()
     if duel.failed:
         duel.ended = "failed"
@@ -175,7 +176,9 @@ def decided(duel: Duel, rules: Rules, plan: Design) -> bool:
     """Whether the evidence answers the question: the gate's where there is one, else the verdict's."""
     d = duel.ratios(NEW)
     if rules.threshold_ratio is not None:
-        return gate(duel, rules, plan).answer != "undecided"
+        answer = gate(duel, rules, plan).answer
+        # The one-sided proof can come first; a gate that fails should not stand beside "no difference shown".
+        return answer == "pass" or (answer == "fail" and _verdict(duel, rules, d) == "slower")
     # The interval costs a hundred times what three of its points cost, and it is asked for after every block.
     limit = -np.log(rules.alpha)
     none, low, high = (
@@ -184,8 +187,12 @@ def decided(duel: Duel, rules: Rules, plan: Design) -> bool:
     )
     if not (none or (low and high)):
         return False
+    return _verdict(duel, rules, d) != "inconclusive"
+
+
+def _verdict(duel: Duel, rules: Rules, d: np.ndarray) -> intervals.Verdict:
     interval = evidence.confidence_sequence(d, rules.alpha, duel.prior_scale)
-    return intervals.verdict(interval, rules.delta_ratio) != "inconclusive"
+    return intervals.verdict(interval, rules.delta_ratio)
 
 
 def gate(duel: Duel, rules: Rules, plan: Design, undecided: Literal["pass", "fail"] = "pass") -> Gate:
@@ -327,4 +334,5 @@ def _late_control(duel: Duel) -> None:
         raise MeasurementError(
             "no verdict: over the whole run an identical plan did not look identical",
             do="quiet the machine (ortune doctor names the load) and try again",
+            code=controls.INVALID,
         )

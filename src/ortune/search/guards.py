@@ -36,7 +36,7 @@ def case_results(
     blocks: Sequence[Block], work: Workload, estimand: str, prior_scale: float | None, *, arm: str = NEW
 ) -> tuple[CaseResult, ...]:
     """Each shape of a mix on its own; none for a single shape."""
-    if len(work.cases) < 2 or estimand not in ("median", "p10", "p95", "mean"):
+    if len(work.cases) < 2 or not measured(blocks, arm) or estimand not in ("median", "p10", "p95", "mean"):
         return ()
     results = []
     for case in work.cases:

@@ -81,6 +81,7 @@ def spike_control(d: ArrayLike, expected_log_ratio: ArrayLike, slack: float = SP
         ok=interval.low - slack <= centre <= interval.high + slack,
         n_blocks=values.size,
         expected_ratio=math.exp(centre),
+        ratio=interval.ratio,
         ratio_low=interval.ratio_low,
         ratio_high=interval.ratio_high,
         detected=interval.excludes(0.0),
@@ -157,6 +158,7 @@ def _identical(name: Literal["identical", "identical-late"], d: ArrayLike, limit
         n_blocks=values.size,
         p=p,
         expected_ratio=1.0,
+        ratio=interval.ratio,
         ratio_low=interval.ratio_low,
         ratio_high=interval.ratio_high,
     )

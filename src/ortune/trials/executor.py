@@ -80,9 +80,11 @@ class Executor:
         if known is not None:
             return known
         name = f"{self._count:04d}-{arm.name}"
-        self._log.add("trial", {"trial": name, "arm": arm.name, "plan": arm.plan})
+        # What is run again only for its outputs is no trial of the session's.
+        kinds = ("untimed", "untimed-outcome") if fresh else ("trial", "outcome")
+        self._log.add(kinds[0], {"trial": name, "arm": arm.name, "plan": arm.plan})
         outcome = self._run(arm, name, runs, keep_outputs)
-        self._log.add("outcome", {"trial": name, "arm": arm.name, "plan_id": arm.plan.id, "outcome": outcome})
+        self._log.add(kinds[1], {"trial": name, "arm": arm.name, "plan_id": arm.plan.id, "outcome": outcome})
         return outcome
 
     def _run(self, arm: Arm, name: str, runs: int | None, keep_outputs: bool) -> Outcome:

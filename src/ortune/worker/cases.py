@@ -66,7 +66,11 @@ class Case:
 
     def time(self, request: Dict[str, Any], chunk: int, chunks: int) -> None:
         """Times one of the chunks that the runs are cut into."""
-        n = request["runs"] * (chunk + 1) // chunks - request["runs"] * chunk // chunks
+        # As often as the mix has it, so that what is pooled (CPU time, tails, throughput) is of the mix too.
+        feeds = request["feeds"]
+        share = self.weight * len(feeds) / sum(feed["weight"] for feed in feeds)
+        runs = max(3, round(request["runs"] * share))
+        n = runs * (chunk + 1) // chunks - runs * chunk // chunks
         latencies, waits = timing.timed(self.call, n, request["gap_ns"], request["wait_ratio"])
         self.latencies += latencies
         self.waits += waits

@@ -1,0 +1,124 @@
+"""``ortune compare`` end to end on small models: pairing, the gate, injected waits, values that matter, rewrites."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+def dense(
+    path: Path, names: tuple[str, str] = ("x", "y"), *, scale: float = 1.0, ir_inputs: bool = False
+) -> Path:
+    """Two inputs of one shape into a matrix product; the same numbers under any names."""
+    weight = numpy_helper.from_array(np.eye(96, dtype=np.float32) * scale, "w")
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [8, 96]) for n in names]
+    if ir_inputs:
+        inputs.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [96, 96]))
+    nodes = [
+        helper.make_node("Sub", [names[0], names[1]], ["d"]),
+        helper.make_node("MatMul", ["d", "w"], ["out"]),
+    ]
+    outputs = [helper.make_tensor_value_info("out", TensorProto.FLOAT, [8, 96])]
+    graph = helper.make_graph(nodes, "dense", inputs, outputs, [weight])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
+    return path
+
+
+def compare(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, document and stderr."""
+    command = [sys.executable, "-m", "ortune", "compare", *words, "--json", "--store", str(folder / "store")]
+    environment = {**os.environ, "ORTUNE_LOCK": str(folder / "lock")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+def test_inputs_are_paired_by_hand_where_their_order_misleads(tmp_path: Path) -> None:
+    a, b = dense(tmp_path / "a.onnx"), dense(tmp_path / "b.onnx", ("q", "p"))
+    code, document, _ = compare(tmp_path, str(a), str(b), "--map", "x=q", "--map", "y=p", "--max-blocks", "9")
+    assert code == 0
+    assert document["result"]["mapped_inputs"] == {"x": "q", "y": "p"}
+    assert document["result"]["outputs"]["ok"]
+    crossed = compare(tmp_path, str(a), str(b), "--map", "x=p", "--map", "y=q", "--max-blocks", "9")
+    assert crossed[1]["verdict"] == "wrong-output"
+
+
+def test_an_unknown_name_in_map_names_the_inputs(tmp_path: Path) -> None:
+    a, b = dense(tmp_path / "a.onnx"), dense(tmp_path / "b.onnx", ("q", "p"))
+    code, document, _ = compare(tmp_path, str(a), str(b), "--map", "z=q")
+    assert code == 2
+    assert "x, y" in document["error"]["do"]
+
+
+def test_an_injected_wait_is_found_and_the_gate_fails(tmp_path: Path) -> None:
+    model = str(dense(tmp_path / "a.onnx"))
+    code, document, _ = compare(tmp_path, model, "--inject-wait", "60%", "--threshold", "10%")
+    assert code == 1
+    assert document["result"]["gate"]["answer"] == "fail"
+    assert document["verdict"] == "slower"
+
+
+def test_the_gate_passes_what_is_faster(tmp_path: Path) -> None:
+    model = str(dense(tmp_path / "a.onnx"))
+    code, document, _ = compare(tmp_path, model, "--threshold", "80%")
+    assert code == 0
+    assert document["result"]["gate"]["answer"] == "pass"
+
+
+def test_wrong_outputs_fail_the_gate_without_timing(tmp_path: Path) -> None:
+    a, b = dense(tmp_path / "a.onnx"), dense(tmp_path / "b.onnx", scale=2.0)
+    code, document, _ = compare(tmp_path, str(a), str(b), "--threshold", "5%")
+    assert code == 1
+    assert document["verdict"] == "wrong-output"
+    assert document["result"]["comparison"] is None
+    assert "'out'" in document["result"]["outputs"]["what"]
+
+
+def test_latency_or_shape_that_depends_on_values_stands_in_the_answer(tmp_path: Path) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("NonZero", ["x"], ["where"])],
+        "values",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 64])],
+        [helper.make_tensor_value_info("where", TensorProto.INT64, [2, None])],
+    )
+    path = tmp_path / "values.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
+    code, document, said = compare(tmp_path, str(path), "--max-blocks", "9")
+    assert code == 0
+    assert [f["code"] for f in document["result"]["findings"]] == ["MSR010"]
+    assert "--inputs" in said
+
+
+def test_a_rewrite_is_really_run(tmp_path: Path) -> None:
+    model = str(dense(tmp_path / "old.onnx", ir_inputs=True))
+    code, document, _ = compare(
+        tmp_path, model, "--b-rewrite", "initializers-out-of-inputs", "--max-blocks", "9"
+    )
+    assert code == 0
+    assert document["result"]["new"]["plan"]["rewrites"][0]["name"] == "initializers-out-of-inputs"
+    assert document["result"]["outputs"]["ok"]
+
+
+def test_a_misspelt_key_of_a_plan_is_refused(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"setings": {"intra_op_num_threads": 1}}')
+    code, document, _ = compare(tmp_path, str(dense(tmp_path / "a.onnx")), str(plan))
+    assert code == 2
+    assert "setings" in document["error"]["what"]
+
+
+def test_a_workload_file_and_shapes_exclude_each_other(tmp_path: Path) -> None:
+    model = str(dense(tmp_path / "a.onnx"))
+    saved = tmp_path / "w.json"
+    code, _, _ = compare(tmp_path, model, "--save-workload", str(saved), "--max-blocks", "9")
+    assert code == 0
+    code, document, _ = compare(tmp_path, model, "--workload", str(saved), "--shape", "x:8x96")
+    assert code == 2
+    assert "--shape" in document["error"]["what"]
