@@ -76,7 +76,7 @@ def test_governor_wherever_it_was_read():
 )
 def test_throttled(now, cause):
     found = only(findings(HEALTHY, [], {}, now=now))
-    assert found.code == "ENV002"
+    assert found.code == "ENV009"
     assert found.what.endswith(cause)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import re
 import sys
 from collections.abc import Sequence
 from types import TracebackType
@@ -17,6 +18,8 @@ from ortune import __version__
 from ortune.cli import compare, doctor, tune
 from ortune.cli.session import tell
 from ortune.errors import Interrupted, OrtuneError, UsageError
+
+SESSION_ID = re.compile(r"\d{8}-[0-9a-f]{6}")
 
 app = typer.Typer(
     name="ortune",
@@ -64,7 +67,7 @@ def _run(arguments: Sequence[str]) -> int:
         _require_utf8(arguments)
         # Not app(...): that puts typer's own hook for unexpected errors over ours.
         command = typer.main.get_command(app)
-        return command.main(list(arguments), prog_name="ortune", standalone_mode=False) or 0
+        return command.main(_with_resume(arguments), prog_name="ortune", standalone_mode=False) or 0
     except _Refused as error:
         line = " ".join(["ortune", *_verb(arguments)])
         refusal = UsageError(error.format_message(), do=f"{line} --help shows what there is")
@@ -73,6 +76,16 @@ def _run(arguments: Sequence[str]) -> int:
         return _refuse(error, arguments)
     except (KeyboardInterrupt, typer.Abort):
         return _refuse(Interrupted("stopped; nothing is claimed"), arguments)
+
+
+def _with_resume(arguments: Sequence[str]) -> list[str]:
+    """``--resume`` may stand without an id, which typer has no way to say: the newest session is then meant."""
+    found = []
+    for this, after in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
+        found.append(this)
+        if this == "--resume" and not SESSION_ID.fullmatch(after):
+            found[-1] = "--resume=newest"
+    return found
 
 
 def _refuse(error: OrtuneError, arguments: Sequence[str]) -> int:

@@ -75,8 +75,6 @@ def tune(
             "--resume",
             metavar="[ID]",
             help="Go on with the newest interrupted session of this model and these options, or with ID.",
-            is_flag=False,
-            flag_value="newest",
             rich_help_panel=o.RUN,
         ),
     ] = None,
