@@ -18,6 +18,7 @@ from ortune.trials.executor import Arm, Executor, Timing
 
 KINDS: tuple[Kind, ...] = ("usual", "zeros", "extreme")
 FEED_TRIES = 12
+MOST_RUNS = 20_000
 VALUE_SPREAD = (
     1.25  # medians further apart than this, with the middle halves apart too: latency depends on values
 )
@@ -135,12 +136,13 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
         var_between=(BETWEEN_FLOOR * run_ns) ** 2,
         low=low,
         # On a noisy machine processes differ by more than the floor: timing longer than starting buys nothing.
-        high=max(low, min(4000, int(process_ns / cost_ns))),
+        high=max(low, min(MOST_RUNS, int(process_ns / cost_ns))),
     )
-    # Never less than a twentieth of a second of a fast model: the clock and the scheduler have their grain.
-    runs = max(runs, int(50e6 / cost_ns), at_least_runs)
+    # Never less than a tenth of a second of a fast model: a neighbour's burst must not cover the whole of a trial.
+    # (With 24 ms of a 6 us model one comparison in thirteen scattered by 20 %.)
+    runs = max(runs, int(100e6 / cost_ns), at_least_runs)
     return Timing(
-        runs=min(runs, max(4000, at_least_runs)),
+        runs=min(runs, max(MOST_RUNS, at_least_runs)),
         warmup_runs=1 if slow else 3,
         warmup_ns=30_000_000,
         warmup_cap_ns=int(min(5e9, max(0.4e9, 12 * cost_ns))),
