@@ -36,8 +36,13 @@ def compare(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
     """Exit code, document and stderr."""
     command = [sys.executable, "-m", "ortune", "compare", *words, "--json", "--store", str(folder / "store")]
     environment = {**os.environ, "ORTUNE_LOCK": str(folder / "lock")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    return done.returncode, json.loads(done.stdout), done.stderr
+    for _ in range(3):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        document = json.loads(done.stdout)
+        # On a machine too unquiet for any verdict ortune says so; that is another test's subject.
+        if document["verdict"] != "invalid":
+            break
+    return done.returncode, document, done.stderr
 
 
 def test_inputs_are_paired_by_hand_where_their_order_misleads(tmp_path: Path) -> None:
