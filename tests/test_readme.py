@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from onnxruntime import datasets
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,7 +58,6 @@ def test_the_readme_has_commands() -> None:
     assert sum(text.startswith("ortune ") for text in commands) >= 3
 
 
-@pytest.mark.machine
 def test_everything_in_the_readme_runs(tmp_path: Path) -> None:
     for kind, text, shown in steps():
         done = run(kind, text, tmp_path)
@@ -68,7 +66,6 @@ def test_everything_in_the_readme_runs(tmp_path: Path) -> None:
     assert (tmp_path / "result.json").is_file()
 
 
-@pytest.mark.machine
 def test_the_python_example_runs(tmp_path: Path) -> None:
     example = ROOT / "examples" / "compare_in_python.py"
     done = run("command", f"python '{example}' '{datasets.get_example('sigmoid.onnx')}' 15", tmp_path)
