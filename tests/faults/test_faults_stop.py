@@ -28,11 +28,16 @@ def test_ctrl_c_before_anything_is_compared_stops_at_once(box: Box) -> None:
     assert box.workers() == []
 
 
-def test_ctrl_c_while_doctor_measures(box: Box) -> None:
+def test_ctrl_c_while_doctor_measures_keeps_the_inventory(box: Box) -> None:
     running = box.start("doctor", "--json")
     running.until(box.workers)
     running.signal(signal.SIGINT)
-    stopped(running)
+    done = running.wait()
+    assert (done.code, done.document["status"], done.document["verdict"]) == (0, "interrupted", None)
+    assert done.document["result"]["runtimes"]
+    assert done.document["result"]["noise"] is None
+    assert box.workers() == []
+    assert list((box.folder / "tmp").iterdir()) == []
 
 
 def test_ctrl_c_before_the_controls_are_through(box: Box) -> None:
