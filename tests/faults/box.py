@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,16 +106,21 @@ class Box:
         return found
 
     def events(self, kind: str | None = None) -> list[Any]:
-        """What the store's newest session has journalled so far; blobs as None."""
+        """What the store's newest session has journalled so far; long events are read from their blobs."""
         path = self.folder / "home" / ".local" / "share" / "ortune" / "ortune.sqlite"
         if not path.exists():
             return []
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10) as db:
             try:
-                rows = db.execute("SELECT kind, body FROM event ORDER BY session, seq").fetchall()
+                rows = db.execute("SELECT kind, body, blob FROM event ORDER BY session, seq").fetchall()
             except sqlite3.OperationalError:
                 return []  # the tables are not made yet
-        return [json.loads(body) if body else None for k, body in rows if kind in (None, k)]
+        blobs = path.parent / "blobs"
+
+        def text(body: str | None, blob: str | None) -> bytes:
+            return body.encode() if blob is None else zlib.decompress((blobs / blob[:2] / blob).read_bytes())
+
+        return [json.loads(text(body, blob)) for k, body, blob in rows if kind in (None, k)]
 
 
 class Running:
