@@ -62,10 +62,13 @@ def environment(folder: Path) -> dict[str, str]:
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("tuned")
     model = small_model(folder / "small.onnx")
-    done = subprocess.run(
-        command(folder, model, "--budget", BUDGET, "--json", "--current", "intra=1,spin=0"),
-        env=environment(folder), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    for _ in range(3):
+        done = subprocess.run(
+            command(folder, model, "--budget", BUDGET, "--json", "--current", "intra=1,spin=0"),
+            env=environment(folder), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode != 3:  # 3: too unquiet for any verdict, which is another test's subject
+            break
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)
 
