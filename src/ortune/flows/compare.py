@@ -27,7 +27,7 @@ from ortune.records import (
     Plan,
     Side,
 )
-from ortune.search import duel
+from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, failures, measured
 from ortune.search.figures import OBJECTIVES, describe
 from ortune.search.guards import case_results, guards
@@ -35,8 +35,6 @@ from ortune.store.db import SessionLog, Store
 from ortune.store.lock import measuring
 from ortune.trials import pairing
 from ortune.trials.scratch import scratch_folder
-
-SPIKE_RATIO = 0.05
 
 
 def compare(options: Options, watcher: Watcher | None = None) -> Envelope:
@@ -140,7 +138,7 @@ class _Run:
             max_blocks=options.most_blocks,
             threshold_ratio=options.threshold,
             estimand=OBJECTIVES[options.objective],
-            wait_ratio=SPIKE_RATIO,
+            wait_ratio=controls.SPIKE_RATIO,
         )
 
     def go(self) -> Envelope:

@@ -142,7 +142,9 @@ def _measured(side: Resolved, o: Options, scratch: Path, watch: Watcher) -> tupl
 def _noise(ground: Ground, runtime: Runtime, watch: Watcher) -> NoiseReport:
     """The controls on this machine now, and what they mean for longer runs."""
     arms = (BASE, NEW, IDENTICAL)
-    ground.executor.arms = {arm: ground.arm(arm) for arm in arms} | {SPIKE: ground.arm(SPIKE, wait=0.05)}
+    ground.executor.arms = {arm: ground.arm(arm) for arm in arms} | {
+        SPIKE: ground.arm(SPIKE, wait=controls.SPIKE_RATIO)
+    }
     trial_ns = ground.trial_ns
     design = duel.Design(sequential=False, n_blocks=BLOCKS)
     watch.say(f"measuring the noise: {BLOCKS} blocks of four trials of {trial_ns / 1e9:.2f} s")

@@ -39,7 +39,6 @@ from ortune.stats import detect
 from ortune.store.db import SessionLog
 from ortune.trials.tool import ToolProcess
 
-SPIKE_RATIO = 0.05
 CONTROLLED_SCALE = 0.015  # of blocks on an ordinary machine, before it has been measured
 PAYS = (
     0.5  # a setting stays when leaving it out costs at least this share of the smallest effect that matters
@@ -161,7 +160,7 @@ class Tuning:
         arms = {
             BASE: ground.arm(BASE),
             IDENTICAL: ground.arm(IDENTICAL),
-            SPIKE: ground.arm(SPIKE, wait=SPIKE_RATIO),
+            SPIKE: ground.arm(SPIKE, wait=controls.SPIKE_RATIO),
         }
         if self.current is not None and self.with_current:
             arms[CURRENT] = ground.arm(CURRENT, plan=self.current, model=self._model_of(self.current))

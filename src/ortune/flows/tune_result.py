@@ -37,7 +37,7 @@ from ortune.stats import detect, intervals, pairs
 if TYPE_CHECKING:
     from ortune.flows.tune import Tuning
 
-BUSY_LOAD = 0.5  # runnable tasks beside ours, averaged over a minute, from which a machine is not idle
+BUSY_SHARE = 0.25  # of the time, from which on a machine where some task waits for a CPU is not idle
 
 
 def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
@@ -280,12 +280,7 @@ def _pod_notes(run: Tuning) -> list[str]:
             f"ONNX Runtime's default pool takes {host.cores} threads, this process may use {host.effective_cpus} CPUs: "
             "beating that default is no feat; name what you run today with --current"
         )
-    trials = [
-        t.outcome
-        for b in [*run.calibration, *run.race.blocks, *run.confirmation]
-        for t in b.trials
-        if isinstance(t.outcome, Measured)
-    ]
+    trials = _trials([*run.calibration, *run.race.blocks, *run.confirmation])
     periods = sum(t.sensors.nr_periods or 0 for t in trials)
     throttled = sum(t.sensors.nr_throttled or 0 for t in trials)
     if periods and throttled > 0.01 * periods:
@@ -296,21 +291,20 @@ def _pod_notes(run: Tuning) -> list[str]:
 
 
 def _conditions(run: Tuning) -> str:
-    loads = [
-        t.outcome.done.cpu_ns / t.outcome.done.wall_ns
-        for b in run.calibration
-        for t in b.trials
-        if isinstance(t.outcome, Measured) and t.outcome.done.wall_ns
-    ]
+    """How busy the machine was while calibrating, by the share of time in which some task waited for a CPU."""
     waits = [
-        (t.outcome.sensors.psi_cpu_some_us or 0) * 1e3 / max(1, t.outcome.elapsed_ns)
-        for b in run.calibration
-        for t in b.trials
-        if isinstance(t.outcome, Measured) and t.outcome.sensors.psi_cpu_some_us is not None
+        t.sensors.psi_cpu_some_us * 1e3 / max(1, t.elapsed_ns)
+        for t in _trials(run.calibration)
+        if t.sensors.psi_cpu_some_us is not None
     ]
-    if not loads or not waits:
+    if not waits:
         return ""
-    return "on an idle machine" if float(np.median(waits)) < BUSY_LOAD / 2 else "on a busy machine"
+    return "on an idle machine" if float(np.median(waits)) < BUSY_SHARE else "on a busy machine"
+
+
+def _trials(blocks: Sequence[Block]) -> list[Measured]:
+    """Every completed trial, whichever arm, dropped blocks included."""
+    return [t.outcome for b in blocks for t in b.trials if isinstance(t.outcome, Measured)]
 
 
 def _smallest(run: Tuning) -> float | None:

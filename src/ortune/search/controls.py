@@ -24,6 +24,7 @@ from ortune.search.blocks import (
 from ortune.stats import calibration
 
 CALIBRATION_BLOCKS = 9
+SPIKE_RATIO = 0.05  # the known wait, as a share of each run
 BASE_FAILURES_ALLOWED = 1
 INVALID = "invalid"  # the error's code when the controls failed: no verdict, exit 3
 
