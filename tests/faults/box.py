@@ -20,7 +20,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 WIDTH = 64
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,14 @@ def test_current_is_already_the_best() -> None:
     )
 
 
+def test_a_shape_that_the_winner_loses_stands_in_the_headline() -> None:
+    result = golden_tune.KINDS["mixed"].result
+    assert "SLOWER" not in words.headline(result)
+    lost = msgspec.structs.replace(result.cases[0], ratio=1.05, ratio_low=1.02, ratio_high=1.08)
+    text = words.headline(msgspec.structs.replace(result, cases=(lost, *result.cases[1:])))
+    assert "; SLOWER at seq=16: +5.0 % (+2.0 % to +8.0 %); " in text
+
+
 def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None:
     text = said("not-confirmed")
     assert "the race's leader did not confirm (-3.0 % to +1.0 %, 16 fresh blocks)" in text

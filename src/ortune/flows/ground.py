@@ -151,7 +151,7 @@ class Ground:
 
     def expect(self, trial_ns: float) -> None:
         """Sets the limits of later trials: thirty times what a trial took is a hang, not noise."""
-        self._limit(max(20.0, 30e-9 * trial_ns))
+        self._limit(max(10.0, 30e-9 * trial_ns))
 
     def _limit(self, seconds: float) -> None:
         memory = self.pod.size.memory_bytes if self.pod else None

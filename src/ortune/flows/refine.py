@@ -1,11 +1,14 @@
-"""After the screening: survivors are combined, and what does not pay leaves the leader."""
+"""After the screening: survivors are combined, numbers beside the leader's tried, and what does not pay leaves it."""
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ortune import knobs
 from ortune.flows.parts import only, parts, together
+from ortune.knobs.neighbours import neighbours
 from ortune.records import Plan
 from ortune.search import budget, confirm
 from ortune.search.race import Entry, Race
@@ -43,6 +46,27 @@ def combine(race: Race, floor: Plan) -> None:
     for _ in range(budget.ROUNDS[1]):
         if not finalists or not race.round([e for e in finalists if e.live]):
             break
+
+
+def explore(race: Race, leader: Entry, floor: Plan, cpus: int) -> None:
+    """Local search: the leader with one of its numbers a step lower or higher, beside it in the same blocks."""
+    near: list[Entry] = []
+    for name, value in leader.plan.settings.items():
+        if name in floor.settings:
+            continue
+        for other in neighbours(knobs.find(name), value, cpus):
+            plan = msgspec.structs.replace(leader.plan, settings={**leader.plan.settings, name: other})
+            if plan.id not in race.entries:
+                near.append(race.add(Entry(plan=plan, origin=f"beside the leader: {name}={other}")))
+    for entry in near[budget.FIELD - 1 :]:
+        entry.retire("not-tried", "more neighbours of the leader than one block holds")
+    field = [leader, *(e for e in near if e.live)]
+    for _ in range(budget.ROUNDS[1] if len(field) > 1 else 0):
+        if not race.round([e for e in field if e.live]):
+            break
+    for entry in near:
+        if entry.live and not entry.ratios:
+            entry.retire("not-tried", "the budget ended first")
 
 
 def prune(race: Race, winner: Entry, floor: Plan) -> tuple[Entry, dict[str, Costs]]:

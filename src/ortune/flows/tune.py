@@ -14,7 +14,7 @@ from ortune.errors import Interrupted, MeasurementError, OrtuneError, UsageError
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground
 from ortune.flows.proposals import Proposed, propose
-from ortune.flows.refine import Costs, combine, prune
+from ortune.flows.refine import Costs, combine, explore, prune
 from ortune.flows.replay import Replay
 from ortune.flows.sides import Resolved, merge, read_plan
 from ortune.flows.tune_options import Options, parse_current
@@ -40,9 +40,6 @@ from ortune.store.db import SessionLog
 from ortune.trials.tool import ToolProcess
 
 CONTROLLED_SCALE = 0.015  # of blocks on an ordinary machine, before it has been measured
-PAYS = (
-    0.5  # a setting stays when leaving it out costs at least this share of the smallest effect that matters
-)
 
 
 class Tuning:
@@ -107,6 +104,9 @@ class Tuning:
         self.race.screen(list(self.race.entries.values()))
         self._late(entries[split.plans :])
         combine(self.race, self.floor)
+        leader = self._leader()
+        if leader is not None:
+            explore(self.race, leader, self.floor, self.host.effective_cpus)
         self.winner = self._leader()
         if self.winner is not None:
             self.winner, self.pruning = prune(self.race, self.winner, self.floor)

@@ -68,7 +68,12 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         candidates=_candidates(run, proposed, shipped),
         trade=_trade(run, shipped, winner_trials),
         cases=case_results(
-            run.confirmation, run.ground.work, estimand, None, arm=run.winner.arm if run.winner else BASE
+            run.confirmation,
+            run.ground.work,
+            estimand,
+            arm=run.winner.arm if run.winner else BASE,
+            base=CURRENT if run.with_current else BASE,
+            fixed=True,
         ),
         controls=run.judgement.controls,
         findings=tuple(run.ground.findings),

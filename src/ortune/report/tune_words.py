@@ -29,7 +29,16 @@ def headline(result: TuneResult) -> str:
         return "; ".join([*_default_best(result), *caveats(result.findings)])
     else:
         parts = [_gain(result)]
-    return "; ".join([*parts, *support(result), *caveats(result.findings)])
+    return "; ".join([*parts, *lost_shapes(result), *support(result), *caveats(result.findings)])
+
+
+def lost_shapes(result: TuneResult) -> list[str]:
+    """The shapes of a mix that the winner was shown to lose: a gain on the whole must not hide them."""
+    return [
+        f"SLOWER at {case.case}: {change(case.ratio)} ({span(case.ratio_low, case.ratio_high)})"
+        for case in result.cases
+        if case.ratio_low > 1
+    ]
 
 
 def today(result: TuneResult) -> Plan | None:

@@ -9,7 +9,7 @@ import numpy as np
 from ortune.records import Block, CaseResult, Guard, Workload
 from ortune.search.blocks import BASE, NEW, log_ratios, measured
 from ortune.search.figures import figure, samples
-from ortune.stats import calibration, evidence, tails
+from ortune.stats import calibration, evidence, pairs, tails
 
 
 def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str = BASE) -> tuple[Guard, ...]:
@@ -33,25 +33,36 @@ def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str
 
 
 def case_results(
-    blocks: Sequence[Block], work: Workload, estimand: str, prior_scale: float | None, *, arm: str = NEW
+    blocks: Sequence[Block],
+    work: Workload,
+    estimand: str,
+    prior_scale: float | None = None,
+    *,
+    arm: str = NEW,
+    base: str = BASE,
+    fixed: bool = False,
 ) -> tuple[CaseResult, ...]:
-    """Each shape of a mix on its own; none for a single shape."""
+    """Each shape of a mix on its own; none for a single shape.
+
+    ``fixed``: the number of blocks was fixed beforehand (a confirmation), so that the interval is Wilcoxon's.
+    """
     if len(work.cases) < 2 or not measured(blocks, arm) or estimand not in ("median", "p10", "p95", "mean"):
         return ()
     results = []
     for case in work.cases:
-        interval = evidence.confidence_sequence(
-            log_ratios(blocks, arm, estimand, case=case.name), prior_scale=prior_scale
-        )
-        base, new = (
+        d = log_ratios(blocks, arm, estimand, case=case.name, base=base)
+        if not len(d):
+            continue
+        interval = pairs.wilcoxon_interval(d) if fixed else evidence.confidence_sequence(d, 0.05, prior_scale)
+        old, new = (
             [figure(t, estimand, case.name) or np.nan for t in measured(blocks, which)]
-            for which in (BASE, arm)
+            for which in (base, arm)
         )
         results.append(
             CaseResult(
                 case=case.name,
                 weight=case.weight,
-                base_ns=float(np.median(base)),
+                base_ns=float(np.median(old)),
                 new_ns=float(np.median(new)),
                 ratio=interval.ratio,
                 ratio_low=interval.ratio_low,

@@ -21,6 +21,9 @@ from ortune.stats import evidence
 
 CURRENT = "current"
 FAILURES_RETIRE = 2
+AT_ONCE = ("unsupported", "unknown-key", "timeout")
+"""Reasons that retire a plan at its first failure: what cannot be another time, and a hang, whose limit is thirty
+times a usual trial: a second one would eat the budget."""
 EVIDENCE_LIMIT = float(np.log(20.0))
 
 
@@ -183,10 +186,7 @@ class Race:
                 continue
             if isinstance(trial.outcome, Failed):
                 entry.failures.append(trial.outcome)
-                if len(entry.failures) >= FAILURES_RETIRE or trial.outcome.reason in (
-                    "unsupported",
-                    "unknown-key",
-                ):
+                if len(entry.failures) >= FAILURES_RETIRE or trial.outcome.reason in AT_ONCE:
                     entry.retire("failed", f"{trial.outcome.reason}: {trial.outcome.what}")
                 continue
             if entry.outputs is None:

@@ -1,0 +1,24 @@
+"""Values beside a value: where a search goes on around a plan that leads."""
+
+from __future__ import annotations
+
+from ortune.records import Knob, Value
+
+THREADS = frozenset({"intra_op_num_threads", "inter_op_num_threads", "global_thread_pool"})
+"""Counted one by one, and never more than there are CPUs; what is not a count is halved and doubled."""
+
+
+def neighbours(knob: Knob, value: Value, cpus: int) -> list[Value]:
+    """The values next to one, lower first; none where a setting is not a number.
+
+    Args:
+        knob: The setting.
+        value: What it is set to.
+        cpus: CPUs that the process really has.
+    """
+    if knob.kind != "int" or isinstance(value, bool) or not isinstance(value, int):
+        return []
+    beside = [value - 1, value + 1] if knob.name in THREADS else [value // 2, value * 2]
+    least = max(1, knob.minimum or 0)
+    most = cpus if knob.name in THREADS else max(beside)
+    return [n for n in beside if least <= n <= most and n != value]

@@ -1,0 +1,107 @@
+"""Combining, exploring and pruning with a fake executor whose settings have known factors."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from ortune.flows.refine import combine, explore, prune
+from ortune.records import CaseTimes, Measured, Outcome, Plan, TrialDone, Value
+from ortune.search.blocks import BASE
+from ortune.search.race import Entry, Race
+
+TRIAL_NS = 400_000_000
+FACTORS: dict[tuple[str, Value], float] = {
+    ("dynamic_block_base", 4): 0.93,
+    ("dynamic_block_base", 8): 0.85,
+    ("allow_spinning", False): 0.95,
+    ("enable_mem_pattern", False): 1.0,
+}
+
+
+class Machine:
+    """A plan takes the product of its settings' factors, and a little noise; the clock moves with the trials."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(5)
+        self.now = 0
+        self.plans: dict[str, Plan] = {BASE: Plan()}
+
+    def __call__(self, arm: str, /) -> Outcome:
+        self.now += TRIAL_NS
+        level = 5e6 * np.prod([FACTORS.get(item, 1.02) for item in self.plans[arm].settings.items()])
+        runs = tuple(int(level * np.exp(0.01 * self.rng.standard_normal())) for _ in range(15))
+        case = CaseTimes(case="x", weight=1.0, latency_ns=runs, first_ns=runs[0])
+        done = TrialDone(
+            load_ns=10**7, cases=(case,), cpu_ns=sum(runs), wall_ns=sum(runs), n_runs=15, peak_bytes=10**8
+        )
+        return Measured(plan=arm, done=done, elapsed_ns=TRIAL_NS)
+
+
+def race(machine: Machine, *, seconds: float = 600) -> Race:
+    return Race(
+        execute=machine,
+        announce=lambda entry: machine.plans.__setitem__(entry.arm, entry.plan),
+        check=lambda entry, trial: None,
+        rng=random.Random(1),
+        clock=lambda: machine.now,
+        stop=lambda: False,
+        on_block=lambda race, block: None,
+        estimand="median",
+        worth=0.01,
+        scale=0.01,
+        deadline=int(seconds * 1e9),
+        first_trial_ns=TRIAL_NS,
+    )
+
+
+def screened(run: Race, *settings: dict[str, Value]) -> list[Entry]:
+    entries = [run.add(Entry(plan=Plan(settings=s), origin="test")) for s in settings]
+    run.screen(entries)
+    return entries
+
+
+def test_survivors_are_combined() -> None:
+    run = race(Machine())
+    screened(run, {"dynamic_block_base": 4}, {"allow_spinning": False})
+    for entry in run.entries.values():
+        entry.fate, entry.why = None, ""
+    combine(run, Plan())
+    assert run.live()[0].plan.settings == {"dynamic_block_base": 4, "allow_spinning": False}
+
+
+def test_a_better_value_beside_the_leader_is_found() -> None:
+    run = race(Machine())
+    (leader,) = screened(run, {"dynamic_block_base": 4})
+    explore(run, leader, Plan(), 2)
+    best = run.live()[0]
+    assert best.plan.settings == {"dynamic_block_base": 8}
+    assert best.origin == "beside the leader: dynamic_block_base=8"
+    assert len(best.ratios) == 4
+
+
+def test_what_is_pinned_is_not_explored() -> None:
+    run = race(Machine())
+    (leader,) = screened(run, {"dynamic_block_base": 4})
+    explore(run, leader, Plan(settings={"dynamic_block_base": 4}), 2)
+    assert list(run.entries.values()) == [leader]
+
+
+def test_neighbours_that_the_budget_does_not_hold_are_named_as_not_tried() -> None:
+    run = race(Machine(), seconds=14)
+    (leader,) = screened(run, {"dynamic_block_base": 4})
+    run.deadline = 0
+    explore(run, leader, Plan(), 2)
+    near = [e for e in run.entries.values() if e is not leader]
+    assert {(e.fate, e.why) for e in near} == {("not-tried", "the budget ended first")}
+
+
+def test_a_setting_that_does_not_pay_leaves_the_winner() -> None:
+    run = race(Machine())
+    (winner,) = screened(run, {"dynamic_block_base": 8, "enable_mem_pattern": False})
+    pruned, costs = prune(run, winner, Plan())
+    assert pruned.plan.settings == {"dynamic_block_base": 8}
+    assert winner.fate == "pruned"
+    assert np.median(costs["dynamic_block_base"]) > 0.1
+    assert abs(np.median(costs["enable_mem_pattern"])) < 0.02
