@@ -11,12 +11,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from onnx_ir.passes.common import LiftConstantsToInitializersPass
+
 from ortune.model.graphs import graphs
 from ortune.model.open import open_model
 from ortune.model.save import save_model
 from zoo import model_path
 
-__all__ = ["busy_core", "disguised_copy", "model_path"]
+__all__ = ["busy_core", "disguised_copy", "model_path", "weights_as_inputs"]
 
 
 def disguised_copy(model: Path, folder: Path) -> Path:
@@ -31,6 +33,16 @@ def disguised_copy(model: Path, folder: Path) -> Path:
     for i, value in enumerate(copy.graph.outputs):
         value.name = f"out_{i}"
     path = folder / f"copy-of-{model.stem}.onnx"
+    save_model(copy, path)
+    return path
+
+
+def weights_as_inputs(model: Path, folder: Path) -> Path:
+    """The same model as old exporters wrote it: every weight is a graph input too, which nothing may fold."""
+    copy = open_model(model).ir.clone()
+    LiftConstantsToInitializersPass(lift_all_constants=False)(copy)
+    copy.graph.inputs.extend(v for v in copy.graph.initializers.values() if v not in copy.graph.inputs)
+    path = folder / f"{model.stem}-weights-as-inputs.onnx"
     save_model(copy, path)
     return path
 
