@@ -10,6 +10,7 @@ from golden_tune_parts import confirmed
 
 from ortune.records import Control, Guard, Plan
 from ortune.report import tune_words as words
+from ortune.report.compare_words import guard_state
 
 
 def said(kind: str) -> str:
@@ -135,7 +136,7 @@ def test_a_guard_says_what_its_interval_shows(
     low: float, high: float | None, failed: bool, state: str
 ) -> None:
     item = Guard(figure="p95", ratio=1.0, ratio_low=low, ratio_high=high, limit_ratio=1.05, failed=failed)
-    assert words.guard_state(item) == state
+    assert guard_state(item) == state
     assert words.guard(item).endswith(state)
 
 

@@ -123,12 +123,23 @@ def gate(result: CompareResult) -> list[str]:
     return lines
 
 
+def guard_state(item: Guard) -> str:
+    """One of "no worse", "worse, within the limit", "WORSE than allowed", "undecided", "not known"."""
+    if not item.known or item.ratio is None:
+        return "not known"
+    if item.failed:
+        return "WORSE than allowed"
+    if item.ratio_high is None or item.ratio_high > item.limit_ratio:
+        return "undecided"
+    return "worse, within the limit" if (item.ratio_low or 0) > 1 else "no worse"
+
+
 def guard(item: Guard) -> str:
-    """One guard: "memory +0.3 % ok"."""
+    """One guard: "memory +0.3 % no worse"; an interval on both sides of the limit is "undecided"."""
     name = {"cpu": "CPU time", "mean": "mean", "p95": "p95", "memory": "peak memory"}[item.figure]
     if not item.known or item.ratio is None:
         return f"{name} {item.note or 'not known'}"
-    return f"{name} {change(item.ratio)} {'WORSE than allowed' if item.failed else 'ok'}"
+    return f"{name} {change(item.ratio)} {guard_state(item)}"
 
 
 def noise(result: CompareResult) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import Candidate, Comparison, Fate, Guard, Plan, SettingWorth, TradeRow, TuneResult
-from ortune.report.compare_words import caveats, control_words, estimand_kind, figure_value, span
+from ortune.report.compare_words import caveats, control_words, estimand_kind, figure_value, guard_state, span
 from ortune.report.numbers import change, difference, duration, memory, percent, three
 
 GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "memory", "cpu": "CPU time"}
@@ -182,17 +182,6 @@ def guard_summary(guards: Sequence[Guard]) -> list[str]:
     fine = [GUARD_NAMES[g.figure] for g in guards if guard_state(g) == "no worse"]
     parts = [f"{_and(fine)} no worse"] if fine else []
     return parts + [guard(g) for g in guards if guard_state(g) != "no worse"]
-
-
-def guard_state(item: Guard) -> str:
-    """One of "no worse", "worse, within the limit", "WORSE than allowed", "undecided", "not known"."""
-    if not item.known or item.ratio is None:
-        return "not known"
-    if item.failed:
-        return "WORSE than allowed"
-    if item.ratio_high is None or item.ratio_high > item.limit_ratio:
-        return "undecided"
-    return "worse, within the limit" if (item.ratio_low or 0) > 1 else "no worse"
 
 
 def guard(item: Guard) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortune.records import Envelope, Guard, TuneResult
 from ortune.report import tune_words as words
-from ortune.report.compare_words import span
+from ortune.report.compare_words import guard_state, span
 from ortune.report.html import svg
 from ortune.report.numbers import change
 
@@ -37,7 +37,7 @@ def _row(item: Guard, scale: svg.Scale) -> dict[str, object]:
     marks = svg.gridlines(scale, strong=1.0)
     limit = svg.share(scale.at(item.limit_ratio))
     marks.append(svg.tag("line", x1=limit, x2=limit, y1="0", y2="100%", class_="limit"))
-    state = words.guard_state(item)
+    state = guard_state(item)
     if item.ratio is not None:
         kind = "bad" if item.failed else "winner"
         low, high = (
