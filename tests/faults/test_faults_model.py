@@ -94,3 +94,13 @@ def test_wrong_outputs_are_a_verdict(box: Box) -> None:
     assert done.code == 0, done.err
     assert (done.document["status"], done.document["verdict"]) == ("ok", "wrong-output")
     assert done.document["result"]["outputs"]["what"]
+
+
+def test_a_model_that_is_replaced_while_it_is_measured(box: Box) -> None:
+    running = box.start("compare", "m.onnx", "--budget", "40s", "--max-blocks", "9", "--json")
+    running.until(lambda: box.events("block"))
+    save_model(box.folder / "next.onnx", scale=0.5)
+    (box.folder / "next.onnx").replace(box.folder / "m.onnx")
+    error = refused(running.wait(), 3, "model-changed")
+    assert error["where"] == "m.onnx"
+    assert "changed while" in error["what"]

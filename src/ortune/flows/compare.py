@@ -14,7 +14,15 @@ from ortune.fleet import runtimes
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.flows.compare_options import Options, Watcher
 from ortune.flows.ground import Ground
-from ortune.flows.sides import Resolved, SideText, merge, read_plan, resolve, target_providers
+from ortune.flows.sides import (
+    Resolved,
+    SideText,
+    merge,
+    read_plan,
+    require_unchanged,
+    resolve,
+    target_providers,
+)
 from ortune.records import (
     Block,
     CompareResult,
@@ -176,6 +184,7 @@ class _Run:
             on_block=lambda d, block: self._on_block(d, design, block),
             started_ns=self.start,
         )
+        require_unchanged(self.a, self.b)
         return self._envelope(state, difference, design)
 
     def _design(self, trial_ns: float) -> duel.Design:

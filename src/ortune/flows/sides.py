@@ -11,7 +11,9 @@ import msgspec
 
 from ortune import knobs, platform, rewrites
 from ortune.bundle import format as bundle_format
-from ortune.errors import UsageError
+from ortune.bundle.languages.python import tuned_on
+from ortune.bundle.machine import other_hardware
+from ortune.errors import MeasurementError, UsageError
 from ortune.fleet.runtimes import find_runtime
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
@@ -90,10 +92,14 @@ def resolve(
             model, label = base_model, path.name
         elif bundle_format.is_bundle(path):
             info = bundle_format.read(path)
-            name = info.plain_model or info.model if plain else info.model
-            model, label = open_model(path / name), path.name + (" (plain)" if plain else "")
+            # As its own loader does: a model bound to other hardware is not for this machine.
+            foreign = info.hardware_bound and bool(other_hardware(tuned_on(info.host)))
+            name = info.plain_model or info.model if plain or foreign else info.model
+            note = " (plain)" if plain else " (plain: tuned on other hardware)" if foreign else ""
+            model, label = open_model(path / name), path.name + note
             if not plain:
-                plan = merge(plan, bundle_plan(info))
+                tuned = bundle_plan(info)
+                plan = merge(plan, msgspec.structs.replace(tuned, rewrites=()) if foreign else tuned)
         else:
             model, label = open_model(path), path.name
     plan = merge(plan, Plan(settings=knobs.parse_settings(list(side.settings))))
@@ -106,6 +112,19 @@ def resolve(
         runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
     knobs.check_conflicts(plan.settings)
     return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs)
+
+
+def require_unchanged(*sides: Resolved) -> None:
+    """MeasurementError when a model on disk is no longer the one that was opened: its trials ran two models."""
+    for side in sides:
+        file = side.model.changed()
+        if file is not None:
+            raise MeasurementError(
+                "the file changed while its model was measured: no verdict",
+                where=str(file),
+                do="run again when nothing writes to it",
+                code="model-changed",
+            )
 
 
 def read_plan(path: Path) -> Plan:

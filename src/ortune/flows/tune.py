@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from ortune.flows.ground import Ground
 from ortune.flows.proposals import Proposed, propose
 from ortune.flows.refine import Costs, combine, explore, prune
 from ortune.flows.replay import Replay
-from ortune.flows.sides import Resolved, merge, read_plan
+from ortune.flows.sides import Resolved, merge, read_plan, require_unchanged
 from ortune.flows.tune_options import Options, parse_current
 from ortune.flows.tune_result import make_result
 from ortune.records import (
@@ -112,6 +113,7 @@ class Tuning:
             self.winner, self.pruning = prune(self.race, self.winner, self.floor)
         self.spent["race"] = self.clock() - began
         self._confirm()
+        require_unchanged(self.side)
         return self._envelope(entries)
 
     # --- before the race
@@ -258,12 +260,22 @@ class Tuning:
     # --- after the screening
 
     def _late(self, entries: list[Entry]) -> None:
-        """Plans that the screening did not hold, while there is time for two blocks each and what follows."""
-        for i in range(0, len(entries), budget.FIELD):
-            group = entries[i : i + budget.FIELD]
-            trials = budget.screening_trials(len(group), self.references) + 8 * (self.references + 3)
-            if self.race.out_of_time(int(trials)):
+        """Plans that the screening did not hold, in as large groups as the time that is really left still holds."""
+        waiting = list(entries)
+        while waiting:
+            gains = any(e.ratios and e.middle < -np.log1p(self.o.worth) for e in self.race.live())
+            # Where something leads, combining and pruning it come after this.
+            after = 4 * (self.references + 3) if gains else 0
+            sizes = range(min(budget.FIELD, len(waiting)), 0, -1)
+            fitting = (
+                n
+                for n in sizes
+                if not self.race.out_of_time(math.ceil(budget.screening_trials(n, self.references)) + after)
+            )
+            size = next(fitting, 0)
+            if not size:
                 break
+            group, waiting = waiting[:size], waiting[size:]
             self.race.screen([self.race.add(e) for e in group])
 
     def _leader(self) -> Entry | None:

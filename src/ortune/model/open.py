@@ -32,12 +32,19 @@ class OpenModel:
             Change a clone of it, not this one.
         facts: Everything of ``info`` but the sha256, known without reading the weights.
         external: The tensors in external data, in the order in which they count for the identity.
+        stamps: Each file of the model with its size and time of change when it was opened.
     """
 
     path: Path
     ir: ir.Model
     facts: ModelInfo
     external: tuple[FileTensor, ...] = ()
+    stamps: tuple[tuple[Path, int, int], ...] = ()
+
+    def changed(self) -> Path | None:
+        """The file of this model, if any, that is another than the one that was opened (by size and time)."""
+        now = (_stamp(path) for path, _, _ in self.stamps)
+        return next((was[0] for was, is_ in zip(self.stamps, now, strict=True) if was != is_), None)
 
     @cached_property
     def info(self) -> ModelInfo:
@@ -117,6 +124,15 @@ def _require_file(path: Path) -> None:
         )
 
 
+def _stamp(path: Path) -> tuple[Path, int, int]:
+    """Size in bytes and nanoseconds of the last change; -1 where the file is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return path, -1, -1
+    return path, found.st_size, found.st_mtime_ns
+
+
 def _opened(path: Path, model: ir.Model, files: WeightFiles, kind: str) -> OpenModel:
     external = tuple(
         tensor for tensor in tensors(model) if isinstance(tensor, FileTensor) and tensor.file is not files.own
@@ -134,7 +150,9 @@ def _opened(path: Path, model: ir.Model, files: WeightFiles, kind: str) -> OpenM
         n_nodes=sum(1 for _ in nodes(model, functions=False)),
         n_parameters=_count_parameters(model),
     )
-    return OpenModel(path=path, ir=model, facts=facts, external=external)
+    own = dict.fromkeys([path, *(Path(tensor.file.path) for tensor in external)])
+    stamps = tuple(_stamp(file) for file in own)
+    return OpenModel(path=path, ir=model, facts=facts, external=external, stamps=stamps)
 
 
 def _count_parameters(model: ir.Model) -> int:

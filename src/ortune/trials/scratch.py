@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from ortune.errors import MeasurementError, UsageError
 
+PREFIX, ALIVE = "ortune-", "alive"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A folder for feeds, outputs and logs; removed at the end.
+    """A folder for feeds, outputs and logs; removed at the end, and those that killed processes left before it.
 
     Raises:
         UsageError: No temporary folder can be made.
         MeasurementError: The disk filled up while something was written ("disk-full").
     """
+    sweep()
     try:
-        folder = tempfile.TemporaryDirectory(prefix="ortune-", ignore_cleanup_errors=True)
+        folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
     except OSError as error:
         raise UsageError(
             f"no temporary folder can be made: {error.strerror or error}",
@@ -32,7 +36,8 @@ def scratch_folder() -> Iterator[Path]:
         ) from error
     with folder as name:
         try:
-            yield Path(name)
+            with _alive(Path(name)):
+                yield Path(name)
         except OSError as error:
             if not is_full(error):
                 raise
@@ -42,6 +47,37 @@ def scratch_folder() -> Iterator[Path]:
                 do="free space there, or set TMPDIR to a folder with more",
                 code="disk-full",
             ) from error
+
+
+def sweep() -> None:
+    """Removes the folders of processes that were killed: nobody holds the lock of their ``alive`` any more."""
+    with contextlib.suppress(OSError):
+        for mark in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{ALIVE}"):
+            with contextlib.suppress(OSError), mark.open("r+b") as file:
+                if _lock(file.fileno()):
+                    shutil.rmtree(mark.parent, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _alive(folder: Path) -> Iterator[None]:
+    """Marks the folder as in use for as long as this process lives."""
+    with (folder / f"{ALIVE}.new").open("w+b") as file:
+        if _lock(file.fileno()):
+            # Locked before it gets its name: nobody can find it unlocked and take it for a dead one's.
+            os.replace(file.name, folder / ALIVE)
+        yield
+
+
+def _lock(fd: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # Windows: left folders stay
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody lives there, or the file system knows no locks
+        return False
+    return True
 
 
 def is_full(error: OSError) -> bool:

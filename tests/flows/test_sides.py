@@ -1,0 +1,62 @@
+"""What a side of a comparison is: bundles above all."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from ortune import platform
+from ortune.errors import MeasurementError
+from ortune.flows.sides import SideText, require_unchanged, resolve
+from ortune.records import BundleInfo, Plan, RewriteSpec
+
+
+def model(path: Path, op: str) -> Path:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "g", values[:1], values[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def bundle(folder: Path, cpu: str) -> Path:
+    """A bundle whose model is bound to a CPU of that name."""
+    path = folder / "m.ortune"
+    path.mkdir()
+    host = msgspec.structs.replace(platform.host(), cpu=cpu)
+    info = BundleInfo(
+        schema="ortune/bundle/1",
+        model=model(path / "bound.onnx", "Relu").name,
+        plain_model=model(path / "m.onnx", "Abs").name,
+        sha256="",
+        plan=Plan(rewrites=(RewriteSpec(name="ort-optimized"),), settings={"intra_op_num_threads": 1}),
+        hardware_bound=True,
+        host=host,
+    )
+    (path / "ortune.json").write_bytes(msgspec.json.encode(info))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("cpu", "runs"), [(platform.host().cpu, "bound.onnx"), ("Another CPU 9000", "m.onnx")]
+)
+def test_a_model_bound_to_other_hardware_is_not_taken(tmp_path: Path, cpu: str, runs: str) -> None:
+    side = resolve(
+        SideText(text=str(bundle(tmp_path, cpu))), common=Plan(), base_model=None, scratch=tmp_path
+    )
+    assert side.runs.name == runs
+    assert side.plan.settings == {"intra_op_num_threads": 1}
+    assert ("other hardware" in side.label) == (runs == "m.onnx")
+
+
+def test_a_model_that_changed_is_noticed(tmp_path: Path) -> None:
+    path = model(tmp_path / "m.onnx", "Relu")
+    side = resolve(SideText(text=str(path)), common=Plan(), base_model=None, scratch=tmp_path)
+    require_unchanged(side)
+    shutil.copy(model(tmp_path / "other.onnx", "Sigmoid"), path)
+    with pytest.raises(MeasurementError, match="changed while"):
+        require_unchanged(side)

@@ -1,0 +1,56 @@
+"""The temporary folder of an invocation, and what killed ones left."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from ortune.trials.scratch import scratch_folder
+
+HOLD = """
+import sys
+from ortune.trials.scratch import scratch_folder
+with scratch_folder() as folder:
+    (folder / "feeds").mkdir()
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(folder: Path) -> tuple[subprocess.Popen[str], Path]:
+    """Another process that holds a scratch folder, and the folder."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD], env={"TMPDIR": str(folder)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders of killed processes stay on Windows")
+def test_what_a_killed_process_left_goes_and_what_a_living_one_uses_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed, left = holder(tmp_path)
+    living, used = holder(tmp_path)
+    strange = tmp_path / "ortune-of-somebody"
+    strange.mkdir()
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    try:
+        assert (left / "feeds").is_dir()
+        with scratch_folder() as mine:
+            assert not left.exists()
+            assert (used / "feeds").is_dir()
+            assert strange.is_dir()
+            assert mine.is_dir()
+        assert not mine.exists()
+    finally:
+        living.communicate("")
+    assert not used.exists()
