@@ -42,7 +42,7 @@ if kind == "bundle":
     load.set_process()
 import numpy as np
 import onnxruntime as ort
-feeds = dict(np.load(folder + "/inputs/feeds.npz"))
+feeds = dict(np.load(folder + "/feeds.npz"))
 if kind == "bundle":
     session = load.load()
     run = lambda: load.run(session, feeds)
