@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The stamp is as new as the last installation; changing pyproject.toml makes another one.
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-long check docs clean
+.PHONY: help demo test test-long check docs recipes site clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list.
@@ -23,6 +23,7 @@ test-long: $(READY)  ## What takes an hour or more, on a quiet machine; its tabl
 	$(BIN)/python benchmarks/true_differences.py
 	$(BIN)/python benchmarks/search_quality.py
 	$(BIN)/python benchmarks/shipped_bundles.py
+	$(BIN)/python tools/make_recipes.py --check
 
 check: $(READY)  ## Lint, format and types alone.
 	$(BIN)/ruff check
@@ -33,8 +34,17 @@ docs: $(READY)  ## Write the generated pages and schemas again.
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python tools/make_schemas.py
 
+recipes: $(READY)  ## Run every recipe of the documentation and paste what it prints: some minutes.
+	$(BIN)/python tools/make_recipes.py
+
+site: $(READY)  ## The documentation as a site, in site/; to read it: python3 -m http.server -d site
+	test -x .venv-docs/bin/mkdocs || $(BIN)/python -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.venv-docs/bin/python -m pip install --quiet --group docs
+	.venv-docs/bin/mkdocs build --strict
+
 clean:  ## Remove the environment and every cache.
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-docs site .mypy_cache .pytest_cache .ruff_cache
 
 $(READY): pyproject.toml
 	@set -e; \

@@ -6,18 +6,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ortune.api import compare, doctor, tune
+    from ortune.api import bench, compare, doctor, lock, look, report, tune
     from ortune.flows.compare_options import Watcher
     from ortune.loader import load
 
 __version__ = "0.1.0"
-__all__ = ["Watcher", "__version__", "compare", "doctor", "load", "tune"]
+__all__ = ["Watcher", "__version__", "bench", "compare", "doctor", "load", "lock", "look", "report", "tune"]
 
 # Imported when first asked for: a service that only loads a bundle needs none of the tuner's dependencies.
 _HOMES = {
+    "bench": "ortune.api",
     "compare": "ortune.api",
     "doctor": "ortune.api",
     "load": "ortune.loader",
+    "lock": "ortune.api",
+    "look": "ortune.api",
+    "report": "ortune.api",
     "tune": "ortune.api",
     "Watcher": "ortune.flows.compare_options",
 }

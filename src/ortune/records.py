@@ -133,6 +133,71 @@ class ModelInfo(Record, frozen=True, kw_only=True):
     n_parameters: int = 0
 
 
+class NodeCost(Record, frozen=True, kw_only=True):
+    """The work of one execution of a node at known input shapes. ``model.cost`` states what counts as what.
+
+    Attributes:
+        name: The node's name; "" where it has none.
+        domain: "" is ONNX's own.
+        inside: Names of the If, Loop and Scan nodes around it, outermost first, joined by "/"; "" in the main graph.
+        times: How often one run of the model executes it, as far as totals go: a loop's trip count, 0 in the branch
+            of an If that is not counted and for what constants alone decide.
+        flops: Operations; a multiply-add is two. Integer arithmetic counts alike.
+        macs: Multiply-adds among them; None for operators that are not made of these.
+        bytes_read, bytes_written: Each tensor once, by its stored type.
+        weight_bytes: The part of ``bytes_read`` that is constants.
+        known: Whether it could be counted. If not, the numbers are 0 and ``note`` says why.
+    """
+
+    name: str
+    op_type: str
+    domain: str = ""
+    inside: str = ""
+    times: int = 1
+    flops: int = 0
+    macs: int | None = None
+    bytes_read: int = 0
+    bytes_written: int = 0
+    weight_bytes: int = 0
+    known: bool = True
+    note: str = ""
+
+
+class OpCost(Record, frozen=True, kw_only=True):
+    """What all nodes of one operator add to a run; ``n_nodes`` counts those that are executed."""
+
+    op_type: str
+    domain: str = ""
+    n_nodes: int
+    n_unknown: int = 0
+    flops: int
+    bytes: int
+
+
+class ModelCost(Record, frozen=True, kw_only=True):
+    """The work of one run of a model at known input shapes.
+
+    Attributes:
+        flops, macs, bytes_read, bytes_written: Sums over ``nodes``, each times its ``times``.
+        parameters: Elements of initializers and Constant tensors; ``parameter_bytes`` by their stored types.
+        by_op: Largest first.
+        nodes: Every node of every graph, functions inlined.
+        unknown: Reason to number of nodes that could not be counted; empty when the totals are complete.
+        notes: What the totals rest on: a loop of unknown length, an If whose dearer branch was taken.
+    """
+
+    flops: int
+    macs: int
+    bytes_read: int
+    bytes_written: int
+    parameters: int
+    parameter_bytes: int
+    by_op: tuple[OpCost, ...] = ()
+    nodes: tuple[NodeCost, ...] = ()
+    unknown: dict[str, int] = {}
+    notes: tuple[str, ...] = ()
+
+
 class InputChoice(Record, frozen=True, kw_only=True):
     """What was chosen for one input, and how sure that is.
 
@@ -725,6 +790,8 @@ class TuneResult(Record, frozen=True, kw_only=True):
         against_current: The same against what the user runs today, where ``--current`` was given.
         headline: The answer in one or two sentences, the same in every format.
         rewritten: The model that the winner runs, where a rewrite made another one; with its hardware bond.
+        caution: What makes the default an easy opponent here (its pool has more threads than CPUs), said before any
+            ratio; "" where nothing does.
         conditions: How busy the machine was, as the headline says it ("on an idle machine"); "" where not known.
         smallest_effect_ratio: What the race could have seen, as a share, where no challenger was confirmed.
     """
@@ -760,6 +827,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
     report: str = ""
     session: str = ""
     elapsed_s: float = 0.0
+    caution: str = ""
     conditions: str = ""
     smallest_effect_ratio: float | None = None
 
@@ -786,6 +854,112 @@ class BundleInfo(Record, frozen=True, kw_only=True):
     proof: Comparison | None = None
     applied: tuple[Applied, ...] = ()
     ort_version: str = ""
+
+
+# --- bench ----------------------------------------------------------------------------------------------
+
+
+class Estimate(Record, frozen=True, kw_only=True):
+    """A figure with its interval, in the unit that the field's name says.
+
+    Attributes:
+        low, high: None where nothing bounds that side, and both where it is a single observation (``single``).
+        single: Too few processes for an interval.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    level: float = 0.95
+    single: bool = False
+
+
+class TailEstimate(Record, frozen=True, kw_only=True):
+    """A quantile over the requests of all processes.
+
+    Attributes:
+        quantile: As a share, 0.99 for the p99.
+        latency_ns: None, "not known", where fewer than ``needed`` requests were made.
+        needed, made: Requests.
+    """
+
+    quantile: float
+    latency_ns: Estimate | None
+    needed: int
+    made: int
+
+
+class BenchProcess(Record, frozen=True, kw_only=True):
+    """One process of a bench with its raw samples: latencies in order of each caller, nanoseconds.
+
+    Attributes:
+        index: In the order in which the processes ran.
+        first_run_ns: The first run of the first caller, before any warm-up.
+        cpu_ns, wall_ns: Over the timed runs, gaps included.
+        steady: Whether the warm-up ended because the latency was steady.
+    """
+
+    index: int
+    case: str
+    latency_ns: tuple[int, ...]
+    load_ns: int
+    first_run_ns: int
+    cpu_ns: int
+    wall_ns: int
+    peak_bytes: int | None = None
+    warmup_runs: int = 0
+    steady: bool = True
+    started_at: str = ""
+    sensors: Sensors = Sensors()
+
+
+class BenchRow(Record, frozen=True, kw_only=True):
+    """One input shape: what it takes.
+
+    Attributes:
+        median_ns: Latency of a typical process: the median over processes of each one's own median.
+        tails: p10, p90, p95, p99 and p99.9 over the requests of all processes.
+        throughput_per_s: Requests a second of the whole process, all callers and sessions together.
+        load_ns: Of all sessions of the process together.
+        peak_bytes: High-water mark of resident memory; None where the system does not tell.
+        outputs: Name, shape and how it would be compared, of each output, in words.
+    """
+
+    case: str
+    n_processes: int
+    n_requests: int
+    median_ns: Estimate
+    tails: tuple[TailEstimate, ...]
+    throughput_per_s: Estimate
+    load_ns: Estimate
+    first_run_ns: Estimate
+    cpu_per_run_ns: Estimate
+    peak_bytes: Estimate | None = None
+    outputs: tuple[str, ...] = ()
+
+
+class BenchResult(Record, frozen=True, kw_only=True):
+    """``result`` of ``ortune bench --json``.
+
+    Attributes:
+        rows: One an input shape, in the order asked for; a shape that was not reached before a stop has none.
+        load: What the requests were: callers, sessions, gap, in words.
+        remarks: What the sensors said of the machine meanwhile.
+        reproduce: The command that does it again.
+    """
+
+    side: Side
+    rows: tuple[BenchRow, ...]
+    processes: tuple[BenchProcess, ...]
+    load: str
+    read_back: tuple[ReadBack, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    failures: tuple[Failed, ...] = ()
+    reproduce: str = ""
+    session: str = ""
+    elapsed_s: float = 0.0
 
 
 # --- doctor ---------------------------------------------------------------------------------------------
@@ -838,6 +1012,274 @@ class DoctorResult(Record, frozen=True, kw_only=True):
     noise: NoiseReport | None = None
 
 
+# --- traces and the first look --------------------------------------------------------------------------
+
+
+class OperatorTime(Record, frozen=True, kw_only=True):
+    """One operator in a profile, on one execution provider.
+
+    Attributes:
+        n_nodes: Nodes of it in the optimised graph that ran.
+        time_ns: Time of all of them together in a run (median over the profiled runs), bodies not counted twice.
+        share_ratio: Of the time of all operators.
+    """
+
+    op_type: str
+    provider: str = ""
+    n_nodes: int
+    time_ns: float
+    share_ratio: float
+
+
+class NodeTime(Record, frozen=True, kw_only=True):
+    """One node in a profile; the name is that of the optimised graph."""
+
+    name: str
+    op_type: str
+    provider: str = ""
+    time_ns: float
+    share_ratio: float
+
+
+class OperatorProfile(Record, frozen=True, kw_only=True):
+    """Where the time of a run goes, from one profiled process.
+
+    Attributes:
+        n_runs: Profiled runs that count.
+        run_ns: The typical run while profiling.
+        slowdown_ratio: That run against the one of the process that was not profiled; above 1 is slower. Two
+            processes, so a few percent mean nothing.
+        operators: All of them, the dearest first.
+        nodes: The dearest few.
+        complete: False where the profile was cut off and read as far as it goes.
+    """
+
+    n_runs: int
+    run_ns: float
+    slowdown_ratio: float | None = None
+    operators: tuple[OperatorTime, ...] = ()
+    nodes: tuple[NodeTime, ...] = ()
+    complete: bool = True
+
+
+class LookTiming(Record, frozen=True, kw_only=True):
+    """One process with the default settings, or those asked for: a single observation, no interval.
+
+    Attributes:
+        latency_ns: Median over the runs (the weighted mean over several shapes); the first run where ``n_runs`` is 0.
+        warmed_up: The runs came after a warm-up; without, the time allowed no more.
+        flops_per_s: Floating-point operations of the model over that latency; None where they are not known.
+        peak_bytes: Largest resident memory of the process, interpreter included.
+    """
+
+    latency_ns: float
+    n_runs: int
+    warmed_up: bool = True
+    first_run_ns: float
+    load_ns: float
+    peak_bytes: int | None = None
+    flops_per_s: float | None = None
+
+
+class LookFact(Record, frozen=True, kw_only=True):
+    """Something that stands out.
+
+    Attributes:
+        name: A short stable name ("dominant-node", "control-flow", ...).
+        what: One sentence.
+        where: Nodes, inputs or tensors by name.
+        do: What may be done about it, "" where nothing need be.
+    """
+
+    name: str
+    what: str
+    where: tuple[str, ...] = ()
+    do: str = ""
+
+
+class LookResult(Record, frozen=True, kw_only=True):
+    """``result`` of ``ortune MODEL --json``. What needs a run is None where the model does not run here.
+
+    Attributes:
+        parameters: Elements of all initializers and constant tensors; ``parameter_bytes`` as they are stored.
+        weight_types: Bytes of the parameters by element type, the largest first.
+        operators: Nodes of the file by operator, the most frequent first, bodies and functions included.
+        flops: Floating-point operations of one run at the chosen shapes; None where they are not known.
+        flops_complete: Every node was counted; otherwise ``flops`` is a lower bound.
+        flops_note: What the figure leaves out or rests on.
+        left_out: What the time did not allow, in sentences.
+        next_commands: What to type next, the best first.
+    """
+
+    model: ModelInfo
+    parameters: int
+    parameter_bytes: int
+    weight_types: dict[str, int] = {}
+    operators: dict[str, int] = {}
+    flops: float | None = None
+    flops_complete: bool = True
+    flops_note: str = ""
+    inputs: str = ""
+    runtime: Runtime | None = None
+    plan: Plan = Plan()
+    timing: LookTiming | None = None
+    profile: OperatorProfile | None = None
+    facts: tuple[LookFact, ...] = ()
+    left_out: tuple[str, ...] = ()
+    next_commands: tuple[str, ...] = ()
+    session: str = ""
+    elapsed_s: float = 0.0
+
+
+# --- lock -----------------------------------------------------------------------------------------------
+
+
+class GraphSnapshot(Record, frozen=True, kw_only=True):
+    """A graph after ONNX Runtime's optimiser, at one level. Bytes are for the shapes that the snapshot names.
+
+    Attributes:
+        nodes: Nodes of all graphs, subgraphs included.
+        operators: How many of each, by "domain:Operator", or "Operator" in the domain of ONNX.
+        fused: Operators that are there more often than at level ``disable``, and by how many.
+        inserted: Casts, copies and changes of layout: how many more (or fewer) than the model came with.
+        structure: Digest of what is wired to what, with attributes; names and weights are not in it.
+        weights_bytes: The weights that the session holds.
+        peak_activation_bytes: Most bytes of values alive at once, inputs and outputs included.
+        unknown_values: Values whose size could neither be inferred nor seen in a run; with any, the peak is a
+            lower bound.
+    """
+
+    nodes: int
+    operators: dict[str, int]
+    fused: dict[str, int] = {}
+    inserted: dict[str, int] = {}
+    structure: str
+    weights_bytes: int
+    peak_activation_bytes: int
+    unknown_values: int = 0
+
+
+class OutputSnapshot(Record, frozen=True, kw_only=True):
+    """One output on the seeded inputs, rounded so that the order of sums does not show.
+
+    Attributes:
+        shape: -1 where a dimension is random or not known.
+        finite: Finite values; None where nothing is kept of the values (random models, text, maps).
+        mean, l2: Of the finite values, to three significant digits of their root mean square and norm.
+        sketch: Sum of the finite values under fixed pseudo-random weights: moves when values change places.
+        exact: Digest of whole numbers, booleans and text; "" for floating point.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...] = ()
+    finite: int | None = None
+    mean: float | None = None
+    l2: float | None = None
+    sketch: float | None = None
+    exact: str = ""
+
+
+class LockedModel(Record, frozen=True, kw_only=True):
+    """The model as exported.
+
+    Attributes:
+        weights: Digest of the weights' values, whatever they are called.
+        weights_bytes: By element type; small int64 tensors are shapes and axes, and count as structure.
+        inputs, outputs: "name: type[dimensions]", in the model's order.
+    """
+
+    sha256: str
+    file_bytes: int
+    external_bytes: int = 0
+    producer: str = ""
+    opsets: dict[str, int] = {}
+    parameters: int
+    weights: str
+    weights_bytes: dict[str, int] = {}
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+
+class LockedRun(Record, frozen=True, kw_only=True):
+    """How the model was run for its outputs.
+
+    Attributes:
+        shapes: Of the inputs fed, by name.
+        feeds: Digest of the values fed; outputs are compared only where it is the same.
+        random: Operators that make the outputs differ from run to run.
+    """
+
+    plan: Plan
+    level: str
+    seed: int = 0
+    shapes: dict[str, tuple[int, ...]] = {}
+    feeds: str
+    random: tuple[str, ...] = ()
+    placement: dict[str, int] = {}
+    outputs: tuple[OutputSnapshot, ...] = ()
+
+
+class HardwareSnapshot(Record, frozen=True, kw_only=True):
+    """What depends on the processor: compared only where machine and features agree."""
+
+    machine: str
+    features: tuple[str, ...] = ()
+    levels: dict[str, GraphSnapshot] = {}
+
+
+class Snapshot(Record, frozen=True, kw_only=True):
+    """A lock file: what ONNX Runtime makes of a model, with no clock in it.
+
+    Attributes:
+        schema: "ortune/snapshot/1".
+        levels: The graph by level of optimisation, where that does not depend on the processor.
+    """
+
+    schema: str
+    ort_version: str
+    model: LockedModel
+    run: LockedRun
+    levels: dict[str, GraphSnapshot]
+    hardware: HardwareSnapshot
+
+
+class LockChange(Record, frozen=True, kw_only=True):
+    """One difference between a model and its lock.
+
+    Attributes:
+        part: What differs, e.g. "operator", "nodes", "peak-memory", "output".
+        name: Of the operator, input, setting ...; "" where there is one only.
+        was, now: As text or numbers; None where it was, or is, not there.
+        fails: Whether ``--check`` fails for it; the others are told.
+    """
+
+    part: str
+    name: str = ""
+    was: int | float | str | None = None
+    now: int | float | str | None = None
+    fails: bool = True
+
+
+class LockResult(Record, frozen=True, kw_only=True):
+    """``result`` of ``ortune lock --json``.
+
+    Attributes:
+        path: The lock file.
+        written: Whether it was written; else it was checked.
+        changes: Most important first; empty when written.
+        headline: The answer in one sentence.
+        notes: What could not be compared, and why.
+    """
+
+    path: str
+    written: bool
+    snapshot: Snapshot
+    changes: tuple[LockChange, ...] = ()
+    headline: str = ""
+    notes: tuple[str, ...] = ()
+
+
 # --- the envelope ---------------------------------------------------------------------------------------
 
 
@@ -874,3 +1316,146 @@ class Envelope(Record, frozen=True, kw_only=True):
     verdict: str | None = None
     result: Any = None
     error: ErrorInfo | None = None
+
+
+# --- what is stored, told again -------------------------------------------------------------------------
+
+
+class SoFar(Record, frozen=True, kw_only=True):
+    """One plan of a session that never ended: what was measured of it by then, a description without a claim."""
+
+    plan: Plan
+    figures: Figures | None = None
+    n_failed: int = 0
+
+
+class StoredSession(Record, frozen=True, kw_only=True):
+    """A session of the store, or a bundle, as it is told again.
+
+    Attributes:
+        id: "" for a bundle whose session is not in the store.
+        at: When it began, UTC, ISO 8601; "" where that is not recorded.
+        label: What it is about, in the words that the session was given.
+        state: "done"; "stopped" early with an answer; "unfinished" (cut off, or still running); "unreadable".
+        headline: Its answer in words; "" where there is none.
+        host: The machine that it was measured on.
+        here: Whether that is this machine, by fingerprint; None where not known.
+        trouble: One sentence when it cannot be told in full.
+        so_far: Of an unfinished session.
+        bundle: ``ortune.json``, where a bundle is told.
+        document: The Envelope as the verb printed it.
+    """
+
+    id: str
+    at: str = ""
+    verb: str
+    label: str = ""
+    state: Literal["done", "stopped", "unfinished", "unreadable"]
+    verdict: str = ""
+    headline: str = ""
+    host: Host | None = None
+    here: bool | None = None
+    ortune: str = ""
+    ort_version: str = ""
+    trouble: str = ""
+    so_far: tuple[SoFar, ...] = ()
+    bundle: BundleInfo | None = None
+    document: Any = None
+
+
+class Contrast(Record, frozen=True, kw_only=True):
+    """A property in which sessions differ: one value a session, in their order.
+
+    Attributes:
+        breaks: Times of these sessions must not be compared because of it.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    breaks: bool = False
+
+
+class History(Record, frozen=True, kw_only=True):
+    """Several sessions side by side. It never says which is faster: that needs blocks that hold both.
+
+    Attributes:
+        comparable: Model, workload, machine and runtime agree, so that the times describe the same thing.
+        next_step: The command that would prove a difference, or "".
+    """
+
+    contrasts: tuple[Contrast, ...]
+    comparable: bool
+    warnings: tuple[str, ...] = ()
+    next_step: str = ""
+
+
+class BriefFigure(Record, frozen=True, kw_only=True):
+    """One figure today and with the other plan.
+
+    Attributes:
+        unit: "ns", "bytes" or "CPUs".
+        today: Median over trials (of CPUs: CPU seconds a run times the load).
+        tuned: ``today`` times ``ratio``.
+        ratio_low, ratio_high: Interval of the paired ratio; None where there is none: both are medians then.
+        shown: The whole interval lies on one side of 1.
+    """
+
+    name: str
+    unit: Literal["ns", "bytes", "CPUs"]
+    today: float
+    tuned: float
+    ratio: float
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    shown: bool = False
+
+
+class BriefRisk(Record, frozen=True, kw_only=True):
+    """One thing to know before shipping."""
+
+    name: str
+    level: Literal["fine", "look", "stop"]
+    what: str
+
+
+class Brief(Record, frozen=True, kw_only=True):
+    """One page for people who decide.
+
+    Attributes:
+        decision: "ship", "keep" what runs, "unproven", or "stop" (wrong outputs, a guard failed).
+        answer: The decision as a sentence.
+        load_per_s: Requests a second that the CPUs are reckoned for; ``load_given`` says whether by the user.
+        today_plan, tuned_plan: In words.
+        figures: The objective first, then CPU time and memory; empty where nothing was measured.
+        cpus: CPUs busy at that load; None where CPU time was not measured.
+    """
+
+    subject: str
+    decision: Literal["ship", "keep", "unproven", "stop"]
+    answer: str
+    evidence: str
+    today_plan: str
+    tuned_plan: str = ""
+    load_per_s: float
+    load_given: bool = False
+    figures: tuple[BriefFigure, ...] = ()
+    cpus: BriefFigure | None = None
+    risks: tuple[BriefRisk, ...] = ()
+    next_steps: tuple[str, ...] = ()
+
+
+class ReportResult(Record, frozen=True, kw_only=True):
+    """``result`` of ``ortune report --json``.
+
+    Attributes:
+        kind: "list", "told" (one session), "history" (several) or "brief".
+        n_stored: Sessions in the store, listed or not.
+        troubles: What could not be read, one sentence each.
+    """
+
+    kind: Literal["list", "told", "history", "brief"]
+    sessions: tuple[StoredSession, ...] = ()
+    n_stored: int = 0
+    history: History | None = None
+    brief: Brief | None = None
+    troubles: tuple[str, ...] = ()

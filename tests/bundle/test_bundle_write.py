@@ -29,6 +29,8 @@ def test_holds_everything_and_reads_back(tmp_path: Path, make_bundle: Bundle) ->
     names = {p.relative_to(bundle).as_posix() for p in bundle.rglob("*") if p.is_file()}
     assert names == {
         "net.onnx", "ortune.json", "report.html", "workload.json", "feeds.npz", "load.py", "load.mjs",
+        "load.cpp", "Load.cs", "Load.java", "Load.kt", "load.swift", "load.rs",
+        "deploy/env", "deploy/Dockerfile", "deploy/k8s.yaml", "deploy/config.pbtxt",
         "inputs/input_0.pb", "outputs/output_0.pb",
     }  # fmt: skip
     info = bundle_format.read(bundle)

@@ -45,6 +45,11 @@ def test_current_is_already_the_best() -> None:
     )
 
 
+def test_an_easy_opponent_is_named_before_any_ratio() -> None:
+    result = msgspec.structs.replace(golden_tune.KINDS["winner"].result, caution="64 threads on 4 CPUs")
+    assert words.headline(result).startswith("64 threads on 4 CPUs; 1.11x faster")
+
+
 def test_a_shape_that_the_winner_loses_stands_in_the_headline() -> None:
     result = golden_tune.KINDS["mixed"].result
     assert "SLOWER" not in words.headline(result)

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from ortune.bundle.deploy import deploy_files
 from ortune.bundle.format import INDEX, SCHEMA, SUFFIX
 from ortune.bundle.languages import emit_all
 from ortune.bundle.settings import portable, resolve
@@ -17,8 +18,8 @@ from ortune.model.value_files import read_index, write_npz, write_protobufs
 from ortune.records import BundleInfo, Host, TuneResult, Workload
 
 _OWN_NAMES = frozenset({
-    INDEX, "report.html", "workload.json", "inputs", "outputs", "feeds.npz", "load.py", "load.mjs", "plain",
-    "custom_ops",
+    INDEX, "report.html", "workload.json", "inputs", "outputs", "feeds.npz", "plain", "custom_ops", "deploy",
+    "load.py", "load.mjs", "load.cpp", "Load.cs", "Load.java", "Load.kt", "load.swift", "load.rs",
 })  # fmt: skip
 _COUNTED_NAMES = 10_000
 
@@ -68,13 +69,15 @@ def write_bundle(
         directory.mkdir(parents=True, exist_ok=True)
         work = _fresh_folder(directory)
         own_ops = _copy_custom_ops(workload, work)
-        info = _copy_models(result, host, model, rewritten, work)
+        info, shipped = _copy_models(result, host, model, rewritten, work)
         _write_values(feeds, outputs, work)
-        texts = emit_all(info, own_ops)
+        used = _portable_workload(workload, own_ops)
+        texts = {**emit_all(info, own_ops), **deploy_files(result, info, used, shipped.ir)}
         texts[INDEX] = _json(info)
-        texts["workload.json"] = _json(_portable_workload(workload, own_ops))
+        texts["workload.json"] = _json(used)
         texts["report.html"] = report_html
         for name, text in texts.items():
+            (work / name).parent.mkdir(exist_ok=True)
             (work / name).write_text(text, encoding="utf-8")
         return _put(work, goal, force)
     except OSError as error:
@@ -90,7 +93,7 @@ def write_bundle(
 
 def _copy_models(
     result: TuneResult, host: Host, model: Path, rewritten: Path | None, work: Path
-) -> BundleInfo:
+) -> tuple[BundleInfo, OpenModel]:
     """Puts the models in; a rewritten one has the plain one beside it, in a folder of its own."""
     shipped = open_model(rewritten or model)
     bound = result.hardware_bound and rewritten is not None
@@ -104,7 +107,7 @@ def _copy_models(
     if plain:
         _copy_model(open_model(model), work / plain, ours=False)
     plan = portable(result.winner)
-    return BundleInfo(
+    info = BundleInfo(
         schema=SCHEMA,
         model=place,
         sha256=shipped.sha256,
@@ -116,6 +119,7 @@ def _copy_models(
         applied=resolve(plan),
         ort_version=result.side.runtime.ort_version,
     )
+    return info, shipped
 
 
 def _copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import itertools
 import os
@@ -15,11 +16,12 @@ import typer
 import typer.main
 
 from ortune import __version__
-from ortune.cli import compare, doctor, tune
+from ortune.cli import bench, compare, doctor, lock, look, report, tune
 from ortune.cli.session import tell
 from ortune.errors import Interrupted, OrtuneError, UsageError
 
 SESSION_ID = re.compile(r"\d{8}-[0-9a-f]{6}")
+MODEL_NAME = re.compile(r".*\.(onnx|ort|ortune)/?(@.+)?", re.IGNORECASE | re.DOTALL)
 
 app = typer.Typer(
     name="ortune",
@@ -28,9 +30,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command(name="look")(look.look)
 app.command(name="compare")(compare.compare)
 app.command(name="tune")(tune.tune)
 app.command(name="doctor")(doctor.doctor)
+app.command(name="lock")(lock.lock)
+app.command(name="report")(report.report)
+app.command(name="bench")(bench.bench)
 
 # The class of every complaint about options; typer keeps it in one place or another, depending on its version.
 _Refused = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
@@ -65,6 +71,7 @@ def _run(arguments: Sequence[str]) -> int:
     """Runs a verb and returns the exit code."""
     try:
         _require_utf8(arguments)
+        arguments = _with_look(arguments)
         # Not app(...): that puts typer's own hook for unexpected errors over ours.
         command = typer.main.get_command(app)
         return command.main(_with_resume(arguments), prog_name="ortune", standalone_mode=False) or 0
@@ -76,6 +83,19 @@ def _run(arguments: Sequence[str]) -> int:
         return _refuse(error, arguments)
     except (KeyboardInterrupt, typer.Abort):
         return _refuse(Interrupted("stopped; nothing is claimed"), arguments)
+
+
+def _with_look(arguments: Sequence[str]) -> Sequence[str]:
+    """A model where a verb is expected asks for the first look."""
+    first = arguments[0] if arguments else ""
+    if not first or first.startswith("-") or _verb(arguments):
+        return arguments
+    if MODEL_NAME.fullmatch(first) or os.path.exists(first):  # noqa: PTH110 -- False for any name, however long
+        return ["look", *arguments]
+    verbs = [command.name or "" for command in app.registered_commands]
+    near = difflib.get_close_matches(first, verbs, n=1, cutoff=0.5)
+    hint = f"did you mean ortune {near[0]}?" if near else "ortune MODEL.onnx for a first look, or"
+    raise UsageError(f"{first!r} is neither a verb nor a file", do=f"{hint} ortune --help shows the verbs")
 
 
 def _with_resume(arguments: Sequence[str]) -> list[str]:

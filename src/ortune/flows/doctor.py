@@ -76,7 +76,7 @@ def doctor(options: Options | None = None, watcher: Watcher | None = None) -> En
     noise: NoiseReport | None = None
     work: Workload | None = None
     ref: ModelRef | None = None
-    interrupted = False
+    interrupted, session = False, ""
     if o.measure and usable is not None:
         with scratch_folder() as scratch:
             watch.say(f"measuring with {runtimes.describe(usable)}")
@@ -91,13 +91,13 @@ def doctor(options: Options | None = None, watcher: Watcher | None = None) -> En
             if o.model:
                 ref = ModelRef(path=str(model.path), sha256=model.info.sha256)
             try:
-                noise, work = _measured(side, o, scratch, watch)
+                noise, work, session = _measured(side, o, scratch, watch)
             except Interrupted:
                 # The inventory is done and worth having; only the noise is not known.
                 interrupted = True
     elif o.measure:
         watch.say("no usable onnxruntime was found, so nothing could be measured")
-    return Envelope(
+    envelope = Envelope(
         schema="ortune/doctor/1",
         ortune=__version__,
         host=host,
@@ -107,6 +107,21 @@ def doctor(options: Options | None = None, watcher: Watcher | None = None) -> En
         verdict=noise.status if noise else None,
         result=_result(reports, noise),
     )
+    if session:
+        _keep(o.store, session, envelope, watch)
+    return envelope
+
+
+def _keep(folder: Path | None, session: str, envelope: Envelope, watch: Watcher) -> None:
+    """The document beside its noise, so that the session can be told again as it was."""
+    store, _ = open_store(folder)
+    if store is None:
+        return
+    with store:
+        log = store.resume(session)
+        log.add("document", envelope)
+        if log.trouble:
+            watch.say(log.trouble)
 
 
 def _result(reports: tuple[RuntimeReport, ...], noise: NoiseReport | None) -> DoctorResult:
@@ -118,8 +133,8 @@ def _result(reports: tuple[RuntimeReport, ...], noise: NoiseReport | None) -> Do
     )
 
 
-def _measured(side: Resolved, o: Options, scratch: Path, watch: Watcher) -> tuple[NoiseReport, Workload]:
-    """The noise, journalled like every measurement."""
+def _measured(side: Resolved, o: Options, scratch: Path, watch: Watcher) -> tuple[NoiseReport, Workload, str]:
+    """The noise, journalled like every measurement, and the session's id ("" where it is not kept)."""
     store, trouble = open_store(o.store)
     if trouble:
         watch.say(trouble)
@@ -133,7 +148,7 @@ def _measured(side: Resolved, o: Options, scratch: Path, watch: Watcher) -> tupl
             ground.pilot("latency")
             noise = _noise(ground, side.runtime, watch)
         log.add("result", noise)
-        return noise, ground.work
+        return noise, ground.work, "" if log.trouble else log.id
     finally:
         if store:
             store.close()

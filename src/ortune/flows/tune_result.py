@@ -94,6 +94,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         reproduce=_reproduce(run),
         session=run.log.id,
         elapsed_s=run.clock() / 1e9,
+        caution=_caution(run),
         conditions=_conditions(run),
         smallest_effect_ratio=_smallest(run),
     )
@@ -276,23 +277,26 @@ def _points(run: Tuning) -> list[BlockPoint]:
     return found
 
 
-def _pod_notes(run: Tuning) -> list[str]:
-    """Quota smaller than the default pool, and throttling while measuring."""
-    notes = []
+def _caution(run: Tuning) -> str:
+    """The default's pool knows nothing of a quota: where it is larger than what may be used, beating it is easy."""
     host = run.host
-    if host.effective_cpus < host.cores and run.current is None:
-        notes.append(
-            f"ONNX Runtime's default pool takes {host.cores} threads, this process may use {host.effective_cpus} CPUs: "
-            "beating that default is no feat; name what you run today with --current"
-        )
+    if host.effective_cpus >= host.cores or run.with_current:
+        return ""
+    usable = "1 CPU" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs"
+    return (
+        f"the default starts {host.cores} threads where {usable} may be used, so beating it is no "
+        "feat (--current names what you run today)"
+    )
+
+
+def _pod_notes(run: Tuning) -> list[str]:
+    """Throttling while measuring, beyond one period in a hundred."""
     trials = _trials([*run.calibration, *run.race.blocks, *run.confirmation])
     periods = sum(t.sensors.nr_periods or 0 for t in trials)
     throttled = sum(t.sensors.nr_throttled or 0 for t in trials)
-    if periods and throttled > 0.01 * periods:
-        notes.append(
-            f"the CPU quota throttled {100 * throttled / periods:.0f} % of the periods while measuring"
-        )
-    return notes
+    if throttled <= 0.01 * periods:
+        return []
+    return [f"the CPU quota throttled {100 * throttled / periods:.0f} % of the periods while measuring"]
 
 
 def _conditions(run: Tuning) -> str:

@@ -43,7 +43,7 @@ class Pod:
         parts = []
         if self.size.cpus is not None:
             whole = math.ceil(self.size.cpus) if self.cpu_by == "affinity" else self.size.cpus
-            parts.append(f"{whole:g} CPUs by {self.cpu_by}")
+            parts.append(f"{whole:g} {'CPU' if whole == 1 else 'CPUs'} by {self.cpu_by}")
         if self.size.memory_bytes is not None:
             parts.append(f"{self.size.memory_bytes >> 20} MiB by {self.memory_by}")
         return ", ".join(parts)

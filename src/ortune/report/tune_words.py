@@ -28,7 +28,7 @@ def headline(result: TuneResult) -> str:
     elif result.winner == Plan():
         return "; ".join([*_default_best(result), *caveats(result.findings)])
     else:
-        parts = [_gain(result)]
+        parts = [*([result.caution] if result.caution else []), _gain(result)]
     return "; ".join([*parts, *lost_shapes(result), *support(result), *caveats(result.findings)])
 
 

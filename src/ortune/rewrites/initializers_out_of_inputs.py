@@ -1,7 +1,8 @@
 """Takes weights out of the list of graph inputs.
 
 What it is: an initializer that is also a graph input is a default value that each call may override, so ONNX Runtime
-    treats it as unknown. Old exporters list every weight so (IR version 3 demands it). The inputs are removed, the
+    treats it as unknown. Old exporters list every weight so (IR version 3 demands it, and there ONNX Runtime takes
+    them for constants all the same). The inputs are removed, the
     weights stay; IR version 3 and below becomes 4, the first that allows it.
 Why it costs: what is not constant is not folded, fused or prepacked: batch normalisations stay beside their
     convolutions, MatMul and Add do not become one Gemm, layouts are converted at every call.
@@ -56,7 +57,8 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     found = [value.name or "" for value in _overridable(model)]
     keep = sorted(fed.intersection(found))
     count = len(found) - len(keep)
-    if not count or any("+" in name for name in keep):
+    # Below IR version 4 ONNX Runtime takes them for constants all the same.
+    if not count or model.ir_version < FREE_INITIALIZERS_IR or any("+" in name for name in keep):
         return []
     reason = f"{count} of its weights are graph inputs, so that ONNX Runtime takes them for unknown"
     return [({"keep": "+".join(keep)} if keep else {}, reason)]

@@ -50,6 +50,7 @@ class Executor:
         timing, limits: Of all further trials.
         pod: Quota and memory limit that every trial is put into.
         recorded: Asked first: the outcome of a trial that an interrupted session measured already.
+        last: The newest outcome, None before the first trial.
     """
 
     def __init__(self, arms: dict[str, Arm], workload: Workload, folder: Path, log: SessionLog) -> None:
@@ -58,6 +59,7 @@ class Executor:
         self.limits = Limits()
         self.pod: Pod | None = None
         self.recorded: Callable[[str, str], Outcome | None] | None = None
+        self.last: Outcome | None = None
         self._workload = workload
         self._folder = folder
         self._log = log
@@ -69,11 +71,18 @@ class Executor:
         return self.trial(self.arms[arm])
 
     def trial(
-        self, arm: Arm, *, runs: int | None = None, keep_outputs: bool = False, fresh: bool = False
+        self,
+        arm: Arm,
+        *,
+        runs: int | None = None,
+        keep_outputs: bool = False,
+        fresh: bool = False,
+        profile: bool = False,
     ) -> Outcome:
         """One trial. ``runs=0`` loads and runs once. With ``keep_outputs`` the outcome says where they lie.
 
-        ``fresh`` runs it whatever was recorded.
+        ``fresh`` runs it whatever was recorded. With ``profile`` ONNX Runtime's profiler is on, and ``done.profile``
+        names the file, which stays as long as the scratch folder.
         """
         self._count += 1
         known = self.recorded(arm.name, arm.plan.id) if self.recorded and not fresh else None
@@ -83,11 +92,11 @@ class Executor:
         # What is run again only for its outputs is no trial of the session's.
         kinds = ("untimed", "untimed-outcome") if fresh else ("trial", "outcome")
         self._log.add(kinds[0], {"trial": name, "arm": arm.name, "plan": arm.plan})
-        outcome = self._run(arm, name, runs, keep_outputs)
+        outcome = self.last = self._run(arm, name, runs, keep_outputs, profile)
         self._log.add(kinds[1], {"trial": name, "arm": arm.name, "plan_id": arm.plan.id, "outcome": outcome})
         return outcome
 
-    def _run(self, arm: Arm, name: str, runs: int | None, keep_outputs: bool) -> Outcome:
+    def _run(self, arm: Arm, name: str, runs: int | None, keep_outputs: bool, profile: bool) -> Outcome:
         try:
             settings = requests.applied(arm.plan, arm.runtime)
         except requests.CannotApply as error:
@@ -114,6 +123,7 @@ class Executor:
             callers=self._workload.callers,
             custom_ops=self._workload.custom_ops,
             outputs_path=str(folder / "outputs") if keep_outputs else "",
+            profile_path=str(folder / "profile") if profile else "",
         )
         try:
             return run_trial(
@@ -127,5 +137,5 @@ class Executor:
                 self.pod,
             )
         finally:
-            if not keep_outputs:
+            if not (keep_outputs or profile):
                 shutil.rmtree(folder, ignore_errors=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -64,7 +63,7 @@ def _alive(folder: Path) -> Iterator[None]:
     with (folder / f"{ALIVE}.new").open("w+b") as file:
         if _lock(file.fileno()):
             # Locked before it gets its name: nobody can find it unlocked and take it for a dead one's.
-            os.replace(file.name, folder / ALIVE)
+            Path(file.name).replace(folder / ALIVE)
         yield
 
 

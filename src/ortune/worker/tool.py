@@ -5,6 +5,7 @@ It is started like a trial (``ortune-worker.pyz tool``) and speaks the same JSON
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import Any, Callable, Dict
@@ -13,7 +14,13 @@ from . import channels, protocol
 from . import main as trial
 from .protocol import Link, Stop
 
-LEVELS = {"all": "ORT_ENABLE_ALL", "extended": "ORT_ENABLE_EXTENDED", "basic": "ORT_ENABLE_BASIC"}
+LEVELS = {
+    "all": "ORT_ENABLE_ALL",
+    "layout": "ORT_ENABLE_LAYOUT",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "basic": "ORT_ENABLE_BASIC",
+    "disable": "ORT_DISABLE_ALL",
+}
 
 
 def main() -> None:
@@ -66,7 +73,56 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
     return "Saved the graph as onnxruntime %s optimises it at level %s." % (ort.__version__, level)
 
 
-TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {"optimize": _optimize}
+def _levels(ort: Any, request: Dict[str, Any]) -> str:
+    """Saves the graph at each level, in one process, and says where ONNX Runtime placed the nodes of one.
+
+    ``output`` is a folder: ``<level>.onnx`` with its data, and ``placement.json`` ({} where the build does not tell).
+    """
+    placed = {}  # type: Dict[str, int]
+    folder, params = request["output"], request["params"]
+    for level in params["levels"].split(","):
+        settings = channels.apply(ort, request["applied"])
+        options = settings.session
+        for library in request["custom_ops"]:
+            options.register_custom_ops_library(library)
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[level])
+        options.optimized_model_filepath = os.path.join(folder, level + ".onnx")
+        entry = "session.optimized_model_external_initializers_%s"
+        options.add_session_config_entry(entry % "file_name", level + ".data")
+        options.add_session_config_entry(entry % "min_size_in_bytes", "1024")
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        providers = channels.providers(request["providers"], settings.provider_options)
+        session = ort.InferenceSession(request["model"], options, providers=providers)
+        trial._require_providers(session, request["providers"])
+        if not os.path.exists(options.optimized_model_filepath):
+            raise Stop(
+                "unsupported", "onnxruntime %s created the session and wrote no model" % ort.__version__
+            )
+        if level == params["placement"]:
+            placed = _placement(session)
+        # Only the graph is looked at, and four copies of a large model's weights would fill a disk.
+        data = os.path.join(folder, level + ".data")
+        if os.path.exists(data):
+            os.unlink(data)
+        del session
+    with open(os.path.join(folder, "placement.json"), "w", encoding="utf-8") as file:
+        json.dump(placed, file)
+    return "Saved the graph as onnxruntime %s optimises it at levels %s." % (
+        ort.__version__,
+        params["levels"],
+    )
+
+
+def _placement(session: Any) -> Dict[str, int]:
+    """Nodes by execution provider, where this build of ONNX Runtime keeps account of it."""
+    found = {}  # type: Dict[str, int]
+    if hasattr(session, "get_provider_graph_assignment_info"):
+        for part in session.get_provider_graph_assignment_info():
+            found[part.ep_name] = found.get(part.ep_name, 0) + len(part.get_nodes())
+    return found
+
+
+TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {"optimize": _optimize, "levels": _levels}
 
 
 def _reason(error: Exception) -> str:

@@ -20,7 +20,9 @@ def emit_all(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> dict[str, st
     """The files of every language, by name."""
     emitted: dict[str, str] = {}
     for module in pkgutil.iter_modules(__path__):
-        emitted.update(importlib.import_module(f"{__name__}.{module.name}").emit(info, custom_ops))
+        if not module.name.startswith("_"):
+            language = importlib.import_module(f"{__name__}.{module.name}")
+            emitted.update(language.emit(info, custom_ops))
     return emitted
 
 

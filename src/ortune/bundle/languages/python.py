@@ -26,13 +26,17 @@ def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:
         "CALL_STYLE": repr(own[0] if own else "run"),
         "ENVIRONMENT": ", ".join(f"{s.key!r}: {_text(s.value)}" for s in _of(info, "env")),
         "SESSION_OPTIONS": _lines(_session_options(info), 4),
-        "RUN_OPTIONS": _lines(
-            [f"options.add_run_config_entry({s.key!r}, {_text(s.value)})" for s in _of(info, "run_config")], 4
-        ),
+        "RUN_OPTIONS": _lines(_run_options(info), 4),
         "ONCE_A_PROCESS": _lines(_once(info), 4),
         "MACHINE": _body("machine.py"),
     }
     return {"load.py": fill("load.py.tmpl", places)}
+
+
+def _run_options(info: BundleInfo) -> list[str]:
+    """Statements of ``run_options``."""
+    entries = [f"options.add_run_config_entry({s.key!r}, {_text(s.value)})" for s in _of(info, "run_config")]
+    return ["options = ort.RunOptions()", *entries, "return options"] if entries else ["return None"]
 
 
 def option_lines(settings: tuple[Applied, ...]) -> list[str]:

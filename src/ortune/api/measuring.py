@@ -1,7 +1,4 @@
-"""One function a verb, with the names and the values of the command line.
-
-Times, shares and sizes may be written as there ("2m", "5%", "512m") or as plain numbers of seconds, shares and bytes.
-"""
+"""The verbs that answer with figures of their own: compare, tune, bench."""
 
 from __future__ import annotations
 
@@ -173,41 +170,64 @@ def tune(
     return tune_and_deliver(options, watcher)
 
 
-def doctor(
-    model: AnyPath | None = None,
+def bench(
+    model: AnyPath,
     *,
+    set: Sequence[str] = (),
+    rewrite: Sequence[str] = (),
+    plan: AnyPath | None = None,
     python: AnyPath | None = None,
-    measure: bool = True,
+    target: str = "cpu",
     shape: Sequence[str] = (),
     dim: Sequence[str] = (),
     inputs: AnyPath | None = None,
+    workload: AnyPath | None = None,
+    save_workload: AnyPath | None = None,
     custom_ops: Sequence[AnyPath] = (),
+    gap: str | float = 0,
+    sessions: int = 1,
+    callers: int = 1,
+    shared_pool: bool = False,
+    shared_arena: bool = False,
+    cpus: float | None = None,
+    memory: str | int | None = None,
+    processes: int | None = None,
+    runs: int | None = None,
+    budget: str | float = "20s",
+    seed: int = 0,
     no_wait: bool = False,
     store: AnyPath | None = None,
     watcher: Watcher | None = None,
 ) -> Envelope:
-    """What this machine can run, and the smallest difference that it can show.
+    """How long a model takes with one plan: latency and its tails, throughput, load time, memory, CPU time.
 
-    The arguments are those of ``ortune doctor --help``; ``watcher`` is told what happens meanwhile.
+    The arguments are those of ``ortune bench --help``; ``watcher`` is told what happens meanwhile.
 
     Returns:
-        The whole document; ``result`` is a DoctorResult.
+        The whole document; ``result`` is a BenchResult.
 
     Raises:
-        OrtuneError: The interpreter or the model named cannot be used.
+        OrtuneError: Nothing could be measured.
     """
     given = dict(locals())
-    rest = {"workload": None, "save_workload": None, "cpus": None, "memory": None, "gap": 0}
     from ortune.flows import asked
-    from ortune.flows.doctor import Options
-    from ortune.flows.doctor import doctor as run
+    from ortune.flows.bench import bench as run
+    from ortune.flows.bench_options import Options
 
     options = Options(
-        model=None if model is None else str(model),
+        model=str(model),
+        settings=set,
+        rewrites=rewrite,
+        plan=asked.path(plan),
         python=None if python is None else str(python),
-        measure=measure,
-        inputs=asked.inputs(given | rest | {"sessions": 1, "callers": 1, "seed": 0, "tolerance": None}),
-        wait=not no_wait,
+        target=target,
+        inputs=asked.inputs(given | {"tolerance": None}),
+        shared_pool=shared_pool,
+        shared_arena=shared_arena,
+        processes=processes,
+        runs=runs,
+        budget_s=asked.seconds(budget, "--budget"),
         store=asked.path(store),
+        wait=not no_wait,
     )
     return run(options, watcher)

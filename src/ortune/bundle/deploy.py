@@ -1,0 +1,215 @@
+"""``deploy/``: what a container needs to run a bundle as it was measured.
+
+Only what was measured becomes a number: memory from the peak of the confirmed plan's processes with the headroom
+stated beside it, CPUs from the plan's threads. What was not measured is left out, and a comment says so.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import onnx_ir as ir
+
+from ortune.bundle.languages._source import comment, preload, process_line
+from ortune.bundle.settings import as_text, threads
+from ortune.bundle.triton import config
+from ortune.records import Applied, BundleInfo, TuneResult, Workload
+
+HEADROOM = 0.25
+"""Share of the measured peak that a container gets on top: other inputs, another allocator state."""
+
+PACKAGES = {
+    "mimalloc": "libmimalloc-dev",
+    "jemalloc": "libjemalloc-dev",
+    "tcmalloc": "libgoogle-perftools-dev",
+}
+"""Debian's packages with the allocators, those whose names stay the same from release to release."""
+
+STEMS = {"tcmalloc": "libtcmalloc_minimal"}
+LIBRARY = "/usr/local/lib/allocator.so"
+_MIB = 1 << 20
+
+
+def deploy_files(result: TuneResult, info: BundleInfo, workload: Workload, model: ir.Model) -> dict[str, str]:
+    """The files of ``deploy/`` by their names within the bundle.
+
+    Args:
+        result: The session's answer; its figures of the winner (else of the default) give the memory.
+        info: The bundle, with thread counts as ``min(n, cpus)``.
+        workload: Sessions and callers that were measured.
+        model: The model that is shipped, for Triton's inputs and outputs.
+    """
+    return {
+        "deploy/env": _env(info),
+        "deploy/Dockerfile": _dockerfile(result, info),
+        "deploy/k8s.yaml": _kubernetes(result, info, workload),
+        "deploy/config.pbtxt": config(info, model, workload.custom_ops),
+    }
+
+
+def cpus(info: BundleInfo, workload: Workload) -> int | None:
+    """CPUs that the plan keeps busy at most; None where neither plan nor machine says.
+
+    Each session has its intra-op threads, one of which is the caller's own; more callers bring more. A parallel
+    execution has the inter-op threads besides.
+    """
+    found = {s.key: _count(s) for s in info.applied if _count(s)}
+    had = info.host.effective_cpus if info.host else None
+    intra = found.get("intra_op_num_threads") or found.get("ORT_INTRA_OP_NUM_THREADS") or had
+    if intra is None:
+        return None
+    parallel = any(s.value == "ORT_PARALLEL" for s in info.applied)
+    pools = 1 if any(s.channel == "global_pool" for s in info.applied) else workload.sessions
+    inter = (found.get("inter_op_num_threads") or intra) - 1 if parallel else 0
+    busy = pools * (intra - 1 + inter) + workload.sessions * workload.callers
+    return max(1, min(busy, had) if had is not None else busy)
+
+
+def memory_mib(result: TuneResult) -> tuple[int, int] | None:
+    """The measured peak and the peak with headroom, in MiB rounded up; None where it was not measured."""
+    figures = result.winner_figures or result.default_figures
+    if figures.peak_bytes is None:
+        return None
+    return math.ceil(figures.peak_bytes / _MIB), math.ceil(figures.peak_bytes * (1 + HEADROOM) / _MIB)
+
+
+def _env(info: BundleInfo) -> str:
+    """Lines for ``docker run --env-file`` or systemd's ``EnvironmentFile``."""
+    lines = [
+        "# docker run --env-file deploy/env ..., or EnvironmentFile= of systemd. Written by ortune.",
+        *(f"{s.key}={_value(s)}" for s in _of(info, "env")),
+    ]
+    for setting in _of(info, "preload"):
+        lines.append(f"# The file of {comment(as_text(setting.value))} on this system; this finds it:")
+        lines.append(f'#     echo LD_PRELOAD="{comment(preload(as_text(setting.value)))}"')
+    lines += _process(info)
+    if len(lines) == 1:
+        lines.append("# The plan needs no variables.")
+    return "\n".join(lines) + "\n"
+
+
+def _dockerfile(result: TuneResult, info: BundleInfo) -> str:
+    """Builds from the bundle's folder and, as it is, checks the bundle there."""
+    runtime = result.side.runtime
+    python = re.match(r"3\.\d+", runtime.python_version)
+    named = re.fullmatch(r"onnxruntime[a-z0-9_-]*", runtime.package)
+    known = re.fullmatch(r"\d+(\.\d+)+[a-z0-9.]*", info.ort_version)
+    lines = [
+        "# docker build -t NAME -f deploy/Dockerfile .    in the bundle's folder. Written by ortune.",
+        "# As it is, the container runs the model on its inputs and compares the outputs: put your program there.",
+    ]
+    if not python:
+        lines.append("# The Python that was measured with is not recorded.")
+    lines.append(f"FROM python:{python.group() if python else '3'}-slim")
+    for setting in _of(info, "preload"):
+        name = as_text(setting.value)
+        lines += [
+            f"RUN apt-get update && apt-get install -y --no-install-recommends {PACKAGES[name]} \\",
+            "    && rm -rf /var/lib/apt/lists/* \\",
+            f"    && ln -s \"$(find /usr/lib -name '{STEMS.get(name, 'lib' + name)}.so' | head -n 1)\" {LIBRARY}",
+        ]
+    package = named.group() if named else "onnxruntime"
+    lines.append(f"RUN pip install --no-cache-dir {package}{'==' + known.group() if known else ''}")
+    if not known:
+        lines.append("# The version of ONNX Runtime that was measured with is not recorded.")
+    lines.append("COPY . /model")
+    lines += [f"ENV {s.key}={_value(s)}" for s in _of(info, "env")]
+    lines += [f"ENV LD_PRELOAD={LIBRARY}" for _ in _of(info, "preload")]
+    lines += _process(info)
+    return "\n".join([*lines, 'CMD ["python", "/model/load.py"]']) + "\n"
+
+
+def _kubernetes(result: TuneResult, info: BundleInfo, workload: Workload) -> str:
+    """A Deployment whose container has what the plan was measured to need."""
+    name = _label(re.sub(r"\.[^.]*$", "", info.model.rpartition("/")[2]))
+    count, memory = cpus(info, workload), memory_mib(result)
+    resources = []
+    if count is not None:
+        resources.append(f"cpu: {count}")
+    if memory is not None:
+        resources.append(f"memory: {memory[1]}Mi")
+    lines = [
+        "# kubectl apply -f deploy/k8s.yaml    with the image of deploy/Dockerfile. Written by ortune.",
+        _memory_words(result, memory),
+        "# CPUs are those that the plan's threads keep busy: with fewer, its threads wait for each other."
+        if count is not None
+        else "# The plan sets no threads and the tuned machine is not recorded: no CPUs are asked for.",
+        *(
+            ["# The model is made for the CPU that it was tuned on: choose nodes of its kind."]
+            if info.hardware_bound
+            else []
+        ),
+        *_process(info),
+        "apiVersion: apps/v1",
+        "kind: Deployment",
+        "metadata:",
+        f'  name: "{name}"',
+        "spec:",
+        "  replicas: 1",
+        "  selector:",
+        "    matchLabels:",
+        f'      app: "{name}"',
+        "  template:",
+        "    metadata:",
+        "      labels:",
+        f'        app: "{name}"',
+        "    spec:",
+        "      containers:",
+        "        - name: model",
+        f'          image: "{name}:latest"',
+    ]
+    if resources:
+        lines.append("          resources:")
+        for kind in ("requests", "limits"):
+            lines += [f"            {kind}:", *(f"              {line}" for line in resources)]
+    variables = [(s.key, _value(s)) for s in _of(info, "env")]
+    variables += [("LD_PRELOAD", LIBRARY) for _ in _of(info, "preload")]
+    if variables:
+        lines.append("          env:")
+        for key, value in variables:
+            lines += [f"            - name: {key}", f'              value: "{value}"']
+    return "\n".join(lines) + "\n"
+
+
+def _memory_words(result: TuneResult, memory: tuple[int, int] | None) -> str:
+    figures = result.winner_figures or result.default_figures
+    if memory is None:
+        return "# Peak memory was not measured: no memory is asked for."
+    trials = f"median of {figures.n_trials} processes" if figures.n_trials > 1 else "a single observation"
+    whose = "Python, ONNX Runtime and the model"
+    return f"# Memory: measured peak {memory[0]} MiB ({trials}; {whose}) and {HEADROOM:.0%} headroom."
+
+
+def _of(info: BundleInfo, channel: str) -> list[Applied]:
+    return [s for s in info.applied if s.channel == channel]
+
+
+def _process(info: BundleInfo) -> list[str]:
+    """Comments on what no variable sets: how the process must be started."""
+    found = [(s, process_line(s)) for s in _of(info, "process")]
+    return [f"# {comment(_named(s))}: {comment(line)}" for s, line in found if line]
+
+
+def _named(setting: Applied) -> str:
+    return f"{setting.knob}={as_text(setting.value)}"
+
+
+def _count(setting: Applied) -> int | None:
+    """A number of threads above 0; 0 is ONNX Runtime's own choice."""
+    found = threads(setting.value)
+    if found is None and isinstance(setting.value, int) and not isinstance(setting.value, bool):
+        found = setting.value
+    return found or None
+
+
+def _value(setting: Applied) -> str:
+    """A value as text of one word; the container has the CPUs of the tuned machine's count."""
+    count = threads(setting.value)
+    text = as_text(setting.value) if count is None else str(count)
+    return re.sub(r"[^\w.=:,/+-]", "_", text, flags=re.ASCII)
+
+
+def _label(text: str) -> str:
+    """A name that Kubernetes and image registries accept."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower(), flags=re.ASCII).strip("-")[:50].strip("-") or "model"

@@ -1,0 +1,111 @@
+"""``load.rs``: for the crate ``ort`` 2.0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from ortune.bundle.languages._source import Language, escaped
+from ortune.records import BundleInfo
+
+PROVIDERS = {
+    "AzureExecutionProvider": "Azure",
+    "CUDAExecutionProvider": "CUDA",
+    "CoreMLExecutionProvider": "CoreML",
+    "DnnlExecutionProvider": "OneDNN",
+    "NvTensorRTRTXExecutionProvider": "NVRTX",
+    "OpenVINOExecutionProvider": "OpenVINO",
+    "QNNExecutionProvider": "QNN",
+    "ROCMExecutionProvider": "ROCm",
+    "TensorrtExecutionProvider": "TensorRT",
+    "VitisAIExecutionProvider": "Vitis",
+    "WebGpuExecutionProvider": "WebGPU",
+    "XnnpackExecutionProvider": "XNNPACK",
+}
+"""Providers to which the crate passes any option."""
+
+
+class Rust(Language):
+    """The words of Rust."""
+
+    NAME = "Rust"
+    FILE = "load.rs"
+    LEAST = "{}.min(cpus())"
+    TEXT = "({}).to_string()"
+    IF = "if {} {{\n    {}\n}}"
+    TUNED = "tuned_here"
+    ENOUGH = "tuned_here && cpus() >= TUNED_CPUS"
+    OPTIONS: ClassVar[Mapping[str, str]] = {
+        "intra_op_num_threads": "options = options.with_intra_threads({})?;",
+        "inter_op_num_threads": "options = options.with_inter_threads({})?;",
+        "execution_mode": "options = options.with_parallel_execution({})?;",
+        "graph_optimization_level": "options = options.with_optimization_level({})?;",
+        "enable_mem_pattern": "options = options.with_memory_pattern({})?;",
+    }
+    SWITCHES: ClassVar[Mapping[str, tuple[str, str]]] = {
+        # The crate's CPU provider stands for the arena's switch, off by default there; without it the arena is on.
+        "enable_cpu_mem_arena": (
+            "options = options.with_execution_providers([ort::ep::CPU::default().build()])?;",
+            "",
+        ),
+    }
+    WORDS: ClassVar[Mapping[str, str]] = {
+        "ORT_DISABLE_ALL": "GraphOptimizationLevel::Disable",
+        "ORT_ENABLE_BASIC": "GraphOptimizationLevel::Level1",
+        "ORT_ENABLE_EXTENDED": "GraphOptimizationLevel::Level2",
+        "ORT_ENABLE_LAYOUT": "GraphOptimizationLevel::Level3",
+        "ORT_ENABLE_ALL": "GraphOptimizationLevel::All",
+        "ORT_SEQUENTIAL": "false",
+        "ORT_PARALLEL": "true",
+    }
+    CONFIG = "options = options.with_config_entry({}, {})?;"
+    RUN_CONFIG = "run.set({}, {})?;"
+    CUSTOM_OPS = "options = options.with_operator_library(folder.join({}))?;"
+    VARIABLE = "wanted.push(({}.to_string(), {}.to_string()));"
+    POOL = (
+        "let pool = GlobalThreadPoolOptions::default();\n"
+        "let pool = pool.with_intra_threads({})?;\n"
+        "let pool = pool.with_inter_threads(1)?;\n"
+        "let environment = ort::init();\n"
+        "let environment = environment.with_global_thread_pool(pool);\n"
+        "environment.commit();"
+    )
+    BINDING = (
+        "bind once with session.create_binding(), then call session.run_binding_with_options(binding, run)"
+    )
+    LIST = "&[{}]"
+    PAIR = "({}, {})"
+    INDENT = 4
+
+    def quote(self, text: str) -> str:
+        """A literal; half of a surrogate pair is no character of Rust."""
+        special = {'"': '\\"', "\\": "\\\\"}
+        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return '"' + escaped(whole, special, "\\u{{{:x}}}") + '"'
+
+    def provider(self, name: str, options: Mapping[str, str]) -> list[str] | None:
+        """Statements that append an execution provider."""
+        if name not in PROVIDERS:
+            return None
+        lines = [f"let provider = ort::ep::{PROVIDERS[name]}::default();"]
+        lines += [
+            f"let provider = provider.with_arbitrary_config({self.quote(key)}, {self.quote(value)});"
+            for key, value in options.items()
+        ]
+        return [*lines, "options = options.with_execution_providers([provider.build()])?;"]
+
+    def extra(self) -> dict[str, str]:
+        """Imports that only some plans need."""
+        optional = any(options for name, options in self.providers() if name in PROVIDERS)
+        lines = ["use ort::ep::ArbitrarilyConfigurableExecutionProvider;"] if optional else []
+        lines += ["use ort::environment::GlobalThreadPoolOptions;"] if self.of("global_pool") else []
+        levels = any(s.key == "graph_optimization_level" for s in self.of("session_option"))
+        lines += ["use ort::session::builder::GraphOptimizationLevel;"] if levels else []
+        used = sorted({PROVIDERS[name].lower() for name, _ in self.providers() if name in PROVIDERS})
+        features = f' with the features "{", ".join(used)}"' if used else ""
+        return {"IMPORTS": self.block(lines, 0), "FEATURES": features}
+
+
+def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:
+    """The file ``load.rs``."""
+    return Rust(info, custom_ops).files()

@@ -1,0 +1,156 @@
+"""``deploy/config.pbtxt``: the model under Triton's ONNX Runtime backend, which has settings for part of a plan."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import onnx_ir as ir
+
+from ortune.bundle.languages._source import comment, escaped
+from ortune.bundle.settings import as_text, threads
+from ortune.model.dims import feedable
+from ortune.records import Applied, BundleInfo
+
+TYPES = {
+    ir.DataType.FLOAT: "TYPE_FP32",
+    ir.DataType.FLOAT16: "TYPE_FP16",
+    ir.DataType.BFLOAT16: "TYPE_BF16",
+    ir.DataType.DOUBLE: "TYPE_FP64",
+    ir.DataType.INT8: "TYPE_INT8",
+    ir.DataType.INT16: "TYPE_INT16",
+    ir.DataType.INT32: "TYPE_INT32",
+    ir.DataType.INT64: "TYPE_INT64",
+    ir.DataType.UINT8: "TYPE_UINT8",
+    ir.DataType.UINT16: "TYPE_UINT16",
+    ir.DataType.UINT32: "TYPE_UINT32",
+    ir.DataType.UINT64: "TYPE_UINT64",
+    ir.DataType.BOOL: "TYPE_BOOL",
+    ir.DataType.STRING: "TYPE_STRING",
+}
+PARAMETERS = {
+    "intra_op_num_threads": "intra_op_thread_count",
+    "inter_op_num_threads": "inter_op_thread_count",
+    "execution_mode": "execution_mode",
+    "enable_cpu_mem_arena": "enable_mem_arena",
+    "enable_mem_pattern": "enable_mem_pattern",
+    "session.use_device_allocator_for_initializers": "session.use_device_allocator_for_initializers",
+    "memory.enable_memory_arena_shrinkage": "memory.enable_memory_arena_shrinkage",
+}
+"""Settings by ONNX Runtime's names, and the parameters by which the backend reads them."""
+
+LEVELS = {"ORT_ENABLE_BASIC": -1, "ORT_ENABLE_EXTENDED": 1, "ORT_DISABLE_ALL": 2}
+"""The backend's numbers; no level is all optimisations, and the level of layouts has none."""
+
+ACCELERATORS = {
+    "OpenVINOExecutionProvider": ("cpu_execution_accelerator", "openvino"),
+    "TensorrtExecutionProvider": ("gpu_execution_accelerator", "tensorrt"),
+    "CUDAExecutionProvider": ("gpu_execution_accelerator", "cuda"),
+}
+CPU = "CPUExecutionProvider"
+
+
+def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> str:
+    """The text of ``config.pbtxt``.
+
+    Thread counts are those of the tuned machine: the container must have as many CPUs. What the backend has no
+    setting for, and inputs or outputs that it cannot take, are named in comments and left out.
+    """
+    names = [p.name for p in info.plan.providers]
+    gpu = any(ACCELERATORS.get(name, ("",))[0] == "gpu_execution_accelerator" for name in names)
+    values, lost = _values(model)
+    lost += [f"{s.knob}={as_text(s.value)}" for s in info.applied if not _known(s)]
+    lost += [f"provider {name}" for name in names if name != CPU and name not in ACCELERATORS]
+    lost += [f"options of {p.name}" for p in info.plan.providers if p.options]
+    if info.model.lower().endswith(".ort"):
+        lost.append("a model in ORT format, which the backend may refuse: give it the .onnx file")
+    lines = [
+        "# For Triton's onnxruntime backend: put this file at REPOSITORY/NAME/config.pbtxt and the model, with its",
+        "# external data, at REPOSITORY/NAME/1/. Triton takes NAME from the folder.",
+        "# Measured without Triton, whose queues and copies come on top. Written by ortune.",
+        *(["# The model is made for the CPU that it was tuned on."] if info.hardware_bound else []),
+        *(f"# Triton cannot set: {comment(one)}" for one in lost),
+        'backend: "onnxruntime"',
+        f"default_model_filename: {_quoted(PurePosixPath(info.model).name)}",
+        "max_batch_size: 0",
+        *values,
+        f"instance_group [ {{ count: 1 kind: {'KIND_GPU' if gpu else 'KIND_CPU'} }} ]",
+        *_optimization(info, names),
+        *_parameters(info.applied),
+    ]
+    if custom_ops:
+        libraries = ", ".join(_quoted(PurePosixPath(name).name) for name in custom_ops)
+        lines.append(f"model_operations {{ op_library_filename: [ {libraries} ] }}")
+    return "\n".join(lines) + "\n"
+
+
+def _values(model: ir.Model) -> tuple[list[str], list[str]]:
+    """The blocks of inputs and outputs, and in words what must be left out."""
+    lines: list[str] = []
+    lost: list[str] = []
+    for kind, values in (("input", feedable(model)), ("output", model.graph.outputs)):
+        for value in values:
+            name, dtype = value.name or "", TYPES.get(value.dtype or ir.DataType.UNDEFINED)
+            if not isinstance(value.type, ir.TensorType) or dtype is None:
+                lost.append(f"{kind} {name}: not a tensor of a type that Triton has")
+            elif value.shape is None:
+                # Triton completes what the configuration leaves out from the model itself.
+                lost.append(f"{kind} {name}: its rank is not declared")
+            else:
+                lines += _value(kind, name, dtype, value.shape)
+    return lines, lost
+
+
+def _value(kind: str, name: str, dtype: str, shape: ir.Shape) -> list[str]:
+    sizes = [dim if isinstance(dim, int) and dim >= 0 else -1 for dim in shape.dims]
+    lines = [f"{kind} [", "  {", f"    name: {_quoted(name)}", f"    data_type: {dtype}"]
+    if sizes:
+        lines.append(f"    dims: [ {', '.join(map(str, sizes))} ]")
+    else:
+        # Triton has no tensors without dimensions: it takes one element and drops its dimension.
+        lines += ["    dims: [ 1 ]", "    reshape: { shape: [ ] }"]
+    return [*lines, "  }", "]"]
+
+
+def _optimization(info: BundleInfo, names: list[str]) -> list[str]:
+    level = [LEVELS[str(s.value)] for s in info.applied if str(s.value) in LEVELS]
+    found = [ACCELERATORS[name] for name in names if name in ACCELERATORS]
+    # CUDA is what an instance on a GPU has anyway.
+    inner = [
+        f"  execution_accelerators {{ {kind}: [ {{ name: {_quoted(name)} }} ] }}"
+        for kind, name in found
+        if name != "cuda"
+    ]
+    inner += [f"  graph {{ level: {number} }}" for number in level]
+    return ["optimization {", *inner, "}"] if inner else []
+
+
+def _parameters(applied: tuple[Applied, ...]) -> list[str]:
+    lines = []
+    for setting in applied:
+        if setting.key in PARAMETERS and setting.channel in (
+            "session_option",
+            "session_config",
+            "run_config",
+        ):
+            count = threads(setting.value)
+            value = {"ORT_SEQUENTIAL": "0", "ORT_PARALLEL": "1"}.get(
+                str(setting.value), as_text(setting.value)
+            )
+            text = value if count is None else str(count)
+            key = _quoted(PARAMETERS[setting.key])
+            lines.append(f"parameters {{ key: {key} value: {{ string_value: {_quoted(text)} }} }}")
+    return lines
+
+
+def _known(setting: Applied) -> bool:
+    if setting.channel in ("env", "preload"):
+        return True  # of Triton's own process: deploy/env has them
+    if setting.key == "graph_optimization_level":
+        return str(setting.value) in LEVELS or setting.value == "ORT_ENABLE_ALL"
+    return setting.key in PARAMETERS or (setting.channel, setting.value) == ("call_style", "run")
+
+
+def _quoted(text: str) -> str:
+    """A literal of protobuf's text format: UTF-8 bytes, those beyond ASCII in octal."""
+    special = {'"': '\\"', "\\": "\\\\"}
+    return '"' + escaped(text.encode("utf-8", "replace").decode("latin-1"), special, "\\{:03o}") + '"'

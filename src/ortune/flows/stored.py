@@ -1,0 +1,276 @@
+"""Sessions of the store and bundles, read for telling them again.
+
+A store is older than the ortune that reads it, and may have been written by a newer one, or be damaged: what
+cannot be read becomes one sentence about that session, and all the others are still told.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ortune import __version__
+from ortune.bundle import format as bundle_format
+from ortune.errors import StoreError, UsageError
+from ortune.records import (
+    BundleInfo,
+    Comparison,
+    Envelope,
+    Failed,
+    Host,
+    Measured,
+    Outcome,
+    Plan,
+    SoFar,
+    StoredSession,
+    TuneResult,
+)
+from ortune.report.answer import KINDS
+from ortune.search.blocks import IDENTICAL, SPIKE
+from ortune.search.figures import describe
+from ortune.store.db import Event, SessionHead, Store
+from ortune.store.places import data_folder
+
+DATABASE = "ortune.sqlite"
+NUMBER = 1
+NOT_KEPT = "it ended, but the ortune that measured it did not keep its document"
+_SCHEMA = re.compile(r"ortune/([a-z][a-z-]*)/(\d+)")
+_UNREADABLE = (OSError, zlib.error, sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError)
+
+
+class _Header(msgspec.Struct):
+    """What of a session's header is read; every part may be missing."""
+
+    model: str = ""
+    a: str = ""
+    b: str = ""
+    host: Host | None = None
+
+
+class _TrialEvent(msgspec.Struct):
+    trial: str
+    arm: str
+    plan: Plan = Plan()
+
+
+class _OutcomeEvent(msgspec.Struct):
+    trial: str
+    outcome: Outcome | None = None
+
+
+def open_existing(folder: Path | None) -> Store:
+    """The store, which must be there: looking makes none.
+
+    Raises:
+        UsageError: Nothing is stored there.
+        StoreError: It cannot be opened.
+    """
+    place = folder or data_folder()
+    if not (place / DATABASE).is_file():
+        raise UsageError(
+            "nothing is stored there yet",
+            where=str(place),
+            do="ortune tune MODEL and ortune compare A B keep what they measure; --store PATH reads another place",
+        )
+    return Store(place)
+
+
+def heads(store: Store) -> list[SessionHead]:
+    """Every session, newest first.
+
+    Raises:
+        StoreError: The database cannot be read.
+    """
+    try:
+        return store.sessions()
+    except sqlite3.Error as error:
+        raise StoreError(
+            f"cannot be read: {error}", where=str(store.folder), do="choose another with --store PATH"
+        ) from error
+
+
+def find(all_heads: Sequence[SessionHead], wanted: str) -> SessionHead:
+    """The session whose id begins so, whole or after its date; "newest" is the last one.
+
+    Raises:
+        UsageError: None, or more than one.
+    """
+    if wanted == "newest" and all_heads:
+        return all_heads[0]
+    found = [
+        h for h in all_heads if wanted and (h.id.startswith(wanted) or _after_date(h).startswith(wanted))
+    ]
+    exact = [h for h in found if wanted in (h.id, _after_date(h))]
+    if len(exact) == 1 or len(found) == 1:
+        return (exact or found)[0]
+    if not found:
+        raise UsageError(
+            "no stored session and no bundle is called so",
+            where=wanted,
+            do="ortune report lists what is stored",
+        )
+    some = ", ".join(h.id for h in found[:4]) + (", ..." if len(found) > 4 else "")
+    raise UsageError(f"{len(found)} sessions begin so: {some}", where=wanted, do="give more of the id")
+
+
+def _after_date(head: SessionHead) -> str:
+    return head.id.partition("-")[2]
+
+
+def read(store: Store, head: SessionHead, here: str) -> StoredSession:
+    """One session as it can be told.
+
+    Args:
+        store: Where it lies.
+        head: Which one.
+        here: This machine's fingerprint.
+    """
+    try:
+        header = msgspec.json.decode(head.header, type=_Header)
+    except _UNREADABLE:
+        header = _Header()
+    plain = StoredSession(
+        id=head.id,
+        at=head.at,
+        verb=head.verb,
+        label=header.model or _pair(header.a, header.b),
+        state="unreadable",
+        host=header.host,
+        here=_is_here(header.host, here),
+    )
+    try:
+        events = store.events(head.id)
+        body = _document(events)
+        if body is None:
+            if any(e.kind == "result" for e in events):
+                return msgspec.structs.replace(plain, state="done", trouble=NOT_KEPT)
+            return msgspec.structs.replace(plain, state="unfinished", so_far=_so_far(events))
+        return _with_document(plain, body, here)
+    except _UNREADABLE as error:
+        return msgspec.structs.replace(plain, trouble=f"it cannot be read: {error}")
+
+
+def _pair(a: str, b: str) -> str:
+    return f"{a} against {b}" if a != b else a
+
+
+def _is_here(host: Host | None, here: str) -> bool | None:
+    return host.fingerprint == here if host and host.fingerprint else None
+
+
+def _document(events: Sequence[Event]) -> bytes | None:
+    """The last document in a session; a ``result`` that is none belongs to a document that was not kept."""
+    for event in reversed(events):
+        if event.kind == "document":
+            return event.body
+        if event.kind == "result" and "schema" in msgspec.json.decode(event.body):
+            return event.body
+    return None
+
+
+def _with_document(plain: StoredSession, body: bytes, here: str) -> StoredSession:
+    envelope = msgspec.json.decode(body, type=Envelope)
+    known = msgspec.structs.replace(
+        plain,
+        ortune=envelope.ortune,
+        verdict=envelope.verdict or "",
+        host=envelope.host or plain.host,
+        here=_is_here(envelope.host or plain.host, here),
+    )
+    found = _SCHEMA.fullmatch(envelope.schema)
+    if not found or int(found.group(2)) != NUMBER:
+        sentence = (
+            f"its document is of format {envelope.schema!r}, written by ortune {envelope.ortune}, "
+            f"which ortune {__version__} cannot read"
+        )
+        return msgspec.structs.replace(known, trouble=sentence)
+    state = "stopped" if envelope.status == "interrupted" else "done"
+    known = msgspec.structs.replace(known, verb=found.group(1), state=state)
+    kind = KINDS.get(found.group(1))
+    if kind is None or envelope.result is None:
+        return msgspec.structs.replace(known, document=envelope)
+    result = msgspec.convert(envelope.result, type=kind.result)
+    return msgspec.structs.replace(
+        known,
+        headline=kind.headline(result),
+        ort_version=kind.ort_version(result),
+        document=msgspec.structs.replace(envelope, result=result),
+    )
+
+
+def _so_far(events: Sequence[Event]) -> tuple[SoFar, ...]:
+    """What was measured of each plan before the session ended; controls are no plans of the user's."""
+    begun: dict[str, _TrialEvent] = {}
+    plans: dict[str, Plan] = {}
+    outcomes: dict[str, list[Outcome]] = {}
+    for event in events:
+        if event.kind == "trial":
+            trial = msgspec.json.decode(event.body, type=_TrialEvent)
+            begun[trial.trial] = trial
+        elif event.kind == "outcome":
+            ended = msgspec.json.decode(event.body, type=_OutcomeEvent)
+            of = begun.get(ended.trial)
+            if of is not None and ended.outcome is not None and of.arm not in (IDENTICAL, SPIKE):
+                plans[of.plan.id] = of.plan
+                outcomes.setdefault(of.plan.id, []).append(ended.outcome)
+    return tuple(_described(plans[plan], found) for plan, found in outcomes.items())
+
+
+def _described(plan: Plan, outcomes: Sequence[Outcome]) -> SoFar:
+    timed = [o for o in outcomes if isinstance(o, Measured) and o.done.n_runs]
+    failed = sum(isinstance(o, Failed) for o in outcomes)
+    return SoFar(plan=plan, figures=describe(timed, "median") if timed else None, n_failed=failed)
+
+
+def read_bundle(path: Path, sessions: Sequence[Any], here: str) -> StoredSession:
+    """A bundle: the stored session that made it where there is one, else what ``ortune.json`` says.
+
+    Args:
+        path: The folder.
+        sessions: Stored sessions in which to look for the one that made it.
+        here: This machine's fingerprint.
+
+    Raises:
+        UsageError: It is no bundle, or it is damaged.
+    """
+    info = bundle_format.read(path)
+    for session in sessions:
+        if isinstance(session, StoredSession) and _made(session, info):
+            return msgspec.structs.replace(session, bundle=info)
+    return StoredSession(
+        id="",
+        verb="tune",
+        label=path.name,
+        state="done",
+        verdict=info.proof.verdict if info.proof else "",
+        headline=_bundle_headline(info),
+        host=info.host,
+        here=_is_here(info.host, here),
+        ort_version=info.ort_version,
+        bundle=info,
+        trouble="the session that made it is not in this store: only what the bundle says of itself is known",
+    )
+
+
+def _made(session: StoredSession, info: BundleInfo) -> bool:
+    """Whether the session made the bundle: the same model and, to the last digit, the same proof."""
+    result = session.document.result if isinstance(session.document, Envelope) else None
+    if not isinstance(result, TuneResult) or result.side.model.sha256 != info.sha256 or info.proof is None:
+        return False
+    return info.proof in (result.against_current, result.against_default)
+
+
+def _bundle_headline(info: BundleInfo) -> str:
+    proof: Comparison | None = info.proof
+    if proof is None:
+        return f"{info.plan.describe()}; the bundle holds no proof"
+    from ortune.report import tune_words
+
+    gain = tune_words.gain_words(proof) if proof.verdict == "faster" else proof.verdict
+    return f"{info.plan.describe()}: {gain} ({tune_words.bounds(proof)}), {tune_words.blocks_words(proof)}"

@@ -1,0 +1,290 @@
+"""One pass over a graph in topological order: shapes, types and small contents, and the work of each node."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.model.constraints import Walk, constant
+from ortune.model.cost import control, shapes, types, values
+from ortune.model.cost.call import Call, Count, Dims, Uncounted
+from ortune.model.cost.registry import formula_of
+from ortune.model.cost.values import Array
+from ortune.model.dims import Size
+from ortune.model.graphs import op_set, subgraphs, type_text
+from ortune.model.shape_ops import visit
+from ortune.records import NodeCost
+
+FOLDED = "fed by constants alone: not counted, it can be worked out once"
+_LOOSE = "bytes of strings, sequences and values of unknown type are not counted"
+
+_RANDOM = op_set("RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial")
+# The same stored numbers behind these: a weight in int8 is read as int8.
+_KEEP_STORAGE = op_set("Cast DequantizeLinear Transpose Reshape Identity Squeeze Unsqueeze Flatten")
+_NO_TENSOR = op_set(
+    "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SplitToSequence Optional ZipMap CastMap SequenceMap"
+)
+_ONNX = {"", "ai.onnx", "ai.onnx.ml"}
+_WALKED = {*_ONNX, "com.microsoft", "com.microsoft.nchwc"}
+
+
+class GraphCounter:
+    """The state of one count.
+
+    Args:
+        model: A model without calls of functions.
+        shapes: Sizes of inputs by name.
+
+    Attributes:
+        walk: The shape walk, in which every size is a number or unknown.
+    """
+
+    def __init__(self, model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self.walk = Walk(keep=lambda symbol: 0)
+        self._opsets = dict(model.opset_imports)
+        self._types: dict[ir.Value, ir.DataType | None] = {}
+        self._values: dict[ir.Value, Array | None] = {}
+        self._why: dict[ir.Value, str] = {}
+        self._constants: set[ir.Value] = set()
+        self._stored: dict[ir.Value, float] = {}
+        self._no_tensor: set[ir.Value] = set()
+        for value in model.graph.inputs:
+            given = shapes.get(value.name or "")
+            if given is not None and not isinstance(value.type, ir.SequenceType | ir.OptionalType):
+                self.bind(value, given)
+            elif self.dims(value) is None:
+                self._why[value] = f"the shape of the input {value.name!r} is not given"
+
+    def graph(self, graph: ir.Graph, inside: str) -> list[NodeCost]:
+        """Count every node of a graph and of the graphs in it; the inputs of ``graph`` are bound before."""
+        counted: list[NodeCost] = []
+        for node in graph:
+            if next(subgraphs(node), None) is not None:
+                counted += control.count(self, node, inside)
+            else:
+                counted.append(self._node(node, inside))
+        return counted
+
+    # --- what is known of values ---------------------------------------------------------------------------
+
+    def dims(self, value: ir.Value | None) -> Dims | None:
+        """The shape of a value where every size is known."""
+        shape = self.walk.shape(value)
+        if shape is None:
+            return None
+        sizes = tuple(dim.add for dim in shape if dim is not None and not dim.terms)
+        return sizes if len(sizes) == len(shape) and all(size >= 0 for size in sizes) else None
+
+    def dtype(self, value: ir.Value | None) -> ir.DataType | None:
+        """The element type of a value."""
+        if value is None:
+            return None
+        if value in self._types:
+            return self._types[value]
+        return value.const_value.dtype if value.const_value is not None else value.dtype
+
+    def content(self, value: ir.Value | None) -> Array | None:
+        """The elements of a small value, where they are known."""
+        if value is None:
+            return None
+        if value not in self._values:
+            self._values[value] = constant(value)
+        known = self._values[value]
+        if known is not None:
+            return known
+        numbers, shape = self.walk.numbers(value), self.dims(value)
+        if numbers is None or shape is None or math.prod(shape) != len(numbers):
+            return None
+        dtype = self.dtype(value)
+        return np.asarray(numbers, np.int64 if dtype is None else dtype.numpy()).reshape(shape)
+
+    def bind(
+        self,
+        value: ir.Value,
+        dims: Sequence[int | None] | None,
+        dtype: ir.DataType | None = None,
+        why: str = "",
+    ) -> None:
+        """Set what is known of a value: its shape, its type, and why something is unknown."""
+        if dims is not None:
+            self.walk.shapes[value] = tuple(None if d is None else Size((), int(d)) for d in dims)
+        if dtype is not None:
+            self._types[value] = dtype
+        if why:
+            self._why[value] = why
+
+    def alias(self, target: ir.Value, source: ir.Value | None, *, contents: bool = True) -> None:
+        """Give ``target`` all that is known of ``source``; without ``contents`` its elements may differ."""
+        if source is None:
+            return
+        shape = self.walk.shape(source)
+        if shape is not None:
+            self.walk.shapes[target] = shape
+        self._types[target] = self.dtype(source)
+        if source in self._why:
+            self._why[target] = self._why[source]
+        if source in self._no_tensor:
+            self._no_tensor.add(target)
+        known = self.content(source) if contents else None
+        if known is not None:
+            self._keep(target, known)
+
+    def why(self, value: ir.Value | None) -> str:
+        """Why the shape of a value is unknown, "" where no reason is known."""
+        return "" if value is None else self._why.get(value, "")
+
+    # --- one node ------------------------------------------------------------------------------------------
+
+    def _node(self, node: ir.Node, inside: str) -> NodeCost:
+        inputs = [self.dims(value) for value in node.inputs]
+        contents = {i: a for i, v in enumerate(node.inputs) if (a := self.content(v)) is not None}
+        dtypes = [self.dtype(value) for value in node.inputs]
+        for value, dtype in zip(node.outputs, types.output_types(node, dtypes), strict=True):
+            self._types[value] = dtype
+            if node.op_type in _NO_TENSOR or type_text(value).startswith(("seq", "map", "opt")):
+                self._no_tensor.add(value)
+        self._shape(node, inputs, dtypes, contents)
+        folded = self._fold(node)
+        call = Call(
+            node=node,
+            inputs=inputs,
+            outputs=[self.dims(value) for value in node.outputs],
+            input_bits=[self._bits(value) for value in node.inputs],
+            output_bits=[types.bits(self._types[value]) for value in node.outputs],
+            values=contents,
+            reasons={i: r for i, v in enumerate(node.inputs) if inputs[i] is None and (r := self.why(v))},
+            out_reasons={i: r for i, v in enumerate(node.outputs) if (r := self.why(v))},
+            opset=node.version or self._opsets.get(node.domain, 1),
+        )
+        plain = NodeCost(
+            name=node.name or "",
+            op_type=node.op_type,
+            domain=node.domain,
+            inside=inside,
+            times=0 if folded else 1,
+        )
+        return self._counted(plain, call, FOLDED if folded and node.op_type != "Constant" else "")
+
+    def _counted(self, plain: NodeCost, call: Call, note: str) -> NodeCost:
+        fields = {name: getattr(plain, name) for name in ("name", "op_type", "domain", "inside", "times")}
+        formula = formula_of(plain.domain, plain.op_type)
+        try:
+            if formula is None:
+                full = f"{plain.domain}.{plain.op_type}" if plain.domain else plain.op_type
+                raise Uncounted(f"no formula for {full}")
+            count = formula(call)
+            read, weights, written, loose = self._bytes(call, count)
+        except Uncounted as reason:
+            return NodeCost(**fields, known=False, note=str(reason))
+        notes = [text for text in (note, count.note, _LOOSE if loose else "") if text]
+        return NodeCost(
+            **fields,
+            flops=count.flops,
+            macs=count.macs,
+            bytes_read=read,
+            bytes_written=written,
+            weight_bytes=min(weights, read),
+            note="; ".join(notes),
+        )
+
+    def _bytes(self, call: Call, count: Count) -> tuple[int, int, int, bool]:
+        """Bytes read, those of them that are constants, bytes written, and whether something has no size."""
+        node, loose = call.node, False
+        read = weights = written = 0
+        first = {value: i for i, value in reversed(list(enumerate(node.inputs))) if value is not None}
+        for value, i in first.items():
+            if value in self._no_tensor or call.input_bits[i] is None:
+                loose = True
+                continue
+            is_weight = self._is_constant(value)
+            if count.read is None or (is_weight and call.inputs[i] is not None):
+                size = call.bytes_in(i)
+                read += size
+                weights += size if is_weight else 0
+        for i, value in enumerate(node.outputs if count.written is None else ()):
+            if not value.name:
+                continue
+            if value in self._no_tensor or call.output_bits[i] is None:
+                loose = True
+                continue
+            written += call.bytes_out(i)
+        read = read if count.read is None else count.read
+        return read, weights, written if count.written is None else count.written, loose
+
+    def _shape(
+        self,
+        node: ir.Node,
+        inputs: Sequence[Dims | None],
+        dtypes: Sequence[ir.DataType | None],
+        contents: Mapping[int, Array],
+    ) -> None:
+        """Find the shapes and, where it is small, the contents of a node's outputs."""
+        result = values.evaluate(node, [contents.get(i) for i in range(len(node.inputs))])
+        if node.op_type == "Size" and inputs and inputs[0] is not None:
+            result = np.asarray(math.prod(inputs[0]), np.int64)
+        if result is not None:
+            self._keep(node.outputs[0], result)
+            return
+        ruled = shapes.by_rule(node, inputs, contents)
+        if ruled is not None:
+            for value, dims in zip(node.outputs, ruled, strict=False):
+                self.bind(value, dims)
+        elif node.domain in _WALKED:
+            self._visit(node)
+        if all(self.dims(value) is not None for value in node.outputs if value.name):
+            return
+        inferred = shapes.infer(node, inputs, dtypes, contents, self._opsets)
+        for value, dims in zip(node.outputs, inferred or (), strict=False):
+            if self.dims(value) is None:
+                self.bind(value, dims)
+        for value in node.outputs:
+            if value.name and self.dims(value) is None:
+                self._why[value] = self._reason(node, inputs)
+
+    def _visit(self, node: ir.Node) -> None:
+        try:
+            visit(self.walk, node)
+        except (IndexError, TypeError, ValueError, ZeroDivisionError):
+            return  # the node contradicts its operands or attributes: nothing follows from it
+
+    def _reason(self, node: ir.Node, inputs: Sequence[Dims | None]) -> str:
+        for value, dims in zip(node.inputs, inputs, strict=True):
+            if dims is None and self.why(value):
+                return self.why(value)
+        name = f"{node.op_type} {node.name!r}" if node.name else node.op_type
+        if node.domain not in _ONNX or formula_of(node.domain, node.op_type) is None:
+            return f"the output shape of {name} is unknown"
+        return f"the output shape of {name} depends on values"
+
+    def _keep(self, value: ir.Value, array: Array) -> None:
+        self._values[value] = array
+        self.bind(value, array.shape)
+        if array.dtype.kind in "iub":
+            self.walk.set_content(value, tuple(Size((), int(n)) for n in array.ravel()))
+
+    # --- constants -----------------------------------------------------------------------------------------
+
+    def _is_constant(self, value: ir.Value) -> bool:
+        return value.const_value is not None or value in self._constants
+
+    def _bits(self, value: ir.Value | None) -> float | None:
+        if value is None:
+            return None
+        stored = self._stored.get(value)
+        return stored if stored is not None else types.bits(self.dtype(value))
+
+    def _fold(self, node: ir.Node) -> bool:
+        """Whether constants alone feed the node; its outputs are then constants too."""
+        fed = [value for value in node.inputs if value is not None]
+        if node.op_type in _RANDOM or not all(map(self._is_constant, fed)):
+            return False
+        if not fed and node.op_type != "Constant":
+            return False
+        self._constants.update(node.outputs)
+        bits = self._bits(fed[0]) if fed and node.op_type in _KEEP_STORAGE else None
+        if bits is not None and node.outputs:
+            self._stored[node.outputs[0]] = bits
+        return True

@@ -1,0 +1,94 @@
+"""Element types of values that the file does not declare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from ortune.model.graphs import op_set
+
+_Type = ir.DataType | None
+
+_FIXED: dict[str, ir.DataType] = {
+    **dict.fromkeys(
+        op_set("ArgMax ArgMin NonZero Shape Size NonMaxSuppression SequenceLength"), ir.DataType.INT64
+    ),
+    **dict.fromkeys(op_set("And Or Not Xor Equal Greater GreaterOrEqual Less LessOrEqual"), ir.DataType.BOOL),
+    **dict.fromkeys(op_set("IsNaN IsInf IsAllFinite OptionalHasElement"), ir.DataType.BOOL),
+    **dict.fromkeys(
+        op_set("LinearRegressor SVMRegressor Scaler Normalizer OneHotEncoder"), ir.DataType.FLOAT
+    ),
+    **dict.fromkeys(op_set("TreeEnsembleRegressor"), ir.DataType.FLOAT),
+    **dict.fromkeys(op_set("LinearClassifier SVMClassifier TreeEnsembleClassifier"), ir.DataType.INT64),
+}
+# Operators whose first output has the type of another input than the first.
+_LIKE = {
+    "Where": 1, "OneHot": 2, "QuantizeLinear": 2, "DequantizeLinear": 1, "QLinearConv": 7, "QLinearMatMul": 7,
+    "CastLike": 1, "EmbedLayerNormalization": 2, "QLinearAdd": 0, "QLinearMul": 0, "MatMulIntegerToFloat": 2,
+    "GatherBlockQuantized": 2, "QGemm": 8, "QAttention": 3, "QLinearConcat": 1,
+}  # fmt: skip
+_FALLBACK = {
+    "QuantizeLinear": ir.DataType.UINT8, "DequantizeLinear": ir.DataType.FLOAT, "QGemm": ir.DataType.FLOAT,
+    "MatMulInteger": ir.DataType.INT32, "ConvInteger": ir.DataType.INT32, "ConstantOfShape": ir.DataType.FLOAT,
+    "RandomNormal": ir.DataType.FLOAT, "RandomUniform": ir.DataType.FLOAT, "BlackmanWindow": ir.DataType.FLOAT,
+    "HammingWindow": ir.DataType.FLOAT, "HannWindow": ir.DataType.FLOAT, "MelWeightMatrix": ir.DataType.FLOAT,
+    "Multinomial": ir.DataType.INT32,
+}  # fmt: skip
+_SECOND = {
+    "MaxPool": ir.DataType.INT64, "TopK": ir.DataType.INT64, "Unique": ir.DataType.INT64,
+    "Dropout": ir.DataType.BOOL,
+    "EmbedLayerNormalization": ir.DataType.INT32, "LayerNormalization": ir.DataType.FLOAT,
+    "LinearClassifier": ir.DataType.FLOAT, "SVMClassifier": ir.DataType.FLOAT,
+    "TreeEnsembleClassifier": ir.DataType.FLOAT,
+}  # fmt: skip
+
+
+def output_types(node: ir.Node, inputs: Sequence[_Type]) -> list[_Type]:
+    """The element type of each output: as declared, else as the operator has it."""
+    return [_declared(value) or _of(node, i, inputs) for i, value in enumerate(node.outputs)]
+
+
+def _declared(value: ir.Value) -> _Type:
+    return value.dtype if isinstance(value.type, ir.TensorType) else None
+
+
+def _of(node: ir.Node, position: int, inputs: Sequence[_Type]) -> _Type:
+    op, first = node.op_type, inputs[0] if inputs else None
+    if op == "DynamicQuantizeLinear":
+        # The tensor, its scale, its zero point.
+        return ir.DataType.FLOAT if position == 1 else ir.DataType.UINT8
+    if position:
+        return _SECOND.get(op) or first
+    if op in _FIXED:
+        return _FIXED[op]
+    at = _LIKE.get(op, -1)
+    like = inputs[at] if 0 <= at < len(inputs) else None
+    return _attribute(node) or like or _FALLBACK.get(op) or first
+
+
+def _attribute(node: ir.Node) -> _Type:
+    """The type that an attribute names: ``to``, ``dtype``, ``output_dtype``, or that of ``value``."""
+    for name in ("to", "dtype", "output_dtype", "output_datatype"):
+        attribute = node.attributes.get(name)
+        if attribute is not None and attribute.type == ir.AttributeType.INT and not attribute.is_ref():
+            number = attribute.as_int()
+            return ir.DataType(number) if number in ir.DataType.__members__.values() and number else None
+    for name, kind in (("value_int", "INT64"), ("value_ints", "INT64"), ("value_float", "FLOAT"),
+                       ("value_floats", "FLOAT"), ("value_string", "STRING"), ("value_strings", "STRING")):  # fmt: skip
+        if name in node.attributes:
+            return ir.DataType[kind]
+    value = node.attributes.get("value")
+    if value is not None and value.type == ir.AttributeType.TENSOR and not value.is_ref():
+        held: ir.TensorProtocol = (
+            value.value
+        )  # as_tensor() checks the whole protocol, which takes longer than all else
+        return held.dtype
+    return None
+
+
+def bits(dtype: _Type) -> float | None:
+    """Bits of one stored element; None for strings and unknown types."""
+    if dtype is None or dtype in (ir.DataType.UNDEFINED, ir.DataType.STRING):
+        return None
+    return dtype.bitwidth

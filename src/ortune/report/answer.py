@@ -1,0 +1,211 @@
+"""What a document of ``compare`` or ``tune`` answers, in one shape for both: two plans, their figures, the proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ortune.records import (
+    BenchResult,
+    CompareResult,
+    Comparison,
+    Control,
+    DoctorResult,
+    Envelope,
+    Figures,
+    Finding,
+    LookResult,
+    OutputDifference,
+    Plan,
+    Record,
+    Side,
+    TuneResult,
+)
+from ortune.report import bench_words, compare_words, look_words, tune_words
+from ortune.report.numbers import change, duration, percent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Two plans of one document.
+
+    Attributes:
+        base_name, new_name: What the two are called in words ("today", "default", "A"; "winner", "B").
+        new, new_figures: None where nothing beats the base, or where nothing was timed.
+        settled: The comparison is a claim: a confirmation, or a comparison that is valid at every look.
+        read_back: Setting and how far it was verified.
+    """
+
+    base_name: str
+    new_name: str
+    base: Side
+    new: Side | None
+    base_figures: Figures | None
+    new_figures: Figures | None
+    comparison: Comparison | None
+    settled: bool
+    estimand: str
+    outputs: OutputDifference | None
+    read_back: tuple[tuple[str, str], ...]
+    findings: tuple[Finding, ...]
+    controls: tuple[Control, ...]
+    hardware_bound: bool = False
+    bundle: str = ""
+
+
+def answer(envelope: Envelope) -> Answer | None:
+    """The document's answer; None for a document that compares nothing."""
+    if isinstance(envelope.result, CompareResult):
+        return _compared(envelope.result)
+    return _tuned(envelope.result) if isinstance(envelope.result, TuneResult) else None
+
+
+def _compared(result: CompareResult) -> Answer:
+    return Answer(
+        base_name="A",
+        new_name="B",
+        base=result.base,
+        new=result.new,
+        base_figures=result.base_figures,
+        new_figures=result.new_figures,
+        comparison=result.comparison,
+        settled=result.comparison is not None,
+        estimand=result.comparison.estimand if result.comparison else "",
+        outputs=result.outputs,
+        read_back=tuple((r.knob, r.level) for r in result.read_back),
+        findings=result.findings,
+        controls=result.controls,
+    )
+
+
+def _tuned(result: TuneResult) -> Answer:
+    today = tune_words.today(result)
+    base_plan = today if today is not None else Plan()
+    base = result.current_figures if today is not None else result.default_figures
+    kept = result.winner == base_plan
+    found = None if kept else tune_words.deciding(result)
+    new = Side(
+        label=result.side.label, model=result.side.model, plan=result.winner, runtime=result.side.runtime
+    )
+    default = result.default_figures if result.winner == Plan() else None
+    return Answer(
+        base_name="today" if today is not None else "default",
+        new_name="winner",
+        base=Side(
+            label=result.side.label, model=result.side.model, plan=base_plan, runtime=result.side.runtime
+        ),
+        new=None if kept else new,
+        base_figures=base,
+        new_figures=None if kept else result.winner_figures or default,
+        comparison=found,
+        settled=found is not None and found.phase == "confirm",
+        estimand=result.estimand,
+        outputs=result.outputs,
+        read_back=tuple((s.name, s.read_back) for s in result.settings if s.kept),
+        findings=result.findings,
+        controls=result.controls,
+        hardware_bound=result.hardware_bound,
+        bundle=result.bundle,
+    )
+
+
+def _doctor_headline(result: DoctorResult) -> str:
+    n = len([r for r in result.runtimes if not r.runtime.error])
+    parts = ["one usable runtime" if n == 1 else f"{n} usable runtimes"]
+    if result.noise and result.noise.status == "invalid":
+        parts.append("noise: INVALID")
+    elif result.noise:
+        parts.append(f"two trials of one block differ by {percent(result.noise.block_scale)}")
+    if result.findings:
+        parts.append(f"findings: {', '.join(sorted({f.code for f in result.findings}))}")
+    return "; ".join(parts)
+
+
+def _tune_headline(result: TuneResult) -> str:
+    return result.headline or tune_words.headline(result)
+
+
+def _bench_headline(result: BenchResult) -> str:
+    return "; ".join(bench_words.headline(row, result) for row in result.rows) or "no shape was measured"
+
+
+def _look_headline(result: LookResult) -> str:
+    """A first look claims nothing: its times are single observations, and their words say so."""
+    return "; ".join(f"{name} {text}".strip() for name, text in look_words.timing(result)) or "not run"
+
+
+def _first_runtime(result: DoctorResult) -> str:
+    return next((r.runtime.ort_version for r in result.runtimes if r.runtime.ort_version), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """How a verb's documents are read and told.
+
+    Attributes:
+        result: The type of the envelope's ``result``.
+        formats: Module of this room with ``terminal`` and ``markdown``.
+        headline: The answer in words.
+        ort_version: ONNX Runtime that was measured.
+    """
+
+    result: type[Record]
+    formats: str
+    headline: Callable[[Any], str]
+    ort_version: Callable[[Any], str]
+
+
+KINDS: dict[str, Kind] = {
+    "compare": Kind(
+        result=CompareResult,
+        formats="compare_formats",
+        headline=compare_words.headline,
+        ort_version=lambda r: _both(r.base.runtime.ort_version, r.new.runtime.ort_version),
+    ),
+    "tune": Kind(
+        result=TuneResult,
+        formats="tune_formats",
+        headline=_tune_headline,
+        ort_version=lambda r: str(r.side.runtime.ort_version),
+    ),
+    "bench": Kind(
+        result=BenchResult,
+        formats="bench_formats",
+        headline=_bench_headline,
+        ort_version=lambda r: str(r.side.runtime.ort_version),
+    ),
+    "look": Kind(
+        result=LookResult,
+        formats="look_formats",
+        headline=_look_headline,
+        ort_version=lambda r: str(r.runtime.ort_version) if r.runtime else "",
+    ),
+    "doctor": Kind(
+        result=DoctorResult,
+        formats="doctor_formats",
+        headline=_doctor_headline,
+        ort_version=_first_runtime,
+    ),
+}
+"""Verbs whose documents can be told again; every one of these is number 1."""
+
+
+def _both(a: str, b: str) -> str:
+    return a if a == b else f"{a} and {b}"
+
+
+def interval_words(found: Comparison) -> str:
+    """The ratio as a signed change with its interval, in the sense of time: "-10.0 % (-11.5 % to -8.3 %)"."""
+    return f"{change(found.ratio)} ({compare_words.span(found.ratio_low, found.ratio_high)})"
+
+
+def latency_words(figures: Figures) -> str:
+    """Median latency with the middle half of the trials: "88.5 us [88.0 us-90.9 us]"."""
+    low, high = duration(figures.latency_low_ns), duration(figures.latency_high_ns)
+    return f"{duration(figures.latency_ns)} [{low}-{high}]"
+
+
+def settings_of(plan: Plan) -> Sequence[str]:
+    """The settings as ``--set`` takes them."""
+    return [f"{k}={int(v) if isinstance(v, bool) else v}" for k, v in sorted(plan.settings.items())]

@@ -1,0 +1,165 @@
+"""A bench in words: every number with its interval, and with no more digits than that supports."""
+
+from __future__ import annotations
+
+import math
+
+from ortune.records import BenchResult, BenchRow, Estimate, Host, Plan, TailEstimate
+from ortune.report.compare_words import setting
+from ortune.report.numbers import memory as gibibytes
+
+MOST_DIGITS = 4
+COMPARE = "to find out whether something else is faster: ortune compare"
+TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
+SIZES = ((2**30, "GiB"), (2**20, "MiB"), (1.0, "bytes"))
+
+
+def headline(row: BenchRow, result: BenchResult) -> str:
+    """The answer for one shape in one sentence."""
+    value, interval = time(row.median_ns)
+    rate, _ = throughput(row.throughput_per_s)
+    shape = f" at {row.case}" if row.case != "default" else ""
+    how = f"95 % interval {interval}" if not row.median_ns.single else interval
+    return f"{result.side.label}{shape}: {value} a request ({how}); {rate}, {result.load}"
+
+
+def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
+    """Name, value and interval of everything measured at one shape; the interval says so where there is none."""
+    gap = result.load.partition(", ")[2] if "apart" in result.load else ""
+    rows = [("latency, median", *time(row.median_ns))]
+    rows += [tail(t, result) for t in shown_tails([row])[0]]
+    value, interval = throughput(row.throughput_per_s)
+    rows.append(("throughput", value, f"{interval} (set by the gap: {gap})" if gap else interval))
+    rows += [
+        ("load", *time(row.load_ns)),
+        ("first run", *time(row.first_run_ns)),
+        ("CPU time a request", *time(row.cpu_per_run_ns)),
+    ]
+    rows.append(("peak memory", *memory(row.peak_bytes)))
+    return rows
+
+
+def shown_tails(rows: list[BenchRow]) -> list[tuple[TailEstimate, ...]]:
+    """The tails of each row; p99.9 only where some row knows it, since most benches cannot."""
+    rare = any(t.latency_ns is not None for row in rows for t in row.tails if t.quantile > 0.99)
+    return [tuple(t for t in row.tails if rare or t.quantile <= 0.99) for row in rows]
+
+
+def tail(item: TailEstimate, result: BenchResult) -> tuple[str, str, str]:
+    """One quantile's name, value and interval."""
+    name = f"  {tail_name(item)}"
+    if item.latency_ns is None:
+        return name, "not known", f"{item.needed:,} requests needed, {item.made:,} were made"
+    value, interval = time(item.latency_ns)
+    return name, value, f"{interval}; {no_slo(result)}" if item.quantile >= 0.99 else interval
+
+
+def tail_name(item: TailEstimate) -> str:
+    """A quantile as people call it: p99, p99.9."""
+    return f"p{100 * item.quantile:.4g}"
+
+
+def no_slo(result: BenchResult) -> str:
+    """Why a tail of these requests is no service level: nothing ever waited in a queue."""
+    return "no load: not an SLO" if result.load.startswith("one caller") else "closed loop: not an SLO"
+
+
+def time(item: Estimate) -> tuple[str, str]:
+    """A duration and its interval: ("9.87 ms", "9.81 to 9.93 ms")."""
+    return _scaled(item, TIMES)
+
+
+def memory(item: Estimate | None) -> tuple[str, str]:
+    """A size and its interval."""
+    return ("not known", "this system does not tell") if item is None else _scaled(item, SIZES)
+
+
+def throughput(item: Estimate) -> tuple[str, str]:
+    """Requests a second and their interval."""
+    return _scaled(item, ((1.0, "/s"),))
+
+
+def _scaled(item: Estimate, units: tuple[tuple[float, str], ...]) -> tuple[str, str]:
+    size, unit = next((u for u in units if abs(item.value) >= u[0]), units[-1])
+    value = item.value / size
+    low = None if item.low is None else item.low / size
+    high = None if item.high is None else item.high / size
+    decimals = supported(value, low, high)
+    shown = f"{number(value, decimals)} {unit}"
+    if item.single:
+        return shown, "single observation"
+    if low is None and high is None:
+        return shown, "no bound: too few processes for how they differ"
+    if low is None or high is None:
+        bound, more = (low, "more") if high is None else (high, "less")
+        assert bound is not None
+        return shown, f"{number(_outward(bound, decimals, up=more == 'less'), decimals)} {unit} or {more}"
+    ends = (
+        number(_outward(low, decimals, up=False), decimals),
+        number(_outward(high, decimals, up=True), decimals),
+    )
+    return shown, f"{ends[0]} to {ends[1]} {unit}"
+
+
+def supported(value: float, low: float | None, high: float | None) -> int:
+    """Decimals (negative: places before the point) that the interval leaves room for.
+
+    The last digit shown is worth no more than half the interval and no less than a tenth of that; four digits at
+    most, and one at least, of the lower end too. A single observation gets two digits.
+    """
+    size = math.floor(math.log10(abs(value))) if value else 0
+    ends = [abs(end - value) for end in (low, high) if end is not None]
+    if not ends:
+        return 1 - size
+    half = sum(ends) / len(ends)
+    if half == 0:
+        return MOST_DIGITS - 2 - size
+    least = min([size, *(math.floor(math.log10(end)) for end in (low, high) if end)])
+    return max(-least, min(-math.floor(math.log10(half)), MOST_DIGITS - 1 - size))
+
+
+def number(value: float, decimals: int) -> str:
+    """The number with that many decimals; with negative ones, rounded to tens, hundreds, ..."""
+    return f"{round(value, decimals):,.{max(0, decimals)}f}"
+
+
+def _outward(value: float, decimals: int, *, up: bool) -> float:
+    """Rounded away from the middle, so that what is printed still covers; noise of the division is not a reason."""
+    step = 10.0**decimals
+    near = round(value * step)
+    if abs(value * step - near) < 1e-6 * max(1.0, abs(near)):
+        return near / step
+    return (math.ceil(value * step) if up else math.floor(value * step)) / step
+
+
+def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
+    """What supports the figures, each with its name."""
+    side, runtime = result.side, result.side.runtime
+    counts = [f"{row.n_processes} processes, {row.n_requests:,} requests" for row in result.rows]
+    processes = counts[0]
+    if len(result.rows) > 1:
+        named = [f"{row.case} {count}" for row, count in zip(result.rows, counts, strict=True)]
+        processes = f"each shape in processes of its own: {'; '.join(named)}"
+    found = [("plan", _plan(side.plan)), ("measured", f"{processes}; {result.load}")]
+    found += [("setting", setting(item, side.plan)) for item in result.read_back]
+    found.append(
+        (
+            "runtime",
+            f"{runtime.package or 'onnxruntime'} {runtime.ort_version}, Python {runtime.python_version}",
+        )
+    )
+    if host is not None:
+        limit = f", {gibibytes(host.memory_limit_bytes or host.memory_bytes)}"
+        found.append(("machine", f"{host.cpu}, {host.effective_cpus} effective CPUs{limit}"))
+    if result.remarks:
+        found.append(("meanwhile", "; ".join(result.remarks)))
+    found += [("outputs", "; ".join(row.outputs)) for row in result.rows[:1] if row.outputs]
+    found += [("finding", "; ".join(p for p in (f"{f.code} {f.what}", f.fix) if p)) for f in result.findings]
+    found += [("note", text) for text in result.notes]
+    found += [("failed", f"one process ({f.reason}): {f.what}") for f in result.failures]
+    found.append(("again", result.reproduce))
+    return [(name, text) for name, text in found if text]
+
+
+def _plan(plan: Plan) -> str:
+    return "ONNX Runtime's default" if plan == Plan() else plan.describe()

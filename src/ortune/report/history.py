@@ -1,0 +1,231 @@
+"""Several stored sessions side by side: what each found, what differs between them, and what that forbids.
+
+Sessions share no blocks, so the difference between their times is never a claim: what is shown is each session's
+own answer. Where model, workload, machine or runtime differ, not even the times describe the same thing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ortune.records import (
+    BenchResult,
+    Contrast,
+    Envelope,
+    Figures,
+    History,
+    ModelRef,
+    Plan,
+    StoredSession,
+    Workload,
+)
+from ortune.report import escape
+from ortune.report.answer import Answer, answer, interval_words, latency_words, settings_of
+from ortune.report.brief import plan_words
+from ortune.report.compare_words import figure_value
+from ortune.report.numbers import duration, memory
+from ortune.report.told import STATES, machine, when
+
+NO_CLAIM = (
+    "measured apart, so no difference between sessions is a claim: each result holds within its own blocks"
+)
+UNKNOWN = "not known"
+NOT_COMPARABLE = "their times must not be compared"
+
+
+def side_by_side(sessions: Sequence[StoredSession]) -> History:
+    """What differs between sessions, and whether their times describe the same thing.
+
+    Args:
+        sessions: At least two, in the order in which they are shown.
+    """
+    contrasts = [
+        Contrast(name=name, values=values, breaks=breaks)
+        for name, breaks, read in _PROPERTIES
+        if len({*(values := tuple(read(s) for s in sessions))} - {UNKNOWN}) > 1
+    ]
+    breaking = [c.name for c in contrasts if c.breaks]
+    differ = "differs" if len(breaking) == 1 else "differ"
+    warnings = [f"{_and(breaking)} {differ}: {NOT_COMPARABLE}"] if breaking else []
+    unknown = [s.id or s.label for s in sessions if not isinstance(s.document, Envelope)]
+    if unknown:
+        warnings.append(f"no finished document, so little is known of {', '.join(unknown)}: {NOT_COMPARABLE}")
+    return History(
+        contrasts=tuple(contrasts),
+        comparable=not warnings,
+        warnings=tuple(warnings),
+        next_step=_next(sessions),
+    )
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _answer(session: StoredSession) -> Answer | None:
+    return answer(session.document) if isinstance(session.document, Envelope) else None
+
+
+def _model(session: StoredSession) -> str:
+    found = _answer(session)
+    if found is not None:
+        sums = [found.base.model.sha256, *([found.new.model.sha256] if found.new else [])]
+        return " and ".join(s[:12] for s in dict.fromkeys(sums))
+    if isinstance(session.document, Envelope) and isinstance(session.document.model, ModelRef):
+        return session.document.model.sha256[:12]
+    return session.bundle.sha256[:12] if session.bundle else UNKNOWN
+
+
+def _workload(session: StoredSession) -> str:
+    """The inputs and the load in words; a mark tells those apart that read alike."""
+    work = session.document.workload if isinstance(session.document, Envelope) else None
+    if not isinstance(work, Workload):
+        return UNKNOWN
+    shapes = [
+        f"{i.name} {'x'.join(map(str, i.shape)) or 'scalar'}"
+        for case in work.cases[:2]
+        for i in case.inputs[:3]
+    ]
+    more = ["..."] if len(work.cases) > 2 or any(len(c.inputs) > 3 for c in work.cases) else []
+    load = [f"gap {duration(work.gap_ns)}"] if work.gap_ns else []
+    if (work.sessions, work.callers) != (1, 1):
+        load.append(f"{work.sessions} sessions, {work.callers} callers")
+    mark = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(work, notes=(), tries=0))).hexdigest()[
+        :6
+    ]
+    return f"{', '.join([*shapes, *more, *load])} (#{mark})"
+
+
+def _machine(session: StoredSession) -> str:
+    mark = f" (#{session.host.fingerprint[:6]})" if session.host else ""
+    return machine(session.host) + mark
+
+
+def _runtime(session: StoredSession) -> str:
+    found = _answer(session)
+    if found is None:
+        return f"onnxruntime {session.ort_version}" if session.ort_version else UNKNOWN
+    sides = [found.base, *([found.new] if found.new else [])]
+    return " and ".join(dict.fromkeys(f"{s.runtime.package} {s.runtime.ort_version}".strip() for s in sides))
+
+
+def _base_plan(session: StoredSession) -> str:
+    found = _answer(session)
+    if found is not None:
+        return plan_words(found.base.plan)
+    result = session.document.result if isinstance(session.document, Envelope) else None
+    return plan_words(result.side.plan) if isinstance(result, BenchResult) else UNKNOWN
+
+
+def _new_plan(session: StoredSession) -> str:
+    plan = _candidate(session)
+    return plan_words(plan) if plan is not None else UNKNOWN
+
+
+def _candidate(session: StoredSession) -> Plan | None:
+    """The plan that the session recommends or tries."""
+    found = _answer(session)
+    if found is not None:
+        return found.new.plan if found.new else found.base.plan
+    return session.bundle.plan if session.bundle else None
+
+
+def _estimand(session: StoredSession) -> str:
+    found = _answer(session)
+    if found is not None and found.estimand:
+        return found.estimand
+    result = session.document.result if isinstance(session.document, Envelope) else None
+    return "time of a request (bench)" if isinstance(result, BenchResult) else UNKNOWN
+
+
+# Name, whether the times of sessions that differ in it must not be compared, and how it is read.
+_PROPERTIES: tuple[tuple[str, bool, Callable[[StoredSession], str]], ...] = (
+    ("model", True, _model),
+    ("workload", True, _workload),
+    ("machine", True, _machine),
+    ("runtime", True, _runtime),
+    ("figure", True, _estimand),
+    ("base plan", False, _base_plan),
+    ("new plan", False, _new_plan),
+    ("ortune", False, lambda s: s.ortune or UNKNOWN),
+)
+
+
+def _next(sessions: Sequence[StoredSession]) -> str:
+    """The comparison that would tell two sessions' models or plans apart, where it can be written down."""
+    if len(sessions) != 2:
+        return ""
+    a, b = (_answer(s) for s in sessions)
+    plans = [_candidate(s) for s in sessions]
+    if a is None or b is None or plans[0] is None or plans[1] is None:
+        return ""
+    if plans[0] == plans[1] and a.base.model.sha256 == b.base.model.sha256:
+        return ""
+    if any(p is not None and (p.rewrites or p.providers) for p in plans):
+        return ""
+    line = ["ortune", "compare", a.base.model.path]
+    if b.base.model.sha256 != a.base.model.sha256:
+        line.append(b.base.model.path)
+    for flag, plan in (("--a-set", plans[0]), ("--b-set", plans[1])):
+        line += [word for setting in settings_of(plan) for word in (flag, setting)]
+    return escape.visible(shlex.join(line))
+
+
+HEADS = ("session", "measured (UTC)", "verb", "base", "new", "new against base")
+
+
+def rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
+    """One row a session: its own base, its own new side, and its own claim with the interval."""
+    return [_row(s) for s in sessions]
+
+
+def value(figures: Figures | None, estimand: str) -> str:
+    """The figure that was compared, a latency where none was; "" where it was not measured."""
+    return figure_value(figures, estimand or "typical latency") if figures else ""
+
+
+def _row(session: StoredSession) -> tuple[str, ...]:
+    head = (session.id or session.label, when(session).removesuffix(" UTC"), session.verb)
+    found = _answer(session)
+    if found is None:
+        state = STATES[session.state] or session.headline or session.trouble
+        return (*head, "", "", state)
+    base = value(found.base_figures, found.estimand)
+    if found.new is None:
+        return (*head, base, "", "nothing better found")
+    new = value(found.new_figures, found.estimand)
+    if found.comparison is None:
+        return (*head, base, new, "wrong outputs: not timed")
+    standing = "" if found.settled else ", not confirmed"
+    claim = f"{interval_words(found.comparison)}, {found.comparison.verdict}{standing}"
+    return (*head, base, new, claim)
+
+
+SIDE_HEADS = ("session", "side", "latency [middle half]", "CPU a run", "memory", "load")
+
+
+def side_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
+    """Both sides of every session with what describes them (medians over trials)."""
+    found: list[tuple[str, ...]] = []
+    for session in sessions:
+        both = _answer(session)
+        if both is None:
+            continue
+        pairs = [(both.base_name, both.base_figures), (both.new_name, both.new_figures if both.new else None)]
+        found += [
+            (
+                session.id or session.label,
+                name,
+                latency_words(f),
+                duration(f.cpu_per_run_ns),
+                memory(f.peak_bytes),
+                duration(f.load_ns),
+            )
+            for name, f in pairs
+            if f is not None
+        ]
+    return found

@@ -1,0 +1,207 @@
+"""What became of a lock, in sentences: of records alone, for every format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from ortune.records import GraphSnapshot, LockChange, LockResult, Snapshot
+from ortune.report.numbers import shorten
+
+IN_HEADLINE = 5
+
+
+def headline(was: Snapshot, now: Snapshot, changes: Sequence[LockChange]) -> str:
+    """The answer of a check in one sentence."""
+    failing = [c for c in changes if c.fails]
+    if failing:
+        first = [sentence(c) for c in _leading(failing)]
+        rest = len(failing) - len(first)
+        more = f" (and {rest} more)" if rest > 0 else ""
+        return f"{'; '.join(first)}{_cause(was, now)}{more}"
+    parts = {c.part for c in changes}
+    count = _of(now).nodes
+    if "weights" in parts:
+        said = f"same snapshot, other weights: {plural(count, 'node')}, operators and memory as locked"
+        return said + ("; the outputs changed" if "output-values" in parts else "; outputs as locked")
+    also = "; the file differs in names or order alone" if "file" in parts else ""
+    return f"unchanged: {plural(count, 'node')} at level {now.run.level}, operators, memory and outputs as locked{also}"
+
+
+def _leading(failing: Sequence[LockChange]) -> list[LockChange]:
+    """The first operators, then the first of each other part: what a reader needs to see at once."""
+    found: list[LockChange] = []
+    for part, group in groupby(failing, key=lambda c: c.part):
+        found += list(group)[: 2 if part == "operator" else 1]
+    return found[:IN_HEADLINE]
+
+
+def _cause(was: Snapshot, now: Snapshot) -> str:
+    causes = []
+    if was.run.plan != now.run.plan:
+        return ""  # the settings come first in the sentence
+    if was.model.sha256 != now.model.sha256:
+        causes.append("after the new export")
+    if was.ort_version != now.ort_version:
+        causes.append(f"under onnxruntime {now.ort_version}, locked with {was.ort_version}")
+    return f", {' and '.join(causes)}" if causes else ""
+
+
+def sentence(change: LockChange) -> str:
+    """One change, as people say it."""
+    was, now, name = change.was, change.now, change.name
+    if change.part in _SENTENCES:
+        return _SENTENCES[change.part].format(name=short(name), was=was, now=now)
+    if change.part == "nodes":
+        return f"{_signed(was, now)} nodes ({was} -> {now})"
+    if change.part == "peak-memory":
+        return _peak_words(change)
+    if change.part in ("input", "output"):
+        return _interface(change.part, change)
+    return _figure_words(change)
+
+
+_SENTENCES = {
+    "operator": "{name} {was} -> {now}",
+    "structure": "the same operators, wired differently or with other attributes",
+    "inserted": "{name} inserted by ONNX Runtime: {was} -> {now}",
+    "level": "at level {name}, which is not the one that runs: other operators, {was} -> {now} nodes",
+    "placement": "{name} has {now} nodes, had {was}",
+    "settings": "{name} {was} -> {now}",
+    "shapes": "fed {name} as {now}, locked as {was}",
+    "ort-version": "onnxruntime {now}, locked with {was}",
+    "producer": "exporter {was} -> {now}",
+    "weights": "other weights",
+    "file": "another file, in names or order alone",
+}
+
+
+def _figure_words(change: LockChange) -> str:
+    was, now, name = change.was, change.now, change.name
+    if change.part == "weights-type":
+        return f"weights of type {name}: {_size(was)} -> {_size(now)}"
+    if change.part == "parameters":
+        return f"parameters {_grouped(was)} -> {_grouped(now)}"
+    if change.part == "opset":
+        return f"opset{f' of {name}' if name else ''} {_or_none(was)} -> {_or_none(now)}"
+    return f"output {name} {_number(was)} -> {_number(now)}"
+
+
+def _peak_words(change: LockChange) -> str:
+    was, now = change.was, change.now
+    assert isinstance(was, int) and isinstance(now, int)
+    share = f"{100 * (now / was - 1):+.0f} %" if was else "from nothing"
+    least = "" if change.fails else ", at least: some sizes are not known"
+    return f"peak memory {share} ({_size(was)} -> {_size(now)}{least})"
+
+
+def _interface(part: str, change: LockChange) -> str:
+    if change.was is None:
+        return f"{part} {change.name} is new: {change.now}"
+    if change.now is None:
+        return f"{part} {change.name} is gone: was {change.was}"
+    if change.name == "order":
+        return f"the order of the {part}s: {change.was} -> {change.now}"
+    grew = str(change.now).count("?") + _letters(change.now) > str(change.was).count("?") + _letters(
+        change.was
+    )
+    return f"{part} {change.name}: {change.was} -> {change.now}{' (now dynamic)' if grew else ''}"
+
+
+def _letters(kind: object) -> int:
+    """How many dimensions of a type are not numbers."""
+    dims = str(kind).partition("[")[2].removesuffix("]")
+    return sum(1 for d in dims.split(",") if d and d != "?" and not d.isdigit())
+
+
+def summary(snapshot: Snapshot, path: str) -> list[tuple[str, str]]:
+    """What a lock holds, as (name, text)."""
+    graph = _of(snapshot)
+    plain = snapshot.levels["disable"]
+    rows = [
+        ("lock", path),
+        ("runs at", f"level {snapshot.run.level}, onnxruntime {snapshot.ort_version}, {_plan(snapshot)}"),
+        ("nodes", f"{plain.nodes} without optimising, {graph.nodes} as run"),
+        ("appeared", _counts(graph.fused) or "nothing"),
+    ]
+    if graph.inserted:
+        rows.append(("moves", _counts(graph.inserted, signed=True) + " against the export"))
+    total = graph.weights_bytes + graph.peak_activation_bytes
+    unknown = f", at least: {plural(graph.unknown_values, 'size')} not known" if graph.unknown_values else ""
+    rows.append(
+        ("memory", f"{_size(total)} = weights {_size(graph.weights_bytes)} + values "
+                   f"{_size(graph.peak_activation_bytes)} alive at once (by lifetimes{unknown})")
+    )  # fmt: skip
+    fed = "  ".join(
+        f"{name} {'x'.join(map(str, dims)) or 'scalar'}" for name, dims in snapshot.run.shapes.items()
+    )
+    rows.append(("fed", f"{fed} (seed {snapshot.run.seed})"))
+    if snapshot.run.random:
+        rows.append(("outputs", f"random ({', '.join(snapshot.run.random)}): kept by type and rank"))
+    bound = snapshot.hardware.levels
+    rows.append(
+        (
+            "bound to",
+            f"{snapshot.hardware.machine} ({', '.join(snapshot.hardware.features)}): {', '.join(bound)}",
+        )
+    )
+    return rows
+
+
+def _plan(snapshot: Snapshot) -> str:
+    said = snapshot.run.plan.describe()
+    return "default settings" if said == "default" else said
+
+
+def _of(snapshot: Snapshot) -> GraphSnapshot:
+    return {**snapshot.levels, **snapshot.hardware.levels}[snapshot.run.level]
+
+
+def details(result: LockResult) -> tuple[list[str], list[str]]:
+    """What fails and what is only told, a sentence each."""
+    failing = [sentence(c) for c in result.changes if c.fails]
+    return failing, [sentence(c) for c in result.changes if not c.fails] + list(result.notes)
+
+
+def short(name: str) -> str:
+    """An operator without ONNX Runtime's own domain, which its name makes plain; other domains stay."""
+    return shorten(name.removeprefix("com.microsoft:").replace("com.microsoft.nchwc:", "nchwc:"), 60)
+
+
+def plural(count: int, name: str) -> str:
+    """As in "1 node", "2 nodes"."""
+    return f"{count} {name}{'' if count == 1 else 's'}"
+
+
+def _counts(counts: dict[str, int], signed: bool = False) -> str:
+    ordered = sorted(counts.items(), key=lambda item: (-abs(item[1]), item[0]))
+    shown = ", ".join(
+        f"{short(name)} {count:+d}" if signed else f"{short(name)} {count}" for name, count in ordered[:8]
+    )
+    return shown + (f" and {len(ordered) - 8} more kinds" if len(ordered) > 8 else "")
+
+
+def _signed(was: object, now: object) -> str:
+    assert isinstance(was, int) and isinstance(now, int)
+    return f"{now - was:+d}"
+
+
+def _size(value: object) -> str:
+    assert isinstance(value, int)
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value} B"
+
+
+def _grouped(value: object) -> str:
+    assert isinstance(value, int)
+    return f"{value:,}".replace(",", " ")
+
+
+def _number(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _or_none(value: object) -> str:
+    return "none" if value is None else str(value)

@@ -1,0 +1,157 @@
+"""A first look in words: the same sentences for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+from ortune.records import LookFact, LookResult, OperatorTime
+from ortune.report.numbers import duration, memory, percent, three
+
+TOP_OPERATORS = 5
+MOST_FACTS = 5
+SLOWDOWN_WORTH_SAYING = 0.03
+ROUGH_SLOWDOWN = 1.3
+
+
+def about(result: LookResult) -> list[tuple[str, str]]:
+    """What the file is: titles and sentences."""
+    info = result.model
+    # ORT format declares every domain that there is; those that no node is of say nothing.
+    used = {operator.rpartition(".")[0] for operator in result.operators}
+    named = {d or "ai.onnx": v for d, v in info.opsets.items() if d in ("", "ai.onnx") or d in used}
+    opsets = ", ".join(f"{domain} {version}" for domain, version in named.items())
+    parts = [_file(result), f"opset {opsets.removeprefix('ai.onnx ')}" if opsets else "no opset"]
+    parts += [f"IR version {info.ir_version}"] if info.ir_version else []
+    parts += [f"made by {info.producer.strip()}"] if info.producer.strip() else []
+    rows = [("file", ", ".join(parts)), ("weights", _weights(result)), ("nodes", _nodes(result))]
+    if result.flops is not None:
+        note = f" ({result.flops_note})" if result.flops_note else ""
+        least = "" if result.flops_complete else "at least "
+        rows.append(("work", f"{least}{operations(result.flops)} a run{note}"))
+    elif result.flops_note:
+        rows.append(("work", f"not known; {result.flops_note}"))
+    if result.inputs:
+        rows.append(("inputs", result.inputs.removeprefix("inputs: ")))
+    return rows
+
+
+def _file(result: LookResult) -> str:
+    info = result.model
+    beside = f" and {size(info.external_bytes)} beside it" if info.external_bytes else ""
+    kind = ", ORT format" if info.format == "ort" else ""
+    return f"{size(info.size_bytes)}{beside}{kind}"
+
+
+def _weights(result: LookResult) -> str:
+    if not result.parameters:
+        return "none"
+    types = list(result.weight_types)
+    if len(types) == 1:
+        kinds = f" of {types[0]}"
+    else:
+        shares = [f"{t} {percent(n / result.parameter_bytes, 0)}" for t, n in result.weight_types.items()
+                  if n >= 0.005 * result.parameter_bytes]  # fmt: skip
+        kinds = f": {', '.join(shares)}" if len(shares) > 1 else f", nearly all {types[0]}"
+    return f"{_count(result.parameters)} parameters, {size(result.parameter_bytes)}{kinds}"
+
+
+def _nodes(result: LookResult) -> str:
+    # Constants are values; no run spends time on them.
+    kinds = [(op, n) for op, n in result.operators.items() if op != "Constant"]
+    total, top = sum(n for _, n in kinds), kinds[:TOP_OPERATORS]
+    rest = len(kinds) - len(top)
+    more = f", {rest} other {'operator' if rest == 1 else 'operators'}" if rest else ""
+    return f"{total}: " + ", ".join(f"{n} {op}" for op, n in top) + more if top else "none"
+
+
+def timing(result: LookResult) -> list[tuple[str, str]]:
+    """What one run costs; every number is a single observation, and says so."""
+    t = result.timing
+    if t is None:
+        return []
+    how = "one process, a single observation"
+    if not t.warmed_up:
+        what = f"{t.n_runs} runs" if t.n_runs else "the first run"
+        how = f"{what}, not warmed up; a single observation"
+    rows = [("latency", f"{duration(t.latency_ns)} a run ({how})")]
+    also = [f"load {duration(t.load_ns)}"]
+    also += [f"peak memory {memory(t.peak_bytes)}"] if t.peak_bytes is not None else []
+    also += [f"{operations(t.flops_per_s)}/s"] if t.flops_per_s else []
+    plan = result.plan.describe()
+    also += [f"onnxruntime {result.runtime.ort_version}"] if result.runtime else []
+    rows.append(("", ", ".join(also)))
+    return rows if plan == "default" else [*rows, ("with", plan)]
+
+
+def profile_title(result: LookResult) -> str:
+    """What the table of operators is, and how much profiling disturbed it."""
+    profile = result.profile
+    if profile is None:
+        return ""
+    text, slow = "top operators by time (second process, profiled)", profile.slowdown_ratio
+    if slow is not None and slow >= ROUGH_SLOWDOWN:
+        text += f"; {slow:.1f}x the time, so rough"
+    elif slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:
+        text += f"; runs {percent(slow - 1, 0)} slower"
+    return text + ("" if profile.complete else "; the profile was cut off")
+
+
+def operator_rows(result: LookResult) -> list[tuple[str, str, str, str]]:
+    """The dearest operators: name, share, time a run, nodes."""
+    if result.profile is None:
+        return []
+    several = len({o.provider for o in result.profile.operators}) > 1
+    return [
+        (_operator(o, several), _share(o.share_ratio), duration(o.time_ns), _nodes_of(o.n_nodes))
+        for o in result.profile.operators[:TOP_OPERATORS]
+    ]
+
+
+def _operator(row: OperatorTime, several: bool) -> str:
+    provider = row.provider.removesuffix("ExecutionProvider")
+    return f"{row.op_type} on {provider}" if several and provider else row.op_type
+
+
+def _share(ratio: float) -> str:
+    return percent(ratio, 0) if ratio >= 0.01 else "under 1 %"
+
+
+def _nodes_of(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
+def facts(result: LookResult) -> list[str]:
+    """What stands out, one sentence each; the lesser ones are only counted."""
+    shown = [_fact(fact) for fact in result.facts[:MOST_FACTS]]
+    more = len(result.facts) - len(shown)
+    return shown + ([f"{more} more: --json lists them"] if more else [])
+
+
+def _fact(fact: LookFact) -> str:
+    return f"{fact.what} -> {fact.do}" if fact.do else fact.what
+
+
+def left_out(result: LookResult) -> str:
+    """What the time did not allow."""
+    return "left out: " + "; ".join(result.left_out) if result.left_out else ""
+
+
+def operations(count: float) -> str:
+    """Floating-point operations: "5.91 GFLOP", "12.3 MFLOP"."""
+    for unit, scale in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3)):
+        if count >= scale:
+            return f"{three(count / scale)} {unit}"
+    return f"{count:.0f} FLOP"
+
+
+def size(n_bytes: int) -> str:
+    """Bytes of a file: "713 B", "12.3 KiB", "4.52 MiB", "1.90 GiB"."""
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if n_bytes >= scale:
+            return f"{three(n_bytes / scale)} {unit}"
+    return f"{n_bytes} B"
+
+
+def _count(number: int) -> str:
+    for unit, scale in ((" G", 1e9), (" M", 1e6), (" k", 1e3)):
+        if number >= scale:
+            return f"{three(number / scale)}{unit}"
+    return str(number)

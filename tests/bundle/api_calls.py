@@ -1,0 +1,202 @@
+"""Reads emitted code for calls of a binding's types, and holds each against the table of its release."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+TABLE: dict[str, Any] = json.loads(files("ortune.bundle.languages").joinpath("api_table.json").read_text())
+LANGUAGES = {
+    "load.cpp": "cpp",
+    "Load.cs": "csharp",
+    "Load.java": "java",
+    "Load.kt": "kotlin",
+    "load.swift": "swift",
+    "load.rs": "rust",
+}
+TYPES = {**TABLE["languages"], "kotlin": TABLE["languages"]["java"]}
+
+RUST_GIVES = {
+    "Session::builder": "SessionBuilder",
+    "ort::init": "EnvironmentBuilder",
+    "RunOptions::new": "RunOptions",
+    "GlobalThreadPoolOptions::default": "GlobalThreadPoolOptions",
+}
+FOREIGN = {
+    # Names that look like the binding's and are not: what the languages themselves have.
+    "csharp": {"SortedDictionary", "Dictionary", "Lazy", "Load"},
+    "java": {"StringBuilder", "TreeMap"},
+    "cpp": {"ORT_API_VERSION"},
+}
+CONSTANT = r"\bORT_[A-Z_]+\b|\bOrt(?:Arena|Device)Allocator\b|\bOrtMem\w+\b"
+
+
+class Call(NamedTuple):
+    """A use of a type's member; ``given`` is None where it is no call."""
+
+    type: str
+    member: str
+    given: int | None
+
+
+def wrong_calls(file: str, text: str) -> list[str]:
+    """What of an emitted file is not in the table, in words."""
+    language = LANGUAGES[file]
+    types = TYPES[language]
+    wrong = [f"{language}: no type {name}" for name in unknown_types(language, text)]
+    for call in calls(language, text):
+        allowed = types[call.type].get(call.member)
+        if allowed is None:
+            wrong.append(f"{language}: {call.type} has no {call.member}")
+        elif (call.given is None and allowed) or (call.given is not None and call.given not in allowed):
+            wrong.append(f"{language}: {call.type}.{call.member} with {call.given}, which takes {allowed}")
+    return wrong
+
+
+def calls(language: str, text: str) -> list[Call]:
+    """Every use of a member of the binding's types."""
+    code = bare(text)
+    known = TYPES[language]
+    found = [*constructed(language, code, known), *by_type(language, code, known)]
+    for name, kind in sorted(variables(language, code, known)):
+        for match in re.finditer(rf"(?<![\w.]){name}(?:\.|->)(\w+)", code):
+            found.append(used(language, code, kind, match.group(1), match.end()))
+    return found
+
+
+def unknown_types(language: str, text: str) -> set[str]:
+    """Types that are named as the binding's own and are not in the table."""
+    code = bare(text)
+    known = TYPES[language]
+    patterns = {
+        "cpp": rf"\bOrt::(\w+)|({CONSTANT})",
+        "csharp": r"\bnew (\w+)\b(?!\[)|\b(Ort\w+)",
+        "java": r"\bnew ([\w.]+)\b(?!\[)|\b(Ort[A-Z]\w+)|import ai\.onnxruntime\.(?:\w+\.)*(\w+);",
+        "kotlin": r"\b(Ort[A-Z]\w+)",
+        "swift": r"\b(ORT[A-Z]\w+)",
+        "rust": r"\bort::(ep::\w+|\w+)",
+    }
+    names = {next(filter(None, groups)) for groups in re.findall(patterns[language] + "|(?!)()", code)}
+    fine = FOREIGN.get(language, set()) | set(known) | {name.split(".")[0] for name in known}
+    if language == "cpp":
+        fine |= {member for members in known.values() for member in members}
+    if language == "rust":
+        fine |= {
+            "Result",
+            "init",
+            "ep",
+            "session",
+            "environment",
+            "ep::ArbitrarilyConfigurableExecutionProvider",
+        }
+    return names - fine
+
+
+def variables(language: str, code: str, known: dict[str, Any]) -> set[tuple[str, str]]:
+    """Names in the code that hold one of the types."""
+    own = "|".join(sorted(map(re.escape, known), key=len, reverse=True))
+    if language == "rust":
+        found = {
+            (m[1], RUST_GIVES[m[2]])
+            for m in re.finditer(r"let (?:mut )?(\w+) = ([\w:]+)\(", code)
+            if m[2] in RUST_GIVES
+        }
+        return found | {
+            (m[1], m[2]) for m in re.finditer(r"let (\w+) = ort::(ep::\w+)::default\(", code) if m[2] in known
+        }
+    before = "Ort::" if language == "cpp" else r"(?<![\w.])"
+    found = {(m[2], m[1]) for m in re.finditer(rf"{before}({own})[&*]? (\w+)\b", code)}
+    found |= {
+        (m[1], m[2]) for m in re.finditer(rf"\b(\w+)(?:: [\w.]+)? = (?:try |new )?({own})\b(?=[({{ ])", code)
+    }
+    found |= {(m[1], m[2]) for m in re.finditer(rf"\b(\w+): ({own})\b", code)}
+    return found | {(m[1], m[2]) for m in re.finditer(rf"\bvar (\w+) = ({own})\.", code)}
+
+
+def constructed(language: str, code: str, known: dict[str, Any]) -> Iterator[Call]:
+    """Constructors."""
+    own = "|".join(sorted(map(re.escape, known), key=len, reverse=True))
+    if language == "cpp":
+        for match in re.finditer(rf"(?<!\w)Ort::({own})(?: (\w+))?(?=[(;])", code):
+            if code[match.end()] == ";":
+                yield Call(match[1], "new", 0)
+            elif not re.match(r"\s*(?:const )?\{", code[closing(code, match.end()) + 1 :]):
+                yield Call(match[1], "new", len(arguments(code, match.end())))
+    elif language in ("csharp", "java"):
+        for match in re.finditer(rf"\bnew ({own})(?=\()", code):
+            yield Call(match[1], "new", len(arguments(code, match.end())))
+        for match in re.finditer(rf"\bnew ({own}) \{{([^}}]*)\}}", code):
+            yield from (Call(match[1], field, None) for field in re.findall(r"(\w+) =", match[2]))
+    elif language == "kotlin":
+        for match in re.finditer(rf"(?<![\w.])({own})(?=\()", code):
+            yield Call(match[1], "new", len(arguments(code, match.end())))
+    elif language == "swift":
+        for match in re.finditer(rf"\b({own})(?=\()", code):
+            yield labelled(code, match[1], "init", match.end())
+
+
+def by_type(language: str, code: str, known: dict[str, Any]) -> Iterator[Call]:
+    """Static functions, and the values of enumerations."""
+    own = "|".join(sorted(map(re.escape, known), key=len, reverse=True))
+    sign = {"cpp": "::", "rust": "::"}.get(language, r"\.")
+    before = {"cpp": "Ort::", "rust": r"(?<!\w)"}.get(language, r"(?<![\w.])")
+    for match in re.finditer(rf"{before}({own}){sign}(\w+)", code):
+        if f"{match[1]}.{match[2]}" in known or re.search(
+            r"(^|\s)(import|use|using) [^\n]*$", code[: match.start()]
+        ):
+            continue
+        if match[1] == "ort" and code[match.end() : match.end() + 1] != "(":
+            continue  # a module's or a type's path
+        call = used(language, code, match[1], match[2], match.end())
+        static = f"static {match[2]}"
+        yield call._replace(member=static) if static in known[match[1]] or call.given is not None else call
+
+
+def used(language: str, code: str, kind: str, member: str, end: int) -> Call:
+    """A member that is called, read or set."""
+    if code[end : end + 1] != "(":
+        return Call(kind, member, None)
+    if language == "swift":
+        return labelled(code, kind, member, end)
+    return Call(kind, member, len(arguments(code, end)))
+
+
+def labelled(code: str, kind: str, member: str, end: int) -> Call:
+    """A call of Swift, whose labels are part of the name."""
+    given = arguments(code, end)
+    labels = [found[1] if (found := re.match(r"\s*(\w+):", one)) else "_" for one in given]
+    return Call(kind, f"{member}({''.join(label + ':' for label in labels)})", len(given))
+
+
+def bare(text: str) -> str:
+    """The code without comments and without what stands in quotes."""
+
+    def put(found: re.Match[str]) -> str:
+        return '""' if found.group().startswith('"') else " "
+
+    return re.sub(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', put, text, flags=re.S)
+
+
+def closing(code: str, start: int) -> int:
+    """Where the parenthesis at ``start`` closes."""
+    depth = 0
+    for place in range(start, len(code)):
+        depth += (code[place] in "([{") - (code[place] in ")]}")
+        if depth == 0:
+            return place
+    raise ValueError("a parenthesis is open")
+
+
+def arguments(code: str, start: int) -> list[str]:
+    """The arguments of the call whose parenthesis is at ``start``."""
+    parts, depth = [""], 0
+    for sign in code[start + 1 : closing(code, start)]:
+        depth += (sign in "([{") - (sign in ")]}")
+        if sign == "," and depth == 0 and parts[-1].count("<") <= parts[-1].count(">"):
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part for part in parts if part.strip()]

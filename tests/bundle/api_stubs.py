@@ -1,0 +1,159 @@
+"""Stubs of the bindings, made from the table alone: a name or a number of arguments that it lacks does not compile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from api_calls import TYPES
+
+PACKAGES = {"OrtCUDAProviderOptions": ".providers", "OrtTensorRTProviderOptions": ".providers"}
+
+
+def java(folder: Path) -> None:
+    """``ai.onnxruntime``, every argument an Object and every result what the caller takes it for."""
+    for name in TYPES["java"]:
+        if "." in name:
+            continue
+        package = "ai.onnxruntime" + PACKAGES.get(name, "")
+        goal = folder / package.replace(".", "/") / f"{name}.java"
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        goal.write_text(
+            f"package {package};\nimport ai.onnxruntime.OrtException;\npublic {_java(name, name)}"
+        )
+
+
+def _java(full: str, name: str) -> str:
+    members = TYPES["java"][full]
+    inner = [
+        "public static " + _java(other, other.rpartition(".")[2])
+        for other in TYPES["java"]
+        if other.rpartition(".")[0] == full
+    ]
+    if members and not any(members.values()):
+        return f"enum {name} {{ {', '.join(members)} }}\n"
+    lines = []
+    for member, counts in members.items():
+        static, own = ("static ", member[7:]) if member.startswith("static ") else ("", member)
+        if own in ("toString", "close"):
+            continue
+        for count in counts:
+            given = ", ".join(f"Object a{i}" for i in range(count))
+            head = f"public {name}" if own == "new" else f"public {static}<R> R {own}"
+            lines.append(
+                f"{head}({given}) throws OrtException {{ {'' if own == 'new' else 'return null;'} }}"
+            )
+    kind = " implements AutoCloseable" if "close" in members else ""
+    lines += ["public void close() throws OrtException {}"] if kind else []
+    kind = " extends Exception" if name == "OrtException" else kind
+    lines = [line.replace(" throws OrtException", "") for line in lines] if name == "OrtException" else lines
+    return f"class {name}{kind} {{\n" + "\n".join(lines + inner) + "\n}\n"
+
+
+CPP_HEAD = """#pragma once
+#include <string>
+#include <unordered_map>
+typedef const struct OrtCustomHandleType { char c; }* OrtCustomThreadHandle;
+typedef void (*OrtThreadWorkerFn)(void*);
+typedef OrtCustomThreadHandle (*OrtCustomCreateThreadFn)(void*, OrtThreadWorkerFn, void*);
+typedef void (*OrtCustomJoinThreadFn)(OrtCustomThreadHandle);
+struct Any { template <class T> operator T() const; };
+"""
+
+
+def cpp(folder: Path) -> None:
+    """``onnxruntime_cxx_api.h``: templates of as many arguments as the table has, and the enumerations."""
+    plain, classes = [], []
+    for name, members in TYPES["cpp"].items():
+        if not any(members.values()):
+            plain.append(f"enum {name} {{ {', '.join(members)} }};")
+            continue
+        lines = []
+        for member, counts in members.items():
+            static, own = ("static ", member[7:]) if member.startswith("static ") else ("", member)
+            for count in counts:
+                kinds = ", ".join(f"class A{i}" for i in range(count))
+                given = ", ".join(f"const A{i}&" for i in range(count))
+                head = f"template <{kinds}> " if count else ""
+                # An enumeration's value that copies would go the constructor's way; a copy is the compiler's own.
+                if own != "new":
+                    lines.append(f"  {head}{static}Any {own}({given});")
+                elif (name, count) != ("Env", 1):
+                    lines.append(f"  {head}explicit {name}({given});")
+        lines += [f"  {name}({name}&&);", f"  {name}(const {name}&) = delete;", "  int operator*() const;"]
+        classes.append(f"struct {name} {{\n" + "\n".join(lines) + "\n};")
+    text = CPP_HEAD + "\n".join(plain) + "\nnamespace Ort {\n" + "\n".join(classes) + "\n}\n"
+    (folder / "onnxruntime_cxx_api.h").write_text(text)
+
+
+RUST_HEAD = """#![allow(unused, non_camel_case_types)]
+#[derive(Debug)] pub struct Error;
+pub type Result<T> = std::result::Result<T, Error>;
+"""
+RUST_PLACES = {
+    "Session": "session",
+    "RunOptions": "session",
+    "SessionBuilder": "session::builder",
+    "GraphOptimizationLevel": "session::builder",
+    "GlobalThreadPoolOptions": "environment",
+    "EnvironmentBuilder": "environment",
+}
+RUST_RESULTS = {
+    "static builder": "crate::Result<crate::session::builder::SessionBuilder>",
+    "static new": "crate::Result<Self>",
+    "static default": "Self",
+    "set": "crate::Result<()>",
+    "commit": "bool",
+    "commit_from_file": "crate::Result<crate::session::Session>",
+}
+
+
+def rust(folder: Path) -> Path:
+    """The crate ``ort``: what a builder's ``with_`` gives is itself, in a Result where the crate does so."""
+    places: dict[str, list[str]] = {}
+    for name, members in TYPES["rust"].items():
+        place, own = ("ep", name[4:]) if name.startswith("ep::") else (RUST_PLACES.get(name, ""), name)
+        if name == "ort":
+            continue
+        if not any(members.values()):
+            places.setdefault(place, []).append(f"pub enum {own} {{ {', '.join(members)} }}")
+            continue
+        free = [] if place == "ep" or own == "EnvironmentBuilder" else ["Result"]
+        lines = [
+            _rust(member, counts[0], bool(free))
+            for member, counts in members.items()
+            if member != "with_arbitrary_config"
+        ]
+        places.setdefault(place, []).append(f"pub struct {own}; impl {own} {{ {' '.join(lines)} }}")
+        if "with_arbitrary_config" in members:
+            places[place].append(
+                f"impl ArbitrarilyConfigurableExecutionProvider for {own} "
+                "{ fn with_arbitrary_config<A, B>(self, a: A, b: B) -> Self { self } }"
+            )
+    free = "fn with_arbitrary_config<A, B>(self, a: A, b: B) -> Self;"
+    trait = f"pub trait ArbitrarilyConfigurableExecutionProvider {{ {free} }}"
+    text = RUST_HEAD
+    if TYPES["rust"]["ort"].get("static init") == [0]:
+        text += "pub fn init() -> environment::EnvironmentBuilder { todo!() }\n"
+    builder = places.pop("session::builder")
+    places["session"].append(f"pub mod builder {{ {' '.join(builder)} }}")
+    places["ep"].append(trait)
+    text += "\n".join(f"pub mod {place} {{ {' '.join(items)} }}" for place, items in places.items())
+    goal = folder / "ort.rs"
+    goal.write_text(text)
+    return goal
+
+
+def _rust(member: str, count: int, fallible: bool) -> str:
+    own = member.removeprefix("static ")
+    kinds = "<" + ", ".join(f"A{i}" for i in range(count)) + ">" if count else ""
+    receiver = (
+        []
+        if member.startswith("static ")
+        else ["self" if own.startswith(("with_", "build")) else "&mut self"]
+    )
+    receiver = ["self"] if own == "commit" else receiver
+    given = ", ".join([*receiver, *(f"a{i}: A{i}" for i in range(count))])
+    result = RUST_RESULTS.get(member, "")
+    if not result:
+        result = ("crate::Result<Self>" if fallible else "Self") if own.startswith("with_") else "()"
+    return f"pub fn r#{own}{kinds}({given}) -> {result} {{ todo!() }}"

@@ -1,0 +1,196 @@
+"""The code for compiled languages: every call is in the table of its binding's release; names, threads, notes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from api_calls import LANGUAGES, TABLE, TYPES, wrong_calls
+from emitted_code import HOSTILE, emitted, plans
+
+from ortune.bundle.languages.javascript import OPTIONS as IN_NODE
+from ortune.records import Value
+
+
+def test_every_call_is_in_the_table() -> None:
+    wrong = {
+        name: found
+        for name, files in plans().items()
+        for file in files
+        if (found := wrong_calls(file, files[file]))
+    }
+    assert wrong == {}
+    assert set(plans()["default"]) == set(LANGUAGES)
+
+
+@pytest.mark.parametrize(
+    ("file", "right", "planted"),
+    [
+        ("load.cpp", "options.SetIntraOpNumThreads(", "options.SetIntraOpThreads("),
+        ("load.cpp", "options.DisablePerSessionThreads()", "options.DisablePerSessionThreads(1)"),
+        ("load.cpp", "Ort::ThreadingOptions threading", "Ort::ThreadOptions threading"),
+        ("load.cpp", "ORT_PARALLEL", "ORT_CONCURRENT"),
+        ("Load.cs", "options.IntraOpNumThreads =", "options.IntraOpThreads ="),
+        ("Load.cs", "OrtArenaCfg(0, ", "OrtArenaCfg("),
+        ("Load.cs", "ExecutionMode.ORT_PARALLEL", "ExecutionMode.PARALLEL"),
+        ("Load.cs", "threadOptions =", "threadingOptions ="),
+        ("Load.java", "options.setIntraOpNumThreads(", "options.setIntraOpThreads("),
+        ("Load.java", "addConfigEntry(", "addConfigEntry(folder, "),
+        ("Load.java", "OptLevel.", "OptLevel.X"),
+        ("Load.kt", "options.setIntraOpNumThreads(", "options.setIntraOpThreads("),
+        ("Load.kt", "OrtEnvironment.ThreadingOptions()", "OrtEnvironment.ThreadingOptions(1)"),
+        ("load.swift", "withKey: ", "key: "),
+        ("load.swift", "ORTGraphOptimizationLevel.", "ORTGraphOptimizationLevel.x"),
+        ("load.swift", "ORTSession(env: ", "ORTSession(environment: "),
+        ("load.rs", "options.with_intra_threads(", "options.with_intra_op_threads("),
+        ("load.rs", "with_inter_threads(1)", "with_inter_threads()"),
+        ("load.rs", "ort::ep::OpenVINO", "ort::ep::OpenVino"),
+        ("load.rs", "GraphOptimizationLevel::", "GraphOptimizationLevel::X"),
+    ],
+)  # fmt: skip
+def test_a_planted_wrong_name_is_found(file: str, right: str, planted: str) -> None:
+    text = plans()["everything"][file]
+    assert right in text and wrong_calls(file, text) == []
+    assert wrong_calls(file, text.replace(right, planted))
+
+
+def test_the_table_names_its_release() -> None:
+    assert re.fullmatch(r"1\.\d+\.\d+", TABLE["release"]) and re.fullmatch(r"[0-9a-f]{40}", TABLE["commit"])
+    assert set(TYPES) == {"cpp", "csharp", "java", "javascript", "kotlin", "rust", "swift"}
+    assert set(IN_NODE.values()) | {"executionProviders", "extra"} <= set(
+        TYPES["javascript"]["SessionOptions"]
+    )
+
+
+def unquoted(file: str, literal: str) -> str:
+    """A literal's text, by the rules of its language alone."""
+    inner = literal[1:-1]
+    if file == "load.cpp":
+        data = re.sub(
+            rb"\\([0-7]{3}|.)", lambda m: bytes([int(m[1], 8)]) if len(m[1]) == 3 else m[1], inner.encode()
+        )
+        return data.decode()
+    if file in ("load.rs", "load.swift"):
+        return re.sub(r"\\(?:u\{([0-9a-f]+)\}|(.))", lambda m: chr(int(m[1], 16)) if m[1] else m[2], inner)
+    inner = (
+        re.sub(r"\\([0-7]{3})", lambda m: f"\\u{int(m[1], 8):04x}", inner) if file == "Load.java" else inner
+    )
+    return str(json.loads(f'"{inner}"'.replace("\\$", "$")))
+
+
+@pytest.mark.parametrize("file", sorted(LANGUAGES))
+def test_a_hostile_name_is_one_literal(file: str) -> None:
+    text = plans()["everything"][file]
+    declared = re.search(r'\b(?:MODEL|Model|model)(?:: &str)? = ("(?:[^"\\\n]|\\.)*")', text)
+    assert declared and unquoted(file, declared[1]) == HOSTILE
+    assert text.isascii() and "\\(y)" not in re.sub(r"\\\\\(y\)", "", text)
+    if file == "Load.kt":
+        assert not re.search(r"(?<!\\)\$\{x\}", text)
+
+
+def test_no_comment_ends_early() -> None:
+    # A value stands in comments too: no backslash may continue a line of C++ or be read as a character by Java.
+    for files in plans().values():
+        for text in files.values():
+            comments = [line for line in text.splitlines() if line.lstrip().startswith("//")]
+            assert not any("\\" in line or not line.isprintable() for line in comments)
+
+
+@pytest.mark.parametrize(
+    ("file", "expression"),
+    [
+        ("load.cpp", "options.SetIntraOpNumThreads(std::min(4, cpus()));"),
+        ("Load.cs", "options.IntraOpNumThreads = Math.Min(4, Cpus());"),
+        ("Load.java", "options.setIntraOpNumThreads(Math.min(4, cpus()));"),
+        ("Load.kt", "options.setIntraOpNumThreads(minOf(4, cpus()))"),
+        ("load.swift", "try options.setIntraOpNumThreads(min(4, cpus()))"),
+        ("load.rs", "options = options.with_intra_threads(4.min(cpus()))?;"),
+    ],
+)
+def test_threads_are_counted_where_it_runs(file: str, expression: str) -> None:
+    assert expression in emitted({"intra_op_num_threads": 4})[file]
+    assert "setIntraOpNumThreads(0)" in emitted({"intra_op_num_threads": 0})["Load.java"]
+
+
+@pytest.mark.parametrize("file", sorted(LANGUAGES))
+def test_what_holds_for_the_tuned_cpu_alone_has_a_condition(file: str) -> None:
+    text = emitted({"graph_optimization_level": "disable", "intra_op_thread_affinities": "1"}, bound=True)[
+        file
+    ]
+    level = re.search(r"(?m)^.*(NO_OPT|ORT_DISABLE_ALL|::Disable|Level\.none).*$", text)
+    affinity = re.search(r"(?m)^.*intra_op_thread_affinities.*1.*$", text)
+    assert level and affinity
+    for found in (level, affinity):
+        before = text[: found.start()].rstrip().removesuffix("{").rstrip().splitlines()[-1]
+        assert re.match(r"\s*if \(?tuned_?[hH]ere", before)
+
+
+@pytest.mark.parametrize(
+    ("file", "knob", "value", "said"),
+    [
+        ("load.cpp", "enable_mem_reuse", False, "enable_mem_reuse=0: the C++ binding has no such option"),
+        ("load.cpp", "process_affinity", "0,2", "process_affinity=0,2: start it with: taskset -c 0,2 PROGRAM"),
+        ("Load.cs", "call_style", "io_binding", "session.CreateIoBinding()"),
+        ("Load.java", "arena_extend_strategy", "same_as_requested", "the Java binding registers no shared arena"),
+        ("Load.kt", "call_style", "io_binding", "the Kotlin binding has no bound inputs"),
+        ("load.swift", "inter_op_num_threads", 2, "inter_op_num_threads=min(2, cpus): the Swift binding has no such"),
+        ("load.swift", "global_thread_pool", 2, "the Swift binding makes no global pool"),
+        ("load.rs", "transparent_huge_pages", "never", "prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)"),
+        ("load.rs", "ort_intra_op_num_threads", 2, "// Start the process with: ORT_INTRA_OP_NUM_THREADS=2 "),
+        ("Load.cs", "malloc_huge_pages", "thp", "// Start the process with: GLIBC_TUNABLES=glibc.malloc.hugetlb=1"),
+        ("load.cpp", "allocator", "mimalloc", '// Start the process with: LD_PRELOAD="$(/sbin/ldconfig -p'),
+    ],
+)  # fmt: skip
+def test_what_a_language_cannot_set_is_said(file: str, knob: str, value: Value, said: str) -> None:
+    assert said in emitted({knob: value})[file]
+    assert said not in emitted({})[file]
+
+
+def test_every_setting_is_set_or_said_in_every_language() -> None:
+    default = emitted({})
+    silent = {
+        (name, file)
+        for name, files in plans().items()
+        for file, text in files.items()
+        if "=" in name and text == default[file]
+    }
+    # What is the default of ONNX Runtime and of the call needs no words.
+    fine = {(name, file) for name in ("call_style=0", "transparent_huge_pages=0") for file in LANGUAGES}
+    assert silent <= {*fine, ("enable_cpu_mem_arena=0", "load.rs")}
+
+
+def test_the_page_says_what_each_language_cannot_set() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "languages.md").read_text(encoding="utf-8")
+    single = [files for name, files in plans().items() if "=" in name]
+    for file in LANGUAGES:
+        found = {match for files in single for match in re.findall(r"(?m)^\s*// (\w+)=", files[file])}
+        row = re.search(rf"(?m)^\| `{re.escape(file)}` \|[^|]*\|[^|]*\|([^|]*)\|$", page)
+        assert row and set(re.findall(r"`(\w+)`", row[1])) == found
+    assert TABLE["release"] in page and TABLE["ort"]["release"] in page
+
+
+def test_cpp_makes_threads_where_the_plan_has_them() -> None:
+    plain = emitted({"intra_op_num_threads": 2})["load.cpp"]
+    pool = emitted({"global_thread_pool": 2})["load.cpp"]
+    pinned = emitted({"intra_op_thread_affinities": "1;3-4"})["load.cpp"]
+    assert "ThreadHooks" not in plain
+    assert "threading.SetGlobalCustomCreateThreadFn(hooks.create)" in pool
+    assert "options.SetCustomJoinThreadFn(hooks.join)" in pinned
+    assert "CPU_SETS = {{0}, {2, 3}};" in pinned
+
+
+def test_the_line_that_finds_an_allocator(tmp_path: Path) -> None:
+    line = re.search(r'LD_PRELOAD="(\$\(.*\))"', emitted({"allocator": "tcmalloc"})["load.cpp"])
+    assert line
+    names = ("libx.so.4", "libtcmalloc_minimal.so.4")
+    listing = "".join(f"\t{name} (libc6,x86-64) => /usr/lib/{name}\n" for name in names)
+    (tmp_path / "ldconfig").write_text(f"#!/bin/sh\nprintf '%s' '{listing}'\n")
+    (tmp_path / "ldconfig").chmod(0o755)
+    command = line[1].replace("/sbin/ldconfig", str(tmp_path / "ldconfig"))
+    done = subprocess.run(
+        ["sh", "-c", f'echo "{command}"'], capture_output=True, text=True, timeout=20, check=True
+    )
+    assert done.stdout == "/usr/lib/libtcmalloc_minimal.so.4\n"

@@ -1,0 +1,71 @@
+"""Every recipe does what it says: its files are written, its commands run and its programs start."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import make_recipes  # noqa: E402
+
+PAGES = make_recipes.pages()
+PAGE = """\
+```python title="hello.py"
+print("took", 12.5, "ms")
+```
+
+<!-- recipe: holds: took 3 ms -->
+```console
+$ python hello.py
+$ python hello.py; exit 2
+```
+"""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_a_recipe_runs(page: Path, tmp_path: Path) -> None:
+    for step in make_recipes.steps(page.read_text(encoding="utf-8")):
+        found = make_recipes.run(step, tmp_path, quick=True)
+        assert make_recipes.trouble(step, found, quick=True) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_what_a_recipe_promises_is_in_its_pasted_output(page: Path) -> None:
+    steps = make_recipes.steps(page.read_text(encoding="utf-8"))
+    assert steps or page.name == "index.md"
+    for step in steps:
+        if step.kind == "command":
+            assert make_recipes.trouble(step, step) == []
+        if step.text.startswith("ortune"):
+            assert step.shown, f"{step.text}: run tools/make_recipes.py"
+
+
+def test_no_path_of_the_machine_that_ran_them_is_in_the_recipes() -> None:
+    for page in PAGES:
+        assert not re.search(r"/(tmp|home|root|work|Users)/", page.read_text(encoding="utf-8")), page.name
+
+
+def test_outputs_are_pasted_with_their_exit_codes(tmp_path: Path) -> None:
+    done = [make_recipes.run(step, tmp_path) for step in make_recipes.steps(PAGE)]
+    page = make_recipes.written(PAGE, done)
+    assert (
+        "$ python hello.py\ntook 12.5 ms\n$ python hello.py; exit 2\ntook 12.5 ms\n(exit code 2)\n```" in page
+    )
+    assert make_recipes.written(page, done) == page
+    assert [step.exit_code for step in make_recipes.steps(page) if step.kind == "command"] == [0, 2]
+
+
+def test_what_no_longer_holds_is_found(tmp_path: Path) -> None:
+    done = [make_recipes.run(step, tmp_path) for step in make_recipes.steps(PAGE)]
+    _, _, last = make_recipes.steps(make_recipes.written(PAGE, done))
+    assert make_recipes.trouble(last, done[2]) == []
+    assert make_recipes.trouble(last, done[1])  # another exit code
+    silent = make_recipes.replace(done[2], shown=("(exit code 2)",))
+    assert make_recipes.trouble(last, silent)  # the phrase is not said
+    row = make_recipes.replace(last, shown=("latency  3 ms", *last.shown))
+    assert make_recipes.trouble(row, done[2])  # a row went away

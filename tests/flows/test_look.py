@@ -1,0 +1,237 @@
+"""``ortune MODEL`` end to end on tiny models, and what stands out in models built for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune.flows.look_facts import facts
+from ortune.flows.look_static import static_part
+from ortune.model.open import open_model
+from ortune.records import Finding, LookFact, LookResult, NodeTime, OperatorProfile, OperatorTime
+from ortune.store import lock
+from ortune.store.db import Store
+
+INFO = helper.make_tensor_value_info
+FLOAT = TensorProto.FLOAT
+
+
+def save(
+    path: Path,
+    nodes: list[onnx.NodeProto],
+    weights: list[onnx.TensorProto] = [],  # noqa: B006 -- read only
+    *,
+    inputs: list[onnx.ValueInfoProto] | None = None,
+    outputs: list[onnx.ValueInfoProto] | None = None,
+    opset: int = 17,
+    ir_version: int = 8,
+) -> Path:
+    """A model from x (8x96, unless said) to y."""
+    graph = helper.make_graph(
+        nodes, "g", inputs or [INFO("x", FLOAT, [8, 96])], outputs or [INFO("y", FLOAT, None)], weights
+    )
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("my.own", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=ir_version), path)
+    return path
+
+
+def weight(name: str = "w", fill: float = 0.5, dtype: type = np.float32) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.full((96, 96), fill, dtype=dtype), name)
+
+
+def dense(path: Path, **options: Any) -> Path:
+    return save(path, [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], [weight()], **options)
+
+
+def ortune(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, document and stderr."""
+    command = [sys.executable, "-m", "ortune", *words, "--json", "--store", str(folder / "store")]
+    environment = {**os.environ, "ORTUNE_LOCK": str(folder / "lock")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+def test_a_first_look_says_what_the_file_holds_and_what_a_run_costs(tmp_path: Path) -> None:
+    model = dense(
+        tmp_path / "m.onnx", inputs=[INFO("x", FLOAT, ["rows", 96]), INFO("w", FLOAT, [96, 96])], opset=11
+    )
+    code, document, _ = ortune(tmp_path, str(model), "--dim", "rows=8", "--budget", "60s")
+    assert (code, document["schema"], document["status"]) == (0, "ortune/look/1", "ok")
+    result = msgspec.convert(document["result"], LookResult)
+    assert (result.parameters, result.parameter_bytes) == (96 * 96, 4 * 96 * 96)
+    assert (result.weight_types, result.operators) == ({"float32": 4 * 96 * 96}, {"MatMul": 1})
+    assert result.flops == 2 * 8 * 96 * 96
+    assert result.timing is not None
+    assert result.timing.n_runs >= 3
+    assert result.timing.warmed_up
+    assert result.timing.flops_per_s == pytest.approx(result.flops / result.timing.latency_ns * 1e9)
+    assert result.profile is not None
+    assert [(o.op_type, o.n_nodes) for o in result.profile.operators] == [("MatMul", 1)]
+    assert result.profile.nodes[0].name.startswith("product")
+    assert {"initializers-in-inputs", "old-opset"} <= {fact.name for fact in result.facts}
+    assert "guessed-sizes" not in {fact.name for fact in result.facts}
+    assert result.next_commands[0] == f"ortune tune {model} --dim rows=8"
+    events = Store(tmp_path / "store").events(result.session)
+    assert [e.kind for e in events].count("trial") == 3
+    assert msgspec.json.decode(events[-1].body)["schema"] == "ortune/look/1"
+
+
+def test_a_model_that_does_not_run_here_still_shows_its_file(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Secret", ["x"], ["y"], domain="my.own", name="secret")]
+    code, document, said = ortune(tmp_path, str(save(tmp_path / "m.onnx", nodes, [weight()])))
+    assert (code, document["status"]) == (2, "error")
+    assert document["error"]["code"] == "model"
+    assert "--custom-ops" in document["error"]["do"]
+    assert "--custom-ops" in said
+    assert document["result"]["operators"] == {"my.own.Secret": 1}
+    assert document["result"]["parameters"] == 96 * 96
+    assert document["result"]["timing"] is None
+
+
+def test_without_a_runtime_the_file_is_shown_all_the_same(tmp_path: Path) -> None:
+    code, document, _ = ortune(tmp_path, str(dense(tmp_path / "m.onnx")), "--python", str(tmp_path / "none"))
+    assert (code, document["error"]["code"]) == (2, "no-runtime")
+    assert document["result"]["parameters"] == 96 * 96
+    assert document["result"]["next_commands"] == ["ortune doctor"]
+
+
+def test_ctrl_c_while_another_measures_claims_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it waits for the lock that another holds, so that the moment is certain."""
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    model = str(dense(tmp_path / "m.onnx"))
+    with lock.measuring("another", wait=False, say=print):
+        code, document, _ = ortune(tmp_path, model, "--no-wait")
+        assert (code, document["error"]["code"]) == (2, "busy")
+        assert document["result"]["parameters"] == 96 * 96
+        command = [sys.executable, "-m", "ortune", model, "--store", str(tmp_path / "store")]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            assert "another" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            assert "nothing is claimed" in process.stderr.read()
+    assert process.returncode == 130
+
+
+def test_what_does_not_fit_into_the_budget_is_left_out_and_said(tmp_path: Path) -> None:
+    model = str(dense(tmp_path / "m.onnx"))
+    code, document, _ = ortune(tmp_path, "look", model, "--budget", "0s")
+    result = document["result"]
+    assert code == 0
+    assert [line.split(" (")[0] for line in result["left_out"]] == ["a warmed-up latency", "the profile"]
+    assert not result["timing"]["warmed_up"]
+    assert result["timing"]["latency_ns"] > 0
+    assert f"ortune {model} --budget 60s" in result["next_commands"]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("docter", "ortune doctor?"), ("model.onxx", "ortune MODEL.onnx"), ("x" * 5000, "--help")],
+)
+def test_a_mistyped_verb_names_the_nearest(tmp_path: Path, word: str, said: str) -> None:
+    code, document, _ = ortune(tmp_path, word, "--whatever")
+    assert (code, document["error"]["code"]) == (2, "usage")
+    assert word in document["error"]["what"]
+    assert said in document["error"]["do"]
+
+
+def test_a_missing_model_says_so(tmp_path: Path) -> None:
+    code, document, _ = ortune(tmp_path, str(tmp_path / "none.onnx"))
+    assert (code, document["error"]["code"]) == (2, "model")
+
+
+def seen(path: Path, **known: Any) -> dict[str, LookFact]:
+    """What stands out, by name, without running anything."""
+    usual: dict[str, Any] = {"work": None, "profile": None, "machine": []}
+    return {fact.name: fact for fact in facts(open_model(path), **(usual | known))}
+
+
+def test_nothing_stands_out_in_a_plain_model(tmp_path: Path) -> None:
+    assert seen(dense(tmp_path / "m.onnx")) == {}
+
+
+def test_equal_weights_are_found_and_different_ones_are_not(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("MatMul", [a, b], [c])
+        for a, b, c in (("x", "w", "a"), ("a", "v", "b"), ("b", "u", "y"))
+    ]
+    nearly = np.full((96, 96), 0.5, np.float32)
+    nearly[-1, -1] = 0.25  # differs in its last value only
+    weights = [weight(), weight("v"), numpy_helper.from_array(nearly, "u")]
+    small = save(tmp_path / "small.onnx", nodes, weights)
+    assert "duplicate-weights" not in seen(small)  # 36 KiB are not worth a word
+    big = [numpy_helper.from_array(np.tile(numpy_helper.to_array(w), (1, 2)), w.name) for w in weights]
+    found = seen(save(tmp_path / "m.onnx", nodes, big))["duplicate-weights"]
+    assert found.where == ("v",)
+    assert "33 %" in found.what
+
+
+def test_float64_random_quantized_and_control_flow_are_named(tmp_path: Path) -> None:
+    branch = helper.make_graph(
+        [helper.make_node("Neg", ["d"], ["n"], name="neg")], "b", [], [INFO("n", 11, None)]
+    )
+    nodes = [
+        helper.make_node("Cast", ["x"], ["d"], to=TensorProto.DOUBLE, name="widen"),
+        helper.make_node("RandomNormalLike", ["d"], ["r"], name="noise"),
+        helper.make_node("If", ["yes"], ["z"], then_branch=branch, else_branch=branch, name="choice"),
+        helper.make_node("Add", ["z", "r"], ["s"]),
+        helper.make_node("Cast", ["s"], ["f"], to=FLOAT),
+        helper.make_node("DynamicQuantizeLinear", ["f"], ["y", "scale", "zero"]),
+    ]
+    inputs = [INFO("x", FLOAT, [8, 96]), INFO("yes", TensorProto.BOOL, [])]
+    path = save(tmp_path / "m.onnx", nodes, inputs=inputs, outputs=[INFO("y", TensorProto.UINT8, None)])
+    slow = Finding(code="ENV004", what="no 8-bit dot product")
+    many = Finding(code="THR001", what="would start 8 threads where 2 can run: why", fix="set 2")
+    found = seen(path, machine=[slow, many])
+    assert found["float64"].where == ("widen",)
+    assert found["random"].where == ("noise",)
+    assert found["control-flow"].where == ("choice",)
+    assert found["depends-on-values"].where == ("choice",)
+    assert "1 DynamicQuantizeLinear" in found["quantized"].what
+    assert "VNNI" in found["quantized"].what
+    assert found["too-many-threads"].what == "would start 8 threads where 2 can run"
+
+
+def test_weights_that_are_only_widened_are_named(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Cast", ["w"], ["f"], to=FLOAT), helper.make_node("MatMul", ["x", "f"], ["y"])]
+    fact = seen(save(tmp_path / "m.onnx", nodes, [weight(dtype=np.int8, fill=1)]))["widened-weights"]
+    assert fact.where == ("w",)
+    assert fact.what.startswith("1 int8 weight only cast to float32")
+
+
+def test_weights_beside_the_model_are_named(tmp_path: Path) -> None:
+    path = dense(tmp_path / "m.onnx")
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location="m.data", size_threshold=0)
+    assert seen(path)["external-data"].where == ("m.data",)
+    assert static_part(open_model(path)).parameter_bytes == 4 * 96 * 96
+
+
+@pytest.mark.parametrize(("slowdown", "trusted"), [(1.1, True), (None, True), (4.0, False)])
+def test_shares_of_a_profile_that_the_profiler_made_are_not_believed(
+    tmp_path: Path, slowdown: float | None, trusted: bool
+) -> None:
+    nodes = tuple(
+        NodeTime(name=n, op_type="Conv", time_ns=1, share_ratio=s) for n, s in (("a", 0.7), ("b", 0.1))
+    )
+    operators = tuple(
+        OperatorTime(op_type=op, n_nodes=1, time_ns=1, share_ratio=s)
+        for op, s in (("Conv", 0.8), ("Cast", 0.2))
+    )
+    profile = OperatorProfile(n_runs=3, run_ns=1, slowdown_ratio=slowdown, operators=operators, nodes=nodes)
+    found = seen(dense(tmp_path / "m.onnx"), profile=profile)
+    assert ({"dominant-node", "data-movement"} <= found.keys()) == trusted
+    if trusted:
+        assert found["dominant-node"].where == ("a",)
+        assert "20 %" in found["data-movement"].what

@@ -1,0 +1,160 @@
+"""What a bench shows: digits, open intervals, tails that are not known, widths, names."""
+
+from __future__ import annotations
+
+import io
+
+import golden
+import msgspec
+import pytest
+from rich.console import Console
+
+from ortune.records import (
+    BenchResult,
+    BenchRow,
+    Envelope,
+    Estimate,
+    Failed,
+    Finding,
+    Plan,
+    ReadBack,
+    TailEstimate,
+)
+from ortune.report import bench_formats as formats
+from ortune.report import bench_words as words
+
+
+def estimate(value: float, spread: float = 0.03) -> Estimate:
+    return Estimate(value=value, low=value * (1 - spread), high=value * (1 + spread))
+
+
+def row(case: str = "default", **changes: object) -> BenchRow:
+    usual = BenchRow(
+        case=case,
+        n_processes=8,
+        n_requests=864,
+        median_ns=estimate(10.23e6),
+        tails=(
+            TailEstimate(quantile=0.1, latency_ns=estimate(9.9e6), needed=64, made=864),
+            TailEstimate(quantile=0.95, latency_ns=Estimate(value=14e6, low=12.4e6), needed=130, made=864),
+            TailEstimate(quantile=0.99, latency_ns=estimate(20e6), needed=662, made=864),
+            TailEstimate(quantile=0.999, latency_ns=None, needed=6636, made=864),
+        ),
+        throughput_per_s=estimate(97.5),
+        load_ns=estimate(220e6),
+        first_run_ns=estimate(14e6),
+        cpu_per_run_ns=estimate(40e6),
+        peak_bytes=estimate(260 * 2**20),
+        outputs=("logits 1x10", "best 1, indices"),
+    )
+    return msgspec.structs.replace(usual, **changes)
+
+
+def document(*rows: BenchRow, status: str = "ok", **changes: object) -> Envelope:
+    usual = BenchResult(
+        side=golden.side("a.onnx", allow_spinning=False),
+        rows=rows or (row(),),
+        processes=(),
+        load="one caller, back to back",
+        read_back=(ReadBack(knob="allow_spinning", level="effect", ok=True, seen="idle CPU 0.01"),),
+        findings=(Finding(code="MSR010", what="latency depends on the input", fix="give --inputs"),),
+        notes=("a note",),
+        remarks=("busy machine: some task waited for a CPU 40 % of the time",),
+        failures=(Failed(plan="0" * 12, reason="crash", what="killed by SIGSEGV"),),
+        reproduce="ortune bench a.onnx --set spin=0",
+    )
+    result = msgspec.structs.replace(usual, **changes)
+    return Envelope(schema="ortune/bench/1", ortune="0.1.0", host=golden.HOST, status=status, result=result)
+
+
+def shown(envelope: Envelope, width: int) -> str:
+    page = io.StringIO()
+    Console(file=page, width=width, highlight=False).print(formats.terminal(envelope))
+    return page.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "expected"),
+    [
+        (10.234e6, 10.1e6, 10.4e6, ("10.2 ms", "10.1 to 10.4 ms")),
+        (10.234e6, 10.21e6, 10.259e6, ("10.23 ms", "10.21 to 10.26 ms")),
+        (10.234e6, 7e6, 13e6, ("10 ms", "7 to 13 ms")),
+        (1234e9, 1100e9, 1400e9, ("1,200 s", "1,100 to 1,400 s")),
+        (123456.0, 123455.9, 123456.1, ("123.5 us", "123.4 to 123.5 us")),
+        (4e6, None, 9.31e6, ("4 ms", "10 ms or less")),
+        (4e6, 0.93e6, None, ("4.0 ms", "0.9 ms or more")),
+        (4e6, None, None, ("4.0 ms", "no bound: too few processes for how they differ")),
+        (5e6, 5e6, 5e6, ("5.00 ms", "5.00 to 5.00 ms")),
+    ],
+)
+def test_no_more_digits_than_the_interval_supports(
+    value: float, low: float | None, high: float | None, expected: tuple[str, str]
+) -> None:
+    assert words.time(Estimate(value=value, low=low, high=high)) == expected
+
+
+def test_ends_are_rounded_outward() -> None:
+    _, interval = words.time(Estimate(value=10e6, low=9.81e6, high=10.19e6))
+    assert interval == "9.8 to 10.2 ms"
+    _, interval = words.time(Estimate(value=10e6, low=9.89e6, high=10.11e6))
+    assert interval == "9.8 to 10.2 ms"
+
+
+def test_a_single_observation_is_called_one() -> None:
+    assert words.time(Estimate(value=10.23e6, single=True)) == ("10 ms", "single observation")
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("rows", [(), (row("seq=16"), row("seq=128,batch=4"), row("seq=512"))])
+def test_terminal_fits_its_width_and_loses_nothing(rows: tuple[BenchRow, ...], width: int) -> None:
+    text = shown(document(*rows), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    flat = " ".join(text.split())
+    for part in (
+        "no load: not an SLO",
+        "allow_spinning=0 read back: effect (idle CPU 0.01)",
+        "busy machine: some task waited",
+        "MSR010 latency depends on the input; give --inputs",
+        "one process (crash): killed by SIGSEGV",
+        "logits 1x10; best 1, indices",
+        "ortune bench a.onnx --set spin=0",
+        "ortune compare",
+        "12 ms or more" if not rows else "12 or more",
+        "252 to 268",
+    ):
+        assert part in flat, part
+    assert "p99.9" not in flat
+
+
+def test_a_tail_that_is_not_known_says_what_it_needs() -> None:
+    unknown = (TailEstimate(quantile=0.95, latency_ns=None, needed=130, made=90),)
+    text = " ".join(shown(document(row(tails=unknown)), 80).split())
+    assert "p95 not known 130 requests needed, 90 were made" in text
+
+
+def test_several_callers_are_a_closed_loop() -> None:
+    text = shown(document(load="4 callers, back to back"), 140)
+    assert "closed loop: not an SLO" in text
+    assert "no load" not in text
+
+
+def test_a_gap_sets_the_throughput() -> None:
+    assert "(set by the gap: 30 ms apart)" in shown(document(load="one caller, 30 ms apart"), 140)
+
+
+def test_a_stop_is_said() -> None:
+    assert formats.INTERRUPTED in shown(document(status="interrupted"), 80)
+    assert formats.INTERRUPTED in formats.markdown(document(status="interrupted"))
+
+
+def test_names_are_neutral() -> None:
+    name = "[red]|<script>\n### x\x1b[31m"
+    side = msgspec.structs.replace(golden.side(name), plan=Plan())
+    envelope = document(row(name, outputs=(name,)), row("b"), side=side, notes=(name,))
+    text = shown(envelope, 140)
+    assert "\x1b" not in text
+    assert "[red]|<script>\\n### x" in text
+    page = formats.markdown(envelope)
+    assert "<script>" not in page.replace("\\<script\\>", "")
+    assert "\n### x" not in page
+    assert "\x1b" not in page

@@ -1,0 +1,244 @@
+"""The brief: the decision, figures that agree with each other, risks that are not hidden, a page without a script."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import golden
+import golden_tune
+import msgspec
+import pytest
+from golden_tune_parts import confirmed
+from rich.console import Console
+from test_html import Page
+
+from ortune.records import (
+    Brief,
+    Envelope,
+    Guard,
+    OutputDifference,
+    Plan,
+    ReadBack,
+    RewriteSpec,
+    StoredSession,
+)
+from ortune.report import brief, brief_formats
+from ortune.report.html.brief import render
+
+SAFETY = {"intra_op_num_threads": "exact", "allow_spinning": "exact", "graph_optimization_level": "exact"}
+DENORMAL = Plan(settings={"set_denormal_as_zero": True})
+FIXED = Plan(rewrites=(RewriteSpec(name="fixed-dimensions"),))
+KINDS = sorted(golden_tune.KINDS)
+CPU = Guard(figure="cpu", ratio=0.5, ratio_low=0.4, ratio_high=0.6, limit_ratio=1.1)
+
+
+def made(envelope: Envelope, load: float | None = None) -> Brief:
+    found = brief.make(envelope, SAFETY, load)
+    assert found is not None
+    return found
+
+
+def session(envelope: Envelope) -> StoredSession:
+    return StoredSession(
+        id="20260101-abcdef",
+        at="2026-01-01T10:20:30.000+00:00",
+        verb="tune",
+        label="model.onnx",
+        state="done",
+        host=envelope.host,
+        here=False,
+        ortune="0.1.0",
+        ort_version="1.31.1",
+        document=envelope,
+    )
+
+
+def risks(found: Brief) -> dict[str, tuple[str, str]]:
+    return {r.name: (r.level, r.what) for r in found.risks}
+
+
+def with_guards(*guards: Guard) -> Envelope:
+    return golden_tune.tuned(against_default=confirmed(0.9, 0.885, 0.917, guards=guards))
+
+
+@pytest.mark.parametrize(
+    ("kind", "decision"),
+    [
+        ("winner", "ship"),
+        ("default-best", "keep"),
+        ("current-best", "keep"),
+        ("with-current", "ship"),
+        ("bare", "keep"),
+    ],
+)
+def test_decision_of_a_tuning(kind: str, decision: str) -> None:
+    assert made(golden_tune.KINDS[kind]).decision == decision
+
+
+@pytest.mark.parametrize(
+    ("verdict", "decision"),
+    [
+        ("faster", "ship"),
+        ("slower", "keep"),
+        ("equivalent", "keep"),
+        ("inconclusive", "unproven"),
+        ("invalid", "unproven"),
+    ],
+)
+def test_decision_of_a_comparison(verdict: str, decision: str) -> None:
+    found = golden.compared(comparison=golden.comparison(verdict=verdict, guards=()))
+    assert made(found).decision == decision
+
+
+def test_wrong_outputs_and_failed_guards_stop() -> None:
+    wrong = OutputDifference(ok=False, relative_l2=0.4, what="output y differs by 40 %")
+    found = made(golden.compared(comparison=None, outputs=wrong, base_figures=None, new_figures=None))
+    assert found.decision == "stop"
+    assert risks(found)["outputs"] == ("stop", "WRONG: output y differs by 40 %")
+    assert found.figures == () and found.cpus is None
+    failed = made(golden.compared())  # its memory guard failed
+    assert failed.decision == "stop" and "guard" in failed.answer
+    assert risks(failed)["guard: memory"][0] == "stop"
+
+
+def test_race_data_is_no_proof() -> None:
+    found = made(golden_tune.tuned(against_default=confirmed(0.9, 0.88, 0.92, phase="race")))
+    assert found.decision == "unproven"
+    assert risks(found)["proof"][0] == "look"
+    assert "change over" not in found.answer
+
+
+def test_cpus_are_cpu_seconds_a_run_times_the_load() -> None:
+    found = made(with_guards(CPU), 200.0)
+    assert found.cpus is not None
+    assert found.cpus.today == pytest.approx(1.5 * 11e-3 * 200)
+    assert found.cpus.tuned == pytest.approx(found.cpus.today / 2)
+    assert brief.bounds(found.cpus) == "1.32 to 1.98"
+    assert brief.saving(found.cpus) == "saves 1.65 (1.32 to 1.98)"
+    assert "at 200 requests/s the model keeps 3.30 CPUs busy today, tuned 1.65" in brief_formats.cpu_words(
+        found
+    )
+    example = brief_formats.cpu_words(made(with_guards(CPU)))
+    assert "at 100 requests/s (an example: --load says yours)" in example
+
+
+def test_a_saving_is_claimed_only_where_the_interval_shows_one() -> None:
+    unsure = msgspec.structs.replace(CPU, ratio_high=1.02)
+    costs = msgspec.structs.replace(CPU, ratio=1.2, ratio_low=1.1, ratio_high=1.3)
+    for guards, words in (
+        ((unsure,), "none shown"),
+        ((costs,), "costs "),
+        ((), "not known: medians, no interval"),
+    ):
+        found = made(with_guards(*guards), 100.0)
+        assert found.cpus is not None
+        assert brief.saving(found.cpus).startswith(words)
+
+
+def test_figures_agree_with_the_claim() -> None:
+    latency = made(golden_tune.tuned()).figures[0]
+    assert (latency.name, latency.today, latency.ratio) == ("typical latency", 11e6, 0.9)
+    assert latency.tuned == pytest.approx(9.9e6)
+    assert brief.bounds(latency) == "9.73 ms to 10.1 ms"
+    memory = made(golden_tune.KINDS["memory"]).figures[0]
+    assert (memory.name, memory.unit, memory.tuned) == ("peak memory", "bytes", pytest.approx(2.8e8))
+    assert made(golden_tune.KINDS["with-current"]).figures[0].today == 12.1e6
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "part"),
+    [
+        ({"outputs": None}, "outputs", "not compared"),
+        ({"outputs": OutputDifference(ok=True, compared_as="moments")}, "outputs", "differs from itself"),
+        ({"hardware_bound": True}, "hardware", "bound to this kind of CPU"),
+        ({"winner": DENORMAL}, "safety class", "set_denormal_as_zero: numerics"),
+        ({"winner": FIXED}, "safety class", "fixed-dimensions: behaviour"),
+        ({"winner": Plan(settings={"of-tomorrow": 1})}, "safety class", "of-tomorrow: not known here"),
+    ],
+)  # fmt: skip
+def test_what_needs_a_look_is_marked(change: dict[str, object], name: str, part: str) -> None:
+    classes = SAFETY | {"set_denormal_as_zero": "numerics", "fixed-dimensions": "behaviour"}
+    found = brief.make(golden_tune.tuned(**change), classes)
+    assert found is not None
+    level, what = risks(found)[name]
+    assert level == "look" and part in what
+
+
+def test_settings_that_were_only_set_are_named() -> None:
+    back = (ReadBack(knob="allow_spinning", level="none", ok=True), ReadBack(knob="x", level="echo", ok=True))
+    assert risks(made(golden.compared(read_back=back)))["settings"] == (
+        "look",
+        "set, not verified: allow_spinning",
+    )
+
+
+def test_an_early_stop_and_an_unquiet_machine_are_told() -> None:
+    stopped = made(msgspec.structs.replace(golden_tune.tuned(), status="interrupted"))
+    assert "stopped early" in risks(stopped)["measurement"][1]
+    assert "MSR001" in risks(made(golden.compared()))["measurement"][1]
+
+
+def test_what_compares_nothing_has_no_brief() -> None:
+    assert brief.make(golden.diagnosed(), SAFETY) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_page_is_one_whole_page_without_script_or_address(kind: str) -> None:
+    envelope = golden_tune.KINDS[kind]
+    text = render(made(envelope), session(envelope))
+    seen = Page(text)
+    assert seen.broken == [] and seen.open == []
+    names = {name for name, _ in seen.elements}
+    assert not names & {"script", "img", "link", "iframe", "a", "object", "form", "base"}
+    assert all(not a.startswith("on") for _, attributes in seen.elements for a in attributes)
+    assert "://" not in text and "url(" not in text and "@import" not in text
+    assert "prefers-color-scheme: dark" in text and "size: A4" in text
+    assert len(seen.named("svg")) <= 1 and len(seen.named("h1")) == 1
+    for _, attributes in seen.elements:
+        for key in ("x", "x1", "x2", "width"):
+            value = str(attributes.get(key) or "0%")
+            if value.endswith("%"):
+                assert 0 <= float(value[:-1]) <= 100
+    assert "not measured now" in seen.text and "ANOTHER machine" in seen.text
+    assert "\x1b" not in text and "\u202e" not in text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_and_markdown_say_the_same(kind: str) -> None:
+    envelope = golden_tune.KINDS[kind]
+    found = made(envelope)
+    out = io.StringIO()
+    Console(file=out, width=400).print(brief_formats.terminal(found, session(envelope)))
+    page = brief_formats.markdown(found, session(envelope))
+    assert found.answer in out.getvalue() and found.answer in page
+    assert "\x1b" not in page and "\u202e" not in page
+    for risk in found.risks:
+        assert risk.name in out.getvalue() and risk.name in page
+
+
+def test_next_step_can_be_typed() -> None:
+    unproven = made(golden.compared(comparison=golden.comparison(verdict="inconclusive", guards=())))
+    assert unproven.next_steps[0] == "keep what runs"
+    same = golden.compared(
+        base=golden.side("a.onnx"),
+        new=golden.side("a.onnx", allow_spinning=False),
+        comparison=golden.comparison(verdict="inconclusive", guards=()),
+    )
+    assert "ortune compare a.onnx --b-set allow_spinning=0 --budget 10m" in made(same).next_steps[1]
+    assert re.search(r"ship the bundle /out/model.ortune", made(golden_tune.tuned()).next_steps[0])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.000"),
+        (2e-5, "under 0.001"),
+        (0.0254, "0.025"),
+        (3.3, "3.30"),
+        (33.3, "33.3"),
+        (1234.0, "1234"),
+    ],
+)
+def test_cpus_are_written_without_false_precision(value: float, text: str) -> None:
+    assert brief.cpus(value) == text

@@ -1,0 +1,136 @@
+"""Several sessions side by side: differences named, comparing forbidden where machines differ, never a claim."""
+
+from __future__ import annotations
+
+import io
+
+import golden
+import golden_tune
+import msgspec
+import pytest
+from rich.console import Console
+
+from ortune.records import Envelope, Plan, ReportResult, StoredSession
+from ortune.report import history, stored_formats
+
+MARK = "f" * 64
+
+
+def stored(envelope: Envelope | None, number: int = 1, **changes: object) -> StoredSession:
+    """The n-th session, with that document."""
+    usual = StoredSession(
+        id=f"2026010{number}-00000{number}",
+        at=f"2026-01-0{number}T10:20:30.000+00:00",
+        verb="tune",
+        label="model.onnx",
+        state="done" if envelope else "unfinished",
+        host=envelope.host if envelope else golden.HOST,
+        ortune="0.1.0",
+        ort_version="1.31.1",
+        document=envelope,
+    )
+    return msgspec.structs.replace(usual, **changes)
+
+
+def names(found: object) -> dict[str, bool]:
+    return {c.name: c.breaks for c in found.contrasts}  # type: ignore[attr-defined]
+
+
+def shown(*sessions: StoredSession) -> tuple[str, str]:
+    """The terminal's text and the Markdown."""
+    result = ReportResult(kind="history", sessions=sessions, history=history.side_by_side(sessions))
+    envelope = Envelope(schema="ortune/report/1", ortune="0.1.0", status="ok", result=result)
+    out = io.StringIO()
+    Console(file=out, width=400).print(stored_formats.terminal(envelope))
+    return out.getvalue(), stored_formats.markdown(envelope)
+
+
+def test_equal_sessions_are_comparable_and_still_no_claim() -> None:
+    both = stored(golden_tune.tuned(), 1), stored(golden_tune.tuned(), 2)
+    found = history.side_by_side(both)
+    assert found.comparable and found.contrasts == () and found.warnings == () and found.next_step == ""
+    for text in shown(*both):
+        assert history.NO_CLAIM in text
+        assert history.NOT_COMPARABLE not in text
+
+
+def test_another_machine_forbids_comparing() -> None:
+    other = msgspec.structs.replace(golden.HOST, cpu="Another CPU", fingerprint=MARK)
+    envelope = msgspec.structs.replace(golden_tune.tuned(), host=other)
+    found = history.side_by_side([stored(golden_tune.tuned(), 1), stored(envelope, 2)])
+    assert names(found) == {"machine": True}
+    assert not found.comparable
+    assert found.warnings == (f"machine differs: {history.NOT_COMPARABLE}",)
+    same_words = msgspec.structs.replace(golden.HOST, fingerprint=MARK)
+    envelope = msgspec.structs.replace(golden_tune.tuned(), host=same_words)
+    assert not history.side_by_side([stored(golden_tune.tuned(), 1), stored(envelope, 2)]).comparable
+
+
+def test_another_model_workload_or_runtime_forbids_comparing() -> None:
+    side = golden_tune.usual().side
+    model = msgspec.structs.replace(side, model=msgspec.structs.replace(side.model, sha256="cd" * 32))
+    runtime = msgspec.structs.replace(
+        side, runtime=msgspec.structs.replace(side.runtime, ort_version="1.30.0")
+    )
+    gap = golden_tune.workload()
+    others = {
+        "model": golden_tune.tuned(side=model),
+        "runtime": golden_tune.tuned(side=runtime),
+        "workload": msgspec.structs.replace(
+            golden_tune.tuned(), workload=msgspec.structs.replace(gap, seed=gap.seed + 1)
+        ),
+        "figure": golden_tune.tuned(estimand="peak memory"),
+    }
+    for name, envelope in others.items():
+        found = history.side_by_side([stored(golden_tune.tuned(), 1), stored(envelope, 2)])
+        assert names(found) == {name: True}
+        assert not found.comparable
+
+
+def test_another_plan_is_named_with_the_command_that_compares() -> None:
+    other = golden_tune.tuned(winner=Plan(settings={"intra_op_num_threads": 4}))
+    found = history.side_by_side([stored(golden_tune.tuned(), 1), stored(other, 2)])
+    assert names(found) == {"new plan": False}
+    assert found.comparable
+    assert found.next_step == (
+        "ortune compare /models/model.onnx --a-set allow_spinning=0 --a-set intra_op_num_threads=2 "
+        "--b-set intra_op_num_threads=4"
+    )
+    assert all(found.next_step in text for text in shown(stored(golden_tune.tuned(), 1), stored(other, 2)))
+
+
+def test_what_is_not_known_is_said_and_makes_no_difference_of_its_own() -> None:
+    found = history.side_by_side([stored(golden_tune.tuned(), 1), stored(None, 2)])
+    assert found.contrasts == ()
+    assert not found.comparable
+    assert "20260102-000002" in found.warnings[0]
+
+
+def test_each_session_has_its_own_answer_with_date_and_interval() -> None:
+    text, page = shown(
+        stored(golden_tune.tuned(), 1), stored(golden_tune.default_best(), 2), stored(golden.compared(), 3)
+    )
+    for part in (
+        "2026-01-01 10:20",
+        "2026-01-03 10:20",
+        "-10.0 % (-11.5 % to -8.3 %), faster",
+        "nothing better found",
+    ):
+        assert part in text and part in page
+    assert "11.0 ms [9.90 ms-12.1 ms]" in text
+
+
+def test_race_data_is_marked() -> None:
+    race = msgspec.structs.replace(golden_tune.usual().against_default, phase="race")
+    rows = history.rows([stored(golden_tune.tuned(against_default=race))])
+    assert rows[0][-1].endswith("faster, not confirmed")
+
+
+@pytest.mark.parametrize("number", range(len(golden_tune.HOSTILE)))
+def test_names_do_nothing(number: int) -> None:
+    envelope = golden_tune.KINDS[f"hostile-{number}"]
+    name = golden_tune.HOSTILE[number]
+    text, page = shown(stored(envelope, 1, label=name, id=name), stored(golden_tune.tuned(), 2))
+    for shown_text in (text, page):
+        assert "\x1b" not in shown_text and "\u202e" not in shown_text
+    assert "<script" not in page.replace("\\<", "")

@@ -1,0 +1,205 @@
+"""A first look as text and Markdown."""
+
+from __future__ import annotations
+
+import io
+
+import golden
+import msgspec
+import pytest
+from rich.console import Console
+
+from ortune.records import (
+    Envelope,
+    ErrorInfo,
+    LookFact,
+    LookResult,
+    LookTiming,
+    ModelInfo,
+    ModelRef,
+    OperatorProfile,
+    OperatorTime,
+    Plan,
+)
+from ortune.report import look_formats as formats
+from ortune.report import look_words as words
+
+CPU = "CPUExecutionProvider"
+OPERATORS = (
+    ("Conv", 62, 28.2e6, 0.5),
+    ("Add", 89, 5.85e6, 0.104),
+    ("Mul", 86, 5.6e6, 0.1),
+    ("Clip", 1, 80e3, 0.001),
+)
+
+
+def looked(error: ErrorInfo | None = None, **changes: object) -> Envelope:
+    """A document of the first look; ``changes`` are fields of the LookResult."""
+    usual = LookResult(
+        model=ModelInfo(
+            path="det.onnx",
+            format="onnx",
+            sha256="0" * 64,
+            size_bytes=4_745_517,
+            ir_version=8,
+            opsets={"": 12, "com.microsoft": 1, "ai.onnx.ml": 3},
+            producer="pytorch 2.1",
+            n_nodes=672,
+        ),
+        parameters=1_170_000,
+        parameter_bytes=4_680_000,
+        weight_types={"float32": 4_000_000, "int8": 680_000},
+        operators={
+            "Constant": 342,
+            "Add": 89,
+            "Mul": 86,
+            "Conv": 62,
+            "Clip": 24,
+            "Relu": 1,
+            "com.microsoft.Gelu": 1,
+        },
+        flops=5.9e9,
+        inputs="inputs: x 1x3x640x640 float (image; H, W guessed)",
+        runtime=golden.RUNTIME,
+        timing=LookTiming(
+            latency_ns=59e6,
+            n_runs=12,
+            first_run_ns=90e6,
+            load_ns=146e6,
+            peak_bytes=186 << 20,
+            flops_per_s=1e11,
+        ),
+        profile=OperatorProfile(
+            n_runs=10,
+            run_ns=62e6,
+            slowdown_ratio=1.05,
+            operators=tuple(
+                OperatorTime(op_type=op, provider=CPU, n_nodes=n, time_ns=t, share_ratio=s)
+                for op, n, t, s in OPERATORS
+            ),
+        ),
+        facts=tuple(
+            LookFact(name=f"fact-{i}", what=f"fact number {i} " + "of some length " * 4, do="--dim seq=N")
+            for i in range(7)
+        ),
+        next_commands=("ortune tune det.onnx", "ortune doctor"),
+    )
+    return Envelope(
+        schema="ortune/look/1",
+        ortune="0.1.0",
+        model=ModelRef(path="det.onnx", sha256="0" * 64),
+        status="error" if error else "ok",
+        result=msgspec.structs.replace(usual, **changes),
+        error=error,
+    )
+
+
+def shown(envelope: Envelope, width: int) -> str:
+    """The page as plain text at that width."""
+    page = io.StringIO()
+    Console(file=page, width=width, highlight=False).print(formats.terminal(envelope))
+    return page.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
+    text = shown(looked(), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    flat = " ".join(text.split())
+    for part in (
+        "4.53 MiB, opset 12, com.microsoft 1, IR version 8, made by pytorch 2.1",
+        "1.17 M parameters, 4.46 MiB: float32 85 %, int8 15 %",
+        "263: 89 Add, 86 Mul, 62 Conv, 24 Clip, 1 Relu, 1 other operator",
+        "5.90 GFLOP a run",
+        "x 1x3x640x640 float (image; H, W guessed)",
+        "59.0 ms a run (one process, a single observation)",
+        "load 146 ms, peak memory 186 MiB, 100 GFLOP/s, onnxruntime 1.31.1",
+        "top operators by time (second process, profiled); runs 5 % slower",
+        "Conv 50 % 28.2 ms 62 nodes",
+        "Clip under 1 % 80.0 us 1 node",
+        "-> --dim seq=N",
+        "2 more: --json lists them",
+        "ortune tune det.onnx",
+    ):
+        assert part in flat, part
+
+
+def test_a_page_fits_a_terminal() -> None:
+    usual = looked()
+    facts = usual.result.facts[:3]
+    assert len(shown(looked(facts=facts), 80).splitlines()) <= 25
+
+
+def test_names_are_neutral() -> None:
+    name = "[red]|<script>\n### x\x1b[31m"
+    operator = OperatorTime(op_type=name, n_nodes=1, time_ns=1.0, share_ratio=1.0)
+    envelope = looked(
+        facts=(LookFact(name="f", what=name),),
+        inputs=name,
+        next_commands=(f"ortune tune '{name}'",),
+        operators={name: 1},
+        profile=OperatorProfile(n_runs=1, run_ns=1.0, operators=(operator,)),
+    )
+    text = shown(envelope, 140)
+    assert text.count("[red]|<script>\\n### x\\x1b[31m") == 5
+    assert "\x1b" not in text
+    page = formats.markdown(envelope)
+    assert "\n### x" not in page
+    assert "\x1b" not in page
+    assert "<script>" not in page.replace("\\<script\\>", "").split("Next:")[0]
+
+
+def test_a_model_that_did_not_run_shows_what_the_file_says() -> None:
+    error = ErrorInfo(code="model", what="no kernel for Foo", do="--custom-ops LIB")
+    envelope = looked(error, timing=None, profile=None, flops=None, inputs="", next_commands=())
+    text = shown(envelope, 80)
+    assert "1.17 M parameters" in text
+    for absent in ("latency", "observation", "top operators", "next", "work"):
+        assert absent not in text
+    assert "no kernel for Foo" in formats.markdown(envelope)
+
+
+def test_what_was_left_out_and_what_was_not_warmed_up_is_said() -> None:
+    timing = LookTiming(latency_ns=5e9, n_runs=0, warmed_up=False, first_run_ns=5e9, load_ns=3e9)
+    result = looked(timing=timing, profile=None, left_out=("the profile (about 40 s more)",)).result
+    assert words.timing(result)[0][1] == "5.00 s a run (the first run, not warmed up; a single observation)"
+    assert words.left_out(result) == "left out: the profile (about 40 s more)"
+
+
+@pytest.mark.parametrize(
+    ("slowdown", "said"),
+    [
+        (None, ""),
+        (0.9, ""),
+        (1.02, ""),
+        (1.2, "runs 20 % slower"),
+        (1.4, "1.4x the time, so rough"),
+        (5.62, "5.6x the time, so rough"),
+    ],
+)
+def test_how_much_the_profiler_disturbed_the_run(slowdown: float | None, said: str) -> None:
+    profile = msgspec.structs.replace(looked().result.profile, slowdown_ratio=slowdown)
+    title = words.profile_title(looked(profile=profile).result)
+    assert said in title
+    assert bool(said) == (";" in title)
+
+
+def test_a_profile_on_several_providers_names_them() -> None:
+    rows = tuple(
+        OperatorTime(op_type="Conv", provider=p, n_nodes=1, time_ns=1.0, share_ratio=0.5)
+        for p in ("CUDAExecutionProvider", CPU)
+    )
+    result = looked(profile=OperatorProfile(n_runs=3, run_ns=2.0, operators=rows, complete=False)).result
+    assert [row[0] for row in words.operator_rows(result)] == ["Conv on CUDA", "Conv on CPU"]
+    assert words.profile_title(result).endswith("the profile was cut off")
+
+
+def test_another_plan_than_the_default_is_said() -> None:
+    rows = words.timing(looked(plan=Plan(settings={"intra_op_num_threads": 1})).result)
+    assert rows[-1] == ("with", "intra_op_num_threads=1")
+
+
+def test_markdown_has_the_table() -> None:
+    page = formats.markdown(looked())
+    assert "| Conv | 50 % | 28.2 ms | 62 nodes |" in page
+    assert "    ortune tune det.onnx" in page

@@ -1,0 +1,249 @@
+"""Reading ONNX Runtime's profile: files that it wrote, and small ones by hand whose sums are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune.errors import UsageError
+from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
+from ortune.trace.ort_profile import NO_PARENT, NO_RUN, read_profile
+
+HOSTILE = 'q"uo\\te\nline [red]'
+RUNS = 3
+
+
+def nested_model() -> bytes:
+    """An If around a Loop of three turns around a MatMul, beside a node with a hostile name."""
+    square = [16, 16]
+    info = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["s", "w"], ["s2"], name="product"),
+            helper.make_node("Identity", ["c"], ["c2"], name="go on"),
+        ],
+        "body",
+        [
+            info("i", TensorProto.INT64, []),
+            info("c", TensorProto.BOOL, []),
+            info("s", TensorProto.FLOAT, square),
+        ],
+        [info("c2", TensorProto.BOOL, []), info("s2", TensorProto.FLOAT, square)],
+    )
+    loop = helper.make_node("Loop", ["turns", "yes", "x"], ["a"], body=body, name="loop")
+    then = helper.make_graph([loop], "then", [], [info("a", TensorProto.FLOAT, square)])
+    other = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["b"], name="other")],
+        "else",
+        [],
+        [info("b", TensorProto.FLOAT, square)],
+    )
+    graph = helper.make_graph(
+        [
+            helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0, name="sum"),
+            helper.make_node("Greater", ["sum", "zero"], ["positive"], name="greater"),
+            helper.make_node("If", ["positive"], ["z"], then_branch=then, else_branch=other, name="if"),
+            helper.make_node("Sin", ["z"], ["y"], name=HOSTILE),
+        ],
+        "nested",
+        [info("x", TensorProto.FLOAT, square)],
+        [info("y", TensorProto.FLOAT, square)],
+        [
+            numpy_helper.from_array(np.eye(16, dtype=np.float32), "w"),
+            numpy_helper.from_array(np.array(3, dtype=np.int64), "turns"),
+            numpy_helper.from_array(np.array(True), "yes"),
+            numpy_helper.from_array(np.array(0, dtype=np.float32), "zero"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+@pytest.fixture(scope="module", params=["sequential", "parallel"])
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A profile of three runs, in both execution modes."""
+    options = ort.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path_factory.mktemp("profile") / request.param)
+    if request.param == "parallel":
+        options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
+        options.inter_op_num_threads = 2
+    session = ort.InferenceSession(nested_model(), options, providers=["CPUExecutionProvider"])
+    for _ in range(RUNS):
+        session.run(None, {"x": np.ones((16, 16), np.float32)})
+    return Path(session.end_profiling())
+
+
+def test_runs_are_told_apart_and_bodies_belong_to_their_nodes(written: Path) -> None:
+    trace = read_profile(written)
+    assert (trace.complete, trace.n_unreadable, trace.n_runs) == (True, 0, RUNS)
+    once = ["go on", "product"] * 3 + ["loop", "if", "greater", "sum", HOSTILE]
+    for run in range(RUNS):
+        rows = np.flatnonzero(trace.run == run)
+        assert sorted(trace.name[row] for row in rows) == sorted(once)
+        # No node of a run is counted within another: the parts are no more than the whole.
+        assert trace.self_us[rows].sum() <= trace.run_us[run]
+    inside = {"product": "loop", "go on": "loop", "loop": "if"}
+    for name, parent in zip(trace.name, trace.parent, strict=True):
+        assert (trace.name[parent] if parent != NO_PARENT else None) == inside.get(name)
+
+
+def test_the_time_of_a_loop_is_not_counted_twice(written: Path) -> None:
+    trace = read_profile(written)
+    for row, op in enumerate(trace.op_type):
+        children = np.flatnonzero(trace.parent == row)
+        assert trace.self_us[row] == max(0, trace.duration_us[row] - trace.duration_us[children].sum())
+        assert (len(children) > 0) == (op in ("If", "Loop"))
+    assert sum(o.share_ratio for o in by_operator(trace)) == pytest.approx(1.0)
+    counts = {o.op_type: o.n_nodes for o in by_operator(trace)}
+    assert counts == {"MatMul": 1, "Identity": 1, "Loop": 1, "If": 1, "Greater": 1, "ReduceSum": 1, "Sin": 1}
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8, 0.99])
+def test_a_file_that_was_cut_off_is_read_as_far_as_it_goes(
+    written: Path, tmp_path: Path, share: float
+) -> None:
+    data, whole = written.read_bytes(), read_profile(written)
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(data[: int(share * len(data))])
+    trace = read_profile(cut)
+    assert not trace.complete
+    assert trace.n_unreadable == 0
+    assert 0 < len(trace) <= len(whole)
+    assert trace.name == whole.name[: len(trace)]
+    assert trace.n_runs == cut.read_bytes().count(b'"model_run","args" : {}}')
+    assert trace.n_runs < RUNS or share > 0.9
+
+
+def event(
+    name: str, start: int, took: int, *, op: str = "", thread: int = 1, cat: str = "Node"
+) -> dict[str, Any]:
+    """One event as ONNX Runtime writes it."""
+    args = {"op_name": op, "provider": "CPUExecutionProvider", "node_index": "0"} if op else {}
+    return {
+        "cat": cat,
+        "pid": 1,
+        "tid": thread,
+        "dur": took,
+        "ts": start,
+        "ph": "X",
+        "name": name,
+        "args": args,
+    }
+
+
+def node(name: str, op: str, start: int, took: int, thread: int = 1) -> dict[str, Any]:
+    return event(f"{name}_kernel_time", start, took, op=op, thread=thread)
+
+
+def run(start: int, took: int, thread: int = 1) -> dict[str, Any]:
+    return event("model_run", start, took, thread=thread, cat="Session")
+
+
+def profile(path: Path, *events: dict[str, Any]) -> Path:
+    lines = ",\n".join(json.dumps(each) for each in events)
+    path.write_text(f"[\n{lines}\n]\n")
+    return path
+
+
+def test_sums_are_the_median_over_the_runs_after_warm_up(tmp_path: Path) -> None:
+    runs = [
+        (0, 900),
+        (1000, 30),
+        (2000, 10),
+        (3000, 20),
+    ]  # start and the Conv's microseconds; the first warms up
+    events = []
+    for start, took in runs:
+        events += [node("c", "Conv", start + 1, took), node("r", "Relu", start + 1 + took, 5)]
+        events.append(run(start, took + 10))
+    trace = read_profile(profile(tmp_path / "p.json", *events))
+    conv, relu = by_operator(trace, 1)
+    assert (conv.op_type, conv.time_ns, conv.n_nodes) == ("Conv", 20_000, 1)
+    assert (relu.op_type, relu.time_ns) == ("Relu", 5_000)
+    assert (conv.share_ratio, relu.share_ratio) == (0.8, 0.2)
+    assert by_node(trace, 1)[0].name == "c"
+    assert run_time_ns(trace, 1) == 30_000
+    # Where no run is left, all but the first count: the median of 30, 10 and 20.
+    assert by_operator(trace, 9)[0].time_ns == 20_000
+    assert kept_runs(trace, 9) == range(1, 4)
+
+
+def test_a_loop_within_a_loop(tmp_path: Path) -> None:
+    trace = read_profile(
+        profile(
+            tmp_path / "p.json",
+            node("before", "Relu", 5, 5),
+            node("deep", "Add", 30, 10),
+            node("inner", "Loop", 20, 25),
+            node("deep", "Add", 55, 10),
+            node("inner", "Loop", 50, 20),
+            node("outer", "Scan", 10, 70),
+            node("after", "Relu", 80, 4),
+            run(0, 100),
+        )
+    )
+    assert dict(zip(trace.name, trace.self_us.tolist(), strict=True))["outer"] == 70 - 25 - 20
+    times = {o.op_type: o.time_ns for o in by_operator(trace)}
+    assert times == {"Relu": 9_000, "Add": 20_000, "Loop": 25_000, "Scan": 25_000}
+
+
+def test_callers_at_the_same_time_are_told_apart_by_their_thread(tmp_path: Path) -> None:
+    trace = read_profile(
+        profile(
+            tmp_path / "p.json",
+            node("a", "Add", 10, 10, thread=1),
+            node("a", "Add", 12, 30, thread=2),
+            node("pool", "Mul", 15, 5, thread=7),
+            run(5, 20, thread=1),
+            run(8, 40, thread=2),
+            node("alone", "Mul", 105, 5, thread=7),
+            run(100, 20, thread=1),
+        )
+    )
+    # On a pool's thread during two runs it cannot be told whose node it is.
+    assert trace.run.tolist() == [0, 1, NO_RUN, 2]
+
+
+def test_what_is_no_kernel_is_left_out_and_damage_is_counted(tmp_path: Path) -> None:
+    path = profile(
+        tmp_path / "p.json",
+        event("c_fence_before", 10, 1, op="Conv"),
+        node("c", "Conv", 11, 10),
+        event("session_initialization", 0, 9, cat="Session"),
+        run(10, 20),
+    )
+    lines = path.read_text().splitlines()
+    lines.insert(3, '{"cat" : "Node", "name" : "unescaped " quote_kernel_time"},')
+    path.write_text("\n".join(lines) + "\n")
+    trace = read_profile(path)
+    assert trace.name == ("c",)
+    assert (trace.n_unreadable, trace.complete) == (1, True)
+
+
+def test_another_layout_of_the_same_events(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps([node("c", "Conv", 11, 10), run(10, 20)], indent=2))
+    trace = read_profile(path)
+    assert (trace.name, trace.n_runs, trace.complete) == (("c",), 1, True)
+
+
+@pytest.mark.parametrize("text", ["", "[\n]\n", "not a profile\n", '{"a": [1, 2]}\n[3]'])
+def test_what_is_no_profile_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="no profile"):
+        read_profile(path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_profile(tmp_path / "none.json")

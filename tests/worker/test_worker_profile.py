@@ -1,0 +1,54 @@
+"""A profiled trial: the file is there, and holds every run of the process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from ortune.model.feed_files import write_feeds
+from ortune.records import FeedRef, Measured, TrialRequest
+from ortune.trace.ort_profile import read_profile
+from ortune.trials.archive import write_worker
+from ortune.trials.launch import run_trial
+
+
+def trial(folder: Path, *, profile: bool) -> Measured:
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"], name="relu")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "m.onnx"
+    )
+    write_feeds(folder / "feeds", {"x": np.ones(4, np.float32)})
+    request = TrialRequest(
+        model=str(folder / "m.onnx"),
+        feeds=(FeedRef(name="", path=str(folder / "feeds")),),
+        runs=5,
+        warmup_ns=0,
+        warmup_cap_ns=0,
+        profile_path=str(folder / "profile") if profile else "",
+    )
+    outcome = run_trial("p", sys.executable, write_worker(folder), request, dict(os.environ), folder)
+    assert isinstance(outcome, Measured), outcome
+    return outcome
+
+
+def test_the_profile_holds_the_first_run_the_warm_up_and_the_timed_runs(tmp_path: Path) -> None:
+    done = trial(tmp_path, profile=True).done
+    trace = read_profile(Path(done.profile))
+    assert trace.complete
+    assert trace.n_runs == 1 + done.cases[0].warmup_runs + done.n_runs
+    assert set(trace.name) == {"relu"}
+
+
+def test_no_profile_unless_asked_for(tmp_path: Path) -> None:
+    assert trial(tmp_path, profile=False).done.profile == ""
+    assert not list(tmp_path.glob("*.json"))

@@ -1,0 +1,221 @@
+"""Run the commands of ``docs/recipes`` and of the first steps, and paste what they really print.
+
+A page is Markdown that a person writes. What is run in it, in order, in one empty folder a page:
+
+- a ``python`` block with a title is written to the file of that name; one without a title is run;
+- in a ``console`` block each line that begins with ``$`` is a command, and what follows is its output: stdout, and
+  stderr too where the exit code is not 0, with the exit code as a last line.
+
+A comment above a console block, ``<!-- recipe: long; holds: one | two -->``, is about its last command. It says what is
+checked besides the exit code and the names of rows: phrases that the output must hold (figures in them stand for any
+figure). ``long`` keeps its measurement out of the quick check, which gives it one second: the model is made, fed and
+run, the settings reach it, and then the budget is too small, which is exit code 2.
+
+    python tools/make_recipes.py            runs every page and writes the outputs into it
+    python tools/make_recipes.py --check    runs every page and writes nothing; 1 where something no longer holds
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+BLOCK = re.compile(
+    r"(?:^<!-- recipe: (?P<marks>[^\n]*?) -->\n)?"
+    r"^```(?P<kind>console|python)(?P<info>[^\n]*)\n(?P<body>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+TITLE = re.compile(r'title="([^"]+)"')
+EXIT = re.compile(r"\(exit code (\d+)\)")
+FIGURE = re.compile(r"[-+]?\d+(\.\d+)?(e-?\d+)?")
+TOO_SHORT = 2  # the exit code where the budget holds no measurement
+UNQUIET = 3  # the exit code where the machine was too unquiet for any verdict
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Something to do, and what the page says comes of it.
+
+    Attributes:
+        kind: ``command``, ``file`` (``text`` goes into ``name``) or ``python``.
+        shown: The output as the page has it.
+        exit_code: As the page states it.
+        holds: Phrases that must be in the output.
+        long: Its measurement is left out of the quick check.
+        block: Which block of the page it stands in, from 0.
+    """
+
+    kind: str
+    text: str
+    block: int
+    name: str = ""
+    shown: tuple[str, ...] = ()
+    exit_code: int = 0
+    holds: tuple[str, ...] = ()
+    long: bool = False
+
+
+def pages() -> list[Path]:
+    """Every page that is run."""
+    return [DOCS / "start.md", *sorted((DOCS / "recipes").glob("*.md"))]
+
+
+def steps(text: str) -> list[Step]:
+    """What a page says to do, in its order."""
+    return [step for n, match in enumerate(BLOCK.finditer(text)) for step in _steps_of(n, match)]
+
+
+def _steps_of(number: int, match: re.Match[str]) -> Iterator[Step]:
+    title = TITLE.search(match["info"])
+    if match["kind"] == "python":
+        kind = "file" if title else "python"
+        yield Step(kind=kind, text=match["body"], block=number, name=title[1] if title else "")
+        return
+    marks = dict([*m.strip().split(":", 1), ""][:2] for m in (match["marks"] or "").split(";"))
+    holds = tuple(filter(None, (phrase.strip() for phrase in marks.get("holds", "").split("|"))))
+    commands = re.split(r"^\$ ", match["body"], flags=re.MULTILINE)[1:]
+    for n, part in enumerate(commands):
+        command, *shown = part.rstrip("\n").split("\n")
+        stated = EXIT.fullmatch(shown[-1]) if shown else None
+        yield Step(
+            kind="command",
+            text=command,
+            block=number,
+            shown=tuple(shown),
+            exit_code=int(stated[1]) if stated else 0,
+            holds=holds if n == len(commands) - 1 else (),
+            long="long" in marks and n == len(commands) - 1,
+        )
+
+
+def run(step: Step, folder: Path, *, quick: bool = False) -> Step:
+    """Does a step and returns it with what came of it.
+
+    Args:
+        step: What to do.
+        folder: The folder of the page.
+        quick: Give the measurement of a long step one second only.
+    """
+    if step.kind == "file":
+        (folder / step.name).write_text(step.text, encoding="utf-8")
+        return step
+    text = f"{step.text} --budget 1s" if quick and step.long else step.text
+    words = [sys.executable, "-c", text] if step.kind == "python" else ["bash", "-c", text]
+    for _ in range(TRIES):
+        done = subprocess.run(
+            words, cwd=folder, env=_environment(folder), capture_output=True, text=True, check=False
+        )
+        if done.returncode != UNQUIET or step.exit_code == UNQUIET:
+            break
+    lines = [line.rstrip() for line in done.stdout.replace(f"{folder}/", "").splitlines()]
+    if done.returncode:
+        said = done.stderr.replace(f"{folder}/", "").splitlines()
+        lines += [*(line.rstrip() for line in said), f"(exit code {done.returncode})"]
+    while lines and not lines[-1]:
+        lines.pop()
+    return replace(step, shown=tuple(lines), exit_code=done.returncode)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """A newcomer's: an environment ``.venv`` in the folder, no colours, a store of its own."""
+    own = folder / ".venv"
+    if not own.exists():
+        own.symlink_to(sys.prefix)
+    kept = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    path = f"{own / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return {**kept, "PATH": path, "XDG_DATA_HOME": str(folder / "data"), "NO_COLOR": "1", "COLUMNS": "80"}
+
+
+def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:
+    """What of a page no longer holds: one sentence each.
+
+    Args:
+        stated: The step as the page has it.
+        found: The same step as it came out.
+        quick: Whether long steps had one second only.
+    """
+    if stated.kind == "file":
+        return []
+    said = "\n".join(found.shown)
+    expected = TOO_SHORT if quick and stated.long else stated.exit_code
+    if found.exit_code != expected:
+        return [f"{stated.text}: exit code {found.exit_code}, not {expected}\n{said}"]
+    if quick and stated.long:
+        return (
+            [] if "budget holds not even" in said else [f"{stated.text}: measured nothing, because\n{said}"]
+        )
+    lost = labels(stated.shown) - labels(found.shown)
+    missing = [phrase for phrase in stated.holds if not _holds(phrase, found)]
+    stale = [phrase for phrase in stated.holds if not _holds(phrase, stated)]
+    return [
+        *(f"{stated.text}: no row {name!r} any more\n{said}" for name in sorted(lost)),
+        *(f"{stated.text}: {phrase!r} is not said\n{said}" for phrase in missing),
+        *(f"{stated.text}: {phrase!r} is not in the page" for phrase in stale),
+    ]
+
+
+def labels(lines: tuple[str, ...]) -> set[str]:
+    """The names that rows begin with: what is shown apart from the figures."""
+    return {line.split("  ")[0] for line in lines if re.match(r"[a-zA-Z]", line) and "  " in line}
+
+
+def _holds(phrase: str, step: Step) -> bool:
+    """Whether the output has the phrase, over line ends, whatever the figures."""
+    return _masked(phrase) in _masked(" ".join(step.shown))
+
+
+def _masked(text: str) -> str:
+    return FIGURE.sub("#", " ".join(text.split()))
+
+
+def written(text: str, done: list[Step]) -> str:
+    """The page with the outputs of ``done`` in it."""
+    number = -1
+
+    def block(match: re.Match[str]) -> str:
+        nonlocal number
+        number += 1
+        if match["kind"] != "console":
+            return match[0]
+        lines = [line for s in done if s.block == number for line in (f"$ {s.text}", *s.shown)]
+        head = f"<!-- recipe: {match['marks']} -->\n" if match["marks"] else ""
+        return f"{head}```console{match['info']}\n" + "\n".join(lines) + "\n```"
+
+    return BLOCK.sub(block, text)
+
+
+def main() -> int:
+    """Runs every page, or those named."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 on a difference")
+    parser.add_argument("--quick", action="store_true", help="with --check: leave long measurements out")
+    parser.add_argument("page", nargs="*", type=Path, help="default: every page")
+    asked = parser.parse_args()
+    wrong = 0
+    for page in asked.page or pages():
+        print(page.name, flush=True)
+        text = page.read_text(encoding="utf-8")
+        quick = asked.check and asked.quick
+        with tempfile.TemporaryDirectory() as folder:
+            done = [run(step, Path(folder).resolve(), quick=quick) for step in steps(text)]
+        if not asked.check:
+            page.write_text(written(text, done), encoding="utf-8")
+            continue
+        for stated, found in zip(steps(text), done, strict=True):
+            for sentence in trouble(stated, found, quick=quick):
+                wrong += 1
+                print(sentence)
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
