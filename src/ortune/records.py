@@ -649,7 +649,12 @@ class Side(Record, frozen=True, kw_only=True):
 
 
 class Figures(Record, frozen=True, kw_only=True):
-    """Medians over a side's trials; each is a description, the claim is in ``Comparison``."""
+    """Medians over a side's trials; each is a description, the claim is in ``Comparison``.
+
+    Attributes:
+        spread_ratio: p90 over p10 of the runs within a process, the variance that users feel; with its 95 %
+            interval over processes, None below six of them.
+    """
 
     latency_ns: float
     latency_low_ns: float
@@ -659,6 +664,8 @@ class Figures(Record, frozen=True, kw_only=True):
     cpu_per_run_ns: float
     peak_bytes: float | None = None
     spread_ratio: float | None = None
+    spread_low_ratio: float | None = None
+    spread_high_ratio: float | None = None
     n_trials: int = 0
     n_runs: int = 0
 

@@ -212,8 +212,18 @@ def side_rows(result: CompareResult) -> list[tuple[str, str, str]]:
         ("peak memory", memory(a.peak_bytes), memory(b.peak_bytes)),
     ]
     if a.spread_ratio and b.spread_ratio:
-        rows.append(("p90 / p10 in a process", f"{a.spread_ratio:.2f}", f"{b.spread_ratio:.2f}"))
+        rows.append(("p90 / p10 in a process", spread(a), spread(b)))
     return rows
+
+
+def spread(figures: Figures) -> str:
+    """p90 over p10 within a process, with its interval over processes: "1.07 (1.05-1.09)"; "" where not known."""
+    if figures.spread_ratio is None:
+        return ""
+    text = f"{figures.spread_ratio:.2f}"
+    if figures.spread_low_ratio is None or figures.spread_high_ratio is None:
+        return text
+    return f"{text} ({figures.spread_low_ratio:.2f}-{figures.spread_high_ratio:.2f})"
 
 
 STYLES: dict[VerdictName, str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import Candidate, Comparison, Fate, Guard, Plan, SettingWorth, TradeRow, TuneResult
-from ortune.report.compare_words import caveats, control_words, estimand_kind, figure_value, guard_state, span
+from ortune.report.compare_words import caveats, control_words, estimand_kind, figure_value, guard_state, span, spread
 from ortune.report.numbers import change, difference, duration, memory, percent, three
 
 GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "memory", "cpu": "CPU time"}
@@ -288,7 +288,7 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
     rows.append(("CPU a run", *(duration(f.cpu_per_run_ns) for f in figures)))
     rows.append(("peak memory", *(memory(f.peak_bytes) for f in figures)))
     if all(f.spread_ratio for f in figures):
-        rows.append(("p90 / p10 in a process", *(f"{f.spread_ratio:.2f}" for f in figures)))
+        rows.append(("p90 / p10 in a process", *(spread(f) for f in figures)))
     return rows
 
 

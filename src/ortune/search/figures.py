@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from ortune.records import CaseTimes, Figures, Measured
+from ortune.stats import pairs
 
 Estimand = Literal["median", "p10", "p95", "mean", "cold-start", "memory", "cpu"]
 
@@ -32,6 +33,10 @@ OBJECTIVES: dict[str, Estimand | None] = {
     "memory": "memory",
     "cpu": "cpu",
 }
+
+
+LEAST_PROCESSES = 6
+"""With fewer, no interval of 95 % over processes exists."""
 
 
 def figure(trial: Measured, estimand: str, case: str | None = None) -> float | None:
@@ -69,7 +74,10 @@ def describe(trials: Sequence[Measured], estimand: str) -> Figures:
     values = np.asarray([figure(t, latency) or np.nan for t in trials])
     low, middle, high = (float(v) for v in np.nanquantile(values, [0.25, 0.5, 0.75]))
     peaks = [t.done.peak_bytes for t in trials if t.done.peak_bytes is not None]
-    spreads = [_spread(c) for t in trials for c in t.done.cases if len(c.latency_ns) >= 8]
+    # One value a process: runs within one are not independent of each other.
+    each = [[np.log(_spread(c)) for c in t.done.cases if len(c.latency_ns) >= 8] for t in trials]
+    spreads = np.asarray([np.mean(found) for found in each if found])
+    spread = pairs.wilcoxon_interval(spreads) if len(spreads) >= LEAST_PROCESSES else None
     return Figures(
         latency_ns=middle,
         latency_low_ns=low,
@@ -79,7 +87,9 @@ def describe(trials: Sequence[Measured], estimand: str) -> Figures:
         - float(np.median([t.done.load_ns for t in trials])),
         cpu_per_run_ns=float(np.median([figure(t, "cpu") or 0.0 for t in trials])),
         peak_bytes=float(np.median(peaks)) if peaks else None,
-        spread_ratio=float(np.median(spreads)) if spreads else None,
+        spread_ratio=float(np.exp(np.median(spreads))) if len(spreads) else None,
+        spread_low_ratio=spread.ratio_low if spread else None,
+        spread_high_ratio=spread.ratio_high if spread else None,
         n_trials=len(trials),
         n_runs=sum(t.done.n_runs for t in trials),
     )
