@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import Candidate, Comparison, Fate, Guard, Plan, SettingWorth, TradeRow, TuneResult
-from ortune.report.compare_words import caveats, control_words, estimand_kind, figure_value, guard_state, span, spread
+from ortune.report.compare_words import (
+    caveats,
+    control_words,
+    estimand_kind,
+    figure_value,
+    guard_state,
+    span,
+    spread,
+)
 from ortune.report.numbers import change, difference, duration, memory, percent, three
 
 GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "memory", "cpu": "CPU time"}
