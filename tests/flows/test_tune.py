@@ -207,7 +207,7 @@ def test_a_pod_is_emulated_and_said(tmp_path: Path) -> None:
         env=environment(tmp_path), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 3), done.stderr  # a throttled pod may be too unquiet for a verdict
-    assert "1 CPUs by" in done.stderr
+    assert "1 CPU by " in done.stderr
     assert not [p for p in Path("/sys/fs/cgroup").glob("*/ortune-*") if p.is_dir()]
 
 
