@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from onnxruntime import datasets
+
+# Two measurements at once are each other's noise: those that wait for a verdict run one after another.
+pytestmark = pytest.mark.xdist_group("measuring")
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

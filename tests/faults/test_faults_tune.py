@@ -16,6 +16,9 @@ import pytest
 from box import Box
 from onnx import TensorProto, helper
 
+# Two measurements at once are each other's noise: those that wait for a verdict run one after another.
+pytestmark = pytest.mark.xdist_group("measuring")
+
 FAULTS = {
     "crash": "abort(); return x;",
     "hang": "for (;;) pause();",

@@ -20,6 +20,9 @@ from ortune.records import Applied, Failed, FeedRef, Measured, Outcome, TrialReq
 from ortune.trials.archive import write_worker
 from ortune.trials.launch import Limits, run_trial
 
+# Two measurements at once are each other's noise: those that wait for a verdict run one after another.
+pytestmark = pytest.mark.xdist_group("measuring")
+
 
 def test_a_worker_that_crashes_in_the_pilot(box: Box) -> None:
     running = box.start("compare", "m.onnx", "--gap", "100ms", "--json")

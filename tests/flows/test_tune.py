@@ -21,6 +21,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ortune import records
 
+# Two measurements at once are each other's noise: those that wait for a verdict run one after another.
+pytestmark = pytest.mark.xdist_group("measuring")
+
 BUDGET = "35s"
 
 
