@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -148,11 +149,19 @@ def node_modules() -> Path:
     """A real onnxruntime-node, installed once into the repository's cache."""
     if shutil.which("node") is None:
         pytest.skip("node is not on this machine")
-    folder = Path(__file__).resolve().parents[2] / ".cache" / "node"
-    found = folder / "node_modules"
-    if not (found / "onnxruntime-node" / "package.json").is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        # The CPU build lies in the package; its install script would only fetch CUDA's.
-        command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
-        subprocess.run([*command, f"onnxruntime-node@{ONNXRUNTIME_NODE}"], check=True, timeout=300)
-    return found
+    folder = Path(__file__).resolve().parents[2] / ".cache" / f"node-{ONNXRUNTIME_NODE}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Beside its place and then moved: tests that run side by side must never see half of it.
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            made = Path(scratch) / "made"
+            made.mkdir()
+            # The CPU build lies in the package; its install script would only fetch CUDA's.
+            command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(made)]
+            subprocess.run([*command, f"onnxruntime-node@{ONNXRUNTIME_NODE}"], check=True, timeout=300)
+            try:
+                made.rename(folder)
+            except OSError:
+                if not folder.is_dir():  # else another worker was first, and its copy is as good
+                    raise
+    return folder / "node_modules"
