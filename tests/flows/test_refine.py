@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 
+from ortune.flows.parts import changed
 from ortune.flows.refine import combine, explore, prune
 from ortune.records import CaseTimes, Measured, Outcome, Plan, TrialDone, Value
 from ortune.search.blocks import BASE
@@ -17,7 +18,9 @@ FACTORS: dict[tuple[str, Value], float] = {
     ("dynamic_block_base", 8): 0.85,
     ("allow_spinning", False): 0.95,
     ("enable_mem_pattern", False): 1.0,
+    ("enable_cpu_mem_arena", False): 1.01,
 }
+ARENA_PAYS_WITH = ("allow_spinning", False), 0.9
 
 
 class Machine:
@@ -30,7 +33,11 @@ class Machine:
 
     def __call__(self, arm: str, /) -> Outcome:
         self.now += TRIAL_NS
-        level = 5e6 * np.prod([FACTORS.get(item, 1.02) for item in self.plans[arm].settings.items()])
+        settings = self.plans[arm].settings
+        level = 5e6 * np.prod([FACTORS.get(item, 1.02) for item in settings.items()])
+        (name, value), factor = ARENA_PAYS_WITH
+        if "enable_cpu_mem_arena" in settings and settings.get(name) == value:
+            level *= factor
         runs = tuple(int(level * np.exp(0.01 * self.rng.standard_normal())) for _ in range(15))
         case = CaseTimes(case="x", weight=1.0, latency_ns=runs, first_ns=runs[0])
         done = TrialDone(
@@ -69,6 +76,34 @@ def test_survivors_are_combined() -> None:
         entry.fate, entry.why = None, ""
     combine(run, Plan())
     assert run.live()[0].plan.settings == {"dynamic_block_base": 4, "allow_spinning": False}
+
+
+def test_what_pays_only_beside_another_is_found() -> None:
+    run = race(Machine())
+    alone = screened(
+        run, {"allow_spinning": False}, {"enable_cpu_mem_arena": False}, {"enable_mem_pattern": False}
+    )
+    assert not all(e.live for e in alone)
+    combine(run, Plan())
+    best = run.live()[0]
+    assert best.plan.settings == {"allow_spinning": False, "enable_cpu_mem_arena": False}
+    assert best.origin == "combination"
+
+
+def test_nothing_is_combined_where_nothing_helps() -> None:
+    run = race(Machine())
+    screened(run, {"enable_mem_pattern": False}, {"enable_cpu_mem_arena": False})
+    before = len(run.blocks)
+    for entry in run.entries.values():
+        entry.ratios = [abs(r) for r in entry.ratios]
+    combine(run, Plan())
+    assert len(run.blocks) == before
+
+
+def test_optimisers_that_are_left_out_add_up() -> None:
+    one, two = (Plan(settings={"disabled_optimizers": name}) for name in ("GeluFusion", "SliceElimination"))
+    assert changed(one, two, Plan()) == Plan(settings={"disabled_optimizers": "GeluFusion;SliceElimination"})
+    assert changed(one, two, one) is None
 
 
 def test_a_better_value_beside_the_leader_is_found() -> None:

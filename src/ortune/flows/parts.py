@@ -11,6 +11,8 @@ from ortune.errors import UsageError
 from ortune.flows.sides import merge
 from ortune.records import Plan
 
+WITHOUT = "disabled_optimizers"
+
 
 def parts(plan: Plan, floor: Plan) -> list[tuple[str, Plan]]:
     """Each setting and rewrite of a plan by name, with the plan that lacks it."""
@@ -34,15 +36,30 @@ def only(plan: Plan, names: set[str], floor: Plan) -> Plan:
     )
 
 
-def together(plans: Sequence[Plan], floor: Plan) -> Plan | None:
-    """The plans as one; None where they contradict each other."""
-    merged = floor
-    for plan in plans:
-        if any(merged.settings.get(k, v) != v for k, v in plan.settings.items()):
-            return None
-        merged = merge(merged, plan)
+def changed(plan: Plan, change: Plan, floor: Plan) -> Plan | None:
+    """The plan with a change made to it, whose values win; None where they cannot stand together."""
+    merged = merge(plan, change)
+    left_out = [p.settings[WITHOUT] for p in (plan, change) if WITHOUT in p.settings]
+    if len(left_out) == 2:  # lists add up; all other values replace each other
+        names = dict.fromkeys(name for text in left_out for name in str(text).split(";"))
+        merged.settings[WITHOUT] = ";".join(names)
+    if any(merged.settings[k] != v for k, v in floor.settings.items()):
+        return None
     try:
         knobs.check_conflicts(merged.settings)
     except UsageError:
         return None
+    return merged
+
+
+def together(plans: Sequence[Plan], floor: Plan) -> Plan | None:
+    """The plans as one; None where they contradict each other."""
+    merged = floor
+    for plan in plans:
+        if any(merged.settings.get(k, v) != v for k, v in plan.settings.items() if k != WITHOUT):
+            return None
+        after = changed(merged, plan, floor)
+        if after is None:
+            return None
+        merged = after
     return merged

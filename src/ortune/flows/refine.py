@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ortune import knobs
-from ortune.flows.parts import only, parts, together
+from ortune.flows.parts import changed, only, parts, together
 from ortune.knobs.neighbours import neighbours
 from ortune.records import Plan
 from ortune.search import budget, confirm
@@ -16,36 +16,56 @@ from ortune.search.race import Entry, Race
 Costs = NDArray[np.float64]
 """log(without a part / with it), one a block."""
 
-COMBINED = 4  # the best survivors that are combined
+STEPS = 3  # how often something is added to the leader
+ADDED = 3  # the best single changes that are added to it, one plan each
 PAYS = (
     0.5  # a setting stays when leaving it out costs at least this share of the smallest effect that matters
 )
 
 
 def combine(race: Race, floor: Plan) -> None:
-    """Combinations of the survivors, best first, raced beside the best of them."""
-    best = [e for e in race.live() if e.ratios and e.middle < -PAYS * np.log1p(race.worth)][:COMBINED]
-    if len(best) < 2:
-        return
-    combined: list[Entry] = []
-    for size in range(2, len(best) + 1):
-        for start in range(len(best) - size + 1):
-            group = best[start : start + size]
-            plan = together([e.plan for e in group], floor)
-            if plan is not None and plan.id not in race.entries:
-                entry = Entry(plan=plan, origin="combination", prior=sum(e.middle for e in group))
-                combined.append(race.add(entry))
-    field = [best[0], *combined]
-    room = [e for e in field if e.live][: budget.FIELD]
-    for entry in field[budget.FIELD :]:
-        entry.retire("not-tried", "more combinations than one block holds")
-    for _ in range(budget.ROUNDS[1]):
-        if not race.round([e for e in room if e.live]):
-            break
-    finalists = sorted((e for e in room if e.live and e.ratios), key=lambda e: e.rank)[:2]
-    for _ in range(budget.ROUNDS[1]):
-        if not finalists or not race.round([e for e in finalists if e.live]):
-            break
+    """Builds on the leader, step by step: with the next best changes added, one each and all that helped at once.
+
+    What did not pay alone is tried too: settings depend on each other (without its arena ONNX Runtime is slower
+    on the C library's malloc, and faster on mimalloc).
+    """
+    alone = sorted(
+        (e for e in race.entries.values() if e.ratios and e.fate not in ("failed", "wrong-output")),
+        key=lambda e: e.rank,
+    )
+    for _ in range(STEPS):
+        leader = next((e for e in race.live() if e.ratios), None)
+        if leader is None or leader.rank >= 0:
+            return
+        added = _added(race, leader, alone, floor)
+        if not added:
+            return
+        field = [leader, *added]
+        for blocks in (budget.ROUNDS[0], budget.ROUNDS[1] - budget.ROUNDS[0]):
+            for _ in range(blocks):
+                if not race.round([e for e in field if e.live]):
+                    break
+            field = [leader, *sorted((e for e in added if e.live and e.ratios), key=lambda e: e.middle)[:2]]
+        for entry in added:
+            if entry.live and not entry.ratios:
+                entry.retire("not-tried", "the budget ended first")
+        if race.live()[0] is leader:
+            return
+
+
+def _added(race: Race, leader: Entry, alone: list[Entry], floor: Plan) -> list[Entry]:
+    """Plans that are the leader and something more; never more than a block holds beside it."""
+    plans: list[tuple[Plan, float]] = []
+    helped = [e for e in alone if e.live and e.middle < -PAYS * np.log1p(race.worth)]
+    union = together([leader.plan, *(e.plan for e in helped)], floor) if len(helped) > 2 else None
+    if union is not None:
+        plans.append((union, sum(e.middle for e in helped)))
+    for other in alone:
+        plan = changed(leader.plan, other.plan, floor)
+        if plan is not None and len(plans) < ADDED + (union is not None):
+            plans.append((plan, leader.middle + other.middle))
+    unique = {p.id: (p, prior) for p, prior in plans if p.id not in race.entries}
+    return [race.add(Entry(plan=p, origin="combination", prior=prior)) for p, prior in unique.values()]
 
 
 def explore(race: Race, leader: Entry, floor: Plan, cpus: int) -> None:
