@@ -2,13 +2,15 @@
 
     python benchmarks/search_quality.py [minilm-int8 silero-vad ...]
 
-An oracle measures a whole grid of plans, six blocks each. Its best three, the winner of ``tune`` and the default
-are then measured again together on fresh blocks: regret is the winner's time over the best of them.
+An oracle measures a whole grid of plans, six blocks each, and leaves out those that break a guard (mean, p95, memory,
+CPU time), as ``tune`` does. Its best three, the winner of ``tune`` and the default are then measured again together
+on fresh blocks: regret is the winner's time over that of the best of them, block by block.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import sys
 import tempfile
@@ -23,9 +25,11 @@ from common import model_path, weights_as_inputs
 from ortune import platform, rewrites
 from ortune.flows.ground import Ground, InputOptions
 from ortune.flows.sides import SideText, resolve
-from ortune.records import Plan, RewriteSpec, Value
+from ortune.records import Block, Plan, RewriteSpec, Value
 from ortune.search.blocks import BASE, log_ratios, run_block
 from ortune.search.budget import FIELD
+from ortune.search.guards import guards
+from ortune.stats import pairs
 from ortune.store.db import SessionLog
 from ortune.trials.tool import ToolProcess
 
@@ -33,7 +37,7 @@ PLANTED = "+weights-as-inputs"
 MODELS = (
     "minilm-int8", "silero-vad", f"ppocrv2-cls{PLANTED}", f"ppocrv4-rec{PLANTED}", "light-shufflenet", "magika",
 )  # fmt: skip
-BLOCKS, FINAL_BLOCKS = 6, 12
+BLOCKS, FINAL_BLOCKS = 6, 16
 SHARE = 5  # the race may take a fifth of the grid's trials
 AXES: dict[str, list[Value | None]] = {
     "graph_optimization_level": [None, "basic", "extended"],
@@ -69,7 +73,6 @@ class Bench:
         self.folder, self.side, self.rng = folder, side, random.Random(7)
         self.free = [spec for spec, _ in rewrites.proposals(side.model.ir, objective="latency")]
         self.ground.executor.arms = {BASE: self.ground.arm(BASE)}
-        self.trials = 0
 
     def add(self, plan: Plan) -> str:
         """Makes an arm of a plan."""
@@ -80,51 +83,58 @@ class Bench:
         self.ground.executor.arms[plan.id] = self.ground.arm(plan.id, plan=plan, model=model)
         return plan.id
 
-    def measure(self, arms: list[str], blocks: int) -> dict[str, float]:
-        """Median time of each arm over the default's, each in that many blocks."""
-        found: dict[str, list[float]] = {arm: [] for arm in arms}
+    def measure(self, arms: list[str], blocks: int) -> list[Block]:
+        """Blocks of the default and up to five arms, until each arm has been in that many."""
+        found: list[Block] = []
+        groups = -(-len(arms) // FIELD)
         for _ in range(blocks):
             order = arms[:]
             self.rng.shuffle(order)
-            for i in range(-(-len(order) // FIELD)):
-                block = run_block(
-                    self.ground.executor,
-                    [BASE, *order[i :: -(-len(order) // FIELD)]],
-                    self.rng,
-                    0,
-                    "race",
-                    whole=False,
-                )
+            for i in range(groups):
+                field = [BASE, *order[i::groups]]
+                block = run_block(self.ground.executor, field, self.rng, len(found), "race", whole=False)
                 assert block is not None
-                self.trials += len(block.trials)
-                for arm in arms:
-                    found[arm] += list(log_ratios([block], arm, "median"))
-        return {arm: float(np.exp(np.median(d))) for arm, d in found.items() if d}
+                found.append(block)
+        return found
 
     def row(self, name: str) -> str:
         """Grid, tuning, final; one Markdown row."""
-        plans = grid(self.free)
-        by_arm = {self.add(p): p for p in plans}
+        by_arm = {self.add(p): p for p in grid(self.free)}
         began = time.monotonic()
-        seen = self.measure(list(by_arm), BLOCKS)
-        grid_trials, grid_s = self.trials, time.monotonic() - began
-        best = sorted(seen, key=lambda arm: seen[arm])[:3]
+        blocks = self.measure(list(by_arm), BLOCKS)
+        grid_trials, grid_s = sum(len(b.trials) for b in blocks), time.monotonic() - began
+        holding = [arm for arm in by_arm if not any(g.failed for g in guards(blocks, "latency", arm=arm))]
+        best = sorted(holding, key=lambda arm: middle(blocks, arm))[:3]
         # Calibration, a race of a fifth of the grid's trials, and the share that is kept for confirmation.
         trials = (9 * 3 + grid_trials / SHARE) / 0.7
-        budget = 1.1 * trials * grid_s / grid_trials
+        budget = trials * min(grid_s / grid_trials, self.ground.trial_ns / 1e9)
         result = ortune.tune(self.path, budget=budget, bundle=False, store=self.folder / "store").result
-        winner = result.winner
         race = sum(len(p.values) for p in result.points if p.phase in ("race", "prune"))
-        arms = [*best] if winner == Plan() else [*{*best, self.add(winner)}]
-        final = self.measure(arms, FINAL_BLOCKS) | {BASE: 1.0}
-        mine = 1.0 if winner == Plan() else final[winner.id]
-        oracle_arm = min(final, key=lambda arm: final[arm])
-        oracle = by_arm.get(oracle_arm, winner if oracle_arm == winner.id else Plan())
+        winner = BASE if result.winner == Plan() else self.add(result.winner)
+        arms = [*{*best, winner} - {BASE}]
+        final = self.measure(arms, FINAL_BLOCKS)
+        oracle = min([BASE, *arms], key=lambda arm: middle(final, arm))
+        plans = {BASE: Plan(), **by_arm, winner: result.winner}
         return (
-            f"| {name} | {final[oracle_arm]:.3f} {oracle.describe()} | {mine:.3f} {winner.describe()} "
-            f"| {100 * (mine / final[oracle_arm] - 1):.1f} % | {100 * (1 / final[oracle_arm] - 1):.1f} % "
+            f"| {name} | {math.exp(middle(final, oracle)):.3f} {plans[oracle].describe()} "
+            f"| {math.exp(middle(final, winner)):.3f} {plans[winner].describe()} "
+            f"| {regret(final, winner, oracle)} | {regret(final, BASE, oracle)} "
             f"| {race} / {grid_trials} | {result.elapsed_s:.0f} / {grid_s:.0f} |"
         )
+
+
+def middle(blocks: list[Block], arm: str, base: str = BASE) -> float:
+    """Median over blocks of log(arm / base)."""
+    return 0.0 if arm == base else float(np.median(log_ratios(blocks, arm, "median", base=base)))
+
+
+def regret(blocks: list[Block], arm: str, oracle: str) -> str:
+    """How much slower an arm is than the best one, with its interval, in percent."""
+    if arm == oracle:
+        return "0.0 %"
+    found = pairs.wilcoxon_interval(log_ratios(blocks, arm, "median", base=oracle))
+    low, high = (100 * (x - 1) for x in (found.ratio_low, found.ratio_high))
+    return f"{100 * (found.ratio - 1):.1f} % ({low:.1f} to {high:.1f})"
 
 
 def main() -> None:
