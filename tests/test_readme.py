@@ -35,10 +35,12 @@ def steps() -> list[tuple[str, str, list[str]]]:
 
 
 def run(kind: str, text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    # A newcomer's: an empty home, and no virtual environment that is active.
+    (folder / "home").mkdir(exist_ok=True)
     environment = {
-        **os.environ,
+        **{n: v for n, v in os.environ.items() if n != "VIRTUAL_ENV" and not n.startswith("XDG_")},
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "XDG_DATA_HOME": str(folder / "data"),
+        "HOME": str(folder / "home"),
     }
     if text.startswith("pip "):  # the package is built, but nothing changes in the tests' own environment
         text += " --dry-run --no-deps --quiet"

@@ -6,11 +6,13 @@ CLONE is a git clone of microsoft/onnxruntime and of pykeio/ort, bare or not; fi
 Every name comes from the public headers and bindings of those commits; nothing is typed in by hand but which
 classes are wanted and which files declare them. The table holds names and numbers, none of the sources' text:
 
-    {release, commit, ort: {release, commit}, languages: {language: {type: {name: [numbers of arguments]}}}}
+    {release, commit, ort: {release, commit}, languages: {language: {type: {name: [numbers of arguments]}}},
+     typedefs: {name: [type] or [type of the result, types of the arguments ...]}}
 
 ``new`` is a constructor, ``static NAME`` needs no object, and no numbers at all is a value: a constant, a property
 or a field. Kotlin calls the classes of Java. Swift's names are those under which it imports Objective-C's, with
-their labels: ``addConfigEntry(withKey:value:)``.
+their labels: ``addConfigEntry(withKey:value:)``. ``typedefs`` are those of C that thread hooks need: of one type a
+pointer to it, of several a pointer to a function.
 """
 
 from __future__ import annotations
@@ -37,12 +39,14 @@ CPP = {
     "RunOptions": ("RunOptions",),
     "ThreadingOptions": ("ThreadingOptions",),
     "Session": ("Session", "SessionImpl", "ConstSessionImpl"),
+    "IoBinding": ("IoBinding", "IoBindingImpl", "ConstIoBindingImpl"),
     "ArenaCfg": ("ArenaCfg",),
     "MemoryInfo": ("MemoryInfo",),
     "CUDAProviderOptions": ("CUDAProviderOptions",),
     "TensorRTProviderOptions": ("TensorRTProviderOptions",),
 }
 C_ENUMS = ("GraphOptimizationLevel", "ExecutionMode", "OrtAllocatorType", "OrtMemType", "OrtLoggingLevel")
+C_HOOKS = ("OrtCustomThreadHandle", "OrtThreadWorkerFn", "OrtCustomCreateThreadFn", "OrtCustomJoinThreadFn")
 SHARP_FILES = ("SessionOptions", "RunOptions", "OrtEnv", "OrtThreadingOptions", "InferenceSession", "OrtAllocator",
                "OrtLoggingLevel", "ProviderOptions")  # fmt: skip
 SHARP_TYPES = ("SessionOptions", "RunOptions", "OrtEnv", "EnvironmentCreationOptions", "OrtThreadingOptions",
@@ -72,8 +76,15 @@ SWIFT_FILES = (
 )
 RUST_FILES = ("src/session/mod.rs", "src/session/run_options.rs", "src/environment.rs", "src/session/builder/mod.rs",
               "src/session/builder/impl_options.rs", "src/session/builder/impl_config_keys.rs",
-              "src/session/builder/impl_commit.rs")  # fmt: skip
-RUST_TYPES = ("Session", "SessionBuilder", "EnvironmentBuilder", "GlobalThreadPoolOptions", "RunOptions")
+              "src/session/builder/impl_commit.rs", "src/error.rs")  # fmt: skip
+RUST_TYPES = (
+    "Session",
+    "SessionBuilder",
+    "EnvironmentBuilder",
+    "GlobalThreadPoolOptions",
+    "RunOptions",
+    "Error",
+)
 
 
 class Clone:
@@ -186,6 +197,20 @@ def cpp(clone: Clone) -> Types:
     return {**types, **{name: constants(headers, name) for name in C_ENUMS}}
 
 
+def typedefs(clone: Clone) -> dict[str, list[str]]:
+    """C's types of the thread hooks, in the order of their declaration: each may name those before it."""
+    text = clone.text(f"{HEADERS}/onnxruntime_c_api.h")
+    functions = re.findall(r"\btypedef\s+(\w+)\s*\(\s*\*\s*(\w+)\s*\)\s*\(([^;]*)\)\s*;", text)
+    handles = re.findall(r"\btypedef\s+(const\s+)?struct\s+(\w+)\s*\{[^{}]*\}\s*\*\s*(\w+)\s*;", text)
+    whole = {name: [f"{const}{struct}"] for const, struct, name in handles}
+    for result, name, given in functions:
+        whole[name] = [result, *(re.sub(r"\s*\b\w+$", "", one) for one in arguments(given))]
+    missing = set(C_HOOKS) - set(whole)
+    if missing:
+        sys.exit(f"no typedef of {', '.join(sorted(missing))}")
+    return {name: whole[name] for name in C_HOOKS}
+
+
 def csharp(clone: Clone) -> Types:
     """Public members of the classes of Microsoft.ML.OnnxRuntime."""
     text = clone.text(*(f"{SHARP}/{name}.shared.cs" for name in SHARP_FILES))
@@ -291,6 +316,9 @@ def rust(clone: Clone) -> Types:
         for name in types:
             if name.startswith("ep::") and (found.group(1) == "build" or name[4:] in free):
                 add(types[name], found.group(1), [one for one in given if not one.endswith("self")])
+    built = types.setdefault("ep::ExecutionProviderDispatch", {})
+    for body in bodies(providers, r"\bimpl ExecutionProviderDispatch\b"):
+        functions(body, built)
     return types
 
 
@@ -351,6 +379,7 @@ def main() -> None:
             "rust": rust(crate),
             "swift": swift(runtime),
         },
+        "typedefs": typedefs(runtime),
     }
     given.output.write_text(written(table), encoding="utf-8")
 

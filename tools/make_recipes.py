@@ -1,4 +1,4 @@
-"""Run the commands of ``docs/recipes`` and of the first steps, and paste what they really print.
+"""Run the commands of ``docs/recipes``, of the first steps and of the verbs' pages, and paste what they really print.
 
 A page is Markdown that a person writes. What is run in it, in order, in one empty folder a page:
 
@@ -9,7 +9,9 @@ A page is Markdown that a person writes. What is run in it, in order, in one emp
 A comment above a console block, ``<!-- recipe: long; holds: one | two -->``, is about its last command. It says what is
 checked besides the exit code and the names of rows: phrases that the output must hold (figures in them stand for any
 figure). ``long`` keeps its measurement out of the quick check, which gives it one second: the model is made, fed and
-run, the settings reach it, and then the budget is too small, which is exit code 2.
+run, the settings reach it, and then the budget is too small, which is exit code 2. ``after long`` is a command that
+tells of such a measurement: in the quick check there is nothing to tell, which is exit code 2 as well. Options after
+``quick:`` are added in the quick check, and all else still holds.
 
     python tools/make_recipes.py            runs every page and writes the outputs into it
     python tools/make_recipes.py --check    runs every page and writes nothing; 1 where something no longer holds
@@ -36,6 +38,8 @@ BLOCK = re.compile(
 TITLE = re.compile(r'title="([^"]+)"')
 EXIT = re.compile(r"\(exit code (\d+)\)")
 FIGURE = re.compile(r"[-+]?\d+(\.\d+)?(e-?\d+)?")
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+UNIT = re.compile(r"\b(?:[num]?s|bytes|[KMG]iB|runs/s)(?!\w)|%")
 TOO_SHORT = 2  # the exit code where the budget holds no measurement
 UNQUIET = 3  # the exit code where the machine was too unquiet for any verdict
 TRIES = 3
@@ -51,6 +55,8 @@ class Step:
         exit_code: As the page states it.
         holds: Phrases that must be in the output.
         long: Its measurement is left out of the quick check.
+        after_long: It tells of such a measurement.
+        quick: Further options in the quick check.
         block: Which block of the page it stands in, from 0.
     """
 
@@ -62,11 +68,14 @@ class Step:
     exit_code: int = 0
     holds: tuple[str, ...] = ()
     long: bool = False
+    after_long: bool = False
+    quick: str = ""
 
 
 def pages() -> list[Path]:
     """Every page that is run."""
-    return [DOCS / "start.md", *sorted((DOCS / "recipes").glob("*.md"))]
+    verbs = [DOCS / f"{verb}.md" for verb in ("bench", "lock", "report", "tune")]
+    return [DOCS / "start.md", *verbs, *sorted((DOCS / "recipes").glob("*.md"))]
 
 
 def steps(text: str) -> list[Step]:
@@ -85,6 +94,7 @@ def _steps_of(number: int, match: re.Match[str]) -> Iterator[Step]:
     commands = re.split(r"^\$ ", match["body"], flags=re.MULTILINE)[1:]
     for n, part in enumerate(commands):
         command, *shown = part.rstrip("\n").split("\n")
+        last = n == len(commands) - 1
         stated = EXIT.fullmatch(shown[-1]) if shown else None
         yield Step(
             kind="command",
@@ -92,8 +102,10 @@ def _steps_of(number: int, match: re.Match[str]) -> Iterator[Step]:
             block=number,
             shown=tuple(shown),
             exit_code=int(stated[1]) if stated else 0,
-            holds=holds if n == len(commands) - 1 else (),
-            long="long" in marks and n == len(commands) - 1,
+            holds=holds if last else (),
+            long="long" in marks and last,
+            after_long="after long" in marks and last,
+            quick=marks.get("quick", "").strip() if last else "",
         )
 
 
@@ -108,7 +120,8 @@ def run(step: Step, folder: Path, *, quick: bool = False) -> Step:
     if step.kind == "file":
         (folder / step.name).write_text(step.text, encoding="utf-8")
         return step
-    text = f"{step.text} --budget 1s" if quick and step.long else step.text
+    options = "--budget 1s" if step.long else step.quick
+    text = f"{step.text} {options}".rstrip() if quick else step.text
     words = [sys.executable, "-c", text] if step.kind == "python" else ["bash", "-c", text]
     for _ in range(TRIES):
         done = subprocess.run(
@@ -126,13 +139,14 @@ def run(step: Step, folder: Path, *, quick: bool = False) -> Step:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """A newcomer's: an environment ``.venv`` in the folder, no colours, a store of its own."""
-    own = folder / ".venv"
+    """A newcomer's: an environment ``.venv`` in the folder that is not active, an empty home, no colours."""
+    own, home = folder / ".venv", folder / "home"
     if not own.exists():
         own.symlink_to(sys.prefix)
-    kept = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    home.mkdir(exist_ok=True)
+    kept = {n: v for n, v in os.environ.items() if n != "VIRTUAL_ENV" and not n.startswith("XDG_")}
     path = f"{own / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    return {**kept, "PATH": path, "XDG_DATA_HOME": str(folder / "data"), "NO_COLOR": "1", "COLUMNS": "80"}
+    return {**kept, "PATH": path, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "80"}
 
 
 def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:
@@ -146,18 +160,24 @@ def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:
     if stated.kind == "file":
         return []
     said = "\n".join(found.shown)
-    expected = TOO_SHORT if quick and stated.long else stated.exit_code
+    nothing = quick and (stated.long or stated.after_long)
+    expected = TOO_SHORT if nothing else stated.exit_code
     if found.exit_code != expected:
         return [f"{stated.text}: exit code {found.exit_code}, not {expected}\n{said}"]
     if quick and stated.long:
         return (
             [] if "budget holds not even" in said else [f"{stated.text}: measured nothing, because\n{said}"]
         )
+    if nothing:
+        return []
+    was, now = shapes(stated.shown), shapes(found.shown)
+    other = sorted(name for name in was if name in now and was[name] != now[name])
     lost = labels(stated.shown) - labels(found.shown)
     missing = [phrase for phrase in stated.holds if not _holds(phrase, found)]
     stale = [phrase for phrase in stated.holds if not _holds(phrase, stated)]
     return [
         *(f"{stated.text}: no row {name!r} any more\n{said}" for name in sorted(lost)),
+        *(f"{stated.text}: row {name!r} looks different: {now[name]}, not {was[name]}" for name in other),
         *(f"{stated.text}: {phrase!r} is not said\n{said}" for phrase in missing),
         *(f"{stated.text}: {phrase!r} is not in the page" for phrase in stale),
     ]
@@ -166,6 +186,20 @@ def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:
 def labels(lines: tuple[str, ...]) -> set[str]:
     """The names that rows begin with: what is shown apart from the figures."""
     return {line.split("  ")[0] for line in lines if re.match(r"[a-zA-Z]", line) and "  " in line}
+
+
+def shapes(lines: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """What the figures of a row look like, by its name: "1.07 (1.05-1.09)" is "# (##)", "3.70 ms" is "# u".
+
+    Rows that hold any words are left out: those differ from run to run.
+    """
+    found = {}
+    for line in lines:
+        name, *cells = re.split(r" {2,}", line)
+        masked = tuple(UNIT.sub("u", NUMBER.sub("#", cell)) for cell in cells)
+        if re.match("[a-zA-Z]", name) and cells and all(re.fullmatch(r"[#u ()x/]+", cell) for cell in masked):
+            found[name] = masked
+    return found
 
 
 def _holds(phrase: str, step: Step) -> bool:

@@ -30,6 +30,7 @@ def documents() -> dict[str, type[Record]]:
         "snapshot/1": records.Snapshot,
         "look/1": envelope(records.LookResult),
         "bench/1": envelope(records.BenchResult),
+        "profile/1": envelope(records.ProfileResult),
         "report/1": envelope(records.ReportResult),
         "plan/1": records.Plan,
         "workload/1": records.Workload,

@@ -6,12 +6,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ortune.api import bench, compare, doctor, lock, look, report, tune
+    from ortune.api import bench, compare, doctor, lock, look, profile, report, tune
     from ortune.flows.compare_options import Watcher
     from ortune.loader import load
 
 __version__ = "0.1.0"
-__all__ = ["Watcher", "__version__", "bench", "compare", "doctor", "load", "lock", "look", "report", "tune"]
+__all__ = ["Watcher", "__version__", "bench", "compare", "doctor", "load", "lock", "look", "profile", "report", "tune"]
 
 # Imported when first asked for: a service that only loads a bundle needs none of the tuner's dependencies.
 _HOMES = {
@@ -21,6 +21,7 @@ _HOMES = {
     "load": "ortune.loader",
     "lock": "ortune.api",
     "look": "ortune.api",
+    "profile": "ortune.api",
     "report": "ortune.api",
     "tune": "ortune.api",
     "Watcher": "ortune.flows.compare_options",

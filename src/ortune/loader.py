@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ortune.bundle.machine import allocator_library, cpus, other_hardware
+from ortune.bundle.machine import allocator_library, cpus, is_preloaded, other_hardware
 from ortune.errors import UsageError
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _start_line(settings: list[dict[str, Any]]) -> str:
         elif setting["channel"] == "preload":
             variable = "DYLD_INSERT_LIBRARIES" if sys.platform == "darwin" else "LD_PRELOAD"
             library = allocator_library(value)
-            if library and library not in os.environ.get(variable, ""):
+            if library and not is_preloaded(library, os.environ.get(variable, "")):
                 words.append(f"{variable}={library}")
         elif setting["channel"] == "process":
             words += _process_words(key, value)

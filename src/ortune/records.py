@@ -652,6 +652,11 @@ class Figures(Record, frozen=True, kw_only=True):
     """Medians over a side's trials; each is a description, the claim is in ``Comparison``.
 
     Attributes:
+        latency_ns: Of a typical run: the median over processes of each one's own median, with the span of the middle
+            half of the processes.
+        objective_ns: The time a run that was compared, where that is another: its 95th percentile, its fastest
+            tenth, or for throughput the wall time of all callers over their runs. None where it is the median, or
+            no time of a run at all.
         spread_ratio: p90 over p10 of the runs within a process, the variance that users feel; with its 95 %
             interval over processes, None below six of them.
     """
@@ -668,6 +673,9 @@ class Figures(Record, frozen=True, kw_only=True):
     spread_high_ratio: float | None = None
     n_trials: int = 0
     n_runs: int = 0
+    objective_ns: float | None = None
+    objective_low_ns: float | None = None
+    objective_high_ns: float | None = None
 
 
 class Gate(Record, frozen=True, kw_only=True):
@@ -787,16 +795,27 @@ class TradeRow(Record, frozen=True, kw_only=True):
     confirmed: bool = False
 
 
+class Refused(Record, frozen=True, kw_only=True):
+    """The plan that led the race and is not shipped, with what the fresh blocks said of it, and why."""
+
+    plan: Plan
+    comparison: Comparison
+    why: str
+
+
 class TuneResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune tune --json``; the only thing that report and bundle read.
 
     Attributes:
         winner: The plan to ship; ``Plan()`` when the default is best.
-        against_default: Confirmation of the winner against the default on fresh blocks; None when the default
-            won without a challenger.
-        against_current: The same against what the user runs today, where ``--current`` was given.
+        changes: It is another one than what runs today (the default, where ``--current`` was not given).
+        against_default: Confirmation of the winner against the default on fresh blocks; None when it is the default.
+        against_current: The same against what the user runs today, where ``--current`` was given; None when it stays.
+        outputs, cases: Of the winner too.
+        refused: Who led the race instead.
         headline: The answer in one or two sentences, the same in every format.
-        rewritten: The model that the winner runs, where a rewrite made another one; with its hardware bond.
+        rewritten: The rewrites that made the model that the winner runs, "" where it runs the user's own.
+        allowed: Safety classes and guards that were let through: a winner may have a failed guard that is named here.
         caution: What makes the default an easy opponent here (its pool has more threads than CPUs), said before any
             ratio; "" where nothing does.
         conditions: How busy the machine was, as the headline says it ("on an idle machine"); "" where not known.
@@ -809,6 +828,8 @@ class TuneResult(Record, frozen=True, kw_only=True):
     worth_ratio: float
     headline: str = ""
     winner: Plan
+    changes: bool = False
+    refused: Refused | None = None
     current: Plan | None = None
     default_figures: Figures
     current_figures: Figures | None = None
@@ -828,6 +849,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
     points: tuple[BlockPoint, ...] = ()
     rewritten: str = ""
     hardware_bound: bool = False
+    allowed: tuple[str, ...] = ()
     code: str = ""
     reproduce: str = ""
     bundle: str = ""
@@ -951,6 +973,7 @@ class BenchResult(Record, frozen=True, kw_only=True):
     Attributes:
         rows: One an input shape, in the order asked for; a shape that was not reached before a stop has none.
         load: What the requests were: callers, sessions, gap, in words.
+        gap_ns: Pause of each caller after a request.
         remarks: What the sensors said of the machine meanwhile.
         reproduce: The command that does it again.
     """
@@ -959,6 +982,7 @@ class BenchResult(Record, frozen=True, kw_only=True):
     rows: tuple[BenchRow, ...]
     processes: tuple[BenchProcess, ...]
     load: str
+    gap_ns: int = 0
     read_back: tuple[ReadBack, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
@@ -1011,12 +1035,13 @@ class NoiseReport(Record, frozen=True, kw_only=True):
 
 
 class DoctorResult(Record, frozen=True, kw_only=True):
-    """``result`` of ``ortune doctor --json``."""
+    """``result`` of ``ortune doctor --json``; ``peak`` is measured now, or the stored one: ``taken`` tells."""
 
     runtimes: tuple[RuntimeReport, ...]
     allocators: dict[str, str] = {}
     findings: tuple[Finding, ...] = ()
     noise: NoiseReport | None = None
+    peak: MachinePeak | None = None
 
 
 # --- traces and the first look --------------------------------------------------------------------------
@@ -1138,6 +1163,320 @@ class LookResult(Record, frozen=True, kw_only=True):
     elapsed_s: float = 0.0
 
 
+# --- profile --------------------------------------------------------------------------------------------
+
+CategoryName = Literal[
+    "kernels",
+    "thread-wait",
+    "device-copies",
+    "casts-and-layout",
+    "shape-arithmetic",
+    "control-flow",
+    "between-nodes",
+    "outside-run",
+    "unexplained",
+]
+"""Where the time of a run can go, and nowhere else. Each nanosecond is in one of them:
+
+kernels: what the operators compute, without what the next five take from them.
+thread-wait: the thread that runs a node waits for the pool's others, or shares out their work.
+device-copies: values copied between devices (Memcpy nodes).
+casts-and-layout: Cast, Transpose, reordering to and from blocked layouts, quantizing and dequantizing.
+shape-arithmetic: nodes that only compute shapes and indices.
+control-flow: If, Loop, Scan themselves, without the nodes of their bodies.
+between-nodes: inside the run and in no node: the executor, allocation, the profiler's own writing.
+outside-run: around ONNX Runtime's run: the language binding, copies of inputs and outputs.
+unexplained: what is left; negative where the parts add up to more than the whole.
+"""
+
+
+class Category(Record, frozen=True, kw_only=True):
+    """One share of a run, nanoseconds of the mean steady run."""
+
+    name: CategoryName
+    ns: float
+
+
+class MachinePeak(Record, frozen=True, kw_only=True):
+    """What this machine can do at most, measured once; single observations, the best of several tries.
+
+    Attributes:
+        flops_per_s: By number of threads, float32 matrix products.
+        int8_ops_per_s: By number of threads, int8 matrix products; a multiply-add is two.
+        bytes_per_s: By number of threads, memory read and written, of arrays that fit in no cache.
+        cache_bytes: Last-level cache of all CPUs that may be used; None where the system does not tell.
+        taken: When, ISO 8601.
+        how: What was run for it.
+    """
+
+    cpu: str
+    flops_per_s: dict[int, float]
+    int8_ops_per_s: dict[int, float]
+    bytes_per_s: dict[int, float]
+    cache_bytes: int | None = None
+    taken: str = ""
+    how: str = ""
+
+
+class ProfiledNode(Record, frozen=True, kw_only=True):
+    """One node of the optimised graph, in the mean steady run.
+
+    Attributes:
+        name: As the optimised graph has it.
+        layer: Its place in the hierarchy of names, outermost first, joined by "/"; "" where names tell none.
+        inside: The control-flow node whose body it is in, "" in the main graph.
+        time_ns: Its own, without the nodes of its bodies. The sum over nodes is the run without ``between-nodes``.
+        wait_ns: The part of it that is thread-wait.
+        calls: Executions in a run; a body of a loop has many.
+        originals: Nodes of the user's own model that it stands for; () where not known.
+        flops, bytes: Work of all its executions in a run; None where not known.
+        floor_ns: The least time that this machine needs for that work; None without a measured peak.
+        bound: What the floor is made of.
+        output_bytes: Of all its outputs, from the profile.
+    """
+
+    name: str
+    op_type: str
+    provider: str = ""
+    layer: str = ""
+    inside: str = ""
+    category: CategoryName = "kernels"
+    time_ns: float
+    wait_ns: float = 0.0
+    share_ratio: float
+    calls: float = 1.0
+    originals: tuple[str, ...] = ()
+    flops: float | None = None
+    bytes: float | None = None
+    floor_ns: float | None = None
+    bound: Literal["compute", "memory", ""] = ""
+    output_bytes: int | None = None
+
+
+class LayerTime(Record, frozen=True, kw_only=True):
+    """All nodes below one place in the hierarchy of names."""
+
+    layer: str
+    depth: int
+    n_nodes: int
+    time_ns: float
+    share_ratio: float
+
+
+class NodeVariance(Record, frozen=True, kw_only=True):
+    """How much a node, or a category, adds to what makes the slow runs slow; ``share_ratio`` of all of it."""
+
+    name: str
+    op_type: str = ""
+    extra_ns: float
+    share_ratio: float
+
+
+class RunVariance(Record, frozen=True, kw_only=True):
+    """How runs differ from each other within the profiled process.
+
+    Attributes:
+        warmup_runs: Runs at the start that are not like the later ones, found by ``trace.steady``.
+        runs_ns: Every run, in order.
+        spread_ratio: p90 / p10 of the steady runs.
+        extra_ns: Mean of the slowest tenth of the steady runs (at least one) minus their median.
+        owners: What makes that difference, the largest share first.
+    """
+
+    warmup_runs: int
+    runs_ns: tuple[float, ...]
+    spread_ratio: float | None = None
+    extra_ns: float | None = None
+    owners: tuple[NodeVariance, ...] = ()
+
+
+class MemoryPoint(Record, frozen=True, kw_only=True):
+    """After one node of a run: bytes of values in use, and held by the arena (None without its figures)."""
+
+    node: str
+    in_use_bytes: int
+    held_bytes: int | None = None
+
+
+class MemoryProfile(Record, frozen=True, kw_only=True):
+    """Memory over the nodes of one steady run.
+
+    Attributes:
+        source: "profile" (the allocator's own figures) or "liveness" (from sizes and last uses).
+        peak_bytes: Most that is in use at once.
+        peak_node: While which node.
+        at_peak: Values or nodes that hold memory at the peak, the largest first, at most ten.
+        weights_bytes: Of the parameters that the nodes read.
+    """
+
+    source: Literal["profile", "liveness"]
+    peak_bytes: int
+    peak_node: str
+    held_bytes: int | None = None
+    weights_bytes: int | None = None
+    at_peak: tuple[tuple[str, int], ...] = ()
+    points: tuple[MemoryPoint, ...] = ()
+
+
+class Headroom(Record, frozen=True, kw_only=True):
+    """What can still be won, and by what.
+
+    Attributes:
+        settings_ratio: Share of the run that settings could win at most (thread wait, overhead, copies, casts).
+        parts: That share by category.
+        kernels_ratio: Time floor over kernel time: how near the kernels are to the machine's peak; None where not
+            known.
+        covered_ratio: Share of the kernel time whose work is known.
+        sentence: All of it in one sentence.
+    """
+
+    settings_ratio: float
+    parts: dict[str, float] = {}
+    kernels_ratio: float | None = None
+    covered_ratio: float = 0.0
+    sentence: str = ""
+
+
+class TraceInfo(Record, frozen=True, kw_only=True):
+    """A profile that was read.
+
+    Attributes:
+        format: "ort-json", "web-console", ...
+        complete: False where it was cut off and read as far as it goes.
+        missing: What it does not hold, in sentences.
+    """
+
+    path: str
+    format: str
+    n_events: int
+    n_runs: int
+    complete: bool = True
+    n_unreadable: int = 0
+    missing: tuple[str, ...] = ()
+
+
+class ProfileResult(Record, frozen=True, kw_only=True):
+    """``result`` of ``ortune profile --json``. Times are those of the mean steady run, while profiling.
+
+    Attributes:
+        wall_ns: The whole run, which ``categories`` sum to; around ``run()`` where ortune ran it, ONNX Runtime's own
+            ``model_run`` where only a trace was given.
+        slowdown_ratio: A profiled run over one that is not profiled; None for a trace.
+        device_ns: Time of kernels on a device, by provider, beside the host's time and not part of the sum.
+        unmapped: Nodes of the optimised graph whose origin in the model is not known.
+    """
+
+    trace: TraceInfo
+    side: Side | None = None
+    n_runs: int
+    wall_ns: float
+    slowdown_ratio: float | None = None
+    categories: tuple[Category, ...]
+    operators: tuple[OperatorTime, ...] = ()
+    nodes: tuple[ProfiledNode, ...] = ()
+    layers: tuple[LayerTime, ...] = ()
+    providers: dict[str, float] = {}
+    device_ns: dict[str, float] = {}
+    variance: RunVariance | None = None
+    memory: MemoryProfile | None = None
+    peak: MachinePeak | None = None
+    headroom: Headroom | None = None
+    unmapped: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    exports: dict[str, str] = {}
+    against: ProfileDifference | None = None
+    session: str = ""
+    elapsed_s: float = 0.0
+
+
+class DifferenceRow(Record, frozen=True, kw_only=True):
+    """One category, operator or matched node on both sides; nanoseconds of the mean steady run.
+
+    Attributes:
+        name: What both have in common; for nodes the user's own node, where that is known.
+        a_ns, b_ns: None where it is not there on that side.
+        low_ns, high_ns: Interval of the difference over repeated runs (95 %); None with too few.
+        a_nodes, b_nodes: Names in the optimised graphs.
+    """
+
+    name: str
+    op_type: str = ""
+    a_ns: float | None = None
+    b_ns: float | None = None
+    difference_ns: float
+    low_ns: float | None = None
+    high_ns: float | None = None
+    a_nodes: tuple[str, ...] = ()
+    b_nodes: tuple[str, ...] = ()
+
+
+class ProfileDifference(Record, frozen=True, kw_only=True):
+    """``--against``: where the time went, B minus A. Each list is sorted by contribution, the largest first.
+
+    Attributes:
+        sentence: The difference and its owner, in one sentence.
+        a_processes, b_processes: Profiled processes on each side; intervals are over them.
+        same_ns: Sum of the nodes' differences that are within noise.
+        only_a, only_b: Nodes that vanished and that appeared.
+    """
+
+    a: str
+    b: str
+    a_wall_ns: float
+    b_wall_ns: float
+    sentence: str = ""
+    a_processes: int = 1
+    b_processes: int = 1
+    categories: tuple[DifferenceRow, ...] = ()
+    operators: tuple[DifferenceRow, ...] = ()
+    nodes: tuple[DifferenceRow, ...] = ()
+    same_ns: float = 0.0
+    only_a: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+
+
+class TimelineTrack(Record, frozen=True, kw_only=True):
+    """Executions that follow each other: one level of nesting on one thread.
+
+    Attributes:
+        lane: The thread ("thread 7"), "device", or "runs".
+        depth: Its place below the lane's first track.
+        first, count: Its rows in the columns of the timeline, in order of their starts.
+    """
+
+    lane: str
+    depth: int
+    first: int
+    count: int
+
+
+class Timeline(Record, frozen=True, kw_only=True):
+    """Executions over time, as a picture needs them. Columns are little-endian uint32, one entry an execution.
+
+    Attributes:
+        tick_ns: Unit of the two columns of times: the step of the trace's clock, or longer where a trace is long.
+        start_ticks: Since the first start that is shown.
+        duration_ticks: How long it took, with all that ran inside it.
+        name_codes: Index into ``names``.
+        names: Nodes of the optimised graph, runs, kernels on a device.
+        op_types: One for each name; "" for what is no node.
+        tracks: Each is free of overlaps beyond one step of the clock.
+        n_left_out: Executions of the trace that are not in it.
+        note: Which part of the trace it is, "" for all of it.
+    """
+
+    tick_ns: int
+    start_ticks: bytes
+    duration_ticks: bytes
+    name_codes: bytes
+    names: tuple[str, ...]
+    op_types: tuple[str, ...]
+    tracks: tuple[TimelineTrack, ...] = ()
+    n_left_out: int = 0
+    note: str = ""
+
+
 # --- lock -----------------------------------------------------------------------------------------------
 
 
@@ -1172,7 +1511,7 @@ class OutputSnapshot(Record, frozen=True, kw_only=True):
     Attributes:
         shape: -1 where a dimension is random or not known.
         finite: Finite values; None where nothing is kept of the values (random models, text, maps).
-        mean, l2: Of the finite values, to three significant digits of their root mean square and norm.
+        mean, l2: Of the finite values, to six significant digits of their root mean square and norm.
         sketch: Sum of the finite values under fixed pseudo-random weights: moves when values change places.
         exact: Digest of whole numbers, booleans and text; "" for floating point.
     """
@@ -1214,14 +1553,20 @@ class LockedRun(Record, frozen=True, kw_only=True):
     Attributes:
         shapes: Of the inputs fed, by name.
         feeds: Digest of the values fed; outputs are compared only where it is the same.
+        inputs: Name of the file or folder that the values came from; "" where they were made from the seed.
         random: Operators that make the outputs differ from run to run.
+        given: Of a bundle, what was asked for on top of its own plan; ``plan`` then holds thread counts as the bundle
+            does, ``min(4, cpus)``. None for a model.
+        placement: Nodes by execution provider; with a provider beside the CPU's, those that ran.
     """
 
     plan: Plan
+    given: Plan | None = None
     level: str
     seed: int = 0
     shapes: dict[str, tuple[int, ...]] = {}
     feeds: str
+    inputs: str = ""
     random: tuple[str, ...] = ()
     placement: dict[str, int] = {}
     outputs: tuple[OutputSnapshot, ...] = ()
@@ -1276,7 +1621,9 @@ class LockResult(Record, frozen=True, kw_only=True):
         written: Whether it was written; else it was checked.
         changes: Most important first; empty when written.
         headline: The answer in one sentence.
-        notes: What could not be compared, and why.
+        notes: What could not be compared, or only in part, and why.
+        not_compared: Parts that were not compared ("outputs", "level all", "placement"); with ``--strict`` each is
+            among the changes too.
     """
 
     path: str
@@ -1285,6 +1632,7 @@ class LockResult(Record, frozen=True, kw_only=True):
     changes: tuple[LockChange, ...] = ()
     headline: str = ""
     notes: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
 
 
 # --- the envelope ---------------------------------------------------------------------------------------
@@ -1329,8 +1677,13 @@ class Envelope(Record, frozen=True, kw_only=True):
 
 
 class SoFar(Record, frozen=True, kw_only=True):
-    """One plan of a session that never ended: what was measured of it by then, a description without a claim."""
+    """One contestant of a session that never ended: what was measured of it by then, a description without a claim.
 
+    Attributes:
+        name: Which side or shape it is ("A", "B", "today", "seq=16"); "" where the plan tells it apart.
+    """
+
+    name: str = ""
     plan: Plan
     figures: Figures | None = None
     n_failed: int = 0

@@ -19,6 +19,17 @@ LANGUAGES = {
 }
 TYPES = {**TABLE["languages"], "kotlin": TABLE["languages"]["java"]}
 
+TYPEDEFS: dict[str, list[str]] = TABLE["typedefs"]
+IN_NOTES = {
+    # What the words of a note call the binding's objects.
+    "cpp": {"options": "SessionOptions", "session": "Session", "run": "RunOptions"},
+    "csharp": {"options": "SessionOptions", "session": "InferenceSession", "run": "RunOptions"},
+    "java": {"options": "OrtSession.SessionOptions", "session": "OrtSession"},
+    "kotlin": {"options": "OrtSession.SessionOptions", "session": "OrtSession"},
+    "swift": {"options": "ORTSessionOptions", "session": "ORTSession"},
+    "rust": {"options": "SessionBuilder", "session": "Session"},
+}
+
 RUST_GIVES = {
     "Session::builder": "SessionBuilder",
     "ort::init": "EnvironmentBuilder",
@@ -31,7 +42,7 @@ FOREIGN = {
     "java": {"StringBuilder", "TreeMap"},
     "cpp": {"ORT_API_VERSION"},
 }
-CONSTANT = r"\bORT_[A-Z_]+\b|\bOrt(?:Arena|Device)Allocator\b|\bOrtMem\w+\b"
+CONSTANT = r"\bORT_[A-Z_]+\b|(?<!::)\bOrt[A-Z]\w+\b"
 
 
 class Call(NamedTuple):
@@ -47,7 +58,11 @@ def wrong_calls(file: str, text: str) -> list[str]:
     language = LANGUAGES[file]
     types = TYPES[language]
     wrong = [f"{language}: no type {name}" for name in unknown_types(language, text)]
-    for call in calls(language, text):
+    noted = notes(text)
+    # Notes are prose with names in it: "call it with new ones" makes nothing.
+    unknown = {name for name in unknown_types(language, noted) if name[0].isupper()}
+    wrong += [f"{language}: no type {name}, which a note names" for name in unknown]
+    for call in [*calls(language, text), *calls(language, noted, IN_NOTES[language])]:
         allowed = types[call.type].get(call.member)
         if allowed is None:
             wrong.append(f"{language}: {call.type} has no {call.member}")
@@ -56,12 +71,17 @@ def wrong_calls(file: str, text: str) -> list[str]:
     return wrong
 
 
-def calls(language: str, text: str) -> list[Call]:
-    """Every use of a member of the binding's types."""
+def notes(text: str) -> str:
+    """What comments say to do for a setting that the language cannot make: the second line of each pair."""
+    return "\n".join(re.findall(r"(?m)^\s*//     (.*)$", text.partition("annot set, and what to do")[2]))
+
+
+def calls(language: str, text: str, named: dict[str, str] | None = None) -> list[Call]:
+    """Every use of a member of the binding's types; ``named`` are variables whose types no declaration tells."""
     code = bare(text)
     known = TYPES[language]
     found = [*constructed(language, code, known), *by_type(language, code, known)]
-    for name, kind in sorted(variables(language, code, known)):
+    for name, kind in sorted({*variables(language, code, known), *(named or {}).items()}):
         for match in re.finditer(rf"(?<![\w.]){name}(?:\.|->)(\w+)", code):
             found.append(used(language, code, kind, match.group(1), match.end()))
     return found
@@ -83,6 +103,7 @@ def unknown_types(language: str, text: str) -> set[str]:
     fine = FOREIGN.get(language, set()) | set(known) | {name.split(".")[0] for name in known}
     if language == "cpp":
         fine |= {member for members in known.values() for member in members}
+        fine |= set(TYPEDEFS) | {word for kinds in TYPEDEFS.values() for k in kinds for word in k.split()}
     if language == "rust":
         fine |= {
             "Result",
@@ -104,9 +125,18 @@ def variables(language: str, code: str, known: dict[str, Any]) -> set[tuple[str,
             for m in re.finditer(r"let (?:mut )?(\w+) = ([\w:]+)\(", code)
             if m[2] in RUST_GIVES
         }
-        return found | {
-            (m[1], m[2]) for m in re.finditer(r"let (\w+) = ort::(ep::\w+)::default\(", code) if m[2] in known
-        }
+        return (
+            found
+            | {
+                (m[1], m[2])
+                for m in re.finditer(r"let (\w+) = ort::(ep::\w+)::default\(", code)
+                if m[2] in known
+            }
+            | {
+                (m[1], "ep::ExecutionProviderDispatch")
+                for m in re.finditer(r"let (\w+) = \w+\.build\(", code)
+            }
+        )
     before = "Ort::" if language == "cpp" else r"(?<![\w.])"
     found = {(m[2], m[1]) for m in re.finditer(rf"{before}({own})[&*]? (\w+)\b", code)}
     found |= {

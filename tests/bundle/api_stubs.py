@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from api_calls import TYPES
+from api_calls import TYPEDEFS, TYPES
 
 PACKAGES = {"OrtCUDAProviderOptions": ".providers", "OrtTensorRTProviderOptions": ".providers"}
+
+
+JAVA_BODIES = {
+    # What ONNX Runtime does here: it refuses a second pool, and closed options have unloaded their libraries.
+    ("OrtEnvironment", "getEnvironment", 3): (
+        'if (made) throw new IllegalStateException("one already exists"); made = true; return (R) new OrtEnvironment();'
+    ),
+    ("OrtEnvironment", "getEnvironment", 0): "return (R) new OrtEnvironment();",
+    ("OrtEnvironment", "createSession", 2): "return (R) new OrtSession();",
+    ("OrtSession.SessionOptions", "close", 0): "closed++;",
+}
+JAVA_FIELDS = {
+    "OrtEnvironment": "private static boolean made;",
+    "OrtSession.SessionOptions": "public static int closed;",
+}
 
 
 def java(folder: Path) -> None:
@@ -31,7 +46,7 @@ def _java(full: str, name: str) -> str:
     ]
     if members and not any(members.values()):
         return f"enum {name} {{ {', '.join(members)} }}\n"
-    lines = []
+    lines = [JAVA_FIELDS[full]] if full in JAVA_FIELDS else []
     for member, counts in members.items():
         static, own = ("static ", member[7:]) if member.startswith("static ") else ("", member)
         if own in ("toString", "close"):
@@ -39,30 +54,38 @@ def _java(full: str, name: str) -> str:
         for count in counts:
             given = ", ".join(f"Object a{i}" for i in range(count))
             head = f"public {name}" if own == "new" else f"public {static}<R> R {own}"
-            lines.append(
-                f"{head}({given}) throws OrtException {{ {'' if own == 'new' else 'return null;'} }}"
-            )
+            body = JAVA_BODIES.get((full, own, count), "" if own == "new" else "return null;")
+            lines.append(f"{head}({given}) throws OrtException {{ {body} }}")
     kind = " implements AutoCloseable" if "close" in members else ""
-    lines += ["public void close() throws OrtException {}"] if kind else []
+    closing = JAVA_BODIES.get((full, "close", 0), "")
+    lines += [f"public void close() throws OrtException {{ {closing} }}"] if kind else []
     kind = " extends Exception" if name == "OrtException" else kind
     lines = [line.replace(" throws OrtException", "") for line in lines] if name == "OrtException" else lines
-    return f"class {name}{kind} {{\n" + "\n".join(lines + inner) + "\n}\n"
+    return f'@SuppressWarnings("unchecked") class {name}{kind} {{\n' + "\n".join(lines + inner) + "\n}\n"
 
 
 CPP_HEAD = """#pragma once
 #include <string>
 #include <unordered_map>
-typedef const struct OrtCustomHandleType { char c; }* OrtCustomThreadHandle;
-typedef void (*OrtThreadWorkerFn)(void*);
-typedef OrtCustomThreadHandle (*OrtCustomCreateThreadFn)(void*, OrtThreadWorkerFn, void*);
-typedef void (*OrtCustomJoinThreadFn)(OrtCustomThreadHandle);
 struct Any { template <class T> operator T() const; };
 """
 
 
+def typedefs() -> list[str]:
+    """Those of the table: a type alone is what a handle points to, several are a function's."""
+    lines = []
+    for name, (kind, *given) in sorted(TYPEDEFS.items(), key=lambda item: len(item[1])):
+        if given:
+            lines.append(f"typedef {kind} (*{name})({', '.join(given)});")
+        else:
+            const, _, struct = kind.rpartition(" ")
+            lines.append(f"typedef {const} struct {struct} {{ char c; }}* {name};")
+    return lines
+
+
 def cpp(folder: Path) -> None:
     """``onnxruntime_cxx_api.h``: templates of as many arguments as the table has, and the enumerations."""
-    plain, classes = [], []
+    plain, classes = typedefs(), []
     for name, members in TYPES["cpp"].items():
         if not any(members.values()):
             plain.append(f"enum {name} {{ {', '.join(members)} }};")
@@ -86,7 +109,6 @@ def cpp(folder: Path) -> None:
 
 
 RUST_HEAD = """#![allow(unused, non_camel_case_types)]
-#[derive(Debug)] pub struct Error;
 pub type Result<T> = std::result::Result<T, Error>;
 """
 RUST_PLACES = {
@@ -98,9 +120,12 @@ RUST_PLACES = {
     "EnvironmentBuilder": "environment",
 }
 RUST_RESULTS = {
+    "build": "ExecutionProviderDispatch",
     "static builder": "crate::Result<crate::session::builder::SessionBuilder>",
     "static new": "crate::Result<Self>",
     "static default": "Self",
+    "Error static new": "Self",
+    "error_on_failure": "Self",
     "set": "crate::Result<()>",
     "commit": "bool",
     "commit_from_file": "crate::Result<crate::session::Session>",
@@ -117,13 +142,14 @@ def rust(folder: Path) -> Path:
         if not any(members.values()):
             places.setdefault(place, []).append(f"pub enum {own} {{ {', '.join(members)} }}")
             continue
-        free = [] if place == "ep" or own == "EnvironmentBuilder" else ["Result"]
+        free = [] if place == "ep" or own in ("EnvironmentBuilder", "Error") else ["Result"]
         lines = [
-            _rust(member, counts[0], bool(free))
+            _rust(own, member, counts[0], bool(free))
             for member, counts in members.items()
             if member != "with_arbitrary_config"
         ]
-        places.setdefault(place, []).append(f"pub struct {own}; impl {own} {{ {' '.join(lines)} }}")
+        derived = "#[derive(Debug)] " if own == "Error" else ""
+        places.setdefault(place, []).append(f"{derived}pub struct {own}; impl {own} {{ {' '.join(lines)} }}")
         if "with_arbitrary_config" in members:
             places[place].append(
                 f"impl ArbitrarilyConfigurableExecutionProvider for {own} "
@@ -133,7 +159,8 @@ def rust(folder: Path) -> Path:
     trait = f"pub trait ArbitrarilyConfigurableExecutionProvider {{ {free} }}"
     text = RUST_HEAD
     if TYPES["rust"]["ort"].get("static init") == [0]:
-        text += "pub fn init() -> environment::EnvironmentBuilder { todo!() }\n"
+        text += "pub fn init() -> environment::EnvironmentBuilder { environment::EnvironmentBuilder }\n"
+    text += "\n".join(places.pop("", [])) + "\n"
     builder = places.pop("session::builder")
     places["session"].append(f"pub mod builder {{ {' '.join(builder)} }}")
     places["ep"].append(trait)
@@ -143,17 +170,31 @@ def rust(folder: Path) -> Path:
     return goal
 
 
-def _rust(member: str, count: int, fallible: bool) -> str:
+def _rust(kind: str, member: str, count: int, fallible: bool) -> str:
     own = member.removeprefix("static ")
     kinds = "<" + ", ".join(f"A{i}" for i in range(count)) + ">" if count else ""
     receiver = (
         []
         if member.startswith("static ")
-        else ["self" if own.startswith(("with_", "build")) else "&mut self"]
+        else ["self" if own.startswith(("with_", "build", "error_on_", "fail_")) else "&mut self"]
     )
     receiver = ["self"] if own == "commit" else receiver
     given = ", ".join([*receiver, *(f"a{i}: A{i}" for i in range(count))])
-    result = RUST_RESULTS.get(member, "")
+    result = RUST_RESULTS.get(f"{kind} {member}") or RUST_RESULTS.get(member, "")
     if not result:
         result = ("crate::Result<Self>" if fallible else "Self") if own.startswith("with_") else "()"
-    return f"pub fn r#{own}{kinds}({given}) -> {result} {{ todo!() }}"
+    return f"pub fn r#{own}{kinds}({given}) -> {result} {{ {_rust_body(own, result)} }}"
+
+
+def _rust_body(own: str, result: str) -> str:
+    """Everything succeeds but ``commit``: the program has an environment already."""
+    fresh = own in ("default", "new")
+    if result == "bool":
+        return "false"
+    if result == "Self":
+        return "Self" if fresh else "self"
+    if result == "crate::Result<Self>":
+        return "Ok(Self)" if fresh else "Ok(self)"
+    return {"builder": "Ok(builder::SessionBuilder)", "commit_from_file": "Ok(crate::session::Session)"}.get(
+        own, "todo!()"
+    )

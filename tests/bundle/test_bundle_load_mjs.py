@@ -144,6 +144,19 @@ def test_starts_again_with_the_environment(tmp_path: Path, make_bundle: Bundle, 
     assert done.stdout.count("CPUs") == 2 and done.returncode == 0
 
 
+@pytest.mark.skipif(platform.allocator_library("mimalloc") is None, reason="mimalloc is not installed")
+def test_a_preloaded_library_may_have_another_name(
+    tmp_path: Path, make_bundle: Bundle, node_modules: Path
+) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"allocator": "mimalloc"})
+    line = str(ask(bundle, node_modules, "load.startLine()"))
+    assert line.startswith("LD_PRELOAD=")
+    link = tmp_path / "libmimalloc.so"
+    link.symlink_to(line.partition("=")[2])
+    given = f"(process.env.LD_PRELOAD = {json.dumps(str(link))}, load.startLine())"
+    assert ask(bundle, node_modules, given) == ""
+
+
 def test_another_cpu_takes_the_plain_model(tmp_path: Path, make_bundle: Bundle, node_modules: Path) -> None:
     host = msgspec.structs.replace(platform.host(), cpu="Another CPU 9000")
     bundle = make_bundle(

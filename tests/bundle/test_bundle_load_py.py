@@ -132,6 +132,14 @@ def test_allocator_is_preloaded(tmp_path: Path, make_bundle: Bundle) -> None:
     assert ask(bundle, mapped, LD_PRELOAD=line.group(1)) == "True"
     assert ask(bundle, f"[load.start_line(), {mapped}]", LD_PRELOAD=line.group(1)) == "['', True]"
     assert ask(bundle, "load.start_line()").startswith("LD_PRELOAD=")
+    # Under another name it is the same library, as in the image of deploy/Dockerfile.
+    link = tmp_path / "libmimalloc.so"
+    link.symlink_to(line.group(1))
+    assert ask(bundle, f"[load.start_line(), {mapped}]", LD_PRELOAD=str(link)) == "['', True]"
+    with_link = run_python(
+        "-W", "error", "-c", f"import ortune; ortune.load({str(bundle)!r})", LD_PRELOAD=str(link)
+    )
+    assert with_link.returncode == 0, with_link.stderr
 
 
 def test_process_settings_are_put_before_the_command(tmp_path: Path, make_bundle: Bundle) -> None:

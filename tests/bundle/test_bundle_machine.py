@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -88,3 +92,34 @@ def test_an_allocator_is_found_by_its_usual_names(tmp_path: Path) -> None:
     )
     assert machine.allocator_library("tcmalloc", root).endswith("libtcmalloc_minimal.so.4")
     assert machine.allocator_library("mimalloc", root) == ""
+
+
+BRAND = """
+#include <string.h>
+int sysctlbyname(const char *name, void *old, size_t *size, void *set, size_t n) {
+  if (strcmp(name, "machdep.cpu.brand_string") || *size < 9) return -1;
+  memcpy(old, "Apple M2", 9);
+  *size = 9;
+  return 0;
+}
+"""
+
+
+def test_the_name_of_a_mac_is_its_brand(tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("needs a C compiler and the preloading of Linux")
+    # macOS's function in a library of our own: the tuner and the bundle must read the same name there.
+    (tmp_path / "brand.c").write_text(BRAND)
+    library = tmp_path / "brand.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, tmp_path / "brand.c"], check=True)
+    code = (
+        "from ortune.bundle import machine; from ortune.platform import other; "
+        "print([machine.brand(), other.cpu_name(), other.host().cpu])"
+    )
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str(["Apple M2"] * 3)
+    assert machine.brand() == ""

@@ -30,7 +30,7 @@ def test_holds_everything_and_reads_back(tmp_path: Path, make_bundle: Bundle) ->
     assert names == {
         "net.onnx", "ortune.json", "report.html", "workload.json", "feeds.npz", "load.py", "load.mjs",
         "load.cpp", "Load.cs", "Load.java", "Load.kt", "load.swift", "load.rs",
-        "deploy/env", "deploy/Dockerfile", "deploy/k8s.yaml", "deploy/config.pbtxt",
+        "deploy/env", "deploy/Dockerfile", "deploy/k8s.yaml", "deploy/k8s-check.yaml", "deploy/config.pbtxt",
         "inputs/input_0.pb", "outputs/output_0.pb",
     }  # fmt: skip
     info = bundle_format.read(bundle)
@@ -100,6 +100,19 @@ def test_external_data_comes_along(tmp_path: Path, make_bundle: Bundle, location
         ort.InferenceSession(shipped, providers=["CPUExecutionProvider"]).run(None, FEEDS)[0], expected
     )
     assert (bundle / "load.py").read_text(encoding="utf-8").startswith('"""Loads the model')
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+@pytest.mark.parametrize("name", ["a:b.onnx", "\\x.onnx"])
+def test_a_name_that_windows_takes_for_a_place_is_changed(
+    tmp_path: Path, make_bundle: Bundle, name: str
+) -> None:
+    model = matmul(tmp_path / "in" / name)
+    rewritten = matmul(tmp_path / "cache" / "abc.onnx")
+    for bundle in (make_bundle(model, FEEDS), make_bundle(model, FEEDS, rewritten=rewritten)):
+        info = bundle_format.read(bundle)
+        assert info.model == name.replace(":", "_").replace("\\", "_")
+        assert open_model(bundle / info.model).sha256 == info.sha256
 
 
 def test_overwriting_the_users_model_leaves_the_bundle(tmp_path: Path, make_bundle: Bundle) -> None:
@@ -208,3 +221,9 @@ def test_snippet_of_the_default_is_two_lines() -> None:
 def test_snippet_says_what_to_start_with() -> None:
     text = python_lines(Plan(settings={"allocator": "mimalloc"}))
     assert text.startswith("# start with: LD_PRELOAD=libmimalloc.so python ...")
+    both = python_lines(Plan(settings={"process_affinity": "0,2", "transparent_huge_pages": "never"}))
+    assert both.splitlines()[:2] == [
+        "# start with: taskset -c 0,2 python ...",
+        "# transparent_huge_pages=never: start it from a program that called prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)",
+    ]
+    assert python_lines(Plan(settings={"transparent_huge_pages": "system"})) == python_lines(Plan())

@@ -17,8 +17,10 @@ from conftest import Bundle, matmul, result_of
 from onnx import TensorProto, helper
 
 from ortune import platform
-from ortune.bundle.deploy import cpus, deploy_files, memory_mib
+from ortune.bundle.deploy import PACKAGES, cpus, deploy_files, memory_mib
+from ortune.bundle.machine import is_preloaded
 from ortune.bundle.settings import portable, resolve
+from ortune.errors import UsageError
 from ortune.model.open import open_model
 from ortune.records import BundleInfo, Case, Host, Plan, ProviderSpec, TuneResult, Value, Workload
 
@@ -82,7 +84,7 @@ def _block(lines: list[tuple[int, str]]) -> tuple[Any, list[tuple[int, str]]]:
         return items, lines
     mapping: dict[str, Any] = {}
     while lines and lines[0][0] == depth and not lines[0][1].startswith("- "):
-        found = re.fullmatch(r'(\w+):(?: ("[^"\\]*"|[\w./]+))?', lines[0][1])
+        found = re.fullmatch(r'([\w./]+):(?: ("[^"\\]*"|[\w./]+))?', lines[0][1])
         assert found and found[1] not in mapping, lines[0]
         lines = lines[1:]
         if found[2]:
@@ -205,10 +207,10 @@ def test_variables(tmp_path: Path) -> None:
         "RUN pip install --no-cache-dir onnxruntime==1.31.1",
         "COPY . /model",
     } <= set(docker)
-    assert {"ENV ORT_INTRA_OP_NUM_THREADS=2", "ENV LD_PRELOAD=/usr/local/lib/allocator.so"} <= set(docker)
+    assert {"ENV ORT_INTRA_OP_NUM_THREADS=2", "ENV LD_PRELOAD=/usr/local/lib/libjemalloc.so"} <= set(docker)
     assert docker[-1] == 'CMD ["python", "/model/load.py"]'
     given = {one["name"]: one["value"] for one in container(files["deploy/k8s.yaml"])["env"]}
-    assert given["LD_PRELOAD"] == "/usr/local/lib/allocator.so"
+    assert given["LD_PRELOAD"] == "/usr/local/lib/libjemalloc.so"
 
 
 def test_each_line_of_the_dockerfile_is_an_instruction(tmp_path: Path) -> None:
@@ -216,12 +218,55 @@ def test_each_line_of_the_dockerfile_is_an_instruction(tmp_path: Path) -> None:
         "deploy/Dockerfile"
     ]
     logical = re.sub(r"\\\n\s*", "", text).splitlines()
-    assert all(re.match(r"#|(FROM|RUN|ENV|COPY|CMD) \S", line) for line in logical)
+    assert all(re.match(r"#|(ARG|FROM|RUN|ENV|COPY|CMD) \S", line) for line in logical)
     shell = shutil.which("sh")
     assert shell
     for line in logical:
         if line.startswith("RUN "):
             assert subprocess.run([shell, "-n", "-c", line[4:]], timeout=20, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("allocator", PACKAGES)
+def test_the_images_allocator_is_what_every_language_looks_for(tmp_path: Path, allocator: str) -> None:
+    files = made(matmul(tmp_path / "net.onnx"), {"allocator": allocator})
+    link = re.search(r"ENV LD_PRELOAD=(.*)", files["deploy/Dockerfile"])
+    assert link and f'head -n 1)" {link[1]}' in files["deploy/Dockerfile"]
+    assert allocator in link[1]  # C++, C#, Java, Kotlin, Rust and Swift
+    real = tmp_path / f"lib{allocator}.so.2"
+    real.write_bytes(b"library")
+    own = tmp_path / Path(link[1]).name
+    own.symlink_to(real)
+    assert is_preloaded(str(real), f"/other.so:{own}")  # Python, and Node does the same
+    assert not is_preloaded(str(real), "/other.so") and not is_preloaded(str(real), "")
+
+
+def test_the_check_is_a_job_and_the_deployment_says_that_it_needs_a_program(tmp_path: Path) -> None:
+    files = made(matmul(tmp_path / "net.onnx"), {"intra_op_num_threads": 2, "disable_flash_attention": True})
+    job = yaml(files["deploy/k8s-check.yaml"])
+    assert (job["apiVersion"], job["kind"], job["spec"]["backoffLimit"]) == ("batch/v1", "Job", 0)
+    pod = job["spec"]["template"]["spec"]
+    # The image ends when it is through; what a Deployment runs must not.
+    assert pod["restartPolicy"] == "Never" and pod["containers"] == [container(files["deploy/k8s.yaml"])]
+    assert "YOUR program" in files["deploy/k8s.yaml"] and "k8s-check.yaml" in files["deploy/k8s.yaml"]
+
+
+def test_a_gpu_is_asked_for_and_its_libraries_are_not_promised(tmp_path: Path) -> None:
+    gpu = (ProviderSpec(name="CUDAExecutionProvider"),)
+    files = made(matmul(tmp_path / "net.onnx"), providers=gpu)
+    assert container(files["deploy/k8s.yaml"])["resources"]["limits"]["nvidia.com/gpu"] == 1
+    docker = files["deploy/Dockerfile"]
+    # Without --build-arg BASE the build ends with an error, not with an image that runs on the CPU.
+    assert "\nARG BASE\nFROM ${BASE}\n" in docker and "Not covered: CUDA" in docker
+    assert "nvidia" not in made(matmul(tmp_path / "net.onnx"))["deploy/k8s.yaml"]
+
+
+def test_a_value_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    plan = Plan(settings={"malloc_huge_pages": "thp"})
+    applied = tuple(msgspec.structs.replace(s, value="two words") for s in resolve(plan))
+    info = BundleInfo(schema="", model="m.onnx", sha256="", plan=plan, applied=applied, host=HOST)
+    model = matmul(tmp_path / "net.onnx")
+    with pytest.raises(UsageError, match="GLIBC_TUNABLES='two words'"):
+        deploy_files(result(model, plan, None), info, Workload(cases=()), open_model(model).ir)
 
 
 def test_triton(tmp_path: Path) -> None:

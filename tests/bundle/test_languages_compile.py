@@ -199,3 +199,85 @@ def test_rust_knows_its_machine(tmp_path: Path) -> None:
     )
     assert run(*words, "--extern", f"ort={tmp_path / 'libort.rlib'}", tmp_path / "main.rs") == ""
     judged(said(tmp_path / "main"))
+
+
+def test_java_makes_its_pool_once_and_keeps_operators_loaded(tmp_path: Path) -> None:
+    compiler, machine = needs("javac"), needs("java")
+    api_stubs.java(tmp_path / "stub")
+    files = {
+        "pool": emitted({"global_thread_pool": 2}),
+        "ops": emitted({}, custom_ops=("custom_ops/0-a.so",)),
+        "plain": emitted({}),
+    }
+    lines = ['java.nio.file.Path here = java.nio.file.Path.of(".");']
+    for name, texts in files.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "Load.java").write_text(f"package {name};\n{texts['Load.java']}")
+        lines += [f"{name}.Load.load(here);"] * 2
+        lines.append("System.out.println(ai.onnxruntime.OrtSession.SessionOptions.closed);")
+    main = tmp_path / "Main.java"
+    main.write_text(
+        "class Main { public static void main(String[] a) throws Exception { " + " ".join(lines) + " } }"
+    )
+    assert run(compiler, "-d", tmp_path / "out", "-sourcepath", f"{tmp_path}:{tmp_path / 'stub'}", main) == ""
+    # Two sessions with one pool; two whose options stay open; two that close theirs.
+    assert said(machine, "-XX:TieredStopAtLevel=1", "-cp", tmp_path / "out", "Main").split() == [
+        "2",
+        "2",
+        "4",
+    ]
+
+
+def test_cpp_reads_the_quotas_of_its_groups(tmp_path: Path) -> None:
+    compiler = needs("g++", "clang++")
+    api_stubs.cpp(tmp_path)
+    trees = {
+        "none": ({}, "0"),
+        "modern": (
+            {"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/cpu.max": "150000 100000\n",
+             "sys/fs/cgroup/a/b/cpu.max": "max 100000\n", "sys/fs/cgroup/cpu.max": "400000 100000\n"},
+            "1.5",
+        ),
+        "inside": ({"proc/self/cgroup": "0::/../x\n", "sys/fs/cgroup/cpu.max": "50000 100000\n"}, "0.5"),
+        "old": (
+            {"proc/self/cgroup": "4:cpu,cpuacct:/pod\n3:memory:/pod\n",
+             "sys/fs/cgroup/cpu,cpuacct/pod/cpu.cfs_quota_us": "250000\n",
+             "sys/fs/cgroup/cpu,cpuacct/pod/cpu.cfs_period_us": "100000\n",
+             "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1\n",
+             "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n"},
+            "2.5",
+        ),
+    }  # fmt: skip
+    prints = []
+    for name, (files, _) in trees.items():
+        for file, text in files.items():
+            (tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name / file).write_text(text)
+        prints.append(f'std::cout << tuned_model::cpu_quota("{tmp_path / name}") << "\\n";')
+    (tmp_path / "load.cpp").write_text(emitted({})["load.cpp"])
+    (tmp_path / "main.cpp").write_text('#include "load.cpp"\nint main() {\n' + "\n".join(prints) + "\n}")
+    words = (
+        compiler,
+        "-std=c++17",
+        f"-I{tmp_path}",
+        tmp_path / "main.cpp",
+        "-o",
+        tmp_path / "main",
+        "-pthread",
+    )
+    assert run(*words) == ""
+    assert said(tmp_path / "main").split() == [expected for _, expected in trees.values()]
+
+
+def test_rust_says_when_its_pool_is_refused(tmp_path: Path) -> None:
+    compiler = needs("rustc")
+    words = (compiler, "--edition", "2021", "--out-dir", tmp_path)
+    problem = run(*words, "--crate-type", "rlib", "--crate-name", "ort", api_stubs.rust(tmp_path))
+    if "rustup" in problem:
+        pytest.skip(f"rustc does not run here: {problem.strip()}")
+    (tmp_path / "load.rs").write_text(emitted({"global_thread_pool": 2})["load.rs"])
+    # The second call too: what failed once is not taken for made.
+    call = 'println!("{}", load::load(std::path::Path::new(".")).is_err());'
+    (tmp_path / "main.rs").write_text(f"#![allow(dead_code)]\nmod load;\nfn main() {{\n{call}\n{call}\n}}\n")
+    assert run(*words, "--extern", f"ort={tmp_path / 'libort.rlib'}", tmp_path / "main.rs") == ""
+    assert said(tmp_path / "main").split() == ["true", "true"]

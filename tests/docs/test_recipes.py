@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+
+from ortune.report import compare_formats
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "report")]
+
+import golden  # noqa: E402
 
 import make_recipes  # noqa: E402
 
@@ -41,7 +47,7 @@ def test_what_a_recipe_promises_is_in_its_pasted_output(page: Path) -> None:
     for step in steps:
         if step.kind == "command":
             assert make_recipes.trouble(step, step) == []
-        if step.text.startswith("ortune"):
+        if step.text.startswith("ortune") and "--output" not in step.text:
             assert step.shown, f"{step.text}: run tools/make_recipes.py"
 
 
@@ -60,6 +66,29 @@ def test_outputs_are_pasted_with_their_exit_codes(tmp_path: Path) -> None:
     assert [step.exit_code for step in make_recipes.steps(page) if step.kind == "command"] == [0, 2]
 
 
+def test_a_newcomer_has_an_empty_home_and_no_active_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", "/somewhere/else")
+    monkeypatch.setenv("XDG_DATA_HOME", "/somewhere/else")
+    code = "import os; print([os.environ.get(n) for n in ('HOME', 'VIRTUAL_ENV', 'XDG_DATA_HOME')])"
+    found = make_recipes.run(make_recipes.Step(kind="python", text=code, block=0), tmp_path)
+    assert found.shown == ("['home', None, None]",)  # the folder's own path is left out of what is pasted
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_pasted_tables_look_as_they_are_printed_now(page: Path) -> None:
+    text = io.StringIO()
+    Console(file=text, width=80).print(compare_formats.terminal(golden.compared()))
+    printed = make_recipes.shapes(tuple(line.rstrip() for line in text.getvalue().splitlines()))
+    assert {"latency", "peak memory", "p90 / p10 in a process"} <= set(printed)
+    for step in make_recipes.steps(page.read_text(encoding="utf-8")):
+        if step.text.startswith("ortune compare"):
+            pasted = make_recipes.shapes(step.shown)
+            stale = {name for name in pasted if name in printed and pasted[name] != printed[name]}
+            assert stale == set(), f"{step.text}: run tools/make_recipes.py"
+
+
 def test_what_no_longer_holds_is_found(tmp_path: Path) -> None:
     done = [make_recipes.run(step, tmp_path) for step in make_recipes.steps(PAGE)]
     _, _, last = make_recipes.steps(make_recipes.written(PAGE, done))
@@ -69,3 +98,21 @@ def test_what_no_longer_holds_is_found(tmp_path: Path) -> None:
     assert make_recipes.trouble(last, silent)  # the phrase is not said
     row = make_recipes.replace(last, shown=("latency  3 ms", *last.shown))
     assert make_recipes.trouble(row, done[2])  # a row went away
+    was, now = (
+        make_recipes.replace(last, shown=(f"spread  {value}", *last.shown))
+        for value in ("1.07", "1.07 (1.05-1.09)")
+    )
+    assert make_recipes.trouble(was, now) == [
+        f"{last.text}: row 'spread' looks different: ('# (##)',), not ('#',)"
+    ]
+
+
+def test_quick_options_are_for_the_quick_check_alone(tmp_path: Path) -> None:
+    page = "<!-- recipe: {} -->\n```console\n$ {}\n```\n"
+    first, last = make_recipes.steps(
+        page.format("quick: --less", "echo took") + page.format("after long", "exit 2")
+    )
+    assert make_recipes.run(first, tmp_path, quick=True).shown == ("took --less",)
+    assert make_recipes.run(first, tmp_path).shown == ("took",)
+    found = make_recipes.run(last, tmp_path)
+    assert make_recipes.trouble(last, found, quick=True) == [] != make_recipes.trouble(last, found)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import onnxruntime
@@ -18,11 +19,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from ortune.errors import Interrupted, MeasurementError, UsageError
-from ortune.flows.bench import requests, shared
+from ortune.flows.bench import requests, shared, usable_cpus
 from ortune.flows.bench_options import Options, reproduce
+from ortune.flows.bench_result import CaseTrial, own_threads, remarks
 from ortune.flows.ground import InputOptions
+from ortune.platform import host
 from ortune.platform.pod import PodSize
-from ortune.records import BenchResult, Envelope, Plan
+from ortune.records import BenchResult, Envelope, Measured, Plan, Sensors, TrialDone, Workload
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +140,7 @@ def test_the_command_line_says_all_of_it(model: Path, tmp_path: Path) -> None:
     for part in (
         "latency, median",
         "p99                not known   662 requests needed, 90 were made",
-        "(set by the gap: 1 ms apart)",
+        "(set by the gap of 1 ms)",
         "allow_spinning=0",
         "ortune compare",
     ):
@@ -161,10 +164,17 @@ def test_a_plan_alone_is_refused_with_the_way_to_give_it() -> None:
 
 def test_what_stands_against_a_shared_pool_is_named() -> None:
     with pytest.raises(UsageError, match="allow_spinning and global_thread_pool"):
-        shared(Plan(settings={"allow_spinning": False}), pool=True, arena=False)
-    assert shared(Plan(), pool=False, arena=False) == Plan()
+        shared(Plan(settings={"allow_spinning": False}), pool=True, arena=False, cpus=2)
+    assert shared(Plan(), pool=False, arena=False, cpus=2) == Plan()
     given = Plan(settings={"global_thread_pool": 3, "arena_extend_strategy": "same_as_requested"})
-    assert shared(given, pool=True, arena=True) == given
+    assert shared(given, pool=True, arena=True, cpus=2) == given
+
+
+def test_a_shared_pool_is_as_large_as_the_pod() -> None:
+    o = Options(model="m.onnx", inputs=InputOptions(pod=PodSize(cpus=0.5, memory_bytes=None)))
+    assert usable_cpus(o) == 1
+    assert usable_cpus(Options(model="m.onnx")) == host().effective_cpus
+    assert shared(Plan(), pool=True, arena=False, cpus=1).settings == {"global_thread_pool": 1}
 
 
 def test_inputs_that_do_not_run_are_refused_before_anything_is_timed(model: Path, tmp_path: Path) -> None:
@@ -211,6 +221,45 @@ def test_a_process_that_fails_is_told_beside_those_that_did_not(
     assert envelope.status == "ok"
     assert envelope.result.rows[0].n_processes == 3
     assert [f.reason for f in envelope.result.failures] == ["crash", "crash"]
+    assert "given up after 3 of 9 processes: 2 in a row failed" in envelope.result.notes
+
+
+def test_failures_that_others_lie_between_end_nothing(
+    model: Path, tmp_path: Path, python_that_breaks: tuple[Path, Path]
+) -> None:
+    python, broken = python_that_breaks
+    asked = iter(range(1000))
+
+    def stop() -> bool:
+        """Every other process fails."""
+        if next(asked) % 2:
+            broken.touch()
+        else:
+            broken.unlink(missing_ok=True)
+        return False
+
+    envelope = ortune.bench(
+        model, python=python, processes=7, runs=1, dim=["rows=2"], store=tmp_path / "store",
+        watcher=ortune.Watcher(stop=stop),
+    )  # fmt: skip
+    assert envelope.result.rows[0].n_processes == 4
+    assert len(envelope.result.failures) == 3
+    assert not any("given up" in note for note in envelope.result.notes)
+    assert [len(p.latency_ns) for p in envelope.result.processes] == [1, 1, 1, 1]
+
+
+def test_the_own_load_is_not_called_a_busy_machine() -> None:
+    done = TrialDone(load_ns=1, cases=(), cpu_ns=1, wall_ns=1, n_runs=1, threads=1)
+    waiting = Measured(plan="p", done=done, elapsed_ns=10**9, sensors=Sensors(psi_cpu_some_us=900_000))
+    assert remarks([waiting], 2, own=2) == ["busy machine: some task waited for a CPU 90 % of the time"]
+    own = "some task waited for a CPU 90 % of the time, the process's own 9 threads on 2 CPUs included"
+    assert remarks([waiting], 2, own=9) == [own]
+    loaded = msgspec.structs.replace(waiting, sensors=Sensors(load1=9.0, cpu_over_wall=2.0))
+    assert remarks([loaded], 2, own=9) == []
+    trial = CaseTrial(index=0, case=0, trial=waiting)
+    assert own_threads(Workload(cases=(), sessions=2, callers=4), Plan(), [trial]) == 2 * (4 + 1)
+    pool = Plan(settings={"global_thread_pool": 3})
+    assert own_threads(Workload(cases=(), sessions=2, callers=4), pool, [trial]) == 2 * 4 + 3
 
 
 def test_nothing_but_failures_is_an_error(

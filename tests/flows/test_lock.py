@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -18,9 +19,12 @@ from onnxruntime import datasets
 
 import ortune
 from ortune.errors import InputError, UsageError
-from ortune.flows.lock import encoded, read
+from ortune.flows.lock import encoded, read, write
 from ortune.flows.lock_check import differences
+from ortune.flows.lock_take import placed
+from ortune.records import BundleInfo, Plan
 from ortune.report import lock_formats
+from ortune.trials.output_snapshot import output_snapshots
 
 PYTHON = sys.executable
 
@@ -214,8 +218,8 @@ def test_another_onnxruntime_is_told_and_fails_when_strict(base: Path, tmp_path:
     assert verdict == "unchanged"
     assert len(said) == 1
     assert said[0].endswith("locked with 1.2.3")
-    changes, _ = differences(read(lock, "m"), read(locked(base), "m"), strict=True)
-    assert [(c.part, c.fails) for c in changes] == [("ort-version", True)]
+    found = differences(read(lock, "m"), read(locked(base), "m"), strict=True)
+    assert [(c.part, c.fails) for c in found.changes] == [("ort-version", True)]
 
 
 def test_another_processor_compares_what_does_not_depend_on_it(base: Path, tmp_path: Path) -> None:
@@ -223,17 +227,123 @@ def test_another_processor_compares_what_does_not_depend_on_it(base: Path, tmp_p
         found["hardware"]["features"] = ["avx2"]
         found["hardware"]["levels"]["all"]["operators"] = {"com.microsoft.nchwc:Conv": 99}
 
-    verdict, _, said = check(base, edited(base, tmp_path / "l.json", change))
+    verdict, headline, said = check(base, edited(base, tmp_path / "l.json", change))
     assert verdict == "unchanged"
     assert "level all is not compared" in said[0]
+    assert headline.startswith("unchanged as far as compared: 4 nodes at level extended, ")
+    assert headline.endswith("NOT compared: level all")
 
     def change_too(found: dict[str, Any]) -> None:
         change(found)
         found["levels"]["extended"]["operators"]["com.microsoft:FusedConv"] = 3
 
     lock = edited(base, tmp_path / "l.json", change_too)
-    changes, _ = differences(read(lock, "m"), read(locked(base), "m"))
+    was, now = read(lock, "m"), read(locked(base), "m")
+    changes = differences(was, now).changes
     assert [(c.name, c.was, c.now, c.fails) for c in changes] == [("com.microsoft:FusedConv", 3, 1, True)]
+    strict = differences(was, now, strict=True).changes
+    assert [(c.part, c.name, c.fails) for c in strict][1:] == [("not-compared", "level all", True)]
+
+
+def test_what_was_not_compared_is_not_claimed_and_fails_when_strict(base: Path, tmp_path: Path) -> None:
+    """A lock made with the user's own inputs, checked with made ones."""
+    np.savez(tmp_path / "real.npz", x=np.ones((1, 3, 8, 8), np.float32))
+    lock = tmp_path / "l.json"
+    ortune.lock(base, output=lock, inputs=tmp_path / "real.npz", python=PYTHON)
+    verdict, headline, said = check(base, lock)
+    assert verdict == "unchanged"
+    assert headline.startswith("unchanged as far as compared: ")
+    assert "operators and memory as locked; NOT compared: outputs" in headline
+    told = "the outputs are not compared: locked with --inputs real.npz, checked with values made from seed 0"
+    assert said == [told]
+    assert check(base, lock, strict=True) == ("changed", told, [told])
+    assert check(base, lock, strict=True, inputs=tmp_path / "real.npz")[::2] == ("unchanged", [])
+
+
+def test_another_file_is_so_in_names_alone_only_where_nothing_else_differs(
+    base: Path, tmp_path: Path
+) -> None:
+    other = onnx.load(base)
+    other.producer_name = "somebody"
+    onnx.save(other, tmp_path / "produced.onnx")
+    _, headline, said = check(tmp_path / "produced.onnx", locked(base))
+    assert said[-1] == "another file"
+    assert headline.endswith("; another file")
+    _, _, said = check(model(tmp_path / "extra.onnx", extra=True), locked(base))
+    assert "another file" in said
+
+
+def test_rounding_is_no_difference(base: Path, tmp_path: Path) -> None:
+    """Two norms 0.02 % apart, on both sides of a figure of three digits, and a tolerance of 0.1 %."""
+    was = read(locked(base), "m")
+    found = []
+    for name, value in (("a", 1.0049), ("b", 1.0051)):
+        folder = tmp_path / name
+        folder.mkdir()
+        np.save(folder / "y.npy", np.array([value], np.float32))
+        entry = {"name": "y", "kind": "tensor", "onnx_type": "float", "files": ["y.npy"]}
+        (folder / "outputs.json").write_text(json.dumps({"version": 1, "outputs": [entry]}))
+        run = msgspec.structs.replace(was.run, outputs=output_snapshots(folder, random=False))
+        found.append(msgspec.structs.replace(was, run=run))
+    assert differences(*found, tolerance=1e-3).changes == ()
+    assert differences(*found, tolerance=1e-4).changes != ()
+
+
+def test_placement_is_that_of_the_run(base: Path, tmp_path: Path) -> None:
+    """With a provider that takes no node; what no profile tells is not called the CPU's."""
+    plan, lock = tmp_path / "plan.json", tmp_path / "l.json"
+    plan.write_text('{"providers": [{"name": "AzureExecutionProvider"}]}')
+    ortune.lock(base, output=lock, plan=plan, python=PYTHON)
+    was = read(lock, "m")
+    assert was.run.placement == {"CPUExecutionProvider": was.hardware.levels["all"].nodes}
+    nothing = msgspec.structs.replace(was, run=msgspec.structs.replace(was.run, placement={}))
+    assert differences(was, nothing).not_compared == ("placement",)
+    (tmp_path / "empty").touch()
+    assert placed(tmp_path / "empty") == {}
+
+
+def test_a_lock_that_cannot_be_written_says_so(base: Path, tmp_path: Path) -> None:
+    for place in (base / "x.json", tmp_path / ("x" * 300)):
+        with pytest.raises(UsageError, match="the lock cannot be written"):
+            write(place, read(locked(base), "m"))
+
+
+def test_names_keep_their_commas(base: Path) -> None:
+    found = read(locked(base), "m")
+    named = msgspec.structs.replace(found.run, shapes={"a,,b": (1, 2, 3)})
+    text = encoded(msgspec.structs.replace(found, run=named))
+    assert '"a,,b": [1, 2, 3]' in text
+
+
+def test_settings_of_the_whole_process_are_applied_once(base: Path, tmp_path: Path) -> None:
+    for settings in (["pool=2"], ["arena_extend_strategy=same_as_requested"]):
+        lock = tmp_path / "l.json"
+        assert ortune.lock(base, output=lock, set=settings, python=PYTHON).verdict == "written"
+        assert check(base, lock)[::2] == ("unchanged", [])
+
+
+def bundle(folder: Path, source: Path, **settings: bool | int | str) -> Path:
+    """The least of a bundle: its index and its model."""
+    folder.mkdir(exist_ok=True)
+    (folder / "m.onnx").write_bytes(source.read_bytes())
+    info = BundleInfo(schema="ortune/bundle/1", model="m.onnx", sha256="0" * 64, plan=Plan(settings=settings))
+    (folder / "ortune.json").write_bytes(msgspec.json.encode(info))
+    return folder
+
+
+def test_a_bundle_is_checked_with_its_own_plan(base: Path, tmp_path: Path) -> None:
+    """What it lost is seen, and a thread count that fits any machine is none of its changes."""
+    tuned = {"intra_op_num_threads": "min(4, cpus)", "allow_spinning": False}
+    place = bundle(tmp_path / "m.ortune", base, **tuned)
+    lock = Path(f"{place}.lock.json")
+    ortune.lock(place, set=["arena=0"], python=PYTHON)
+    run = read(lock, "m").run
+    assert run.plan.settings == tuned | {"enable_cpu_mem_arena": False}
+    assert run.given == Plan(settings={"enable_cpu_mem_arena": False})
+    assert check(place, lock)[::2] == ("unchanged", [])
+    bundle(place, base, intra_op_num_threads="min(4, cpus)")
+    verdict, _, said = check(place, lock)
+    assert (verdict, said) == ("changed", ["allow_spinning 0 -> default"])
 
 
 def test_random_models_are_compared_by_type_and_rank(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from onnx import TensorProto, helper, numpy_helper
 from ortune.flows.look_facts import facts
 from ortune.flows.look_static import static_part
 from ortune.model.open import open_model
-from ortune.records import Finding, LookFact, LookResult, NodeTime, OperatorProfile, OperatorTime
+from ortune.records import Finding, LookFact, LookResult, NodeTime, OperatorProfile, OperatorTime, Workload
+from ortune.report.look_words import about
 from ortune.store import lock
 from ortune.store.db import Store
 
@@ -106,6 +107,17 @@ def test_without_a_runtime_the_file_is_shown_all_the_same(tmp_path: Path) -> Non
     assert document["result"]["next_commands"] == ["ortune doctor"]
 
 
+def test_without_a_runtime_a_model_of_a_revision_is_shown_too(tmp_path: Path) -> None:
+    model = dense(tmp_path / "m.onnx")
+    name = ["-c", "user.name=n", "-c", "user.email=e"]
+    for words in (["init", "-q"], ["add", "m.onnx"], [*name, "commit", "-qm", "one"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    model.unlink()
+    code, document, _ = ortune(tmp_path, f"{model}@HEAD", "--python", str(tmp_path / "none"))
+    assert (code, document["error"]["code"]) == (2, "no-runtime")
+    assert document["result"]["parameters"] == 96 * 96
+
+
 def test_ctrl_c_while_another_measures_claims_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,8 +144,57 @@ def test_what_does_not_fit_into_the_budget_is_left_out_and_said(tmp_path: Path) 
     assert code == 0
     assert [line.split(" (")[0] for line in result["left_out"]] == ["a warmed-up latency", "the profile"]
     assert not result["timing"]["warmed_up"]
-    assert result["timing"]["latency_ns"] > 0
+    assert result["timing"]["n_runs"] == 0
+    assert result["timing"]["latency_ns"] == result["timing"]["first_run_ns"] > 0
     assert f"ortune {model} --budget 60s" in result["next_commands"]
+
+
+def test_a_profile_that_holds_nothing_is_left_out_and_the_rest_is_told(tmp_path: Path) -> None:
+    """An interpreter whose ONNX Runtime leaves an empty file where the profile should be."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(
+        "import onnxruntime\n"
+        "write = onnxruntime.InferenceSession.end_profiling\n"
+        "def end_profiling(self):\n"
+        "    path = write(self)\n"
+        "    open(path, 'w').close()\n"
+        "    return path\n"
+        "onnxruntime.InferenceSession.end_profiling = end_profiling\n"
+    )
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nPYTHONPATH='{tmp_path / 'site'}' exec '{sys.executable}' \"$@\"\n")
+    python.chmod(0o755)
+    model = str(dense(tmp_path / "m.onnx"))
+    code, document, _ = ortune(tmp_path, model, "--python", str(python), "--budget", "60s")
+    assert (code, document["status"]) == (0, "ok")
+    assert document["result"]["timing"]["n_runs"] >= 3
+    assert document["result"]["profile"] is None
+    (left,) = document["result"]["left_out"]
+    assert left.startswith("the profile, which ")
+
+
+def test_the_load_of_a_workload_file_is_not_looked_at_and_said(tmp_path: Path) -> None:
+    """And the command that asks for real inputs keeps that load, and nothing that may not stand beside them."""
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["z"], name="nz"),
+        helper.make_node("Cast", ["z"], ["y"], to=FLOAT),
+    ]
+    model, saved = str(save(tmp_path / "m.onnx", nodes)), tmp_path / "work.json"
+    code, document, _ = ortune(
+        tmp_path, model, "--shape", "x:8x96", "--seed", "5", "--save-workload", str(saved), "--budget", "0s"
+    )
+    assert code == 0
+    assert document["result"]["next_commands"][0] == f"ortune tune {model} --inputs real.npz --seed 5"
+    work = msgspec.json.decode(saved.read_bytes(), type=Workload)
+    saved.write_bytes(msgspec.json.encode(msgspec.structs.replace(work, callers=4, gap_ns=30_000_000)))
+    code, document, _ = ortune(tmp_path, model, "--workload", str(saved), "--budget", "0s")
+    assert code == 0
+    assert (document["workload"]["callers"], document["workload"]["gap_ns"]) == (1, 0)
+    assert "the workload has 4 callers, 30 ms apart" in document["result"]["inputs"]
+    assert document["result"]["next_commands"] == [
+        f"ortune tune {model} --inputs real.npz --gap 30ms --callers 4 --seed 5",
+        f"ortune {model} --workload {saved} --budget 60s",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -209,6 +270,18 @@ def test_weights_that_are_only_widened_are_named(tmp_path: Path) -> None:
     fact = seen(save(tmp_path / "m.onnx", nodes, [weight(dtype=np.int8, fill=1)]))["widened-weights"]
     assert fact.where == ("w",)
     assert fact.what.startswith("1 int8 weight only cast to float32")
+
+
+def test_text_among_the_weights_has_no_width(tmp_path: Path) -> None:
+    words = helper.make_tensor("words", TensorProto.STRING, [1024], [b"w"] * 1024)
+    nodes = [helper.make_node("Gather", ["words", "i"], ["y"], axis=0)]
+    text = helper.make_tensor_value_info("y", TensorProto.STRING, [2])
+    empty = numpy_helper.from_array(np.zeros((0, 3), np.float32), "none")
+    given = [helper.make_tensor_value_info("i", TensorProto.INT64, [2])]
+    path = save(tmp_path / "m.onnx", nodes, [words, empty], inputs=given, outputs=[text])
+    assert seen(path) == {}
+    rows = dict(about(static_part(open_model(path))))
+    assert rows["weights"] == "1.02 k parameters of string, float32"
 
 
 def test_weights_beside_the_model_are_named(tmp_path: Path) -> None:

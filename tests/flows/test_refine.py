@@ -6,9 +6,9 @@ import random
 
 import numpy as np
 
-from ortune.flows.parts import changed
+from ortune.flows.parts import changed, only, parts
 from ortune.flows.refine import combine, explore, prune
-from ortune.records import CaseTimes, Measured, Outcome, Plan, TrialDone, Value
+from ortune.records import CaseTimes, Measured, Outcome, Plan, RewriteSpec, TrialDone, Value
 from ortune.search.blocks import BASE
 from ortune.search.race import Entry, Race
 
@@ -71,11 +71,27 @@ def screened(run: Race, *settings: dict[str, Value]) -> list[Entry]:
 
 def test_survivors_are_combined() -> None:
     run = race(Machine())
-    screened(run, {"dynamic_block_base": 4}, {"allow_spinning": False})
-    for entry in run.entries.values():
-        entry.fate, entry.why = None, ""
-    combine(run, Plan())
-    assert run.live()[0].plan.settings == {"dynamic_block_base": 4, "allow_spinning": False}
+    leader, _ = screened(run, {"dynamic_block_base": 4}, {"allow_spinning": False})
+    found = combine(run, leader, Plan())
+    assert found.plan.settings == {"dynamic_block_base": 4, "allow_spinning": False}
+
+
+def test_a_small_addition_to_a_leader_with_many_blocks_is_found() -> None:
+    run = race(Machine())
+    leader, _ = screened(run, {"dynamic_block_base": 8}, {"allow_spinning": False})
+    for _ in range(12):
+        assert run.block([leader])
+    found = combine(run, leader, Plan())
+    assert found.plan.settings == {"dynamic_block_base": 8, "allow_spinning": False}
+
+
+def test_a_leader_that_fails_in_a_step_is_followed_by_the_next() -> None:
+    machine = Machine()
+    run = race(machine)
+    leader, second = screened(run, {"dynamic_block_base": 8}, {"allow_spinning": False})
+    second.fate = None
+    leader.retire("failed", "timeout")
+    assert combine(run, leader, Plan()) is second
 
 
 def test_what_pays_only_beside_another_is_found() -> None:
@@ -84,33 +100,30 @@ def test_what_pays_only_beside_another_is_found() -> None:
         run, {"allow_spinning": False}, {"enable_cpu_mem_arena": False}, {"enable_mem_pattern": False}
     )
     assert not all(e.live for e in alone)
-    combine(run, Plan())
-    best = run.live()[0]
+    best = combine(run, alone[0], Plan())
     assert best.plan.settings == {"allow_spinning": False, "enable_cpu_mem_arena": False}
     assert best.origin == "combination"
 
 
 def test_nothing_is_combined_where_nothing_helps() -> None:
     run = race(Machine())
-    screened(run, {"enable_mem_pattern": False}, {"enable_cpu_mem_arena": False})
+    leader, _ = screened(run, {"enable_mem_pattern": False}, {"enable_cpu_mem_arena": False})
     before = len(run.blocks)
-    for entry in run.entries.values():
-        entry.ratios = [abs(r) for r in entry.ratios]
-    combine(run, Plan())
+    assert combine(run, leader, Plan()) is leader
     assert len(run.blocks) == before
 
 
 def test_optimisers_that_are_left_out_add_up() -> None:
     one, two = (Plan(settings={"disabled_optimizers": name}) for name in ("GeluFusion", "SliceElimination"))
     assert changed(one, two, Plan()) == Plan(settings={"disabled_optimizers": "GeluFusion;SliceElimination"})
-    assert changed(one, two, one) is None
+    pinned = Plan(settings={"allow_spinning": False})
+    assert changed(one, Plan(settings={"allow_spinning": True}), pinned) is None
 
 
 def test_a_better_value_beside_the_leader_is_found() -> None:
     run = race(Machine())
     (leader,) = screened(run, {"dynamic_block_base": 4})
-    explore(run, leader, Plan(), 2)
-    best = run.live()[0]
+    best = explore(run, leader, Plan(), 2)
     assert best.plan.settings == {"dynamic_block_base": 8}
     assert best.origin == "beside the leader: dynamic_block_base=8"
     assert len(best.ratios) == 4
@@ -140,3 +153,26 @@ def test_a_setting_that_does_not_pay_leaves_the_winner() -> None:
     assert winner.fate == "pruned"
     assert np.median(costs["dynamic_block_base"]) > 0.1
     assert abs(np.median(costs["enable_mem_pattern"])) < 0.02
+
+
+def test_a_part_that_lost_alone_may_be_what_pruning_leaves() -> None:
+    run = race(Machine())
+    settings: tuple[dict[str, Value], ...] = (
+        {"dynamic_block_base": 8},
+        {"enable_mem_pattern": False},
+        {"enable_mem_reuse": False},
+    )
+    alone = screened(run, *settings)
+    alone[0].retire("retired", "an accident of the screening")
+    winner = run.add(Entry(plan=Plan(settings={k: v for s in settings for k, v in s.items()}), origin="test"))
+    assert run.block([winner])
+    pruned, _ = prune(run, winner, Plan())
+    assert pruned.plan.settings == {"dynamic_block_base": 8}
+    assert pruned.live
+
+
+def test_what_was_asked_for_is_no_part_to_prune() -> None:
+    pinned = RewriteSpec(name="initializers-out-of-inputs")
+    plan = Plan(settings={"allow_spinning": False}, rewrites=(pinned,))
+    assert [name for name, _ in parts(plan, Plan(rewrites=(pinned,)))] == ["allow_spinning"]
+    assert only(plan, set(), Plan(rewrites=(pinned,))).rewrites == (pinned,)

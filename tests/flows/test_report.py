@@ -23,10 +23,20 @@ from ortune.errors import UsageError
 from ortune.flows import doctor, stored
 from ortune.flows.compare_options import Watcher
 from ortune.flows.report import rate
-from ortune.records import BundleInfo, CaseTimes, Envelope, Failed, Measured, Plan, ReportResult, TrialDone
+from ortune.records import (
+    BundleInfo,
+    CaseTimes,
+    Envelope,
+    Failed,
+    Measured,
+    Outcome,
+    Plan,
+    ReportResult,
+    TrialDone,
+)
 from ortune.report import stored_formats
 from ortune.report.answer import KINDS
-from ortune.store.db import Store
+from ortune.store.db import SessionLog, Store
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
 
@@ -190,11 +200,53 @@ def trial(latency_ns: int) -> TrialDone:
     )
 
 
+def journal(log: SessionLog, trials: list[tuple[str, Plan, Outcome]], *, block: bool = True) -> None:
+    """Trials as a session writes them down, and the block that they make."""
+    for arm, plan, outcome in trials:
+        name = f"{log.seq}-{arm}"
+        log.add("trial", {"trial": name, "arm": arm, "plan": plan})
+        log.add("outcome", {"trial": name, "arm": arm, "plan_id": plan.id, "outcome": outcome})
+    if block:
+        log.add("block", {"index": 0, "phase": "race", "order": [arm for arm, _, _ in trials]})
+
+
+def test_two_models_with_one_plan_are_two(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        log = store.begin("compare", "key", {"a": "a.onnx", "b": "b.onnx", "host": golden.HOST})
+        for times in ((2_000_000, 8_000_000), (4_000_000, 6_000_000)):
+            arms = zip(("base", "new"), times, strict=True)
+            journal(log, [(arm, Plan(), Measured(plan="a", done=trial(t))) for arm, t in arms])
+    (session,) = told(tmp_path, "newest").sessions
+    assert [(s.name, s.figures.latency_ns) for s in session.so_far if s.figures] == [("A", 3e6), ("B", 7e6)]
+    text = " ".join(run(tmp_path, "newest").stdout.split())
+    assert "4 trials of 2 contestants measured" in text
+    assert "A: default 2 3.00 ms" in text and "B: default 2 7.00 ms" in text
+
+
+def test_a_store_is_read_while_another_writes_it(tmp_path: Path) -> None:
+    """And so where nothing can be written at all: reading takes no lock that a reader does not need."""
+    (session,) = keep(tmp_path, golden_tune.tuned())
+    with contextlib.closing(sqlite3.connect(tmp_path / stored.DATABASE, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        assert told(tmp_path, session).sessions[0].id == session
+    newer = tmp_path / "newer"
+    keep(newer, golden_tune.tuned())
+    with contextlib.closing(sqlite3.connect(newer / stored.DATABASE)) as writer:
+        writer.execute("PRAGMA user_version = 9")
+    done = run(newer)
+    assert done.returncode == 2 and "written by a newer ortune" in done.stderr
+    place = bundle(tmp_path, golden_tune.tuned())
+    assert told(newer, str(place)).sessions[0].bundle is not None
+
+
 def test_an_interrupted_session_tells_what_was_measured(tmp_path: Path) -> None:
     fast = Plan(settings={"intra_op_num_threads": 1})
     with Store(tmp_path) as store:
         log = store.begin("tune", "tune key", HEADER)
-        outcomes = [
+        # Before the first block the pilot's trials, among them one fed with zeros.
+        journal(log, [("base", Plan(), Measured(plan="a", done=trial(9_000_000)))], block=False)
+        journal(log, [("kinds", Plan(), Measured(plan="a", done=trial(9_000_000)))], block=False)
+        outcomes: list[tuple[str, Plan, Outcome]] = [
             ("base", Plan(), Measured(plan="a", done=trial(2_000_000))),
             ("identical", Plan(), Measured(plan="a", done=trial(9_000_000))),
             ("spike", Plan(), Measured(plan="a", done=trial(9_000_000))),
@@ -202,12 +254,11 @@ def test_an_interrupted_session_tells_what_was_measured(tmp_path: Path) -> None:
             ("p1", fast, Failed(plan="b", reason="crash", what="killed")),
             ("base", Plan(), Measured(plan="a", done=trial(4_000_000))),
         ]
-        for number, (arm, plan, outcome) in enumerate(outcomes):
-            log.add("trial", {"trial": f"{number}-{arm}", "arm": arm, "plan": plan})
-            log.add(
-                "outcome", {"trial": f"{number}-{arm}", "arm": arm, "plan_id": plan.id, "outcome": outcome}
-            )
-        log.add("trial", {"trial": "9-base", "arm": "base", "plan": Plan()})
+        journal(log, outcomes[:4])
+        journal(log, outcomes[4:])
+        # Cut in the middle of a block.
+        journal(log, [("base", Plan(), Measured(plan="a", done=trial(9_000_000)))], block=False)
+        log.add("trial", {"trial": "cut", "arm": "base", "plan": Plan()})
     (session,) = told(tmp_path, "newest").sessions
     assert session.state == "unfinished" and session.document is None
     default, other = session.so_far

@@ -141,3 +141,35 @@ def test_this_machine_has_a_processor():
     found = cpu.processor()
     assert 1 <= found.cores <= found.logical
     assert found.logical >= len(os.sched_getaffinity(0))
+
+
+def caches(*cpus: tuple[int, str]) -> dict[str, str]:
+    """Three levels: the last is shared as given, and the instructions have a larger one of their own."""
+    files = {}
+    for number, shared in cpus:
+        for index, (level, kind, size, who) in enumerate(
+            [
+                ("1", "Data", "32K", str(number)),
+                ("3", "Instruction", "512M", str(number)),
+                ("2", "Unified", "1024K", str(number)),
+                ("3", "Unified", "32768K", shared),
+            ]
+        ):
+            folder = f"{SYSTEM}/cpu{number}/cache/index{index}"
+            files |= {f"{folder}/level": level, f"{folder}/type": kind, f"{folder}/size": size}
+            files |= {f"{folder}/shared_cpu_list": who}
+    return files
+
+
+def test_the_last_cache_counts_once_for_all_that_share_it(tree):
+    root = tree(caches((0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")))
+    assert cpu.cache_bytes([0, 1], root) == 32 << 20
+    assert cpu.cache_bytes([0, 2, 3], root) == 64 << 20
+
+
+@pytest.mark.parametrize("size", ["", "K", "many", "12T"])
+def test_a_cache_without_a_size_is_not_known(tree, size):
+    folder = f"{SYSTEM}/cpu0/cache/index0"
+    root = tree({f"{folder}/level": "3", f"{folder}/type": "Unified", f"{folder}/size": size})
+    assert cpu.cache_bytes([0], root) is None
+    assert cpu.cache_bytes([7], root) is None

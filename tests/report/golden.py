@@ -71,7 +71,7 @@ def side(label: str = "a.onnx", **settings: bool | int | str) -> Side:
     return Side(label=label, model=model, plan=Plan(settings=settings), runtime=RUNTIME)
 
 
-def figures(latency_ns: float) -> Figures:
+def figures(latency_ns: float, objective_ns: float | None = None) -> Figures:
     """What describes a side whose typical run takes that long."""
     return Figures(
         latency_ns=latency_ns,
@@ -82,8 +82,11 @@ def figures(latency_ns: float) -> Figures:
         cpu_per_run_ns=1.5 * latency_ns,
         peak_bytes=260 * 2**20,
         spread_ratio=1.27,
+        spread_low_ratio=1.2,
+        spread_high_ratio=1.3,
         n_trials=24,
         n_runs=480,
+        objective_ns=objective_ns,
     )
 
 

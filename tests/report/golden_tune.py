@@ -13,12 +13,14 @@ from ortune.records import (
     BudgetReport,
     Candidate,
     CaseResult,
+    Comparison,
     Envelope,
     Finding,
     InputChoice,
     ModelInfo,
     OutputDifference,
     Plan,
+    Refused,
     RewriteSpec,
     SettingWorth,
     Side,
@@ -221,6 +223,13 @@ def default_best(**changes: object) -> Envelope:
     return tuned(**{**none, **changes})
 
 
+def refused(comparison: Comparison) -> Refused:
+    """The race's leader, which is not shipped."""
+    return Refused(
+        plan=WINNER, comparison=comparison, why=f"{WINNER.describe()} led the race: the default stays"
+    )
+
+
 def with_current(**changes: object) -> Envelope:
     """Today's plan beside the default, which would be far slower."""
     usual_changes = {
@@ -333,9 +342,11 @@ def bare() -> Envelope:
 KINDS: dict[str, Envelope] = {
     "winner": tuned(),
     "default-best": default_best(),
-    "not-confirmed": default_best(against_default=confirmed(0.99, 0.97, 1.01), points=blocks(0.99)),
+    "not-confirmed": default_best(refused=refused(confirmed(0.99, 0.97, 1.01)), points=blocks(0.99)),
     "with-current": with_current(),
-    "current-best": with_current(winner=CURRENT, against_current=None, winner_figures=None, settings=()),
+    "current-best": with_current(
+        winner=CURRENT, against_current=None, winner_figures=None, settings=(), smallest_effect_ratio=0.015
+    ),
     "mixed": mixed(),
     "large": large(),
     "bare": bare(),

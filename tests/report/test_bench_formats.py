@@ -139,7 +139,10 @@ def test_several_callers_are_a_closed_loop() -> None:
 
 
 def test_a_gap_sets_the_throughput() -> None:
-    assert "(set by the gap: 30 ms apart)" in shown(document(load="one caller, 30 ms apart"), 140)
+    long = document(load="one caller, 30 ms apart", gap_ns=30_000_000)
+    assert "(set by the gap of 30 ms)" in shown(long, 140)
+    short = document(load="one caller, 1 ms apart", gap_ns=1_000_000)  # a request takes ten times as long
+    assert "set by the gap" not in shown(short, 140)
 
 
 def test_a_stop_is_said() -> None:

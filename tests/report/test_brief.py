@@ -19,11 +19,13 @@ from ortune.records import (
     Guard,
     OutputDifference,
     Plan,
+    ProviderSpec,
     ReadBack,
     RewriteSpec,
     StoredSession,
 )
 from ortune.report import brief, brief_formats
+from ortune.report.html import points
 from ortune.report.html.brief import render
 
 SAFETY = {"intra_op_num_threads": "exact", "allow_spinning": "exact", "graph_optimization_level": "exact"}
@@ -147,6 +149,23 @@ def test_figures_agree_with_the_claim() -> None:
 
 
 @pytest.mark.parametrize(
+    ("estimand", "name"),
+    [("p95 latency", "p95 latency"), ("throughput (mean latency, back to back)", "time a run")],
+)
+def test_the_latency_stays_a_median_beside_what_was_compared(estimand: str, name: str) -> None:
+    envelope = golden_tune.tuned(
+        estimand=estimand,
+        against_default=confirmed(0.5, 0.45, 0.55, estimand=estimand),
+        default_figures=golden.figures(11e6, objective_ns=30e6),
+        winner_figures=golden.figures(9.9e6, objective_ns=15e6),
+    )
+    compared, latency, *_ = made(envelope).figures
+    assert (compared.name, compared.today, compared.tuned) == (name, 30e6, 15e6)
+    assert (latency.name, latency.today, latency.tuned) == ("latency", 11e6, pytest.approx(9.9e6))
+    assert points.middle(envelope.result, "default")[0] == 30e6  # the blocks of a picture hold these
+
+
+@pytest.mark.parametrize(
     ("change", "name", "part"),
     [
         ({"outputs": None}, "outputs", "not compared"),
@@ -225,8 +244,85 @@ def test_next_step_can_be_typed() -> None:
         new=golden.side("a.onnx", allow_spinning=False),
         comparison=golden.comparison(verdict="inconclusive", guards=()),
     )
-    assert "ortune compare a.onnx --b-set allow_spinning=0 --budget 10m" in made(same).next_steps[1]
+    assert made(same).next_steps == ("keep what runs",)  # its inputs are not known
+    known = msgspec.structs.replace(same, workload=golden_tune.workload())
+    line = "ortune compare a.onnx --b-set allow_spinning=0 --shape input_ids:1x128 --shape pixels:1x3x224x224"
+    assert f"{line} --gap 30ms --budget 10m" in made(known).next_steps[1]
     assert re.search(r"ship the bundle /out/model.ortune", made(golden_tune.tuned()).next_steps[0])
+
+
+def test_next_step_compares_with_what_runs_today_under_the_same_load() -> None:
+    named = msgspec.structs.replace(golden.RUNTIME, origin="--python", python="/opt/ort/bin/python")
+    both = [golden.side("a.onnx", intra_op_num_threads=n) for n in (8, 2)]
+    base, new = (msgspec.structs.replace(side, runtime=named) for side in both)
+    work = msgspec.structs.replace(
+        golden_tune.workload(("seq=16", "seq=128")), inputs_path="real.npz", callers=4, gap_ns=0, seed=7
+    )
+    envelope = golden.compared(
+        base=base,
+        new=new,
+        comparison=golden.comparison(verdict="inconclusive", guards=(), estimand="peak memory"),
+    )
+    found = made(msgspec.structs.replace(envelope, workload=work))
+    assert found.next_steps[1] == (
+        "to settle it: ortune compare a.onnx --a-set intra_op_num_threads=8 --b-set intra_op_num_threads=2 "
+        "--python /opt/ort/bin/python --inputs real.npz --callers 4 --seed 7 --objective memory --budget 10m"
+    )
+
+
+def test_a_guard_that_was_let_through_is_a_look_and_no_stop() -> None:
+    memory = Guard(figure="memory", ratio=1.3, ratio_low=1.2, ratio_high=1.4, limit_ratio=1.1, failed=True)
+    shipped = confirmed(0.9, 0.885, 0.917, guards=(memory,))
+    assert made(golden_tune.tuned(against_default=shipped)).decision == "stop"
+    allowed = made(golden_tune.tuned(against_default=shipped, allowed=("memory",)))
+    assert allowed.decision == "ship"
+    level, what = risks(allowed)["guard: memory"]
+    assert level == "look" and what.endswith("worse, and let through with --allow memory")
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "other_model", "level", "part"),
+    [
+        ("ort-optimized-model", False, "look", "bound to this kind of CPU"),
+        ("fixed-dimensions", False, "fine", "no model file that is bound"),
+        ("of-tomorrow", False, "look", "not known"),
+        ("", True, "look", "not known"),
+        ("", False, "fine", "no model file that is bound"),
+    ],
+)
+def test_a_comparison_says_of_hardware_only_what_it_knows(
+    rewrite: str, other_model: bool, level: str, part: str
+) -> None:
+    new = golden.side("a.onnx", allow_spinning=False)
+    if rewrite:
+        plan = Plan(rewrites=(RewriteSpec(name=rewrite),))
+        new = msgspec.structs.replace(new, plan=plan)
+    if other_model:
+        new = msgspec.structs.replace(new, model=msgspec.structs.replace(new.model, sha256="1" * 64))
+    envelope = golden.compared(base=golden.side("a.onnx"), new=new)
+    classes = SAFETY | {"ort-optimized-model": "exact", "fixed-dimensions": "behaviour"}
+    found = brief.make(envelope, classes, bound={"ort-optimized-model"})
+    assert found is not None
+    assert risks(found)["hardware"][0] == level and part in risks(found)["hardware"][1]
+    assert "runs anywhere" not in risks(found)["hardware"][1]
+
+
+def test_what_is_left_out_is_a_difference_too() -> None:
+    classes = SAFETY | {"set_denormal_as_zero": "numerics", "fixed-dimensions": "behaviour"}
+    base, new = golden.side("a.onnx", set_denormal_as_zero=True), golden.side("a.onnx")
+    cuda = Plan(providers=(ProviderSpec(name="CUDAExecutionProvider"),))
+    for old, plan, part in (
+        (base.plan, Plan(), "set_denormal_as_zero left out: numerics"),
+        (FIXED, Plan(), "fixed-dimensions left out: behaviour"),
+        (Plan(), cuda, "execution provider: numerics"),
+    ):
+        envelope = golden.compared(
+            base=msgspec.structs.replace(base, plan=old), new=msgspec.structs.replace(new, plan=plan)
+        )
+        found = brief.make(envelope, classes)
+        assert found is not None
+        level, what = risks(found)["safety class"]
+        assert level == "look" and part in what
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,41 @@ def test_the_claim_names_what_was_compared(estimand: str, ratio: float, said: st
     assert words.claim(golden.compared(comparison=made).result).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("estimand", "row"),
+    [
+        ("p95 latency", "p95 latency 15.0 ms 12.5 ms"),
+        ("typical latency (fastest tenth within a process)", "fastest tenth 15.0 ms 12.5 ms"),
+        ("throughput (mean latency, back to back)", "throughput 66.7 runs/s 80.0 runs/s"),
+    ],
+)
+def test_what_was_compared_has_its_own_row_beside_the_latency(estimand: str, row: str) -> None:
+    made = golden.comparison(estimand=estimand, ratio=0.83)
+    envelope = golden.compared(
+        comparison=made,
+        base_figures=golden.figures(11e6, objective_ns=15e6),
+        new_figures=golden.figures(9.9e6, objective_ns=12.5e6),
+    )
+    lines = [" ".join(line.split()) for line in shown(envelope, 100).splitlines()]
+    assert row in lines and "latency 11.0 ms 9.90 ms" in lines
+    was, now = re.findall(r"[\d.]+ (?:ms|runs/s)", row)
+    assert f"{was} -> {now} (" in words.claim(envelope.result)
+
+
+def test_a_throughput_is_in_runs_a_second() -> None:
+    estimand = "throughput (mean latency, back to back)"
+    sides = {
+        "base_figures": golden.figures(11e6, objective_ns=1.18e6),
+        "new_figures": golden.figures(9.9e6, objective_ns=565e3),
+    }
+    faster = golden.compared(comparison=golden.comparison(estimand=estimand, ratio=0.52), **sides)
+    assert "A in throughput: 847 runs/s -> 1,770 runs/s (" in words.claim(faster.result)
+    # Where no side is ahead the change is that of the time, and says so: fewer per cent, more runs.
+    unsure = golden.comparison(estimand=estimand, ratio=0.76, verdict="inconclusive")
+    text = words.claim(golden.compared(comparison=unsure, **sides).result)
+    assert "B against A -24.0 % in time a run, 847 runs/s -> 1,770 runs/s" in text
+
+
 def test_no_difference_comes_with_what_would_have_been_seen() -> None:
     made = golden.comparison(
         ratio=0.997, ratio_low=0.9, ratio_high=None, verdict="inconclusive", more_blocks=80

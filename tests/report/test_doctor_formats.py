@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from ortune.records import Envelope, Finding
+from ortune.records import Envelope, Finding, MachinePeak
 from ortune.report import doctor_formats as formats
 
 
@@ -65,3 +65,25 @@ def test_an_invalid_machine_shows_no_table() -> None:
 
 def test_no_runtime_says_what_brings_one() -> None:
     assert "pip install 'ortune[cpu]'" in shown(golden.diagnosed(runtimes=(), noise=None), 80)
+
+
+def test_peaks_are_shown_with_their_date() -> None:
+    peak = MachinePeak(
+        cpu="A Processor",
+        flops_per_s={1: 115.4e9, 2: 230e9},
+        int8_ops_per_s={1: 444e9},
+        bytes_per_s={1: 29.3e9, 2: 43.4e9},
+        taken="2026-11-21T15:54:55+00:00",
+        how="by <b>x\x1b[31m",
+    )
+    envelope = golden.diagnosed(peak=peak)
+    text = shown(envelope, 80)
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "2026-11-21 15:54 UTC" in text
+    assert "1 115 444 29.3 2 230 - 43.4 by <b>x\\x1b[31m" in " ".join(text.split())
+    page = formats.markdown(envelope)
+    assert "| 1 | 115 | 444 | 29.3 |" in page
+    assert "| 2 | 230 | - | 43.4 |" in page
+    assert "<b>" not in page.replace("\\<b\\>", "")
+    assert "\x1b" not in page + text
+    assert "GFLOP/s" not in shown(golden.diagnosed(), 80)

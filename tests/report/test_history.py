@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from ortune.records import Envelope, Plan, ReportResult, StoredSession
+from ortune.records import BenchResult, Envelope, LookResult, Plan, ReportResult, StoredSession
 from ortune.report import history, stored_formats
 
 MARK = "f" * 64
@@ -94,9 +94,45 @@ def test_another_plan_is_named_with_the_command_that_compares() -> None:
     assert found.comparable
     assert found.next_step == (
         "ortune compare /models/model.onnx --a-set allow_spinning=0 --a-set intra_op_num_threads=2 "
-        "--b-set intra_op_num_threads=4"
+        "--b-set intra_op_num_threads=4 --shape input_ids:1x128 --shape pixels:1x3x224x224 --gap 30ms"
     )
     assert all(found.next_step in text for text in shown(stored(golden_tune.tuned(), 1), stored(other, 2)))
+
+
+def test_no_command_is_given_that_would_compare_something_else() -> None:
+    """Other inputs, another figure or a pod: no one line measures what both sessions did."""
+    other = golden_tune.tuned(winner=Plan(settings={"intra_op_num_threads": 4}))
+    work = golden_tune.workload()
+    moved = msgspec.structs.replace(other, workload=msgspec.structs.replace(work, callers=4))
+    in_a_pod = golden_tune.tuned(
+        winner=Plan(settings={"intra_op_num_threads": 4}), notes=("in an emulated pod: 2 CPUs by cgroup",)
+    )
+    memory = golden_tune.tuned(winner=Plan(settings={"intra_op_num_threads": 4}), estimand="peak memory")
+    for envelope in (moved, in_a_pod, memory):
+        both = stored(golden_tune.tuned(), 1), stored(envelope, 2)
+        assert history.side_by_side(both).next_step == ""
+
+
+def test_a_runtime_is_named_with_its_package_whatever_the_verb() -> None:
+    side = golden.side("m.onnx")
+    gpu = msgspec.structs.replace(golden.RUNTIME, package="onnxruntime-gpu")
+    bench = Envelope(
+        schema="ortune/bench/1",
+        ortune="0.1.0",
+        status="ok",
+        result=BenchResult(
+            side=msgspec.structs.replace(side, runtime=gpu), rows=(), processes=(), load="one caller"
+        ),
+    )
+    look = Envelope(
+        schema="ortune/look/1",
+        ortune="0.1.0",
+        status="ok",
+        result=LookResult(model=side.model, parameters=0, parameter_bytes=0, runtime=golden.RUNTIME),
+    )
+    found = history.side_by_side([stored(bench, 1), stored(look, 2)])
+    (runtime,) = [c for c in found.contrasts if c.name == "runtime"]
+    assert runtime.values == ("onnxruntime-gpu 1.31.1", "onnxruntime 1.31.1")
 
 
 def test_what_is_not_known_is_said_and_makes_no_difference_of_its_own() -> None:

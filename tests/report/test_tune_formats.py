@@ -59,7 +59,7 @@ def test_tables_hold_a_row_a_figure_and_only_one_row_is_confirmed() -> None:
     for row in (
         "default today winner",
         "latency 178 ms 12.1 ms 10.3 ms",
-        "p90 / p10 in a process 1.27 1.27 1.27",
+        "p90 / p10 in a process 1.27 (1.20-1.30) 1.27 (1.20-1.30) 1.27 (1.20-1.30)",
         "fastest allow_spinning=0, intra_op_num_threads=2 9.90 ms 16.0 ms 257 MiB confirmed",
         "least memory enable_cpu_mem_arena=0 12.1 ms 18.0 ms not known exploratory",
     ):

@@ -66,12 +66,27 @@ def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None
 
 def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> None:
     memory = Guard(figure="memory", ratio=1.3, ratio_low=1.2, ratio_high=1.4, limit_ratio=1.1, failed=True)
-    found = golden_tune.default_best(against_default=confirmed(0.8, 0.78, 0.82, guards=(memory,)))
+    found = golden_tune.default_best(
+        refused=golden_tune.refused(confirmed(0.8, 0.78, 0.82, guards=(memory,)))
+    )
     text = words.headline(found.result)
     assert (
         "one was 1.25x faster (1.22-1.28), but memory +30.0 % (+20.0 % to +40.0 %) WORSE than allowed" in text
     )
     assert "(--allow memory)" in text
+    assert text.startswith("the default stays, after the 7 settings tried")
+
+
+def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> None:
+    small = golden_tune.refused(confirmed(0.985, 0.98, 0.99))
+    text = words.headline(golden_tune.default_best(refused=small, worth_ratio=0.03).result)
+    assert "the race's leader gains -1.5 % (-2.0 % to -1.0 %), less than the 3.0 % worth a change" in text
+    assert "did not confirm" not in text and "already the best" not in text
+    today = golden_tune.with_current(
+        winner=golden_tune.CURRENT, against_current=None, winner_figures=None, settings=(), refused=small,
+        worth_ratio=0.03,
+    )  # fmt: skip
+    assert "today stays; the race's leader gains -1.5 %" in words.headline(today.result)
 
 
 def test_going_back_to_the_default_is_an_answer() -> None:

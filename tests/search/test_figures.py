@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -36,3 +37,30 @@ def test_too_few_processes_give_no_interval() -> None:
     found = describe(trials(5), "median")
     assert found.spread_ratio is not None
     assert found.spread_low_ratio is None
+
+
+@pytest.mark.parametrize(("estimand", "quantile"), [("p95", 0.95), ("p10", 0.1)])
+def test_the_latency_is_the_median_whatever_was_compared(estimand: str, quantile: float) -> None:
+    found, plain = describe(trials(9), estimand), describe(trials(9), "median")
+    assert found.latency_ns == plain.latency_ns
+    assert plain.objective_ns is None
+    typical = plain.latency_ns / 1.25  # the shortest run of the process in the middle
+    assert found.objective_ns == pytest.approx(typical * (1 + 0.5 * quantile), rel=1e-3)
+    assert found.objective_low_ns is not None and found.objective_high_ns is not None
+    assert found.objective_low_ns <= found.objective_ns <= found.objective_high_ns
+
+
+def test_throughput_of_several_callers_is_not_taken_for_a_latency() -> None:
+    # Four callers whose runs overlap: 202 runs in 100 ms, though each takes over a millisecond.
+    several = [
+        msgspec.structs.replace(t, done=msgspec.structs.replace(t.done, n_callers=4, n_runs=202))
+        for t in trials(9)
+    ]
+    found = describe(several, "mean")
+    assert found.objective_ns == pytest.approx(1e8 / 202)
+    assert found.latency_ns > 1e6
+
+
+@pytest.mark.parametrize("estimand", ["median", "cold-start", "memory", "cpu"])
+def test_what_has_a_row_of_its_own_is_not_told_twice(estimand: str) -> None:
+    assert describe(trials(9), estimand).objective_ns is None

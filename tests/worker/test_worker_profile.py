@@ -17,7 +17,7 @@ from ortune.trials.archive import write_worker
 from ortune.trials.launch import run_trial
 
 
-def trial(folder: Path, *, profile: bool) -> Measured:
+def trial(folder: Path, *, profile: bool, runs: int = 5) -> Measured:
     graph = helper.make_graph(
         [helper.make_node("Relu", ["x"], ["y"], name="relu")],
         "g",
@@ -31,7 +31,7 @@ def trial(folder: Path, *, profile: bool) -> Measured:
     request = TrialRequest(
         model=str(folder / "m.onnx"),
         feeds=(FeedRef(name="", path=str(folder / "feeds")),),
-        runs=5,
+        runs=runs,
         warmup_ns=0,
         warmup_cap_ns=0,
         profile_path=str(folder / "profile") if profile else "",
@@ -47,6 +47,18 @@ def test_the_profile_holds_the_first_run_the_warm_up_and_the_timed_runs(tmp_path
     assert trace.complete
     assert trace.n_runs == 1 + done.cases[0].warmup_runs + done.n_runs
     assert set(trace.name) == {"relu"}
+
+
+def test_no_run_is_timed_where_none_is_asked_for(tmp_path: Path) -> None:
+    """Loaded and run once: a model that needs a minute a run must not need four."""
+    done = trial(tmp_path, profile=True, runs=0).done
+    assert (done.n_runs, done.cases[0].latency_ns, done.cases[0].warmup_runs) == (0, (), 0)
+    assert done.cases[0].first_ns > 0
+    assert read_profile(Path(done.profile)).n_runs == 1
+
+
+def test_as_many_runs_are_timed_as_asked_for(tmp_path: Path) -> None:
+    assert trial(tmp_path, profile=False, runs=1).done.n_runs == 1
 
 
 def test_no_profile_unless_asked_for(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Times, shares and sizes may be written as there ("2m", "5%", "512m") or as plain
 
 from __future__ import annotations
 
-from ortune.api.looking import doctor, lock, look, report
+from ortune.api.looking import doctor, lock, look, profile, report
 from ortune.api.measuring import bench, compare, tune
 
-__all__ = ["bench", "compare", "doctor", "lock", "look", "report", "tune"]
+__all__ = ["bench", "compare", "doctor", "lock", "look", "profile", "report", "tune"]

@@ -104,6 +104,70 @@ def look(
     return run(options, watcher)
 
 
+def profile(
+    subject: AnyPath,
+    *,
+    against: AnyPath | None = None,
+    set: Sequence[str] = (),
+    b_set: Sequence[str] = (),
+    plan: AnyPath | None = None,
+    python: AnyPath | None = None,
+    b_python: AnyPath | None = None,
+    target: str = "cpu",
+    shape: Sequence[str] = (),
+    dim: Sequence[str] = (),
+    inputs: AnyPath | None = None,
+    workload: AnyPath | None = None,
+    save_workload: AnyPath | None = None,
+    custom_ops: Sequence[AnyPath] = (),
+    processes: int | None = None,
+    no_peak: bool = False,
+    keep: AnyPath | None = None,
+    export: Sequence[str] = (),
+    report: AnyPath | None = None,
+    budget: str | float = "30s",
+    seed: int = 0,
+    no_wait: bool = False,
+    store: AnyPath | None = None,
+    watcher: Watcher | None = None,
+) -> Envelope:
+    """Where every millisecond of a run goes, of a model or of a profile that is there already.
+
+    The arguments are those of ``ortune profile --help``; ``watcher`` is told what happens meanwhile.
+
+    Returns:
+        The whole document; ``result`` is a ProfileResult.
+
+    Raises:
+        OrtuneError: Nothing could be profiled or read.
+    """
+    given = dict(locals())
+    rest = {"cpus": None, "memory": None, "gap": 0, "sessions": 1, "callers": 1, "tolerance": None}
+    from ortune.flows import asked
+    from ortune.flows.profile import Options, run
+
+    options = Options(
+        subject=str(subject),
+        against=None if against is None else str(against),
+        settings=set,
+        against_settings=b_set,
+        plan=asked.path(plan),
+        python=None if python is None else str(python),
+        against_python=None if b_python is None else str(b_python),
+        target=target,
+        inputs=asked.inputs(given | rest),
+        processes=processes,
+        budget_s=asked.seconds(budget, "--budget"),
+        peak=not no_peak,
+        keep=asked.path(keep),
+        exports=export,
+        report=asked.path(report),
+        store=asked.path(store),
+        wait=not no_wait,
+    )
+    return run(options, watcher)
+
+
 def report(
     *sessions: AnyPath,
     brief: bool = False,

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from ortune.bundle.languages._source import comment, preload, process_line
 from ortune.bundle.settings import as_text, threads
 from ortune.bundle.triton import config
+from ortune.errors import UsageError
 from ortune.records import Applied, BundleInfo, TuneResult, Workload
 
 HEADROOM = 0.25
@@ -27,7 +28,9 @@ PACKAGES = {
 """Debian's packages with the allocators, those whose names stay the same from release to release."""
 
 STEMS = {"tcmalloc": "libtcmalloc_minimal"}
-LIBRARY = "/usr/local/lib/allocator.so"
+ON_GPU = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"})
+"""Providers that need libraries which no image of Python has, and a GPU of NVIDIA."""
+
 _MIB = 1 << 20
 
 
@@ -44,6 +47,7 @@ def deploy_files(result: TuneResult, info: BundleInfo, workload: Workload, model
         "deploy/env": _env(info),
         "deploy/Dockerfile": _dockerfile(result, info),
         "deploy/k8s.yaml": _kubernetes(result, info, workload),
+        "deploy/k8s-check.yaml": _kubernetes_check(result, info, workload),
         "deploy/config.pbtxt": config(info, model, workload.custom_ops),
     }
 
@@ -101,13 +105,15 @@ def _dockerfile(result: TuneResult, info: BundleInfo) -> str:
     ]
     if not python:
         lines.append("# The Python that was measured with is not recorded.")
-    lines.append(f"FROM python:{python.group() if python else '3'}-slim")
+    version = python.group() if python else "3"
+    lines += _gpu_base(version) if _gpu(info) else [f"FROM python:{version}-slim"]
     for setting in _of(info, "preload"):
         name = as_text(setting.value)
+        stem = STEMS.get(name, f"lib{name}")
         lines += [
             f"RUN apt-get update && apt-get install -y --no-install-recommends {PACKAGES[name]} \\",
             "    && rm -rf /var/lib/apt/lists/* \\",
-            f"    && ln -s \"$(find /usr/lib -name '{STEMS.get(name, 'lib' + name)}.so' | head -n 1)\" {LIBRARY}",
+            f"    && ln -s \"$(find /usr/lib -name '{stem}.so' | head -n 1)\" {_library(name)}",
         ]
     package = named.group() if named else "onnxruntime"
     lines.append(f"RUN pip install --no-cache-dir {package}{'==' + known.group() if known else ''}")
@@ -115,32 +121,29 @@ def _dockerfile(result: TuneResult, info: BundleInfo) -> str:
         lines.append("# The version of ONNX Runtime that was measured with is not recorded.")
     lines.append("COPY . /model")
     lines += [f"ENV {s.key}={_value(s)}" for s in _of(info, "env")]
-    lines += [f"ENV LD_PRELOAD={LIBRARY}" for _ in _of(info, "preload")]
+    lines += [f"ENV LD_PRELOAD={_library(as_text(s.value))}" for s in _of(info, "preload")]
     lines += _process(info)
     return "\n".join([*lines, 'CMD ["python", "/model/load.py"]']) + "\n"
+
+
+def _gpu_base(python: str) -> list[str]:
+    """Which releases of CUDA a build of ONNX Runtime needs is not recorded, so no image is named that may be wrong."""
+    return [
+        f"# Not covered: CUDA, cuDNN and TensorRT. Give an image that has Python {python} and what your build of",
+        "# ONNX Runtime needs of these:    docker build --build-arg BASE=IMAGE -t NAME -f deploy/Dockerfile .",
+        "ARG BASE",
+        "FROM ${BASE}",
+    ]
 
 
 def _kubernetes(result: TuneResult, info: BundleInfo, workload: Workload) -> str:
     """A Deployment whose container has what the plan was measured to need."""
     name = _label(re.sub(r"\.[^.]*$", "", info.model.rpartition("/")[2]))
-    count, memory = cpus(info, workload), memory_mib(result)
-    resources = []
-    if count is not None:
-        resources.append(f"cpu: {count}")
-    if memory is not None:
-        resources.append(f"memory: {memory[1]}Mi")
     lines = [
-        "# kubectl apply -f deploy/k8s.yaml    with the image of deploy/Dockerfile. Written by ortune.",
-        _memory_words(result, memory),
-        "# CPUs are those that the plan's threads keep busy: with fewer, its threads wait for each other."
-        if count is not None
-        else "# The plan sets no threads and the tuned machine is not recorded: no CPUs are asked for.",
-        *(
-            ["# The model is made for the CPU that it was tuned on: choose nodes of its kind."]
-            if info.hardware_bound
-            else []
-        ),
-        *_process(info),
+        "# kubectl apply -f deploy/k8s.yaml    with an image of YOUR program. Written by ortune.",
+        "# The image of deploy/Dockerfile as it is checks the bundle and ends: a Deployment would start it again and",
+        "# again. To run that check, there is deploy/k8s-check.yaml.",
+        *_asked_words(result, info, workload),
         "apiVersion: apps/v1",
         "kind: Deployment",
         "metadata:",
@@ -155,21 +158,74 @@ def _kubernetes(result: TuneResult, info: BundleInfo, workload: Workload) -> str
         "      labels:",
         f'        app: "{name}"',
         "    spec:",
-        "      containers:",
-        "        - name: model",
-        f'          image: "{name}:latest"',
+        *_container(result, info, workload, name),
     ]
+    return "\n".join(lines) + "\n"
+
+
+def _kubernetes_check(result: TuneResult, info: BundleInfo, workload: Workload) -> str:
+    """A Job that runs the image as it is: the bundle's check, under the limits of the Deployment."""
+    name = _label(re.sub(r"\.[^.]*$", "", info.model.rpartition("/")[2]))
+    lines = [
+        "# kubectl apply -f deploy/k8s-check.yaml    with the image of deploy/Dockerfile as it is: runs the model on",
+        "# its inputs once, compares the outputs and ends. Written by ortune.",
+        "apiVersion: batch/v1",
+        "kind: Job",
+        "metadata:",
+        f'  name: "{name}-check"',
+        "spec:",
+        "  backoffLimit: 0",
+        "  template:",
+        "    spec:",
+        "      restartPolicy: Never",
+        *_container(result, info, workload, name),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _asked_words(result: TuneResult, info: BundleInfo, workload: Workload) -> list[str]:
+    """Comments on where the requests come from, and on what no request can say."""
+    lines = [_memory_words(result, memory_mib(result))]
+    if cpus(info, workload) is not None:
+        lines.append(
+            "# CPUs are those that the plan's threads keep busy: with fewer, its threads wait for each other."
+        )
+    else:
+        lines.append(
+            "# The plan sets no threads and the tuned machine is not recorded: no CPUs are asked for."
+        )
+    if info.hardware_bound:
+        lines.append("# The model is made for the CPU that it was tuned on: choose nodes of its kind.")
+    return lines + _process(info)
+
+
+def _container(result: TuneResult, info: BundleInfo, workload: Workload, name: str) -> list[str]:
+    """The one container of a pod, with requests, limits and variables."""
+    count, memory = cpus(info, workload), memory_mib(result)
+    resources = [f"cpu: {count}"] if count is not None else []
+    resources += [f"memory: {memory[1]}Mi"] if memory is not None else []
+    resources += ["nvidia.com/gpu: 1"] if _gpu(info) else []
+    lines = ["      containers:", "        - name: model", f'          image: "{name}:latest"']
     if resources:
         lines.append("          resources:")
         for kind in ("requests", "limits"):
             lines += [f"            {kind}:", *(f"              {line}" for line in resources)]
     variables = [(s.key, _value(s)) for s in _of(info, "env")]
-    variables += [("LD_PRELOAD", LIBRARY) for _ in _of(info, "preload")]
+    variables += [("LD_PRELOAD", _library(as_text(s.value))) for s in _of(info, "preload")]
     if variables:
         lines.append("          env:")
         for key, value in variables:
             lines += [f"            - name: {key}", f'              value: "{value}"']
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def _gpu(info: BundleInfo) -> bool:
+    return any(provider.name in ON_GPU for provider in info.plan.providers)
+
+
+def _library(name: str) -> str:
+    """Where the image has an allocator: the code of each language looks for its name in LD_PRELOAD."""
+    return f"/usr/local/lib/lib{name}.so"
 
 
 def _memory_words(result: TuneResult, memory: tuple[int, int] | None) -> str:
@@ -204,10 +260,20 @@ def _count(setting: Applied) -> int | None:
 
 
 def _value(setting: Applied) -> str:
-    """A value as text of one word; the container has the CPUs of the tuned machine's count."""
+    """A value as text of one word; the container has the CPUs of the tuned machine's count.
+
+    Raises:
+        UsageError: It has a character that these files would read in different ways.
+    """
     count = threads(setting.value)
     text = as_text(setting.value) if count is None else str(count)
-    return re.sub(r"[^\w.=:,/+-]", "_", text, flags=re.ASCII)
+    if not re.fullmatch(r"[\w.=:,/+-]*", text, flags=re.ASCII):
+        raise UsageError(
+            f"{setting.key}={text!r} cannot be written for containers: only letters, digits and . = : , / + - _ can",
+            where=f"setting {setting.knob}",
+            do="set another value, or --no-bundle",
+        )
+    return text
 
 
 def _label(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import msgspec
@@ -41,6 +42,11 @@ def read(path: Path) -> BundleInfo:
         if not (path / name).is_file():
             raise UsageError(f"the model {name} is missing", where=str(path), do="make the bundle again")
     return info
+
+
+def portable_name(name: str) -> str:
+    """The name of a file as any system can read it back: Windows takes "a:b.onnx" for a place on a drive."""
+    return name if is_inside(name) else re.sub(r"[:\\]", "_", name)
 
 
 def is_inside(name: str) -> bool:

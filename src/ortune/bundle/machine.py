@@ -5,6 +5,7 @@ Standard library alone, Python 3.8: ``ortune.load`` uses this module, and its te
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import platform
@@ -29,9 +30,21 @@ def cpus(root: Path = _ROOT) -> int:
 def cpu_name(root: Path = _ROOT) -> str:
     """The processor's name, "" where the system gives none (Linux on Arm)."""
     if platform.system() != "Linux":
-        return platform.processor()
+        return brand() or platform.processor()
     found = re.search(r"^(?:model name|Model|cpu model|cpu)\s*:\s*(\S.*)$", _cpuinfo(root), re.MULTILINE)
     return re.sub(r"\s+", " ", found.group(1)).strip() if found else ""
+
+
+def brand() -> str:
+    """What macOS calls the processor ("Apple M2"), "" on another system; to Python every such Mac is an "arm"."""
+    found = ctypes.create_string_buffer(256)
+    size = ctypes.c_size_t(len(found))
+    name = b"machdep.cpu.brand_string"
+    try:
+        failed = ctypes.CDLL(None).sysctlbyname(name, found, ctypes.byref(size), None, ctypes.c_size_t(0))
+    except (AttributeError, OSError, TypeError):  # no such function, or (Windows) no such library
+        return ""
+    return "" if failed else found.value.decode(errors="replace").strip()
 
 
 def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
@@ -64,6 +77,12 @@ def allocator_library(name: str, root: Path = _ROOT) -> str:
                 if found:
                     return found[0]
     return ""
+
+
+def is_preloaded(library: str, given: str) -> bool:
+    """Whether a library is in the text of LD_PRELOAD, under whichever name its file has there."""
+    paths = [path for path in re.split("[ :]", given) if path]
+    return os.path.realpath(library) in [os.path.realpath(path) for path in paths if os.sep in path]
 
 
 def _cpuinfo(root: Path) -> str:

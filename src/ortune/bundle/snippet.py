@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ortune.bundle.languages._source import process_line
 from ortune.bundle.languages.python import literal, once_lines, option_lines
 from ortune.bundle.settings import as_text, resolve, threads
 from ortune.records import Applied, Plan
+
+TOOLS = {"affinity": "taskset -c", "nice": "nice -n"}
+"""Settings of the process that a command before the program's own makes."""
 
 
 def python_lines(plan: Plan, model: str = "model.onnx", libraries: Mapping[str, str] | None = None) -> str:
@@ -22,7 +26,7 @@ def python_lines(plan: Plan, model: str = "model.onnx", libraries: Mapping[str, 
         Lines without a final line break.
     """
     settings = tuple(_counted(setting) for setting in resolve(plan))
-    lines = [*_start(settings, libraries or {}), "import onnxruntime as ort", ""]
+    lines = [*_start(settings, libraries or {}), *_by_hand(settings), "import onnxruntime as ort", ""]
     lines += once_lines(settings)
     options = option_lines(settings)
     lines += ["options = ort.SessionOptions()", *dict.fromkeys(options)] if options else []
@@ -57,6 +61,11 @@ def _start(settings: tuple[Applied, ...], libraries: Mapping[str, str]) -> list[
     words = [f"{s.key}={as_text(s.value)}" for s in settings if s.channel == "env"]
     preloads = [as_text(s.value) for s in settings if s.channel == "preload"]
     words += [f"LD_PRELOAD={libraries.get(name, f'lib{name}.so')}" for name in preloads]
-    tools = {"affinity": "taskset -c", "nice": "nice -n"}
-    words += [f"{tools.get(s.key, s.key)} {s.value}" for s in settings if s.channel == "process"]
+    words += [f"{TOOLS[s.key]} {s.value}" for s in settings if s.channel == "process" and s.key in TOOLS]
     return [f"# start with: {' '.join(words)} python ..."] if words else []
+
+
+def _by_hand(settings: tuple[Applied, ...]) -> list[str]:
+    """A comment for each setting of the process that no command makes."""
+    own = [s for s in settings if s.channel == "process" and s.key not in TOOLS]
+    return [f"# {s.knob}={as_text(s.value)}: {line}" for s in own if (line := process_line(s))]

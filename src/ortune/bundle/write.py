@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from ortune.bundle.deploy import deploy_files
-from ortune.bundle.format import INDEX, SCHEMA, SUFFIX
+from ortune.bundle.format import INDEX, SCHEMA, SUFFIX, portable_name
 from ortune.bundle.languages import emit_all
 from ortune.bundle.settings import portable, resolve
 from ortune.errors import UsageError
@@ -99,11 +99,11 @@ def _copy_models(
     bound = result.hardware_bound and rewritten is not None
     # Not in place of one of the bundle's own files, which hold what the folder is.
     clash = {PurePosixPath(name).parts[0] for name in (shipped.path.name, *_locations(shipped))} & _OWN_NAMES
-    own = model.name if rewritten is None else model.stem + rewritten.suffix
+    own = portable_name(model.name if rewritten is None else model.stem + rewritten.suffix)
     place = f"model/{own}" if clash or own in _OWN_NAMES else own
     _copy_model(shipped, work / place, ours=rewritten is not None)
     # The untouched model is what the bundle is proven against again, and what another CPU falls back to.
-    plain = f"plain/{model.name}" if rewritten is not None else ""
+    plain = f"plain/{portable_name(model.name)}" if rewritten is not None else ""
     if plain:
         _copy_model(open_model(model), work / plain, ours=False)
     plan = portable(result.winner)

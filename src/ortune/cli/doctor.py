@@ -24,7 +24,7 @@ def doctor(
         bool,
         typer.Option(
             "--measure/--no-measure",
-            help="Measure the noise too (about a quarter of a minute).",
+            help="Measure the noise and the machine's peaks too (about half a minute).",
             rich_help_panel=o.RUN,
         ),
     ] = True,
@@ -41,7 +41,7 @@ def doctor(
     """What can this machine run, and what is the smallest difference that it can show?
 
     Lists the ONNX Runtime builds found and why providers are absent, what is in the way of speed, and measures the
-    controls: an identical plan and a known wait.
+    controls: an identical plan and a known wait. Then what the machine does at most: products and memory.
     """
     with reporting("doctor", as_json or format == "json"):
         form = chosen_format(format, as_json, ("text", "json", "markdown"))

@@ -16,7 +16,7 @@ import typer
 import typer.main
 
 from ortune import __version__
-from ortune.cli import bench, compare, doctor, lock, look, report, tune
+from ortune.cli import bench, compare, doctor, lock, look, profile, report, tune
 from ortune.cli.session import tell
 from ortune.errors import Interrupted, OrtuneError, UsageError
 
@@ -37,6 +37,7 @@ app.command(name="doctor")(doctor.doctor)
 app.command(name="lock")(lock.lock)
 app.command(name="report")(report.report)
 app.command(name="bench")(bench.bench)
+app.command(name="profile")(profile.profile)
 
 # The class of every complaint about options; typer keeps it in one place or another, depending on its version.
 _Refused = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
@@ -91,7 +92,7 @@ def _with_look(arguments: Sequence[str]) -> Sequence[str]:
     if not first or first.startswith("-") or _verb(arguments):
         return arguments
     if MODEL_NAME.fullmatch(first) or os.path.exists(first):  # noqa: PTH110 -- False for any name, however long
-        return ["look", *arguments]
+        return ["profile" if first.endswith(".json") else "look", *arguments]
     verbs = [command.name or "" for command in app.registered_commands]
     near = difflib.get_close_matches(first, verbs, n=1, cutoff=0.5)
     hint = f"did you mean ortune {near[0]}?" if near else "ortune MODEL.onnx for a first look, or"

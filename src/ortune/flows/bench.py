@@ -33,7 +33,7 @@ from ortune.flows.sides import (
     target_providers,
 )
 from ortune.platform import host
-from ortune.records import Envelope, Failed, FeedRef, Measured, ModelRef, Plan
+from ortune.records import Envelope, Failed, FeedRef, Measured, ModelRef, Outcome, Plan
 from ortune.search.blocks import BASE
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.store.db import SessionLog
@@ -45,7 +45,7 @@ from ortune.trials.scratch import scratch_folder
 GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
 TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ
 MOST_PROCESSES = 100  # of a shape, unless asked for: the raw samples of more would only fill the document
-FAILURES = 2  # of a shape, before it is given up
+FAILURES = 2  # of a shape one after the other, before it is given up
 
 
 def bench(options: Options, watcher: Watcher | None = None) -> Envelope:
@@ -88,11 +88,26 @@ def _side(o: Options, scratch: Path) -> Resolved:
         common = merge(read_plan(o.plan), common)
     text = SideText(text=o.model, settings=o.settings, rewrites=o.rewrites, python=o.python)
     side = resolve(text, common=common, base_model=None, scratch=scratch)
-    return replace(side, plan=shared(side.plan, pool=o.shared_pool, arena=o.shared_arena))
+    return replace(
+        side, plan=shared(side.plan, pool=o.shared_pool, arena=o.shared_arena, cpus=usable_cpus(o))
+    )
 
 
-def shared(plan: Plan, *, pool: bool, arena: bool) -> Plan:
+def usable_cpus(o: Options) -> int:
+    """CPUs that a process can really use here, or in the pod that is emulated."""
+    cpus = host().effective_cpus
+    pod = o.inputs.pod
+    return cpus if pod is None or pod.cpus is None else min(cpus, max(1, math.ceil(pod.cpus)))
+
+
+def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
     """The plan with what its sessions share put in; a number of threads that it has becomes the pool's.
+
+    Args:
+        plan: The plan as asked for.
+        pool: One pool of threads for all sessions.
+        arena: One arena for all sessions.
+        cpus: Threads of a pool for which the plan names none.
 
     Raises:
         UsageError: A setting of the sessions' own pools or arenas stands against it.
@@ -100,7 +115,7 @@ def shared(plan: Plan, *, pool: bool, arena: bool) -> Plan:
     settings = dict(plan.settings)
     if pool and "global_thread_pool" not in settings:
         # ONNX Runtime's own default for the pool is a guess about the whole machine; this number is recorded.
-        settings["global_thread_pool"] = settings.pop("intra_op_num_threads", host().effective_cpus)
+        settings["global_thread_pool"] = settings.pop("intra_op_num_threads", cpus)
     if arena and not any(knobs.find(name).channel == "env_allocator" for name in settings):
         settings["arena_extend_strategy"] = (
             "power_of_two"  # ONNX Runtime's default, for the arena of all sessions
@@ -117,6 +132,7 @@ class _Run:
         self.ground = Ground(side, o.inputs, scratch, log, watch.say)
         self.trials: list[CaseTrial] = []
         self.failed: list[tuple[str, Failed]] = []
+        self.given_up: list[str] = []
 
     def go(self) -> Envelope:
         """Pilot, processes, figures."""
@@ -139,6 +155,7 @@ class _Run:
             self.ground,
             self.trials,
             self.failed,
+            self.given_up,
             self.log.id,
             (time.monotonic_ns() - self.start) / 1e9,
         )
@@ -190,6 +207,7 @@ class _Run:
         end = self.start + int(self.o.budget_s * 1e9)
         cases = self.ground.work.cases
         live = list(range(len(cases)))
+        in_a_row = [0] * len(cases)
         rounds = 0
         while live and rounds < (self.o.processes or MOST_PROCESSES):
             round_ns = sum(costs[i] for i in live)
@@ -202,20 +220,33 @@ class _Run:
                     return True
                 case = cases[i].name
                 self.watch.line(f"process {len(self.trials) + 1}, round {rounds}: {case}")
-                costs[i] = self._process(i, timings[i], self.ground.refs[i])
-                if sum(where == case for where, _ in self.failed) >= FAILURES:
+                outcome = self._process(i, timings[i], self.ground.refs[i], rounds)
+                costs[i] = float(outcome.elapsed_ns)
+                in_a_row[i] = 0 if isinstance(outcome, Measured) else in_a_row[i] + 1
+                if in_a_row[i] >= FAILURES:
                     live.remove(i)
+                    self.given_up.append(self._gave_up(i))
         return False
 
-    def _process(self, i: int, timing: Timing, ref: FeedRef) -> float:
-        """One process of one shape; what it cost, nanoseconds."""
+    def _process(self, i: int, timing: Timing, ref: FeedRef, rounds: int) -> Outcome:
+        """One process of one shape, journalled as what a session that is cut off can tell."""
         self.ground.executor.timing = timing
+        case = self.ground.work.cases[i].name
         outcome = self.ground.executor.trial(self.ground.arm(BASE, refs=(ref,)))
         if isinstance(outcome, Measured):
             self.trials.append(CaseTrial(index=len(self.trials), case=i, trial=outcome))
         else:
-            self.failed.append((self.ground.work.cases[i].name, outcome))
-        return float(outcome.elapsed_ns)
+            self.failed.append((case, outcome))
+        self.log.add("block", {"index": rounds - 1, "phase": "bench", "order": [BASE], "case": case})
+        return outcome
+
+    def _gave_up(self, i: int) -> str:
+        """That a shape has fewer processes than it should, and why."""
+        case = self.ground.work.cases[i].name
+        good = sum(t.case == i for t in self.trials)
+        of = f" of {self.o.processes}" if self.o.processes else ""
+        name = f"{case}: " if len(self.ground.work.cases) > 1 else ""
+        return f"{name}given up after {good}{of} processes: {FAILURES} in a row failed"
 
 
 def one_case(trial: Measured, i: int, gap_ns: int) -> Measured:

@@ -18,6 +18,7 @@ from ortune.records import (
     Estimate,
     Failed,
     Measured,
+    Plan,
     Sensors,
     Side,
     TailEstimate,
@@ -48,6 +49,7 @@ def make_result(
     ground: Ground,
     trials: Sequence[CaseTrial],
     failed: Sequence[tuple[str, Failed]],
+    given_up: Sequence[str],
     session: str,
     elapsed_s: float,
 ) -> BenchResult:
@@ -58,18 +60,18 @@ def make_result(
         mine = [t.trial for t in trials if t.case == i]
         if mine:
             rows.append(_row(case, mine, _outputs(ground, mine[0])))
-    notes = [*work.notes, *ground.notes, *_notes(work, trials, ground)]
-    notes += [f"{where} was given up after failing" for where in dict.fromkeys(w for w, _ in failed)
-              if where not in {row.case for row in rows}]  # fmt: skip
+    notes = [*work.notes, *ground.notes, *_notes(work, trials, ground), *given_up]
+    own = own_threads(work, side.plan, trials)
     return BenchResult(
         side=Side(label=side.label, model=side.model.info, plan=side.plan, runtime=side.runtime),
         rows=tuple(rows),
         processes=tuple(_process(t, work) for t in trials),
         load=load_words(work),
+        gap_ns=work.gap_ns,
         read_back=trials[-1].trial.done.read_back,
         findings=tuple(ground.findings),
         notes=tuple(notes),
-        remarks=tuple(remarks([t.trial for t in trials], ground.host.effective_cpus)),
+        remarks=tuple(remarks([t.trial for t in trials], ground.host.effective_cpus, own)),
         failures=tuple(failure for _, failure in failed),
         reproduce=reproduce(o),
         session=session,
@@ -168,27 +170,36 @@ def _notes(work: Workload, trials: Sequence[CaseTrial], ground: Ground) -> list[
         notes.append(
             "the weights of the shapes are not used: each shape has processes and figures of its own"
         )
-    added = next((t.trial.done.threads for t in trials if t.trial.done.threads is not None), None)
-    cpus = ground.host.effective_cpus
-    if work.sessions > 1 and added and "global_thread_pool" not in ground.side.plan.settings:
-        threads = work.sessions * (added + work.callers)
-        if threads > cpus:
-            notes.append(
-                f"{work.sessions} sessions have a pool each: {threads} threads on {cpus} CPUs (--shared-pool makes one)"
-            )
+    cpus, threads = ground.host.effective_cpus, own_threads(work, ground.side.plan, trials)
+    apart = work.sessions > 1 and "global_thread_pool" not in ground.side.plan.settings
+    if apart and threads > max(cpus, work.sessions * work.callers):
+        notes.append(
+            f"{work.sessions} sessions have a pool each: {threads} threads on {cpus} CPUs (--shared-pool makes one)"
+        )
     unsteady = sum(not t.trial.done.cases[0].steady for t in trials)
     if unsteady:
         notes.append(f"{unsteady} of {len(trials)} processes were not steady when their warm-up ended")
     return notes
 
 
-def remarks(trials: Sequence[Measured], cpus: int) -> list[str]:
+def own_threads(work: Workload, plan: Plan, trials: Sequence[CaseTrial]) -> int:
+    """Threads of one process that may want a CPU at the same time: its callers, and its sessions' pools."""
+    added = next((t.trial.done.threads for t in trials if t.trial.done.threads is not None), 0)
+    pool = plan.settings.get("global_thread_pool")
+    pools = pool if isinstance(pool, int) else work.sessions * added
+    return work.sessions * work.callers + pools
+
+
+def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
     """What the sensors say about the machine while it was measured; [] for a quiet one.
 
     Args:
         trials: Every process that was measured.
         cpus: CPUs that a process can really use.
+        own: Threads of the process itself that may want one. More than there are CPUs wait for each other, and the
+            sensors, which see the whole machine, cannot tell them from a neighbour's.
     """
+    crowd = f"the process's own {own} threads on {cpus} CPUs included" if own > cpus else ""
     found = []
     sensors: list[Sensors] = [t.sensors for t in trials]
     elapsed_s = sum(t.elapsed_ns for t in trials) / 1e9
@@ -199,9 +210,10 @@ def remarks(trials: Sequence[Measured], cpus: int) -> list[str]:
     ]
     if waits and float(np.median(waits)) >= BUSY_SHARE:
         share = 100 * min(1.0, float(np.median(waits)))
-        found.append(f"busy machine: some task waited for a CPU {share:.0f} % of the time")
+        waited = f"some task waited for a CPU {share:.0f} % of the time"
+        found.append(f"{waited}, {crowd}" if crowd else f"busy machine: {waited}")
     others = [s.load1 - (s.cpu_over_wall or 0.0) for s in sensors if s.load1 is not None]
-    if not waits and others and float(np.median(others)) >= BUSY_SHARE * cpus:
+    if not waits and not crowd and others and float(np.median(others)) >= BUSY_SHARE * cpus:
         # Without pressure figures: the load that is left when that of the process itself is taken away.
         found.append(f"busy machine: about {float(np.median(others)):.1f} other tasks on {cpus} CPUs")
     periods = sum(s.nr_periods or 0 for s in sensors)

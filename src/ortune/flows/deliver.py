@@ -11,11 +11,12 @@ from pathlib import Path
 import msgspec
 
 from ortune import platform
+from ortune.bundle import format as bundle_format
 from ortune.errors import UsageError
 from ortune.fleet import runtimes
 from ortune.flows.compare import open_store, session_header
 from ortune.flows.compare_options import Watcher
-from ortune.flows.replay import Replay, stored
+from ortune.flows.replay import RESUMED, Replay, stored
 from ortune.flows.sides import Resolved, SideText, resolve
 from ortune.flows.tune import Tuning
 from ortune.flows.tune_options import Options
@@ -82,6 +83,13 @@ def _tuned(
             where="--target",
             do=f"ortune compare MODEL --target {options.target} --b-set KNOB=VALUE",
         )
+    if bundle_format.is_bundle(Path(options.model)):
+        plain = Path(options.model) / bundle_format.read(Path(options.model)).model
+        raise UsageError(
+            "is tuned already: its own plan would pass for the default",
+            where=options.model,
+            do=f"ortune compare {options.model} proves it again; ortune tune {plain} begins anew",
+        )
     if options.directory is not None:
         _require_writable(options.directory)
     with scratch_folder() as scratch:
@@ -141,15 +149,17 @@ def _journal(store: Store | None, side: Resolved, options: Options) -> tuple[Ses
     """A new session, or the one to go on with and what it measured."""
     asked = replace(options, resume=None, store=None, directory=None, force=False, wait=True)
     # Nothing stale: another build, another machine or other inputs make another session.
-    given = options.inputs.inputs
     facts = (
         asked,
         side.runtime.package,
         side.runtime.ort_version,
         platform.host().fingerprint,
-        _stamp(given),
+        _stamp(options.inputs.inputs),
+        _stamp(options.inputs.workload),
     )
     key = f"tune {side.model.info.sha256} {hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
+    if store is None and options.resume is not None:
+        raise UsageError("there is no store to resume from", where="--resume", do="name it with --store PATH")
     if store is None:
         return SessionLog(None, ""), Replay()
     if options.resume is None:
@@ -157,7 +167,10 @@ def _journal(store: Store | None, side: Resolved, options: Options) -> tuple[Ses
     wanted = [s.id for s in store.sessions(key) if options.resume in ("newest", s.id)]
     for session in wanted:
         if not any(e.kind == "result" for e in store.events(session)):
-            return store.resume(session), stored(store, session)
+            replay = stored(store, session)
+            log = store.resume(session)
+            log.add(RESUMED, {"trials": len(replay.trials)})
+            return log, replay
     raise UsageError(
         "no unfinished session of this model and these options is stored",
         where="--resume",

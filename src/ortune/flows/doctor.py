@@ -9,17 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ortune import __version__, platform
-from ortune.errors import Interrupted, MeasurementError
+from ortune.errors import BusyError, Interrupted, MeasurementError
 from ortune.fleet import facts, runtimes
 from ortune.flows.compare import open_store, session_header
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground, InputOptions
+from ortune.flows.peaks import load_peak, measure_peak
 from ortune.flows.sides import Resolved
 from ortune.model.open import open_model
 from ortune.records import (
     DoctorResult,
     EffectRow,
     Envelope,
+    MachinePeak,
     ModelRef,
     NoiseReport,
     Plan,
@@ -35,6 +37,7 @@ from ortune.store.db import SessionLog
 from ortune.store.lock import measuring
 from ortune.trials import probe_model
 from ortune.trials.scratch import scratch_folder
+from ortune.trials.tool import ToolFailed
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BLOCKS = 12
@@ -48,7 +51,7 @@ class Options:
     Attributes:
         model: Measure the noise with this model instead of a small one of ours.
         python: Look at this runtime only.
-        measure: Run the controls and the table of effects.
+        measure: Run the controls and the table of effects, and measure the machine's peaks.
         inputs: What the model is fed.
         wait: Wait while another ortune measures.
     """
@@ -74,6 +77,7 @@ def doctor(options: Options | None = None, watcher: Watcher | None = None) -> En
     reports = tuple(runtimes.report(r) for r in found)
     usable = next((r for r in found if not r.error), None)
     noise: NoiseReport | None = None
+    peak: MachinePeak | None = None
     work: Workload | None = None
     ref: ModelRef | None = None
     interrupted, session = False, ""
@@ -92,8 +96,9 @@ def doctor(options: Options | None = None, watcher: Watcher | None = None) -> En
                 ref = ModelRef(path=str(model.path), sha256=model.info.sha256)
             try:
                 noise, work, session = _measured(side, o, scratch, watch)
+                peak = _peak(usable, o, scratch, watch)
             except Interrupted:
-                # The inventory is done and worth having; only the noise is not known.
+                # The inventory is done and worth having; only the noise is not known, or the peaks.
                 interrupted = True
     elif o.measure:
         watch.say("no usable onnxruntime was found, so nothing could be measured")
@@ -105,7 +110,9 @@ def doctor(options: Options | None = None, watcher: Watcher | None = None) -> En
         workload=work,
         status="interrupted" if interrupted else "ok",
         verdict=noise.status if noise else None,
-        result=_result(reports, noise),
+        result=_result(
+            reports, noise, peak or load_peak(host, o.store, usable.ort_version if usable else "")
+        ),
     )
     if session:
         _keep(o.store, session, envelope, watch)
@@ -124,13 +131,29 @@ def _keep(folder: Path | None, session: str, envelope: Envelope, watch: Watcher)
             watch.say(log.trouble)
 
 
-def _result(reports: tuple[RuntimeReport, ...], noise: NoiseReport | None) -> DoctorResult:
+def _result(
+    reports: tuple[RuntimeReport, ...], noise: NoiseReport | None, peak: MachinePeak | None
+) -> DoctorResult:
     findings = facts.findings(
         platform.host(), reports, os.environ, topology=platform.topology(), now=platform.read_sensors()
     )
     return DoctorResult(
-        runtimes=reports, allocators=platform.allocators(), findings=tuple(findings), noise=noise
+        runtimes=reports,
+        allocators=platform.allocators(),
+        findings=tuple(findings),
+        noise=noise,
+        peak=peak,
     )
+
+
+def _peak(runtime: Runtime, o: Options, scratch: Path, watch: Watcher) -> MachinePeak | None:
+    """What the machine can do at most; where that cannot be measured, says why."""
+    try:
+        with measuring("doctor", wait=o.wait, say=watch.say):
+            return measure_peak(runtime, scratch, o.store, say=watch.say, stop=watch.stop)
+    except (ToolFailed, BusyError) as error:
+        watch.say(f"the peaks of this machine were not measured: {error.what}")
+        return None
 
 
 def _measured(side: Resolved, o: Options, scratch: Path, watch: Watcher) -> tuple[NoiseReport, Workload, str]:

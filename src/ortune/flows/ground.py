@@ -24,7 +24,7 @@ from ortune.records import (
     Plan,
     Workload,
 )
-from ortune.search.blocks import BASE
+from ortune.search.blocks import BASE, NEW
 from ortune.store.db import SessionLog
 from ortune.trials import pilot
 from ortune.trials.executor import Arm, Executor, Timing
@@ -189,8 +189,10 @@ class Ground:
             return outcome
         if arm.name == BASE or outcome.reason == "no-runtime":
             pilot.raise_if_unrunnable(outcome, arm)
+        # Most verbs have one side, and no A.
+        name = "B" if arm.name == NEW else self.side.label
         raise MeasurementError(
-            f"{'A' if arm.name == BASE else 'B'} does not run: {pilot.describe(outcome)}",
+            f"{name} does not run: {pilot.describe(outcome)}",
             where=pilot.place(arm),
             do=pilot.remedy(outcome),
             code=outcome.reason,
@@ -206,16 +208,21 @@ class Ground:
         """
         if key and key in self.known_differences:
             return self.known_differences[key]
-        base = self.arm(BASE)
-        if not Path(self.first.outputs_path).is_dir():
-            self.first = self.must(base, self.executor.trial(base, runs=0, keep_outputs=True, fresh=True))
+        self.reference()
         if not Path(trial.outputs_path).is_dir():
-            arm = again or base
+            arm = again or self.arm(BASE)
             trial = self.must(arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True))
         found = self._difference(trial)
         if key:
             self.log.add("difference", {"key": key, "difference": found})
         return found
+
+    def reference(self) -> Path:
+        """The folder of the baseline's outputs; made again where they went with an interrupted session."""
+        if not Path(self.first.outputs_path).is_dir():
+            base = self.arm(BASE)
+            self.first = self.must(base, self.executor.trial(base, runs=0, keep_outputs=True, fresh=True))
+        return Path(self.first.outputs_path)
 
     def _difference(self, trial: Measured) -> OutputDifference:
         found = [

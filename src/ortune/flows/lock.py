@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import json
 import math
 import re
@@ -12,49 +12,23 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import __version__, knobs, platform
-from ortune.errors import InputError, ModelError, UsageError
+from ortune import __version__, knobs, platform, rewrites
+from ortune.bundle import format as bundle_format
+from ortune.bundle.settings import threads
+from ortune.errors import ModelError, UsageError
 from ortune.fleet import runtimes
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import InputOptions
-from ortune.flows.lock_check import LEVELS, TOLERANCE, differences
+from ortune.flows.lock_check import TOLERANCE, differences
+from ortune.flows.lock_take import SCHEMA, take
 from ortune.flows.sides import Resolved, SideText, merge, read_plan, resolve, target_providers
-from ortune.model import from_git, workload
-from ortune.model.open import OpenModel, open_model
-from ortune.model.outputs import random_ops
-from ortune.model.snapshot.exported import exported_operators, locked_model
-from ortune.model.snapshot.observed import observed_sizes
-from ortune.model.snapshot.optimised import graph_snapshot, saved_graph
-from ortune.model.snapshot.structure import operators
-from ortune.records import (
-    Envelope,
-    FeedRef,
-    GraphSnapshot,
-    HardwareSnapshot,
-    LockedRun,
-    LockResult,
-    Measured,
-    ModelRef,
-    Plan,
-    Snapshot,
-    Workload,
-)
+from ortune.model import from_git
+from ortune.records import Envelope, LockResult, ModelRef, Plan, Snapshot
 from ortune.report import lock_words
-from ortune.store.db import SessionLog
-from ortune.trials import pilot, requests
-from ortune.trials.executor import Arm, Executor
-from ortune.trials.launch import Limits
-from ortune.trials.output_snapshot import output_snapshots
+from ortune.report.answer_commands import settings_of
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.tool import ToolFailed, ToolProcess
 
-SCHEMA = "ortune/snapshot/1"
 SUFFIX = ".lock.json"
-BOUND_LEVELS = ("layout", "all")
-"""Levels at which the processor decides what comes out: blocks as wide as its vectors, layouts for its kernels."""
-
-_LEVEL = "graph_optimization_level"
-_LIMIT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,24 +69,26 @@ def lock(options: Options, watcher: Watcher | None = None) -> Envelope:
     path = options.file or default_path(options.model)
     was = read(path, options.model) if options.check else None
     with scratch_folder() as scratch:
-        side = _side(options, was, scratch)
+        side, stored, given = _side(options, was, scratch)
         watch.say(f"looking with {runtimes.describe(side.runtime)}")
-        now = take(side, _inputs(options, was), scratch, watch, locked=was)
+        inputs = _inputs(options, was)
+        now = take(side, inputs, scratch, watch, stored=stored, given=given, wish=was is not None)
     if was is None:
         write(path, now)
         result = LockResult(path=str(path), written=True, snapshot=now, headline=f"locked in {path}")
         verdict = "written"
     else:
-        changes, notes = differences(was, now, tolerance=options.tolerance, strict=options.strict)
+        found = differences(was, now, tolerance=options.tolerance, strict=options.strict)
         result = LockResult(
             path=str(path),
             written=False,
             snapshot=now,
-            changes=changes,
-            headline=lock_words.headline(was, now, changes),
-            notes=notes,
+            changes=found.changes,
+            headline=lock_words.headline(was, now, found.changes, found.not_compared),
+            notes=found.notes,
+            not_compared=found.not_compared,
         )
-        verdict = "changed" if any(c.fails for c in changes) else "unchanged"
+        verdict = "changed" if any(c.fails for c in found.changes) else "unchanged"
     return Envelope(
         schema="ortune/lock/1",
         ortune=__version__,
@@ -145,10 +121,7 @@ def encoded(snapshot: Snapshot) -> str:
     text = json.dumps(msgspec.to_builtins(snapshot), indent=2, sort_keys=True)
     # A shape on one line is what a person compares.
     shapes = re.compile(r"\[\n\s+-?\d+(?:,\n\s+-?\d+)*\n\s+\]")
-    return (
-        shapes.sub(lambda found: f"[{', '.join(found.group().strip('[]').split())}]", text).replace(",,", ",")
-        + "\n"
-    )
+    return shapes.sub(lambda found: f"[{' '.join(found.group().strip('[]').split())}]", text) + "\n"
 
 
 def write(path: Path, snapshot: Snapshot) -> None:
@@ -162,7 +135,8 @@ def write(path: Path, snapshot: Snapshot) -> None:
         part.write_text(encoded(snapshot), encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a place that cannot be written holds nothing to remove either
+            part.unlink()
         raise UsageError(
             f"the lock cannot be written: {error.strerror}", where=str(path), do="choose another --output"
         ) from error
@@ -200,22 +174,41 @@ def read(path: Path, model: str) -> Snapshot:
     return found
 
 
-def _side(o: Options, was: Snapshot | None, scratch: Path) -> Resolved:
-    """The model with its plan: a check runs as locked, with what is given on top."""
-    given = Plan(settings=knobs.parse_settings(list(o.settings)), providers=target_providers(o.target))
+def _side(o: Options, was: Snapshot | None, scratch: Path) -> tuple[Resolved, Plan, Plan | None]:
+    """The model with its plan, the plan as the lock keeps it, and what was asked for on top of a bundle's own.
+
+    A check runs as locked, with what is given on top. Of a bundle only what was given on top is taken from the lock:
+    its own plan is what is checked.
+    """
+    asked = Plan(settings=knobs.parse_settings(list(o.settings)), providers=target_providers(o.target))
+    asked = merge(asked, Plan(rewrites=tuple(rewrites.parse(text) for text in o.rewrites)))
     if o.plan:
-        given = merge(read_plan(o.plan), given)
+        asked = merge(read_plan(o.plan), asked)
+    bundle = bundle_format.read(Path(o.model)) if bundle_format.is_bundle(Path(o.model)) else None
     if was is not None:
-        given = merge(was.run.plan, given)
-    text = SideText(text=o.model, rewrites=o.rewrites, python=o.python)
-    side = resolve(text, common=given, base_model=None, scratch=scratch)
+        asked = merge(_here(was.run.plan) if bundle is None else was.run.given or Plan(), asked)
+    text = SideText(text=o.model, settings=settings_of(asked), python=o.python)
+    common = msgspec.structs.replace(asked, settings={})
+    side = resolve(text, common=common, base_model=None, scratch=scratch)
     if side.model.facts.format == "ort":
         raise ModelError(
             "A model in ORT format was optimised when it was made, so there is nothing to lock.",
             where=str(side.model.path),
             do="Lock the .onnx that it was made from.",
         )
-    return side
+    if bundle is None:
+        return side, side.plan, None
+    own = bundle.plan.settings
+    settings = {k: v if k in asked.settings else own.get(k, v) for k, v in side.plan.settings.items()}
+    return side, msgspec.structs.replace(side.plan, settings=settings), asked
+
+
+def _here(plan: Plan) -> Plan:
+    """A stored plan on this machine: a bundle's thread counts are kept as they fit any."""
+    cpus = platform.host().effective_cpus
+    counts = {name: threads(value) for name, value in plan.settings.items()}
+    settings = {k: v if (n := counts[k]) is None else min(n, cpus) for k, v in plan.settings.items()}
+    return msgspec.structs.replace(plan, settings=settings)
 
 
 def _inputs(o: Options, was: Snapshot | None) -> InputOptions:
@@ -223,148 +216,3 @@ def _inputs(o: Options, was: Snapshot | None) -> InputOptions:
     if was is None or o.inputs.shapes or o.inputs.dims or o.inputs.inputs:
         return o.inputs
     return replace(o.inputs, shapes=was.run.shapes, seed=o.inputs.seed or was.run.seed)
-
-
-def take(
-    side: Resolved,
-    inputs: InputOptions,
-    scratch: Path,
-    watch: Watcher,
-    *,
-    locked: Snapshot | None = None,
-) -> Snapshot:
-    """The snapshot of a model as it is.
-
-    Args:
-        side: The model, its plan and the runtime.
-        inputs: What it is fed.
-        scratch: Folder of this invocation.
-        watch: Is told what happens.
-        locked: The lock it will be compared with: its shapes are a wish, which another model may refuse.
-
-    Raises:
-        OrtuneError: The model does not load or cannot be fed.
-    """
-    model = side.model if side.runs == side.model.path else open_model(side.runs)
-    work = _proposed(model, inputs, wish=locked is not None)
-    if len(work.cases) != 1:
-        raise UsageError("a lock has one set of shapes", where="--dim", do="give one size a dimension")
-    work, refs, trial = _fed(side, model, work, scratch, watch)
-    random = tuple(sorted({op for _, op in random_ops(model.ir)}))
-    folder = Path(trial.outputs_path) / work.cases[0].name
-    shapes = {choice.name: choice.shape for choice in work.cases[0].inputs}
-    level = str(side.plan.settings.get(_LEVEL, "all"))
-    levels, placement = _levels(side, model, inputs, shapes, "" if random else trial.done.profile, scratch)
-    host = platform.host()
-    return Snapshot(
-        schema=SCHEMA,
-        ort_version=side.runtime.ort_version,
-        model=locked_model(model),
-        run=LockedRun(
-            plan=side.plan,
-            level=level,
-            seed=work.seed,
-            shapes=shapes,
-            feeds=_digest(refs),
-            random=random,
-            placement=placement or {"CPUExecutionProvider": levels[level].nodes},
-            outputs=output_snapshots(folder, random=bool(random)),
-        ),
-        levels={name: graph for name, graph in levels.items() if name not in BOUND_LEVELS},
-        hardware=HardwareSnapshot(
-            machine=host.machine,
-            features=tuple(sorted(host.features)),
-            levels={name: graph for name, graph in levels.items() if name in BOUND_LEVELS},
-        ),
-    )
-
-
-def _proposed(model: OpenModel, o: InputOptions, *, wish: bool) -> Workload:
-    def propose(options: InputOptions) -> Workload:
-        return workload.propose(
-            model.ir,
-            shapes=options.shapes,
-            dims=options.dims,
-            inputs_path=options.inputs,
-            seed=options.seed,
-            custom_ops=tuple(options.custom_ops),
-        )
-
-    if not wish:
-        return propose(o)
-    names = {v.name for v in model.ir.graph.inputs}
-    try:
-        return propose(replace(o, shapes={name: dims for name, dims in o.shapes.items() if name in names}))
-    except InputError:
-        return propose(replace(o, shapes={}))  # the inputs changed, and the check says how
-
-
-def _fed(
-    side: Resolved, model: OpenModel, work: Workload, scratch: Path, watch: Watcher
-) -> tuple[Workload, tuple[FeedRef, ...], Measured]:
-    """Runs the model once on inputs that it takes: those inputs, and the run."""
-    executor = Executor({}, work, scratch, SessionLog(None, ""))
-    executor.limits = Limits(load_s=_LIMIT_S, run_s=_LIMIT_S)
-
-    def arm(refs: tuple[FeedRef, ...]) -> Arm:
-        return Arm(name="lock", plan=side.plan, model=side.runs, runtime=side.runtime, feeds=refs)
-
-    refs = pilot.write_case_feeds(model.ir, work, scratch / "feeds")
-    outcome = executor.trial(arm(refs), runs=0, keep_outputs=True, profile=True)
-    if not isinstance(outcome, Measured):
-        work = pilot.settle_workload(executor, arm, model.ir, work, scratch, watch.say)
-        refs = pilot.write_case_feeds(model.ir, work, scratch / "settled")
-        outcome = executor.trial(arm(refs), runs=0, keep_outputs=True, profile=True)
-    if not isinstance(outcome, Measured):
-        pilot.raise_if_unrunnable(outcome, arm(refs))
-        raise ModelError(pilot.describe(outcome), where=pilot.place(arm(refs)), do=pilot.remedy(outcome))
-    watch.say(workload.describe(work))
-    return work, refs, outcome
-
-
-def _levels(
-    side: Resolved,
-    model: OpenModel,
-    inputs: InputOptions,
-    shapes: dict[str, tuple[int, ...]],
-    profile: str,
-    scratch: Path,
-) -> tuple[dict[str, GraphSnapshot], dict[str, int]]:
-    """The optimised graph by level, and nodes by provider where the build tells."""
-    level = str(side.plan.settings.get(_LEVEL, "all"))
-    names = [name for name in LEVELS if name != "layout" or level == "layout"]
-    folder = scratch / "levels"
-    folder.mkdir()
-    rest = Plan(settings={k: v for k, v in side.plan.settings.items() if k != _LEVEL})
-    try:
-        applied = requests.applied(rest, side.runtime)
-        tool = ToolProcess(
-            runtime=side.runtime,
-            folder=scratch,
-            applied=applied,
-            providers=side.plan.providers,
-            custom_ops=tuple(inputs.custom_ops),
-            limits=Limits(load_s=_LIMIT_S),
-        )
-        tool("levels", side.runs, folder, {"levels": ",".join(names), "placement": level})
-    except requests.CannotApply as error:
-        raise UsageError(str(error), where="--set", do="leave that setting out") from error
-    except ToolFailed as error:
-        do = "See whether ONNX Runtime loads the model: ortune doctor MODEL."
-        raise ModelError(error.what, where=str(side.runs), do=do, code=error.code) from error
-    saved = {name: saved_graph(folder / f"{name}.onnx") for name in names}
-    observed = observed_sizes(Path(profile), saved[level].graph) if profile else {}
-    plain, exported = operators(saved["disable"].graph), exported_operators(model)
-    found = {name: graph_snapshot(graph, shapes, observed, exported, plain) for name, graph in saved.items()}
-    placed = json.loads((folder / "placement.json").read_text(encoding="utf-8"))
-    # With the CPU alone every node is there, and how many a build counts differs from version to version.
-    return found, dict(sorted(placed.items())) if side.plan.providers else {}
-
-
-def _digest(refs: tuple[FeedRef, ...]) -> str:
-    """A digest of the values fed."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(refs[0].path).iterdir()):
-        digest.update(f"{file.name} {file.stat().st_size} ".encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from ortune.records import GraphSnapshot, LockChange, OutputSnapshot, Snapshot, Value
+from ortune.records import GraphSnapshot, LockChange, LockedRun, OutputSnapshot, Snapshot, Value
+from ortune.trials.output_snapshot import step
 
 TOLERANCE = 0.01
 """Of the outputs' mean and norm: far above reassociation, far below what a wrong kernel does."""
@@ -15,37 +17,67 @@ PEAK_WORTH_SAYING = 0.01
 
 _ORDER = (
     "settings", "operator", "nodes", "peak-memory", "weights-type", "parameters", "placement", "inserted", "input",
-    "output", "output-values", "structure", "level", "shapes", "ort-version", "opset", "producer", "weights", "file",
+    "output", "output-values", "structure", "not-compared", "level", "shapes", "ort-version", "opset", "producer",
+    "weights", "file",
 )  # fmt: skip
 _DEFAULT_LEVEL = "all"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """What a check found.
+
+    Attributes:
+        changes: Most important first.
+        notes: What was compared only in part, or not at all, in sentences.
+        not_compared: The parts that were not compared at all.
+    """
+
+    changes: tuple[LockChange, ...]
+    notes: tuple[str, ...]
+    not_compared: tuple[str, ...]
+
+
+class _Seen:
+    """What was not compared, or only in part, while the differences are found."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.skipped: dict[str, str] = {}
+
+    def skip(self, part: str, why: str) -> None:
+        self.skipped[part] = why
+
+
 def differences(
     was: Snapshot, now: Snapshot, *, tolerance: float = TOLERANCE, strict: bool = False
-) -> tuple[tuple[LockChange, ...], tuple[str, ...]]:
-    """The changes and the notes on what could not be compared.
+) -> Differences:
+    """The changes, and what could not be compared.
 
     Args:
         was: The lock.
         now: The model as it is.
         tolerance: Relative, of the outputs' figures.
-        strict: Every change fails.
+        strict: Every change fails, and so does every part that could not be compared.
     """
-    notes: list[str] = []
+    seen = _Seen()
     found = [
         *_settings(was, now),
-        *_graphs(was, now, notes),
+        *_graphs(was, now, seen),
         *_model(was, now),
         *_interface(was, now),
-        *_run(was, now),
-        *_outputs(was, now, tolerance, notes),
+        *_run(was, now, seen),
+        *_outputs(was, now, tolerance, seen),
         *_versions(was, now),
     ]
+    found += _file(was, now, found, seen)
     if strict:
         found = [LockChange(part=c.part, name=c.name, was=c.was, now=c.now) for c in found]
+        found += [LockChange(part="not-compared", name=part, now=why) for part, why in seen.skipped.items()]
     # Stable: within a part the order found is kept, which puts the largest changes first.
     found.sort(key=lambda c: (not c.fails, _ORDER.index(c.part)))
-    return tuple(found), tuple(notes)
+    why = () if strict else tuple(seen.skipped.values())
+    return Differences(changes=tuple(found), notes=(*why, *seen.notes), not_compared=tuple(seen.skipped))
 
 
 def same_processor(was: Snapshot, now: Snapshot) -> bool:
@@ -87,17 +119,18 @@ def _value(value: Value | None) -> int | float | str:
     return int(value) if isinstance(value, bool) else value
 
 
-def _graphs(was: Snapshot, now: Snapshot, notes: list[str]) -> Iterator[LockChange]:
+def _graphs(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange]:
     """The graph as run first; other levels only where that one shows nothing."""
     old, new = _levels(was), _levels(now)
     comparable = set(LEVELS) if same_processor(was, now) else was.levels.keys() & now.levels.keys()
     pair = (was.run.level, now.run.level)
     if not same_processor(was, now):
-        notes.append(
-            f"level all is not compared: the lock was made on {_processor(was)}, this is {_processor(now)}"
+        seen.skip(
+            "level all",
+            f"level all is not compared: the lock was made on {_processor(was)}, this is {_processor(now)}",
         )
         if was.hardware.machine != now.hardware.machine:
-            notes.append("another architecture can have other kernels, so also other operators")
+            seen.notes.append("another architecture can have other kernels, so also other operators")
         # The highest level that no processor decides stands for what runs.
         pair = (
             pair[0] if pair[0] in comparable else "extended",
@@ -154,8 +187,16 @@ def _model(was: Snapshot, now: Snapshot) -> Iterator[LockChange]:
         yield LockChange(part="parameters", was=old.parameters, now=new.parameters)
     if old.weights != new.weights:
         yield LockChange(part="weights", was=old.weights, now=new.weights, fails=False)
-    elif old.sha256 != new.sha256:
-        yield LockChange(part="file", was=old.sha256[:12], now=new.sha256[:12], fails=False)
+
+
+def _file(was: Snapshot, now: Snapshot, found: list[LockChange], seen: _Seen) -> Iterator[LockChange]:
+    """Another file whose weights are the same: in names or order alone where all was compared and nothing differs."""
+    old, new = was.model, now.model
+    if old.sha256 == new.sha256 or old.weights != new.weights:
+        return
+    alone = not seen.skipped and all(c.part == "ort-version" for c in found)
+    name = "names or order" if alone else ""
+    yield LockChange(part="file", name=name, was=old.sha256[:12], now=new.sha256[:12], fails=False)
 
 
 def _interface(was: Snapshot, now: Snapshot) -> Iterator[LockChange]:
@@ -193,9 +234,12 @@ def _without_symbols(text: str) -> str:
     return f"{name}: {head}[{','.join(sizes) if dims != ']' else ''}]"
 
 
-def _run(was: Snapshot, now: Snapshot) -> Iterator[LockChange]:
+def _run(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange]:
     old, new = was.run, now.run
-    if old.level == new.level and (old.placement and new.placement):
+    if not (old.placement and new.placement):
+        which = "locked run told" if new.placement else "run tells"
+        seen.skip("placement", f"the placement is not compared: the profile of the {which} none")
+    elif old.level == new.level:
         for name in sorted(old.placement.keys() | new.placement.keys()):
             before, after = old.placement.get(name, 0), new.placement.get(name, 0)
             # With one provider it has all nodes, and their number is said already.
@@ -212,15 +256,15 @@ def _run(was: Snapshot, now: Snapshot) -> Iterator[LockChange]:
             )
 
 
-def _outputs(was: Snapshot, now: Snapshot, tolerance: float, notes: list[str]) -> Iterator[LockChange]:
+def _outputs(was: Snapshot, now: Snapshot, tolerance: float, seen: _Seen) -> Iterator[LockChange]:
     if was.run.feeds != now.run.feeds:
-        notes.append("the outputs are not compared: the inputs fed are not those of the lock")
+        seen.skip("outputs", f"the outputs are not compared: {_other_feeds(was.run, now.run)}")
         return
     if was.run.random or now.run.random:
         names = ", ".join(sorted({*was.run.random, *now.run.random}))
-        notes.append(f"the outputs are random ({names}): compared by type and rank")
+        seen.notes.append(f"the outputs are random ({names}): compared by type and rank")
     if not same_processor(was, now) and any(o.exact for o in now.run.outputs):
-        notes.append("outputs of whole numbers are compared by mean and norm: the processor differs")
+        seen.notes.append("outputs of whole numbers are compared by mean and norm: the processor differs")
     # Other weights are meant to give other values: told, and no failure.
     fails = was.model.weights == now.model.weights
     before = {o.name: o for o in was.run.outputs}
@@ -245,6 +289,19 @@ def _outputs(was: Snapshot, now: Snapshot, tolerance: float, notes: list[str]) -
             yield LockChange(part="output-values", name=f"{output.name}: {figure}", was=a, now=b, fails=fails)
 
 
+def _other_feeds(was: LockedRun, now: LockedRun) -> str:
+    """Why the values fed are not those of the lock."""
+    if was.inputs != now.inputs or was.seed != now.seed:
+        then, here = (
+            f"--inputs {r.inputs}" if r.inputs else f"values made from seed {r.seed}" for r in (was, now)
+        )
+        if then != here:
+            return f"locked with {then}, checked with {here}"
+    if was.shapes != now.shapes:
+        return "the inputs have other shapes or names than in the lock"
+    return "the values fed are not those of the lock"
+
+
 def _differs(
     was: OutputSnapshot, now: OutputSnapshot, tolerance: float, *, exact: bool
 ) -> tuple[str, float | str, float | str] | None:
@@ -259,7 +316,8 @@ def _differs(
             ("mean", was.mean, now.mean, rms),
             ("values by place", was.sketch, now.sketch, norm),
         ):
-            if abs(a - b) > tolerance * unit:
+            # Both were rounded, so a step of that may lie between them.
+            if abs(a - b) > tolerance * unit + step(unit):
                 return figure, a, b
     text_only = was.finite is None
     if was.exact != now.exact and (exact or text_only):

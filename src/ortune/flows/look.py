@@ -14,14 +14,16 @@ import msgspec
 
 from ortune import __version__, errors, knobs, platform
 from ortune.bundle import format as bundle_format
-from ortune.errors import OrtuneError, RuntimeNotFound
+from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
 from ortune.fleet import facts as machine_facts
+from ortune.flows.bench_result import load_words
 from ortune.flows.compare import open_store, session_header
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground, InputOptions
 from ortune.flows.look_facts import facts
 from ortune.flows.look_static import static_part, with_work
 from ortune.flows.sides import Resolved, SideText, merge, read_plan, resolve, target_providers
+from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
 from ortune.records import (
     Envelope,
@@ -35,6 +37,7 @@ from ortune.records import (
     Plan,
     Workload,
 )
+from ortune.report.answer_commands import load_options
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.store.db import SessionLog
@@ -91,13 +94,14 @@ def look(options: Options, watcher: Watcher | None = None) -> Envelope:
             text = SideText(text=options.model, settings=options.settings, python=options.python)
             side = resolve(text, common=plan, base_model=None, scratch=scratch)
         except RuntimeNotFound as error:
-            return _Look(options, watch, _unrun(options.model), None, scratch, start).envelope(error)
+            return _Look(options, watch, _unrun(options.model, scratch), None, scratch, start).envelope(error)
         return _Look(options, watch, side.model, side, scratch, start).go()
 
 
-def _unrun(text: str) -> OpenModel:
+def _unrun(text: str, scratch: Path) -> OpenModel:
     """The model where no runtime is there to run it."""
-    path = Path(text)
+    git = from_git.split(text)
+    path = from_git.checkout(*git, scratch / "git") if git else Path(text)
     return open_model(path / bundle_format.read(path).model if bundle_format.is_bundle(path) else path)
 
 
@@ -111,6 +115,21 @@ def exit_code(envelope: Envelope) -> int:
     )  # fmt: skip
     usage = {kind.default_code: kind.exit_code for kind in kinds}
     return usage.get(envelope.error.code, errors.MeasurementError.exit_code)
+
+
+class _OneCaller(Ground):
+    """A first look is no load test, whatever a workload file says: one caller, back to back.
+
+    Attributes:
+        asked: The workload as it was asked for.
+    """
+
+    def _proposed(self) -> Workload:
+        found = self.asked = super()._proposed()
+        if (found.sessions, found.callers, found.gap_ns) == (1, 1, 0):
+            return found
+        note = f"looked at with one caller, back to back; the workload has {load_words(found)}"
+        return msgspec.structs.replace(found, sessions=1, callers=1, gap_ns=0, notes=(*found.notes, note))
 
 
 class _Look:
@@ -129,6 +148,7 @@ class _Look:
         self.start = start
         self.left_out: list[str] = []
         self.work: Workload | None = None
+        self.asked: Workload | None = None
         self.timing: LookTiming | None = None
         self.profile: OperatorProfile | None = None
         watch.line("reading the model")
@@ -169,7 +189,8 @@ class _Look:
                 store.close()
 
     def _run(self, side: Resolved, log: SessionLog) -> None:
-        ground = Ground(side, self.o.inputs, self.scratch, log, self.watch.line)
+        ground = _OneCaller(side, self.o.inputs, self.scratch, log, self.watch.line)
+        self.asked = ground.asked
         try:
             self._count(ground.work)
             self.watch.line("running the model")
@@ -190,8 +211,7 @@ class _Look:
         base = ground.arm(BASE)
         self.timing = self._timing(first)
         run_ns = self.timing.latency_ns * len(first.done.cases)
-        more_runs = max(0, LEAST_RUNS - 1 - self.timing.n_runs // len(first.done.cases))
-        trial_s = (first.elapsed_ns + more_runs * run_ns) / 1e9
+        trial_s = (first.elapsed_ns + (LEAST_RUNS - 1) * run_ns) / 1e9
         if trial_s > self._left_s():
             self.left_out += [
                 f"a warmed-up latency (about {math.ceil(trial_s)} s more)",
@@ -237,8 +257,15 @@ class _Look:
             return
         path = Path(outcome.done.profile)
         # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
-        trace = read_profile(path if path.is_absolute() else self.scratch / path)
+        try:
+            trace = read_profile(path if path.is_absolute() else self.scratch / path)
+        except UsageError as error:
+            self.left_out.append(f"the profile, which {error.what}")
+            return
         warm = 1 + outcome.done.cases[0].warmup_runs
+        if not kept_runs(trace, warm):
+            self.left_out.append("the profile, which holds no whole run")
+            return
         profiled_ns = run_time_ns(trace, warm)
         plain = len(base.feeds) == 1 and profiled_ns > 0
         self.profile = OperatorProfile(
@@ -291,30 +318,43 @@ class _Look:
             return ["ortune doctor"] if error.code == RuntimeNotFound.default_code else []
         # A bundle is tuned already; alone, compare proves it again.
         verb = "compare" if bundle_format.is_bundle(Path(self.o.model)) else "tune"
-        words = ["ortune", verb, self.o.model, *self._same_inputs()]
-        if "depends-on-values" in seen:
-            words += ["--inputs", "real.npz"]
-        found = [shlex.join(words)]
+        inputs = self._real_inputs() if "depends-on-values" in seen else self._inputs()
+        found = [shlex.join(["ortune", verb, self.o.model, *inputs, *self._same_plan()])]
         if self.left_out:
-            longer = ["ortune", self.o.model, *self._same_inputs(), "--budget", "60s"]
+            longer = ["ortune", self.o.model, *self._inputs(), *self._same_plan(), "--budget", "60s"]
             found.append(shlex.join(longer))
         if "too-many-threads" in seen:
             found.append("ortune doctor")
         return found
 
-    def _same_inputs(self) -> list[str]:
-        """What was asked of this look and is to be asked of the next verb too."""
+    def _inputs(self) -> list[str]:
+        """The inputs that this look was given, as the next verb takes them."""
         i, words = self.o.inputs, list[str]()
         for name, shape in i.shapes.items():
             words += ["--shape", f"{name}:{'x'.join(map(str, shape))}"]
         for name, mix in i.dims.items():
             each = [str(size) if len(mix) == 1 else f"{size}:{weight:g}" for size, weight in mix]
             words += ["--dim", f"{name}={','.join(each)}"]
-        for option, value in (("--inputs", i.inputs), ("--workload", i.workload), ("--plan", self.o.plan),
-                              ("--python", self.o.python)):  # fmt: skip
+        for option, value in (("--inputs", i.inputs), ("--workload", i.workload)):
             words += [option, str(value)] if value else []
         for library in i.custom_ops:
             words += ["--custom-ops", library]
+        return words + (["--seed", str(i.seed)] if i.seed else [])
+
+    def _real_inputs(self) -> list[str]:
+        """Real inputs decide the shapes, and no workload file may stand beside them: its load is written out."""
+        words = ["--inputs", "real.npz"]
+        asked = self.asked
+        if asked is None:
+            return words
+        words += [word for library in asked.custom_ops for word in ("--custom-ops", library)]
+        return words + load_options(asked)
+
+    def _same_plan(self) -> list[str]:
+        """The plan and the runtime that were asked for."""
+        words = list[str]()
+        for option, value in (("--plan", self.o.plan), ("--python", self.o.python)):
+            words += [option, str(value)] if value else []
         for setting in self.o.settings:
             words += ["--set", setting]
         return words + (["--target", self.o.target] if self.o.target != "cpu" else [])

@@ -177,7 +177,10 @@ def _widened(model: ir.Model) -> Iterator[LookFact]:
     for graph in graphs(model, functions=False):
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
             tensor, users = value.const_value, [node for node, _ in value.uses()]
-            if tensor is None or tensor.size < _WIDENED_LEAST or tensor.dtype.bitwidth >= 32 or not users:
+            if tensor is None or tensor.size < _WIDENED_LEAST or not users:
+                continue
+            # Text has no width.
+            if tensor.dtype == ir.DataType.STRING or tensor.dtype.bitwidth >= 32:
                 continue
             if all(node.op_type == "Cast" and _to(node) == ir.DataType.FLOAT for node in users):
                 names[type_name(tensor.dtype)].append(value.name or "")

@@ -22,6 +22,8 @@ def parts(plan: Plan, floor: Plan) -> list[tuple[str, Plan]]:
             rest = {k: v for k, v in plan.settings.items() if k != name}
             found.append((name, msgspec.structs.replace(plan, settings=rest)))
     for spec in plan.rewrites:
+        if spec in floor.rewrites:
+            continue
         rest_ = tuple(r for r in plan.rewrites if r != spec)
         found.append((spec.name, msgspec.structs.replace(plan, rewrites=rest_)))
     return found
@@ -32,7 +34,7 @@ def only(plan: Plan, names: set[str], floor: Plan) -> Plan:
     return msgspec.structs.replace(
         plan,
         settings={k: v for k, v in plan.settings.items() if k in names or k in floor.settings},
-        rewrites=tuple(r for r in plan.rewrites if r.name in names),
+        rewrites=tuple(r for r in plan.rewrites if r.name in names or r in floor.rewrites),
     )
 
 
@@ -43,7 +45,7 @@ def changed(plan: Plan, change: Plan, floor: Plan) -> Plan | None:
     if len(left_out) == 2:  # lists add up; all other values replace each other
         names = dict.fromkeys(name for text in left_out for name in str(text).split(";"))
         merged.settings[WITHOUT] = ";".join(names)
-    if any(merged.settings[k] != v for k, v in floor.settings.items()):
+    if any(merged.settings[k] != v for k, v in floor.settings.items() if k != WITHOUT):
         return None
     try:
         knobs.check_conflicts(merged.settings)

@@ -11,64 +11,45 @@ from ortune.flows.parts import changed, only, parts, together
 from ortune.knobs.neighbours import neighbours
 from ortune.records import Plan
 from ortune.search import budget, confirm
+from ortune.search.blocks import log_ratios
 from ortune.search.race import Entry, Race
 
 Costs = NDArray[np.float64]
 """log(without a part / with it), one a block."""
 
 STEPS = 3  # how often something is added to the leader
-ADDED = 3  # the best single changes that are added to it, one plan each
+ADDED = 4  # plans beside the leader in a step: all that helped at once, then one change each
+BLOCKS = (2, 2)  # of a step: for all of them, then for the best two
 PAYS = (
     0.5  # a setting stays when leaving it out costs at least this share of the smallest effect that matters
 )
 
 
-def combine(race: Race, floor: Plan) -> None:
+def combine(race: Race, leader: Entry, floor: Plan) -> Entry:
     """Builds on the leader, step by step: with the next best changes added, one each and all that helped at once.
 
     What did not pay alone is tried too: settings depend on each other (without its arena ONNX Runtime is slower
     on the C library's malloc, and faster on mimalloc).
+
+    Returns:
+        The new leader, or the old one where nothing beat it.
     """
     alone = sorted(
         (e for e in race.entries.values() if e.ratios and e.fate not in ("failed", "wrong-output")),
         key=lambda e: e.rank,
     )
     for _ in range(STEPS):
-        leader = next((e for e in race.live() if e.ratios), None)
-        if leader is None or leader.rank >= 0:
-            return
+        if leader.middle >= -PAYS * np.log1p(race.worth):
+            return leader
         added = _added(race, leader, alone, floor)
-        if not added:
-            return
-        field = [leader, *added]
-        for blocks in (budget.ROUNDS[0], budget.ROUNDS[1] - budget.ROUNDS[0]):
-            for _ in range(blocks):
-                if not race.round([e for e in field if e.live]):
-                    break
-            field = [leader, *sorted((e for e in added if e.live and e.ratios), key=lambda e: e.middle)[:2]]
-        for entry in added:
-            if entry.live and not entry.ratios:
-                entry.retire("not-tried", "the budget ended first")
-        if race.live()[0] is leader:
-            return
+        better = _beside(race, leader, added, floor)
+        if better is leader:
+            return leader
+        leader = better
+    return leader
 
 
-def _added(race: Race, leader: Entry, alone: list[Entry], floor: Plan) -> list[Entry]:
-    """Plans that are the leader and something more; never more than a block holds beside it."""
-    plans: list[tuple[Plan, float]] = []
-    helped = [e for e in alone if e.live and e.middle < -PAYS * np.log1p(race.worth)]
-    union = together([leader.plan, *(e.plan for e in helped)], floor) if len(helped) > 2 else None
-    if union is not None:
-        plans.append((union, sum(e.middle for e in helped)))
-    for other in alone:
-        plan = changed(leader.plan, other.plan, floor)
-        if plan is not None and len(plans) < ADDED + (union is not None):
-            plans.append((plan, leader.middle + other.middle))
-    unique = {p.id: (p, prior) for p, prior in plans if p.id not in race.entries}
-    return [race.add(Entry(plan=p, origin="combination", prior=prior)) for p, prior in unique.values()]
-
-
-def explore(race: Race, leader: Entry, floor: Plan, cpus: int) -> None:
+def explore(race: Race, leader: Entry, floor: Plan, cpus: int) -> Entry:
     """Local search: the leader with one of its numbers a step lower or higher, beside it in the same blocks."""
     near: list[Entry] = []
     for name, value in leader.plan.settings.items():
@@ -80,46 +61,104 @@ def explore(race: Race, leader: Entry, floor: Plan, cpus: int) -> None:
                 near.append(race.add(Entry(plan=plan, origin=f"beside the leader: {name}={other}")))
     for entry in near[budget.FIELD - 1 :]:
         entry.retire("not-tried", "more neighbours of the leader than one block holds")
-    field = [leader, *(e for e in near if e.live)]
-    for _ in range(budget.ROUNDS[1] if len(field) > 1 else 0):
-        if not race.round([e for e in field if e.live]):
-            break
-    for entry in near:
+    return _beside(race, leader, [e for e in near if e.live], floor)
+
+
+def _added(race: Race, leader: Entry, alone: list[Entry], floor: Plan) -> list[Entry]:
+    """Plans that are the leader and something more, which did not run yet."""
+    helped: list[Entry] = []
+    for other in alone:
+        taken = {name for e in helped for name in e.plan.settings}
+        if (
+            other.live
+            and other.middle < -PAYS * np.log1p(race.worth)
+            and not taken & other.plan.settings.keys()
+        ):
+            helped.append(other)
+    union = together([leader.plan, *(e.plan for e in helped)], floor)
+    wished = [(union, sum(e.middle for e in helped))]
+    wished += [(changed(leader.plan, e.plan, floor), leader.middle + e.middle) for e in alone]
+    plans: dict[str, tuple[Plan, float]] = {}
+    for plan, prior in wished:
+        if plan is not None and plan.id not in race.entries and len(plans) < ADDED:
+            plans.setdefault(plan.id, (plan, prior))
+    return [race.add(Entry(plan=p, origin="combination", prior=prior)) for p, prior in plans.values()]
+
+
+def _beside(race: Race, leader: Entry, others: list[Entry], floor: Plan) -> Entry:
+    """The leader and others in the same blocks; who beats the leader in these is the new one."""
+    field = [e for e in others if e.live]
+    # What pruning will need must be left: a plan whose parts were not shown to pay is not to be handed out.
+    race.reserved = prune_trials(race, max((len(parts(e.plan, floor)) for e in field), default=0))
+    for blocks in BLOCKS:
+        for _ in range(blocks):
+            live = [e for e in field if e.live]
+            if not live or not leader.live or not race.round([leader, *live]):
+                break
+        field = sorted((e for e in field if e.live and e.ratios), key=lambda e: against(race, e, leader))[:2]
+    race.reserved = 0
+    for entry in others:
         if entry.live and not entry.ratios:
             entry.retire("not-tried", "the budget ended first")
+    best = field[0] if field else leader
+    if not leader.live:
+        return next((e for e in race.live() if e.ratios), leader)
+    return best if against(race, best, leader) < -PAYS * np.log1p(race.worth) else leader
+
+
+def against(race: Race, entry: Entry, leader: Entry) -> float:
+    """Median log(entry / leader) over the blocks that both ran in, drawn towards 0 where these are few."""
+    if entry is leader:
+        return 0.0
+    ratios = log_ratios(race.blocks, entry.arm, race.estimand, base=leader.arm)
+    return float(np.median(ratios)) * len(ratios) / (len(ratios) + 1) if len(ratios) else 0.0
+
+
+def prune_trials(race: Race, n_parts: int) -> int:
+    """Trials that pruning a plan of so many parts takes."""
+    return confirm.PRUNE_BLOCKS * (race.references + 1 + n_parts) if n_parts > 1 else 0
 
 
 def prune(race: Race, winner: Entry, floor: Plan) -> tuple[Entry, dict[str, Costs]]:
-    """Leaves each part of the winner out once; only those that pay stay."""
+    """Leaves each part of the winner out once; only those that pay stay.
+
+    Returns:
+        The plan to confirm, and log(without a part / with it) a block for each part that was measured.
+    """
     mine = parts(winner.plan, floor)
     if len(mine) < 2:
         return winner, {}
-    costs: dict[str, Costs] = {}
     without = {}
     for name, plan in mine:
-        known = race.entries.get(plan.id)
-        entry = (
-            known
-            if known is not None and known.live
-            else Entry(plan=plan, origin=f"the winner without {name}")
-        )
-        if known is not None and not known.live:
-            continue  # a part whose absence was already shown to lose
-        without[name] = race.add(entry)
+        entry = race.entries.get(plan.id) or race.add(Entry(plan=plan, origin=f"the winner without {name}"))
+        if entry.fate in (None, "retired", "not-tried"):
+            without[name] = _revived(entry)
     cost = confirm.prune(race, winner, list(without.values()))
+    costs = {name: cost.get(entry.arm, np.empty(0)) for name, entry in without.items()}
+    if not winner.live:
+        return winner, costs
     keep = dict.fromkeys((name for name, _ in mine), True)
-    for name, entry in without.items():
-        ratios = cost.get(entry.arm, np.empty(0))
-        costs[name] = ratios
+    for name, ratios in costs.items():
         if len(ratios) >= 3:
             keep[name] = float(np.median(ratios)) > PAYS * np.log1p(race.worth)
     if all(keep.values()):
         return winner, costs
     if not any(keep.values()):
-        best = min(without.values(), key=lambda e: e.middle)
-        return (best if best.ratios and best.live else winner), costs
-    plan = only(winner.plan, {name for name, kept in keep.items() if kept}, floor)
-    pruned = race.add(Entry(plan=plan, origin="the winner without what does not pay"))
-    if pruned is not winner:
-        winner.retire("pruned", "some of its settings do not pay")
-    return pruned, costs
+        # Each can go, not all of them: they do the same. The smaller plan that was fastest stands for it.
+        smaller = [e for e in without.values() if e.live]
+        if not smaller:
+            return winner, costs
+        pruned = min(smaller, key=lambda e: against(race, e, winner))
+    else:
+        plan = only(winner.plan, {name for name, kept in keep.items() if kept}, floor)
+        pruned = race.add(Entry(plan=plan, origin="the winner without what does not pay"))
+    if pruned.fate not in (None, "retired", "not-tried"):
+        return winner, costs
+    winner.retire("pruned", "some of its settings do not pay")
+    return _revived(pruned), costs
+
+
+def _revived(entry: Entry) -> Entry:
+    """An entry back in the race: alone it was not worth more time, as a part of the winner it is."""
+    entry.fate, entry.why = None, ""
+    return entry

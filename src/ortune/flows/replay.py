@@ -10,27 +10,27 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import msgspec
 
 from ortune.records import Outcome, OutputDifference
+from ortune.search.budget import Split
 from ortune.store.db import Event, Store
+
+RESUMED = "resumed"
+"""Journalled when a session goes on: what is behind the last complete block was not played back."""
 
 
 class _TrialEvent(msgspec.Struct):
     arm: str
     plan_id: str = ""
     outcome: Outcome | None = None
+    ended_ns: int = 0
 
 
 class _DifferenceEvent(msgspec.Struct):
     key: str
     difference: OutputDifference
-
-
-class _SplitEvent(msgspec.Struct):
-    plans: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,31 +50,45 @@ class Replay:
     Attributes:
         trials: Not yet played, in order.
         differences: Output comparisons by key, so that outputs long deleted need not be made again.
-        plans: How many plans the screening was decided to hold, None for a new session.
+        split: How the budget was divided, None for a new session.
         played: Trials played back.
+        live: A trial was measured since, so that what comes now is new.
     """
 
     trials: deque[Played] = field(default_factory=deque)
     differences: dict[str, OutputDifference] = field(default_factory=dict)
-    plans: int | None = None
+    split: Split | None = None
     played: int = 0
+    live: bool = False
     _passed_ns: int = 0
+    _decided_ns: int = 0
     _since: int = field(default_factory=time.monotonic_ns)
 
     def clock(self) -> int:
         """Nanoseconds since the session began: the stored times while trials are played, then real time."""
         return self._passed_ns + (0 if self.trials else time.monotonic_ns() - self._since)
 
+    def ended(self) -> int:
+        """A trial was measured: the time of its end, which is stored with it."""
+        self._decided_ns = self.clock()
+        return self._decided_ns
+
+    def decided(self) -> int:
+        """When the last trial ended: decisions rest on this alone, so that a replay takes the same ones."""
+        return self._decided_ns
+
     def next(self, arm: str, plan_id: str) -> Outcome | None:
         """The stored outcome of the next trial, or None when all are played or the paths part."""
         if not self.trials:
+            self.live = True
             return None
         if (self.trials[0].arm, self.trials[0].plan_id) != (arm, plan_id):
             self.trials.clear()
+            self.live = True
             self._since = time.monotonic_ns()
             return None
         played = self.trials.popleft()
-        self._passed_ns = played.ended_ns
+        self._passed_ns = self._decided_ns = played.ended_ns
         self.played += 1
         self._since = time.monotonic_ns()
         return played.outcome
@@ -88,16 +102,14 @@ def stored(store: Store, session: str) -> Replay:
 def read(events: list[Event]) -> Replay:
     """The replay of a session's events, up to its last complete block."""
     replay = Replay()
-    began = datetime.fromisoformat(events[0].at) if events else None
     whole = 0
     for event in events:
         if event.kind == "outcome":
             found = msgspec.json.decode(event.body, type=_TrialEvent)
-            if found.outcome is not None and began is not None:
-                ended = (datetime.fromisoformat(event.at) - began).total_seconds()
+            if found.outcome is not None:
                 replay.trials.append(
                     Played(
-                        arm=found.arm, plan_id=found.plan_id, outcome=found.outcome, ended_ns=int(ended * 1e9)
+                        arm=found.arm, plan_id=found.plan_id, outcome=found.outcome, ended_ns=found.ended_ns
                     )
                 )
         elif event.kind == "block":
@@ -106,8 +118,15 @@ def read(events: list[Event]) -> Replay:
             difference = msgspec.json.decode(event.body, type=_DifferenceEvent)
             replay.differences[difference.key] = difference.difference
         elif event.kind == "split":
-            replay.plans = msgspec.json.decode(event.body, type=_SplitEvent).plans
-    # Before the first block stand the pilot's trials, each on its own.
+            replay.split = msgspec.json.decode(event.body, type=Split)
+            whole = len(replay.trials)  # before the first block stand the pilot's trials, each on its own
+        elif event.kind == RESUMED:
+            _cut(replay, whole)
+    _cut(replay, whole)
+    return replay
+
+
+def _cut(replay: Replay, whole: int) -> None:
+    """Leaves out a block that was cut in the middle: it was, or will be, measured again."""
     while whole and len(replay.trials) > whole:
         replay.trials.pop()
-    return replay

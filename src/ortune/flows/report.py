@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ortune import __version__, knobs, platform
 from ortune.bundle.format import is_bundle
-from ortune.errors import UsageError
+from ortune.errors import StoreError, UsageError
 from ortune.flows import stored
 from ortune.records import Envelope, ReportResult, StoredSession
 from ortune.report import brief, history
@@ -106,8 +106,8 @@ class _Reader:
     def _tunings(self) -> list[StoredSession]:
         try:
             found = [h for h in self.heads() if h.verb == "tune"]
-        except UsageError:
-            return []  # no store here: the bundle speaks for itself
+        except (UsageError, StoreError):
+            return []  # no store here, or none that can be read: the bundle speaks for itself
         return [self.session(head) for head in found]
 
 
@@ -133,7 +133,7 @@ def _brief(options: Options, reader: _Reader) -> ReportResult:
         raise UsageError(session.trouble, where=session.id, do="ortune report lists what can be told")
     made = None
     if isinstance(session.document, Envelope):
-        made = brief.make(session.document, _safety(), options.load_per_s)
+        made = brief.make(session.document, _safety(), options.load_per_s, bound=_bound())
     if made is None:
         why = "did not end" if session.state == "unfinished" else "compares nothing that is stored here"
         raise UsageError(
@@ -150,6 +150,13 @@ def _newest_with_answer(reader: _Reader) -> StoredSession:
         if isinstance(session.document, Envelope) and answer(session.document) is not None:
             return session
     raise UsageError("no finished tuning or comparison is stored", where="--brief", do="ortune tune MODEL")
+
+
+def _bound() -> set[str]:
+    """Rewrites whose model is bound to the kind of CPU that it was made on."""
+    from ortune import rewrites
+
+    return {name for name, rewrite in rewrites.all_rewrites().items() if rewrite.hardware_bound}
 
 
 def _safety() -> dict[str, str]:

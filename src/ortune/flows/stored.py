@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,17 @@ from ortune.records import (
     TuneResult,
 )
 from ortune.report.answer import KINDS
-from ortune.search.blocks import IDENTICAL, SPIKE
+from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE
 from ortune.search.figures import describe
-from ortune.store.db import Event, SessionHead, Store
+from ortune.search.race import CURRENT
+from ortune.store.db import SCHEMA_VERSION, Event, SessionHead, Store
 from ortune.store.places import data_folder
 
 DATABASE = "ortune.sqlite"
 NUMBER = 1
 NOT_KEPT = "it ended, but the ortune that measured it did not keep its document"
+ARM_NAMES = {"compare": {BASE: "A", NEW: "B"}}
+"""What contestants are called beside their plan, by verb."""
 _SCHEMA = re.compile(r"ortune/([a-z][a-z-]*)/(\d+)")
 _UNREADABLE = (OSError, zlib.error, sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError)
 
@@ -64,21 +67,49 @@ class _OutcomeEvent(msgspec.Struct):
     outcome: Outcome | None = None
 
 
+class _BlockEvent(msgspec.Struct):
+    order: list[str]
+    case: str = ""
+
+
+class _Reading(Store):
+    """A store that is only read: it may lie where nothing can be written, and another ortune may be writing it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        uri = f"{(folder / DATABASE).absolute().as_uri()}?mode=ro"
+        self._db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"written by a newer ortune (format {version})",
+                where=str(folder),
+                do="upgrade ortune or use --store",
+            )
+
+
 def open_existing(folder: Path | None) -> Store:
-    """The store, which must be there: looking makes none.
+    """The store for reading, which must be there: looking makes none.
 
     Raises:
         UsageError: Nothing is stored there.
         StoreError: It cannot be opened.
     """
     place = folder or data_folder()
-    if not (place / DATABASE).is_file():
+    try:
+        there = (place / DATABASE).is_file()
+        opened = _Reading(place) if there else None
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(
+            f"cannot be read: {error}", where=str(place), do="choose another with --store PATH"
+        ) from error
+    if opened is None:
         raise UsageError(
             "nothing is stored there yet",
             where=str(place),
             do="ortune tune MODEL and ortune compare A B keep what they measure; --store PATH reads another place",
         )
-    return Store(place)
+    return opened
 
 
 def heads(store: Store) -> list[SessionHead]:
@@ -150,7 +181,7 @@ def read(store: Store, head: SessionHead, here: str) -> StoredSession:
         if body is None:
             if any(e.kind == "result" for e in events):
                 return msgspec.structs.replace(plain, state="done", trouble=NOT_KEPT)
-            return msgspec.structs.replace(plain, state="unfinished", so_far=_so_far(events))
+            return msgspec.structs.replace(plain, state="unfinished", so_far=_so_far(head.verb, events))
         return _with_document(plain, body, here)
     except _UNREADABLE as error:
         return msgspec.structs.replace(plain, trouble=f"it cannot be read: {error}")
@@ -204,28 +235,52 @@ def _with_document(plain: StoredSession, body: bytes, here: str) -> StoredSessio
     )
 
 
-def _so_far(events: Sequence[Event]) -> tuple[SoFar, ...]:
-    """What was measured of each plan before the session ended; controls are no plans of the user's."""
+def _so_far(verb: str, events: Sequence[Event]) -> tuple[SoFar, ...]:
+    """What was measured of each contestant in whole blocks before the session ended; controls are no contestants.
+
+    A contestant is more than its plan: two models may run the same one, and a bench has one for all its shapes.
+    """
+    arms = ARM_NAMES.get(verb, {CURRENT: "today"})
+    found: dict[tuple[str, str, str], list[_TrialEvent]] = {}
+    outcomes: dict[str, Outcome] = {}
+    for case, trial, outcome in _in_blocks(events):
+        if trial.arm not in (IDENTICAL, SPIKE):
+            found.setdefault((case, trial.arm, trial.plan.id), []).append(trial)
+            outcomes[trial.trial] = outcome
+    return tuple(
+        _described(case or arms.get(arm, ""), trials[0].plan, [outcomes[t.trial] for t in trials])
+        for (case, arm, _), trials in found.items()
+    )
+
+
+def _in_blocks(events: Sequence[Event]) -> Iterator[tuple[str, _TrialEvent, Outcome]]:
+    """The trials of whole blocks, each with the shape that the block was of, "" where it was of all.
+
+    What runs before and between the blocks is timed in another way, or fed other inputs: it is no part of the answer.
+    """
     begun: dict[str, _TrialEvent] = {}
-    plans: dict[str, Plan] = {}
-    outcomes: dict[str, list[Outcome]] = {}
+    ended: list[tuple[_TrialEvent, Outcome]] = []
     for event in events:
         if event.kind == "trial":
             trial = msgspec.json.decode(event.body, type=_TrialEvent)
             begun[trial.trial] = trial
         elif event.kind == "outcome":
-            ended = msgspec.json.decode(event.body, type=_OutcomeEvent)
-            of = begun.get(ended.trial)
-            if of is not None and ended.outcome is not None and of.arm not in (IDENTICAL, SPIKE):
-                plans[of.plan.id] = of.plan
-                outcomes.setdefault(of.plan.id, []).append(ended.outcome)
-    return tuple(_described(plans[plan], found) for plan, found in outcomes.items())
+            outcome = msgspec.json.decode(event.body, type=_OutcomeEvent)
+            if outcome.trial in begun and outcome.outcome is not None:
+                ended.append((begun[outcome.trial], outcome.outcome))
+        elif event.kind == "block":
+            block = msgspec.json.decode(event.body, type=_BlockEvent)
+            mine = ended[len(ended) - len(block.order) :]
+            # A session that went on tells its earlier blocks again, without their trials.
+            if [trial.arm for trial, _ in mine] == block.order:
+                yield from ((block.case, trial, measured) for trial, measured in mine)
+                ended = []
 
 
-def _described(plan: Plan, outcomes: Sequence[Outcome]) -> SoFar:
+def _described(name: str, plan: Plan, outcomes: Sequence[Outcome]) -> SoFar:
     timed = [o for o in outcomes if isinstance(o, Measured) and o.done.n_runs]
     failed = sum(isinstance(o, Failed) for o in outcomes)
-    return SoFar(plan=plan, figures=describe(timed, "median") if timed else None, n_failed=failed)
+    return SoFar(name=name, plan=plan, figures=describe(timed, "median") if timed else None, n_failed=failed)
 
 
 def read_bundle(path: Path, sessions: Sequence[Any], here: str) -> StoredSession:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -14,11 +14,12 @@ from ortune import __version__, knobs, rewrites
 from ortune.errors import Interrupted, MeasurementError, OrtuneError, UsageError
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground
+from ortune.flows.parts import changed
 from ortune.flows.proposals import Proposed, propose
-from ortune.flows.refine import Costs, combine, explore, prune
+from ortune.flows.refine import ADDED, BLOCKS, PAYS, Costs, combine, explore, prune, prune_trials
 from ortune.flows.replay import Replay
 from ortune.flows.sides import Resolved, merge, read_plan, require_unchanged
-from ortune.flows.tune_options import Options, parse_current
+from ortune.flows.tune_options import Options, check_allowed, parse_current
 from ortune.flows.tune_result import make_result
 from ortune.records import (
     Block,
@@ -29,6 +30,7 @@ from ortune.records import (
     ModelRef,
     OutputDifference,
     Plan,
+    TuneResult,
     VerdictName,
 )
 from ortune.search import budget, confirm, controls
@@ -62,12 +64,15 @@ class Tuning:
         self.current = parse_current(options.current)
         # The default *is* what runs today: nothing further to race.
         self.with_current = self.current is not None and self.current != Plan()
+        self.pinned = [rewrites.parse(text) for text in options.rewrites]
+        check_allowed(options.allow)
         self.floor = Plan(settings=knobs.parse_settings(list(options.settings)))
         if options.plan:
             self.floor = merge(read_plan(options.plan), self.floor)
         self.ground = Ground(side, options.inputs, scratch, log, watch.say)
         self.host = self.ground.host
         self.ground.executor.recorded = replay.next
+        self.ground.executor.ended = replay.ended
         self.ground.known_differences = replay.differences
         self.calibration: list[Block] = []
         self.confirmation: list[Block] = []
@@ -84,17 +89,10 @@ class Tuning:
         ground.settle(self.o.budget_s)
         ground.pilot(self.o.objective)
         proposed, self.refused = propose(self.side, ground.work, self.o, self.host)
-        pinned = tuple(
-            rewrites.completed(rewrites.parse(text), self.side.model.ir, ground.work)
-            for text in self.o.rewrites
-        )
+        pinned = tuple(rewrites.completed(spec, self.side.model.ir, ground.work) for spec in self.pinned)
         # What the user asks for is part of every plan that is tried, and never pruned.
         self.floor = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), self.floor)
-        entries = [self._entry(p) for p in proposed]
-        if self.current is not None and self.with_current:
-            entries.insert(
-                0, Entry(plan=merge(self.floor, self.current), origin="what runs today", prior=1.0)
-            )
+        entries = self._entries(proposed)
         split = self._promise(len(entries))
         self._arms()
         self._calibrate()
@@ -104,13 +102,14 @@ class Tuning:
             self.race.add(entry)
         self.race.screen(list(self.race.entries.values()))
         self._late(entries[split.plans :])
-        combine(self.race, self.floor)
         leader = self._leader()
         if leader is not None:
-            explore(self.race, leader, self.floor, self.host.effective_cpus)
-        self.winner = self._leader()
+            leader = combine(self.race, leader, self.floor)
+            leader = explore(self.race, leader, self.floor, self.host.effective_cpus)
+        self.winner = leader if leader is not None and leader.live else self._leader()
         if self.winner is not None:
             self.winner, self.pruning = prune(self.race, self.winner, self.floor)
+        self._default_runs_too()
         self.spent["race"] = self.clock() - began
         self._confirm()
         require_unchanged(self.side)
@@ -118,9 +117,19 @@ class Tuning:
 
     # --- before the race
 
-    def _entry(self, proposed: Proposed) -> Entry:
-        plan = merge(proposed.plan, self.floor)
-        return Entry(plan=plan, origin=proposed.origin, prior=proposed.prior)
+    def _entries(self, proposed: list[Proposed]) -> list[Entry]:
+        """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
+        entries: dict[str, Entry] = {}
+        if self.current is not None and self.with_current:
+            plan = merge(self.floor, self.current)
+            entries[plan.id] = Entry(plan=plan, origin="what runs today", prior=1.0)
+        for each in proposed:
+            made = changed(each.plan, self.floor, self.floor)
+            if made is None:
+                self.refused += (f"{each.plan.describe()}: cannot stand beside what was asked for",)
+            elif made.id not in entries and (made != self.floor or each.plan == Plan()):
+                entries[made.id] = Entry(plan=made, origin=each.origin, prior=each.prior)
+        return list(entries.values())
 
     @property
     def references(self) -> int:
@@ -131,7 +140,9 @@ class Tuning:
         """Divides the budget and says what it holds before it is spent."""
         trial_ns = self.ground.trial_ns
         left = self.o.budget_s * 1e9 - self.clock()
-        split = budget.divide(left, trial_ns, wanted=wanted, references=self.references)
+        split = self.replay.split or budget.divide(
+            left, trial_ns, wanted=wanted, references=self.references
+        )  # as the interrupted session decided, where there was one
         if split is None:
             need = budget.needed_ns(1, trial_ns, self.references) + self.clock()
             raise UsageError(
@@ -139,10 +150,8 @@ class Tuning:
                 do=f"--budget {int(need / 1e9) + 5}s",
                 code="budget",
             )
-        if self.replay.plans is not None:
-            split = replace(split, plans=self.replay.plans)  # as the interrupted session decided
-        else:
-            self.log.add("split", {"plans": split.plans})
+        if self.replay.split is None:
+            self.log.add("split", split)
         load = self.ground.first.done.load_ns / 1e9
         confirmed = detect.smallest_effect(CONTROLLED_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
         self.promise = (
@@ -185,7 +194,8 @@ class Tuning:
             announce=self._announce,
             check=self._check,
             rng=self.rng,
-            clock=self.clock,
+            # Decisions depend on what is stored with the trials alone, so that they can be taken again.
+            clock=self.replay.decided,
             stop=self.watch.stop,
             on_block=lambda race, block: self._told(block, self._standing(race)),
             estimand=self.judgement.estimand,
@@ -207,8 +217,8 @@ class Tuning:
         try:
             model = self._model_of(entry.plan)
         except OrtuneError as error:
-            # One rewrite that fails is a plan that failed; the others go on.
-            entry.retire("failed", f"its model could not be made: {error.what}")
+            # One rewrite that fails costs its plan alone; the others go on.
+            entry.retire("not-tried", f"its model could not be made: {error.what}")
             return
         self.ground.executor.arms[entry.arm] = self.ground.arm(entry.arm, plan=entry.plan, model=model)
 
@@ -232,18 +242,23 @@ class Tuning:
         return Plan(rewrites=plan.rewrites).id
 
     def reference_outputs(self) -> Path | None:
-        """The default's outputs for the first case, where they are still on disk."""
-        folder = Path(self.ground.first.outputs_path) / self.ground.work.cases[0].name
+        """The default's outputs for the first case."""
+        folder = self.ground.reference() / self.ground.work.cases[0].name
         return folder if folder.is_dir() else None
 
     def _check(self, entry: Entry, trial: Measured) -> OutputDifference | None:
         arm = self.ground.executor.arms[entry.arm]
-        return self.ground.difference(trial, entry.arm, arm)
+        found = self.ground.difference(trial, entry.arm, arm)
+        # Dozens of plans with large outputs would fill a disk.
+        shutil.rmtree(trial.outputs_path, ignore_errors=True)
+        return found
 
     def _told(self, block: Block, sentence: str) -> None:
-        self.log.add(
-            "block", {"index": block.index, "phase": block.phase, "order": [t.arm for t in block.trials]}
-        )
+        if self.replay.live:
+            self.log.add(
+                "block",
+                {"index": block.index, "phase": block.phase, "order": [t.arm for t in block.trials]},
+            )
         left = max(0.0, self.o.budget_s - self.clock() / 1e9)
         self.watch.line(f"{sentence}; {left:.0f} s left")
 
@@ -264,8 +279,8 @@ class Tuning:
         waiting = list(entries)
         while waiting:
             gains = any(e.ratios and e.middle < -np.log1p(self.o.worth) for e in self.race.live())
-            # Where something leads, combining and pruning it come after this.
-            after = 4 * (self.references + 3) if gains else 0
+            # Where something leads, a step that builds on it and pruning come after this.
+            after = sum(BLOCKS) * (self.references + 1 + ADDED) + prune_trials(self.race, 2) if gains else 0
             sizes = range(min(budget.FIELD, len(waiting)), 0, -1)
             fitting = (
                 n
@@ -283,17 +298,25 @@ class Tuning:
         ranked = [e for e in self.race.live() if len(e.ratios) >= budget.ROUNDS[0]]
         return ranked[0] if ranked else None
 
+    def _default_runs_too(self) -> None:
+        """Where something else runs today, the untouched default may be the plan to change to."""
+        floor = -PAYS * np.log1p(self.o.worth)
+        better = self.winner is not None and self.winner.middle < floor
+        if self.with_current and self.floor == Plan() and not better:
+            self.winner = self.race.add(Entry(plan=Plan(), origin="the untouched default"))
+
     def _confirm(self) -> None:
         """Fresh blocks of default, winner and current, their number fixed beforehand."""
         if self.winner is None or (self.winner.plan == Plan() and not self.with_current):
             return
         began = self.clock()
+        decided = self.replay.decided()
         self._see_outputs(self.winner)
         if not self.winner.live:
             self.winner = self._leader()
             if self.winner is None:
                 return
-        left = self.o.budget_s * 1e9 - began
+        left = self.o.budget_s * 1e9 - decided
         per_trial = self.race.trial_ns
         n = budget.confirm_blocks(left, per_trial, self.references)
         if self.watch.stop():
@@ -338,12 +361,15 @@ class Tuning:
             found, guards=guards(self.confirmation, self.o.objective, arm=arm, base=base)
         )
 
-    def _verdict(self) -> VerdictName:
+    def _verdict(self, result: TuneResult) -> VerdictName:
         """What the deciding comparison says; a race without a challenger proves nothing either way."""
         if self.winner is None:
             return "inconclusive"
         found = self.comparison(self.winner.arm, CURRENT if self.with_current else BASE)
-        return found.verdict if found else "inconclusive"
+        if found is None:
+            return "inconclusive"
+        # Faster, and not shipped: a guard fell, or it is less than what is worth a change.
+        return "inconclusive" if found.verdict == "faster" and not result.changes else found.verdict
 
     def _envelope(self, entries: list[Entry]) -> Envelope:
         if self.replay.played:
@@ -362,6 +388,6 @@ class Tuning:
             model=ModelRef(path=self.side.model.info.path, sha256=self.side.model.info.sha256),
             workload=self.ground.work,
             status="interrupted" if self.watch.stop() else "ok",
-            verdict=self._verdict(),
+            verdict=self._verdict(result),
             result=result,
         )

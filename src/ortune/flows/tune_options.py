@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ortune import rewrites
 from ortune.bundle import format as bundle_format
 from ortune.errors import UsageError
 from ortune.flows.ground import InputOptions
 from ortune.flows.sides import bundle_plan, canonical, read_plan
-from ortune.knobs import parse_settings
+from ortune.knobs import all_knobs, parse_settings
 from ortune.records import Plan
 
 
@@ -45,6 +46,21 @@ class Options:
     resume: str | None = None
     directory: Path | None = Path()
     force: bool = False
+
+
+GUARDS = ("mean", "p95", "memory", "cpu")
+
+
+def check_allowed(names: Sequence[str]) -> None:
+    """``--allow``: UsageError for what is no safety class, guard, setting or rewrite."""
+    known = {"numerics", "behaviour", *GUARDS, *all_knobs(), *rewrites.all_rewrites()}
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"{name!r} is nothing that can be allowed",
+                where="--allow",
+                do=f"numerics, behaviour, {', '.join(GUARDS)}, or the name of a setting or rewrite",
+            )
 
 
 def parse_current(text: str | None) -> Plan | None:

@@ -19,8 +19,8 @@ from ortune.records import (
     Candidate,
     Comparison,
     Measured,
-    OutputDifference,
     Plan,
+    Refused,
     SettingWorth,
     Side,
     TradeRow,
@@ -43,13 +43,19 @@ BUSY_SHARE = 0.25  # of the time, from which on a machine where some task waits 
 def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
     """The whole answer."""
     against_default, against_current = _comparisons(run)
-    winner, shipped, refusal = _decide(run, against_default, against_current)
+    led = run.winner.plan if run.winner is not None and against_default is not None else None
+    stays = run.current if run.current is not None and run.with_current else Plan()
+    shipped, refused = _decide(run, against_default, against_current, stays)
+    won = led is not None and shipped == led
+    if not won:
+        # What was measured against is the plan that stays; today's own is compared with the default.
+        today = run.with_current and bool(run.confirmation)
+        against_default, against_current = run.comparison(CURRENT) if today else None, None
     race_blocks = run.race.blocks
-    confirmed = bool(run.confirmation)
     earlier = [*run.calibration, *race_blocks]
     default_trials = measured(run.confirmation, BASE) or measured(earlier, BASE)
     current_trials = measured(run.confirmation, CURRENT) or measured(earlier, CURRENT)
-    winner_trials = measured(run.confirmation, run.winner.arm) if run.winner and confirmed else []
+    winner_trials = measured(run.confirmation, run.winner.arm) if run.winner and won else []
     estimand = run.judgement.estimand
     result = TuneResult(
         side=Side(label=run.side.label, model=run.side.model.info, plan=Plan(), runtime=run.side.runtime),
@@ -57,17 +63,21 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         estimand=WORDS[estimand],
         worth_ratio=run.o.worth,
         winner=shipped,
+        changes=shipped != stays,
+        refused=refused,
         current=run.current,
         default_figures=describe(default_trials, estimand),
         current_figures=describe(current_trials, estimand) if current_trials else None,
-        winner_figures=describe(winner_trials, estimand) if winner_trials and shipped == winner else None,
+        winner_figures=describe(winner_trials, estimand) if winner_trials else None,
         against_default=against_default,
         against_current=against_current,
-        outputs=_outputs(run),
-        settings=_settings(run, winner, winner_trials) if shipped == winner else (),
-        candidates=_candidates(run, proposed, shipped),
+        outputs=run.winner.outputs if run.winner and won else None,
+        settings=_settings(run, shipped, winner_trials) if won else (),
+        candidates=_candidates(run, proposed, shipped, refused),
         trade=_trade(run, shipped, winner_trials),
-        cases=case_results(
+        cases=()
+        if not won
+        else case_results(
             run.confirmation,
             run.ground.work,
             estimand,
@@ -77,7 +87,12 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         ),
         controls=run.judgement.controls,
         findings=tuple(run.ground.findings),
-        notes=(*run.ground.work.notes, *run.ground.notes, *_pod_notes(run), *refusal),
+        notes=(
+            *run.ground.work.notes,
+            *run.ground.notes,
+            *_pod_notes(run),
+            *([refused.why] if refused else []),
+        ),
         not_tried=run.refused,
         budget=BudgetReport(
             budget_s=run.o.budget_s,
@@ -89,8 +104,10 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
             n_trials=sum(len(b.trials) for b in [*run.calibration, *race_blocks, *run.confirmation]),
         ),
         points=tuple(_points(run)),
+        rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
-        code=python_lines(shipped, run.side.model.path.name, platform.allocators()),
+        allowed=tuple(run.o.allow),
+        code=code_lines(shipped, run.side.model.path.name),
         reproduce=_reproduce(run),
         session=run.log.id,
         elapsed_s=run.clock() / 1e9,
@@ -109,37 +126,39 @@ def _comparisons(run: Tuning) -> tuple[Comparison | None, Comparison | None]:
 
 
 def _decide(
-    run: Tuning, found: Comparison | None, current: Comparison | None
-) -> tuple[Plan, Plan, list[str]]:
-    """The race's winner, what is shipped, and why these differ where they do."""
+    run: Tuning, found: Comparison | None, current: Comparison | None, stays: Plan
+) -> tuple[Plan, Refused | None]:
+    """What is shipped, and the race's leader where that is not it."""
     if run.winner is None or found is None:
-        return Plan(), Plan(), []
+        return stays, None
     plan = run.winner.plan
-    stays = run.current if run.current is not None and run.with_current else Plan()
     name = "what runs today" if run.with_current else "the default"
     against = current if run.with_current else found
     if against is None or plan == stays:
-        return plan, plan, []
-    failed = [g for g in against.guards if g.failed and g.figure not in run.o.allow]
+        return plan, None
+    failed = [g.figure for g in against.guards if g.failed and g.figure not in run.o.allow]
     if against.verdict != "faster":
-        return plan, stays, [f"{plan.describe()} led the race and did not confirm: {name} stays"]
-    if against.ratio > 1 - run.o.worth:
-        what = (
-            f"{plan.describe()} gains less than the {100 * run.o.worth:g} % that are worth a change (--worth)"
+        why = f"{plan.describe()} led the race and did not confirm: {name} stays"
+    elif against.ratio > 1 - run.o.worth:
+        why = (
+            f"{plan.describe()} gains less than the {100 * run.o.worth:g} % that are worth a change (--worth): "
+            f"{name} stays"
         )
-        return plan, stays, [f"{what}: {name} stays"]
-    if failed:
-        names = ", ".join(g.figure for g in failed)
-        return (
-            plan,
-            stays,
-            [f"{plan.describe()} is faster and makes {names} worse: {name} stays (--allow {names})"],
-        )
-    return plan, plan, []
+    elif failed:
+        names = ", ".join(failed)
+        why = f"{plan.describe()} is faster and makes {names} worse: {name} stays (--allow {names})"
+    else:
+        return plan, None
+    return stays, Refused(plan=plan, comparison=against, why=why)
 
 
-def _outputs(run: Tuning) -> OutputDifference | None:
-    return run.winner.outputs if run.winner else None
+def code_lines(plan: Plan, model: str) -> str:
+    """The lines to paste; a rewritten model is named as what it is."""
+    lines = python_lines(plan, model, platform.allocators())
+    if not plan.rewrites:
+        return lines
+    names = ", ".join(spec.name for spec in plan.rewrites)
+    return f"# the model as rewritten ({names}), which lies in the bundle\n{lines}"
 
 
 def _settings(run: Tuning, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
@@ -151,8 +170,9 @@ def _settings(run: Tuning, winner: Plan, trials: Sequence[Measured]) -> tuple[Se
     for name, value in [*parts, *((name, "") for name in dropped)]:
         ratios = run.pruning.get(name, np.empty(0))
         interval = pairs.wilcoxon_interval(ratios) if len(ratios) >= 3 else None
-        if interval is None and len(parts) == 1 and run.confirmation:
-            # Alone in the plan: what it is worth is the confirmed difference to the default.
+        if parts == [(name, value)] and run.confirmation:
+            # Alone in the plan: what it is worth is the confirmed difference to the default, whatever it was worth
+            # beside others that are gone.
             alone = run.comparison(run.winner.arm) if run.winner else None
             if alone and alone.ratio_high:
                 found.append(
@@ -189,7 +209,9 @@ def _summary(name: str) -> str:
     return knob.summary if knob else find_rewrite(name).summary
 
 
-def _candidates(run: Tuning, proposed: Sequence[Entry], shipped: Plan) -> tuple[Candidate, ...]:
+def _candidates(
+    run: Tuning, proposed: Sequence[Entry], shipped: Plan, refused: Refused | None
+) -> tuple[Candidate, ...]:
     found = []
     seen = set()
     for entry in [*run.race.entries.values(), *proposed]:
@@ -199,6 +221,12 @@ def _candidates(run: Tuning, proposed: Sequence[Entry], shipped: Plan) -> tuple[
         fate, why = entry.fate, entry.why
         if entry.plan == shipped:
             fate, why = "winner", ""
+        elif run.with_current and entry.plan == run.current:
+            fate, why = "current", ""
+        elif entry.plan == Plan():
+            fate, why = "default", ""
+        elif refused is not None and entry.plan == refused.plan:
+            fate, why = "retired", refused.why
         elif fate is None and not entry.ratios:
             fate, why = "not-tried", "the budget did not hold it"
         elif fate is None:
@@ -238,7 +266,12 @@ def _trade(run: Tuning, shipped: Plan, winner_trials: Sequence[Measured]) -> tup
         confirmed = title == own
         if confirmed:
             plan = shipped
-            trials = list(winner_trials) or next((t for p, t in pool if p == shipped), trials)
+            stays = CURRENT if run.with_current and shipped == run.current else BASE
+            trials = (
+                list(winner_trials)
+                or measured(run.confirmation, stays)
+                or next((t for p, t in pool if p == shipped), trials)
+            )
         seen = describe(trials, run.judgement.estimand)
         rows.append(
             TradeRow(
@@ -328,14 +361,33 @@ def _smallest(run: Tuning) -> float | None:
 
 
 def _reproduce(run: Tuning) -> str:
-    words = ["ortune", "tune", str(run.side.model.path)]
-    words += ["--budget", f"{run.o.budget_s:.0f}s", "--seed", str(run.o.seed)]
-    if run.o.objective != "latency":
-        words += ["--objective", run.o.objective]
-    if run.o.current:
-        words += ["--current", run.o.current]
-    for name, shape in run.o.inputs.shapes.items():
+    """The command that does this again, with everything that was asked."""
+    o, i = run.o, run.o.inputs
+    words = [
+        "ortune",
+        "tune",
+        str(run.side.model.path),
+        "--budget",
+        f"{o.budget_s:.0f}s",
+        "--seed",
+        str(o.seed),
+    ]
+    for option, value, usual in (
+        ("--objective", o.objective, "latency"), ("--current", o.current, None), ("--plan", o.plan, None),
+        ("--worth", f"{100 * o.worth:g}%", "1%"), ("--python", o.python, None), ("--inputs", i.inputs, None),
+        ("--workload", i.workload, None), ("--gap", f"{i.gap_ns / 1e6:g}ms", "0ms"),
+        ("--sessions", i.sessions, 1), ("--callers", i.callers, 1), ("--tolerance", i.tolerance, None),
+        ("--cpus", i.pod.cpus if i.pod else None, None),
+        ("--memory", i.pod.memory_bytes if i.pod else None, None),
+    ):  # fmt: skip
+        words += [] if value == usual else [option, str(value)]
+    for option, texts in (
+        ("--set", o.settings), ("--rewrite", o.rewrites), ("--allow", o.allow), ("--custom-ops", i.custom_ops),
+    ):  # fmt: skip
+        for text in texts:
+            words += [option, text]
+    for name, shape in i.shapes.items():
         words += ["--shape", f"{name}:{'x'.join(map(str, shape))}"]
-    for name, mix in run.o.inputs.dims.items():
+    for name, mix in i.dims.items():
         words += ["--dim", f"{name}={','.join(f'{v}:{w:g}' for v, w in mix)}"]
     return shlex.join(words)

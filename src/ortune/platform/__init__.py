@@ -13,10 +13,17 @@ from ortune.platform.preload import ALLOCATORS, INSTALL_HINTS, allocator_library
 from ortune.platform.sensors import Snapshot, between
 
 if sys.platform == "linux":
-    from ortune.platform.linux import host, memory_left_bytes, process_memory_bytes, topology
+    from ortune.platform.linux import cache_bytes, host, memory_left_bytes, process_memory_bytes, topology
     from ortune.platform.sensors import read_sensors
 else:
-    from ortune.platform.other import host, memory_left_bytes, process_memory_bytes, read_sensors, topology
+    from ortune.platform.other import (
+        cache_bytes,
+        host,
+        memory_left_bytes,
+        process_memory_bytes,
+        read_sensors,
+        topology,
+    )
 
 __all__ = [
     "ALLOCATORS",
@@ -26,6 +33,7 @@ __all__ = [
     "allocator_library",
     "allocators",
     "between",
+    "cache_bytes",
     "host",
     "memory_left_bytes",
     "other_load",

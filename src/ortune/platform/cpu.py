@@ -179,3 +179,28 @@ def _kinds(
     limit = max(speeds.values(), default=0) * _MIXED_CLOCK_RATIO
     slow = tuple(cpu for cpu, speed in speeds.items() if speed < limit)
     return (tuple(cpu for cpu in speeds if cpu not in slow), slow) if slow else ((), ())
+
+
+def cache_bytes(cpus: Iterable[int], root: Path = Path("/")) -> int | None:
+    """The last-level cache of these CPUs, each instance once; None where the system does not tell.
+
+    A virtual machine shows what its host makes it believe.
+    """
+    found: dict[tuple[int, str], int] = {}
+    for cpu in cpus:
+        for index in (root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index[0-9]*"):
+            level, size = read_int(index / "level"), _size_bytes(read_text(index / "size") or "")
+            if level and size and read_text(index / "type") != "Instruction":
+                # Where it is not told who shares an instance, each CPU has one of its own.
+                shared = read_text(index / "shared_cpu_list") or str(cpu)
+                found[level, shared] = size
+    last = max((level for level, _ in found), default=0)
+    return sum(size for (level, _), size in found.items() if level == last) or None
+
+
+def _size_bytes(text: str) -> int:
+    """A size such as ``32768K``; 0 where it is none."""
+    number, unit = text[:-1], text[-1:]
+    if text.isdigit():
+        return int(text)
+    return int(number) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(unit, 0) if number.isdigit() else 0

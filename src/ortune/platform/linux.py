@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ortune.platform import cgroup
 from ortune.platform.cpu import Topology, processor
+from ortune.platform.cpu import cache_bytes as cpu_cache_bytes
 from ortune.platform.cpu import topology as cpu_topology
 from ortune.platform.gpu import gpu_names
 from ortune.platform.reading import read_text
@@ -41,6 +42,11 @@ def host(root: Path = Path("/")) -> Host:
 def topology(root: Path = Path("/")) -> Topology:
     """Kinds of core, memory nodes and the governor of this machine."""
     return cpu_topology(root)
+
+
+def cache_bytes(root: Path = Path("/")) -> int | None:
+    """The last-level cache of all CPUs that this process may run on; None where the system does not tell."""
+    return cpu_cache_bytes(os.sched_getaffinity(0), root)
 
 
 def meminfo(root: Path = Path("/")) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 
@@ -24,7 +25,7 @@ def host() -> Host:
     return make_host(
         system=platform.system(),
         machine=platform.machine(),
-        cpu=platform.processor() or "unknown",
+        cpu=cpu_name() or "unknown",
         cores=psutil.cpu_count(logical=False) or logical,
         logical=logical,
         affinity=affinity,
@@ -36,9 +37,32 @@ def host() -> Host:
     )
 
 
+def cpu_name() -> str:
+    """The processor's name, "" where nothing tells. macOS has it apart: to ``platform`` every Mac is an "arm"."""
+    return brand() or platform.processor()
+
+
+def brand() -> str:
+    """What macOS calls the processor ("Apple M2"), "" on another system."""
+    found = ctypes.create_string_buffer(256)
+    size = ctypes.c_size_t(len(found))
+    try:
+        failed = ctypes.CDLL(None).sysctlbyname(
+            b"machdep.cpu.brand_string", found, ctypes.byref(size), None, ctypes.c_size_t(0)
+        )
+    except (AttributeError, OSError, TypeError):  # no such function, or (Windows) no such library
+        return ""
+    return "" if failed else found.value.decode(errors="replace").strip()
+
+
 def topology() -> Topology:
     """Nothing is known of kinds of core or memory nodes on this system."""
     return Topology()
+
+
+def cache_bytes() -> int | None:
+    """Not read on this system."""
+    return None
 
 
 def read_sensors() -> Snapshot:

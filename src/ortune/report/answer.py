@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,9 @@ class Answer:
         new, new_figures: None where nothing beats the base, or where nothing was timed.
         settled: The comparison is a claim: a confirmation, or a comparison that is valid at every look.
         read_back: Setting and how far it was verified.
+        hardware_bound: The new side's model file is bound to the kind of CPU it was made on; None where the document
+            does not say.
+        allowed: Guards that were let through.
     """
 
     base_name: str
@@ -50,7 +53,9 @@ class Answer:
     read_back: tuple[tuple[str, str], ...]
     findings: tuple[Finding, ...]
     controls: tuple[Control, ...]
-    hardware_bound: bool = False
+    hardware_bound: bool | None = None
+    allowed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     bundle: str = ""
 
 
@@ -76,6 +81,7 @@ def _compared(result: CompareResult) -> Answer:
         read_back=tuple((r.knob, r.level) for r in result.read_back),
         findings=result.findings,
         controls=result.controls,
+        notes=result.notes,
     )
 
 
@@ -106,6 +112,8 @@ def _tuned(result: TuneResult) -> Answer:
         findings=result.findings,
         controls=result.controls,
         hardware_bound=result.hardware_bound,
+        allowed=result.allowed,
+        notes=result.notes,
         bundle=result.bundle,
     )
 
@@ -204,8 +212,3 @@ def latency_words(figures: Figures) -> str:
     """Median latency with the middle half of the trials: "88.5 us [88.0 us-90.9 us]"."""
     low, high = duration(figures.latency_low_ns), duration(figures.latency_high_ns)
     return f"{duration(figures.latency_ns)} [{low}-{high}]"
-
-
-def settings_of(plan: Plan) -> Sequence[str]:
-    """The settings as ``--set`` takes them."""
-    return [f"{k}={int(v) if isinstance(v, bool) else v}" for k, v in sorted(plan.settings.items())]

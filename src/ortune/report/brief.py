@@ -7,7 +7,7 @@ by the requests in a second.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from ortune.records import (
@@ -21,10 +21,12 @@ from ortune.records import (
     Plan,
     Side,
     TuneResult,
+    Workload,
 )
 from ortune.report import tune_words
-from ortune.report.answer import Answer, answer, settings_of
-from ortune.report.compare_words import estimand_kind, guard_state, span
+from ortune.report.answer import Answer, answer
+from ortune.report.answer_commands import compare_line, objective_options, tune_line, workload_options
+from ortune.report.compare_words import compared_ns, estimand_kind, guard_state, span
 from ortune.report.numbers import change, difference, duration, memory
 from ortune.report.tune_words import GUARD_NAMES, guard, times
 
@@ -33,13 +35,20 @@ Level = Literal["fine", "look", "stop"]
 Decision = Literal["ship", "keep", "unproven", "stop"]
 
 
-def make(envelope: Envelope, safety: Mapping[str, str], load_per_s: float | None = None) -> Brief | None:
+def make(
+    envelope: Envelope,
+    safety: Mapping[str, str],
+    load_per_s: float | None = None,
+    *,
+    bound: Collection[str] = (),
+) -> Brief | None:
     """The brief of a document of ``compare`` or ``tune``; None for one that compares nothing.
 
     Args:
         envelope: The document.
         safety: Safety class of each setting and rewrite, by name.
         load_per_s: Requests a second; None reckons for 100.
+        bound: Rewrites whose model is bound to the kind of CPU that it was made on, by name.
     """
     found = answer(envelope)
     if found is None:
@@ -58,8 +67,8 @@ def make(envelope: Envelope, safety: Mapping[str, str], load_per_s: float | None
         load_given=load_per_s is not None,
         figures=figures,
         cpus=cpus,
-        risks=tuple(_risks(found, safety, envelope.status == "interrupted")),
-        next_steps=tuple(_next(found, decision)),
+        risks=tuple(_risks(found, safety, bound, envelope.status == "interrupted")),
+        next_steps=tuple(_next(found, decision, envelope.workload)),
     )
 
 
@@ -85,7 +94,7 @@ def _decision(found: Answer) -> Decision:
         return "unproven"
     if compared.verdict in ("slower", "equivalent"):
         return "keep"
-    if any(g.failed for g in compared.guards):
+    if any(g.failed and g.figure not in found.allowed for g in compared.guards):
         return "stop"
     return "ship" if found.settled else "unproven"
 
@@ -133,15 +142,18 @@ def _figures(found: Answer, load: float) -> tuple[tuple[BriefFigure, ...], Brief
     kind = estimand_kind(found.estimand)
     rows: dict[str, BriefFigure | None] = {}
     if kind == "latency":
-        rows["latency"] = _row("typical latency", "ns", base.latency_ns, new.latency_ns, found.comparison)
+        now, then = compared_ns(base), compared_ns(new)
+        rows["latency"] = _row("typical latency", "ns", now, then, found.comparison)
     elif kind == "cold":
         now, then = (f.load_ns + f.first_run_ns for f in (base, new))
         rows["cold"] = _row("cold start", "ns", now, then, found.comparison)
         rows["latency"] = _row("latency", "ns", base.latency_ns, new.latency_ns, None)
     else:
-        name = "latency" if kind != "other" else found.estimand.partition(" (")[0]
-        claim = found.comparison if kind == "other" else None
-        rows["latency"] = _row(name, "ns", base.latency_ns, new.latency_ns, claim)
+        rows["latency"] = _row("latency", "ns", base.latency_ns, new.latency_ns, None)
+        if kind == "other":
+            # Paired ratios are of times: a throughput is the time a run here.
+            name = found.estimand.partition(" (")[0].replace("throughput", "time a run")
+            rows["other"] = _row(name, "ns", compared_ns(base), compared_ns(new), found.comparison)
     claims = {name: found.comparison if kind == name else _guard(found, name) for name in ("cpu", "memory")}
     rows["cpu"] = _row("CPU time a run", "ns", base.cpu_per_run_ns, new.cpu_per_run_ns, claims["cpu"])
     rows["memory"] = _row("peak memory", "bytes", base.peak_bytes, new.peak_bytes, claims["memory"])
@@ -193,7 +205,9 @@ def _row(
     )
 
 
-def _risks(found: Answer, safety: Mapping[str, str], interrupted: bool) -> list[BriefRisk]:
+def _risks(
+    found: Answer, safety: Mapping[str, str], bound: Collection[str], interrupted: bool
+) -> list[BriefRisk]:
     risks = []
     if interrupted:
         risks.append(_risk("measurement", "look", "stopped early; this is what was measured by then"))
@@ -210,8 +224,8 @@ def _risks(found: Answer, safety: Mapping[str, str], interrupted: bool) -> list[
         _outputs(found),
         _safety(found, safety),
         *_arrival(found),
-        _hardware(found),
-        *(_guard_risk(g) for g in guards),
+        _hardware(found, safety, bound),
+        *(_guard_risk(g, found.allowed) for g in guards),
         *risks,
     ]
 
@@ -258,13 +272,20 @@ def _safety(found: Answer, safety: Mapping[str, str]) -> BriefRisk:
     assert found.new is not None
     plan = found.new.plan
     before = found.base.plan
-    names = [r.name for r in plan.rewrites if r not in before.rewrites]
-    names += [k for k, v in sorted(plan.settings.items()) if before.settings.get(k) != v]
-    if not names:
-        return _risk("safety class", "fine", "no setting differs from what runs")
+    changed = [(r.name, "") for r in plan.rewrites if r not in before.rewrites]
+    # What is left out changes results and behaviour as much as what is put in.
+    changed += [(r.name, " left out") for r in before.rewrites if r not in plan.rewrites]
+    for name in sorted(plan.settings.keys() | before.settings.keys()):
+        if before.settings.get(name) != plan.settings.get(name):
+            changed.append((name, "" if name in plan.settings else " left out"))
     classes: dict[str, list[str]] = {}
-    for name in names:
-        classes.setdefault(safety.get(name, "not known here"), []).append(name)
+    for name, how in changed:
+        classes.setdefault(safety.get(name, "not known here"), []).append(f"{name}{how}")
+    if before.providers != plan.providers:
+        # Another provider has other kernels, whose sums come in another order.
+        classes.setdefault("numerics", []).append("execution provider")
+    if not classes:
+        return _risk("safety class", "fine", "no setting differs from what runs")
     if list(classes) == ["exact"]:
         return _risk("safety class", "fine", "exact: no setting may change results beyond rounding")
     meaning = {
@@ -290,59 +311,64 @@ def _arrival(found: Answer) -> list[BriefRisk]:
     return [_risk("settings", "fine", "each was read back from ONNX Runtime or seen at work")]
 
 
-def _hardware(found: Answer) -> BriefRisk:
-    if found.hardware_bound:
-        return _risk(
-            "hardware",
-            "look",
-            "the model file is bound to this kind of CPU; the bundle keeps the plain one beside it",
-        )
-    return _risk(
-        "hardware", "fine", "the model runs anywhere; what was measured holds for the machine named above"
-    )
+def _hardware(found: Answer, safety: Mapping[str, str], bound: Collection[str]) -> BriefRisk:
+    """Whether the new side's model file runs well on any machine, as far as that is known."""
+    assert found.new is not None
+    held = "what was measured holds for the machine named above"
+    made = [r.name for r in found.new.plan.rewrites]
+    is_bound = found.hardware_bound
+    if is_bound is None and any(name in bound for name in made):
+        is_bound = True
+    elif is_bound is None and all(name in safety for name in made):
+        # The file that runs today, and rewrites that bind to nothing.
+        is_bound = False if found.new.model.sha256 == found.base.model.sha256 else None
+    if is_bound is None:
+        what = f"whether the model file is bound to a kind of CPU is not known; {held}"
+        return _risk("hardware", "look", what)
+    if is_bound:
+        plain = "; the bundle keeps the plain one beside it" if found.bundle else ""
+        return _risk("hardware", "look", f"the model file is bound to this kind of CPU{plain}")
+    if found.hardware_bound is None:
+        return _risk("hardware", "fine", f"no model file that is bound to a kind of CPU was made; {held}")
+    return _risk("hardware", "fine", f"the model runs anywhere; {held}")
 
 
-def _guard_risk(item: Guard) -> BriefRisk:
-    state = guard_state(item)
+def _guard_risk(item: Guard, allowed: Collection[str]) -> BriefRisk:
+    state, name = guard_state(item), GUARD_NAMES[item.figure]
+    what = guard(item).removeprefix(f"{name} ")
+    if item.failed and item.figure in allowed:
+        what = f"{what.removesuffix('WORSE than allowed')}worse, and let through with --allow {item.figure}"
+        return _risk(f"guard: {name}", "look", what)
     level: Level = "stop" if item.failed else "fine" if state == "no worse" else "look"
-    return _risk(
-        f"guard: {GUARD_NAMES[item.figure]}", level, guard(item).removeprefix(GUARD_NAMES[item.figure] + " ")
-    )
+    return _risk(f"guard: {name}", level, what)
 
 
-def _next(found: Answer, decision: Decision) -> Sequence[str]:
-    path = shlex.quote(found.base.model.path)
+def _next(found: Answer, decision: Decision, work: Workload | None) -> Sequence[str]:
     new = found.new
-    sets = " ".join(shlex.join(["--b-set", s]) for s in settings_of(new.plan)) if new else ""
     if decision == "ship" and found.bundle:
-        bundle = shlex.quote(found.bundle)
-        return (
-            f"ship the bundle {found.bundle}",
-            f"prove it where it will run: ortune compare {bundle}",
-        )
+        return (f"ship the bundle {found.bundle}", *_proof_line(found, work))
     if decision == "ship" and new is not None:
+        line = tune_line(new, work, found.estimand, found.notes)
+        made = (f"a bundle to ship, with code: {shlex.join(line)}",) if line else ()
+        return (f"change over to B: {new.label}, {plan_words(new.plan)}", *made)
+    if decision == "unproven" and new is not None:
+        line = compare_line(found.base, new, work, found.estimand, found.notes)
         return (
-            f"change over to B: {new.label}, {plan_words(new.plan)}",
-            f"a bundle to ship, with code: ortune tune {path}{_objective(found.estimand)}",
+            "keep what runs",
+            *([f"to settle it: {shlex.join([*line, '--budget', '10m'])}"] if line else []),
         )
-    if decision == "unproven" and new is not None and not new.plan.rewrites and found.base.model == new.model:
-        line = f"ortune compare {path} {sets} --budget 10m".replace("  ", " ")
-        return ("keep what runs", f"to settle it: {line}")
     if decision == "keep" and new is None:
         return ("nothing to do; measure again after a change of model, machine or ONNX Runtime",)
     return ("keep what runs",)
 
 
-def _objective(estimand: str) -> str:
-    """The option of ``tune`` that asks for the same figure."""
-    starts = {
-        "CPU time": "cpu",
-        "peak memory": "memory",
-        "cold start": "cold-start",
-        "p95": "p95",
-        "throughput": "throughput",
-    }
-    return next((f" --objective {name}" for start, name in starts.items() if estimand.startswith(start)), "")
+def _proof_line(found: Answer, work: Workload | None) -> tuple[str, ...]:
+    """The comparison of a bundle with its own untouched model, under the same workload."""
+    options = workload_options(work, found.notes)
+    if options is None:
+        return ()
+    words = ["ortune", "compare", found.bundle, *options, *objective_options(found.estimand)]
+    return (f"prove it where it will run: {shlex.join(words)}",)
 
 
 def number(figure: BriefFigure, value: float) -> str:

@@ -15,7 +15,7 @@ from ortune.records import (
     ReadBack,
     VerdictName,
 )
-from ortune.report.numbers import change, difference, duration, memory, percent, shorten, speed
+from ortune.report.numbers import change, difference, duration, memory, percent, shorten, speed, three
 
 
 def headline(result: CompareResult) -> str:
@@ -45,7 +45,9 @@ def claim(result: CompareResult) -> str:
         low, up = (f"{1 / high:.2f}", _up(c.ratio_low)) if faster else (f"{c.ratio_low:.2f}", f"{high:.2f}")
         return f"B {_better_or_worse(c)}: {values} ({level} {low}-{up}, {c.n_blocks} blocks)"
     start = "no difference" if c.verdict == "equivalent" else "no difference shown"
-    of = {"latency": ""}.get(estimand_kind(c.estimand), f" in {c.estimand.partition(' (')[0]}")
+    # A throughput is shown in runs a second, and changes of it are those of the time a run, as everywhere else.
+    what = "time a run" if _is_rate(c.estimand) else c.estimand.partition(" (")[0]
+    of = {"latency": ""}.get(estimand_kind(c.estimand), f" in {what}")
     interval = span(c.ratio_low, c.ratio_high)
     return f"{start}: B against A {change(c.ratio)}{of}, {values} ({level} {interval}, {c.n_blocks} blocks)"
 
@@ -65,15 +67,40 @@ def _better_or_worse(c: Comparison) -> str:
     return text if kind != "other" else f"{text} in {c.estimand.partition(' (')[0]}"
 
 
+def _is_rate(estimand: str) -> bool:
+    return estimand.startswith("throughput")
+
+
+def compared_ns(figures: Figures) -> float:
+    """The time a run that was compared: the latency where that is what was, else the objective's own figure."""
+    return figures.latency_ns if figures.objective_ns is None else figures.objective_ns
+
+
+def rate(nanoseconds: float) -> str:
+    """A time a run as a throughput: "847 runs/s"."""
+    a_second = 1e9 / nanoseconds if nanoseconds else float("inf")
+    return f"{a_second:,.0f} runs/s" if a_second >= 1000 else f"{three(a_second)} runs/s"
+
+
 def figure_value(figures: Figures | None, estimand: str) -> str:
-    """The figure that the estimand names, in its unit: "11.0 ms", "260 MiB"."""
+    """The figure that the estimand names, in its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
     assert figures is not None
     kind = estimand_kind(estimand)
     if kind == "memory":
         return memory(figures.peak_bytes)
     if kind == "cpu":
         return duration(figures.cpu_per_run_ns)
-    return duration(figures.load_ns + figures.first_run_ns if kind == "cold" else figures.latency_ns)
+    if kind == "cold":
+        return duration(figures.load_ns + figures.first_run_ns)
+    return rate(compared_ns(figures)) if _is_rate(estimand) else duration(compared_ns(figures))
+
+
+def objective_row(estimand: str, figures: Sequence[Figures]) -> tuple[str, ...]:
+    """Name and values of the time that was compared, where it is another than the latency; else empty."""
+    if any(f.objective_ns is None for f in figures):
+        return ()
+    name = "fastest tenth" if estimand_kind(estimand) == "latency" else estimand.partition(" (")[0]
+    return name, *(figure_value(f, estimand) for f in figures)
 
 
 def span(ratio_low: float, ratio_high: float | None) -> str:
@@ -205,6 +232,7 @@ def side_rows(result: CompareResult) -> list[tuple[str, str, str]]:
     if result.base.runtime != result.new.runtime:
         rows.append(("onnxruntime", result.base.runtime.ort_version, result.new.runtime.ort_version))
     rows += [
+        *_objective(result, a, b),
         ("latency", duration(a.latency_ns), duration(b.latency_ns)),
         ("load", duration(a.load_ns), duration(b.load_ns)),
         ("first run", duration(a.first_run_ns), duration(b.first_run_ns)),
@@ -214,6 +242,11 @@ def side_rows(result: CompareResult) -> list[tuple[str, str, str]]:
     if a.spread_ratio and b.spread_ratio:
         rows.append(("p90 / p10 in a process", spread(a), spread(b)))
     return rows
+
+
+def _objective(result: CompareResult, a: Figures, b: Figures) -> list[tuple[str, str, str]]:
+    found = objective_row(result.comparison.estimand, (a, b)) if result.comparison else ()
+    return [(found[0], found[1], found[2])] if found else []
 
 
 def spread(figures: Figures) -> str:

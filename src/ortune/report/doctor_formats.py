@@ -9,10 +9,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ortune.records import DoctorResult, Envelope, Host, NoiseReport, RuntimeReport
+from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseReport, RuntimeReport
 from ortune.report import escape
 from ortune.report.compare_words import control_words
-from ortune.report.numbers import duration, memory, percent
+from ortune.report.numbers import duration, memory, percent, three
+
+PEAK_COLUMNS = ("threads", "float32 GFLOP/s", "int8 GOP/s", "memory GB/s")
 
 
 def terminal(envelope: Envelope) -> RenderableType:
@@ -32,7 +34,16 @@ def terminal(envelope: Envelope) -> RenderableType:
         for row in result.noise.table:
             table.add_row(f"{row.minutes:g}", str(row.n_blocks), _effect(row.smallest_effect_ratio))
         parts.append(Text("what a comparison of that length can show (4 times out of 5)", style="bold"))
+        parts += [table, Text("")]
+    if result.peak:
+        table = Table(box=None, pad_edge=False, padding=(0, 0, 0, 2))
+        for name in PEAK_COLUMNS:
+            table.add_column(name, justify="right")
+        for cells in _peak_rows(result.peak):
+            table.add_row(*cells)
+        parts.append(Text(escape.visible(_peak_title(result.peak)), style="bold", overflow="fold"))
         parts.append(table)
+        parts.append(Padding(Text(escape.visible(result.peak.how), overflow="fold"), (0, 0, 0, 2)))
     return Group(*parts)
 
 
@@ -47,7 +58,24 @@ def markdown(envelope: Envelope) -> str:
         lines += ["| minutes | blocks | smallest effect |", "|---:|---:|---:|"]
         for row in result.noise.table:
             lines.append(f"| {row.minutes:g} | {row.n_blocks} | {_effect(row.smallest_effect_ratio)} |")
+        lines.append("")
+    if result.peak:
+        lines += [f"### {escape.markdown(_peak_title(result.peak))}", ""]
+        lines += [f"| {' | '.join(PEAK_COLUMNS)} |", "|---:|---:|---:|---:|"]
+        lines += [f"| {' | '.join(cells)} |" for cells in _peak_rows(result.peak)]
+        lines += ["", escape.markdown(result.peak.how)]
     return "\n".join(lines) + "\n"
+
+
+def _peak_title(peak: MachinePeak) -> str:
+    return f"the most that this machine does (single observations, {peak.taken[:16].replace('T', ' ')} UTC)"
+
+
+def _peak_rows(peak: MachinePeak) -> Iterator[tuple[str, ...]]:
+    """Cells of each number of threads; "-" where nothing was measured."""
+    tables = (peak.flops_per_s, peak.int8_ops_per_s, peak.bytes_per_s)
+    for threads in sorted(set().union(*tables)):
+        yield str(threads), *(three(each[threads] / 1e9) if threads in each else "-" for each in tables)
 
 
 def _effect(share: float | None) -> str:

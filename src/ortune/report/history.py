@@ -18,13 +18,16 @@ from ortune.records import (
     Envelope,
     Figures,
     History,
+    LookResult,
     ModelRef,
     Plan,
+    Runtime,
     StoredSession,
     Workload,
 )
 from ortune.report import escape
-from ortune.report.answer import Answer, answer, interval_words, latency_words, settings_of
+from ortune.report.answer import Answer, answer, interval_words, latency_words
+from ortune.report.answer_commands import compare_line
 from ortune.report.brief import plan_words
 from ortune.report.compare_words import figure_value
 from ortune.report.numbers import duration, memory
@@ -106,11 +109,21 @@ def _machine(session: StoredSession) -> str:
 
 
 def _runtime(session: StoredSession) -> str:
-    found = _answer(session)
-    if found is None:
+    used = _runtimes(session)
+    if not used:
         return f"onnxruntime {session.ort_version}" if session.ort_version else UNKNOWN
-    sides = [found.base, *([found.new] if found.new else [])]
-    return " and ".join(dict.fromkeys(f"{s.runtime.package} {s.runtime.ort_version}".strip() for s in sides))
+    return " and ".join(dict.fromkeys(f"{r.package} {r.ort_version}".strip() for r in used))
+
+
+def _runtimes(session: StoredSession) -> list[Runtime]:
+    """What the document was measured with; [] where it does not say."""
+    found = _answer(session)
+    if found is not None:
+        return [side.runtime for side in (found.base, found.new) if side is not None]
+    result = session.document.result if isinstance(session.document, Envelope) else None
+    if isinstance(result, BenchResult):
+        return [result.side.runtime]
+    return [result.runtime] if isinstance(result, LookResult) and result.runtime else []
 
 
 def _base_plan(session: StoredSession) -> str:
@@ -160,19 +173,14 @@ def _next(sessions: Sequence[StoredSession]) -> str:
     if len(sessions) != 2:
         return ""
     a, b = (_answer(s) for s in sessions)
-    plans = [_candidate(s) for s in sessions]
-    if a is None or b is None or plans[0] is None or plans[1] is None:
+    if a is None or b is None or a.estimand != b.estimand or _workload(sessions[0]) != _workload(sessions[1]):
         return ""
-    if plans[0] == plans[1] and a.base.model.sha256 == b.base.model.sha256:
+    one, two = (found.new or found.base for found in (a, b))
+    if one.plan == two.plan and one.model.sha256 == two.model.sha256 and one.runtime == two.runtime:
         return ""
-    if any(p is not None and (p.rewrites or p.providers) for p in plans):
-        return ""
-    line = ["ortune", "compare", a.base.model.path]
-    if b.base.model.sha256 != a.base.model.sha256:
-        line.append(b.base.model.path)
-    for flag, plan in (("--a-set", plans[0]), ("--b-set", plans[1])):
-        line += [word for setting in settings_of(plan) for word in (flag, setting)]
-    return escape.visible(shlex.join(line))
+    work = sessions[0].document.workload if isinstance(sessions[0].document, Envelope) else None
+    line = compare_line(one, two, work, a.estimand, (*a.notes, *b.notes))
+    return escape.visible(shlex.join(line)) if line else ""
 
 
 HEADS = ("session", "measured (UTC)", "verb", "base", "new", "new against base")

@@ -26,7 +26,8 @@ def terminal(envelope: Envelope) -> RenderableType:
             grid.add_row(name, _text(text))
         return Group(grid, Text(), Text("keep the lock with the model, and check it in CI with --check"))
     failing, told = words.details(result)
-    parts: list[RenderableType] = [_text(result.headline, "bold red" if failing else "bold green")]
+    style = "bold red" if failing else "bold yellow" if result.not_compared else "bold green"
+    parts: list[RenderableType] = [_text(result.headline, style)]
     if len(failing) > 1:
         parts += [Text(), *_listed(failing)]
     if told:

@@ -11,8 +11,17 @@ from ortune.report.numbers import shorten
 IN_HEADLINE = 5
 
 
-def headline(was: Snapshot, now: Snapshot, changes: Sequence[LockChange]) -> str:
-    """The answer of a check in one sentence."""
+def headline(
+    was: Snapshot, now: Snapshot, changes: Sequence[LockChange], not_compared: Sequence[str] = ()
+) -> str:
+    """The answer of a check in one sentence; it claims nothing of what was not compared.
+
+    Args:
+        was: The lock.
+        now: The model as it is.
+        changes: Most important first.
+        not_compared: Parts that were not compared: "outputs", "level all", "placement".
+    """
     failing = [c for c in changes if c.fails]
     if failing:
         first = [sentence(c) for c in _leading(failing)]
@@ -20,12 +29,24 @@ def headline(was: Snapshot, now: Snapshot, changes: Sequence[LockChange]) -> str
         more = f" (and {rest} more)" if rest > 0 else ""
         return f"{'; '.join(first)}{_cause(was, now)}{more}"
     parts = {c.part for c in changes}
-    count = _of(now).nodes
-    if "weights" in parts:
-        said = f"same snapshot, other weights: {plural(count, 'node')}, operators and memory as locked"
-        return said + ("; the outputs changed" if "output-values" in parts else "; outputs as locked")
-    also = "; the file differs in names or order alone" if "file" in parts else ""
-    return f"unchanged: {plural(count, 'node')} at level {now.run.level}, operators, memory and outputs as locked{also}"
+    start = "same snapshot, other weights" if "weights" in parts else "unchanged"
+    start += " as far as compared" if not_compared else ""
+    same = ["operators", *(["memory"] if "peak-memory" not in parts else [])]
+    by_value = "outputs" not in not_compared and not now.run.random and not was.run.random
+    same += ["outputs"] if by_value and "output-values" not in parts else []
+    also = ["the outputs changed"] if "output-values" in parts else []
+    also += ["outputs alike by type and rank"] if not by_value and "outputs" not in not_compared else []
+    also += [sentence(c) for c in changes if c.part == "file"]
+    also += [f"NOT compared: {', '.join(not_compared)}"] if not_compared else []
+    level = now.run.level
+    if "level all" in not_compared and level in now.hardware.levels:
+        level = "extended"  # the highest that no processor decides
+    count = {**now.levels, **now.hardware.levels}[level].nodes
+    return "; ".join([f"{start}: {plural(count, 'node')} at level {level}, {_and(same)} as locked", *also])
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _leading(failing: Sequence[LockChange]) -> list[LockChange]:
@@ -50,6 +71,8 @@ def _cause(was: Snapshot, now: Snapshot) -> str:
 def sentence(change: LockChange) -> str:
     """One change, as people say it."""
     was, now, name = change.was, change.now, change.name
+    if change.part == "file":
+        return f"another file{f', in {name} alone' if name else ''}"
     if change.part in _SENTENCES:
         return _SENTENCES[change.part].format(name=short(name), was=was, now=now)
     if change.part == "nodes":
@@ -72,7 +95,7 @@ _SENTENCES = {
     "ort-version": "onnxruntime {now}, locked with {was}",
     "producer": "exporter {was} -> {now}",
     "weights": "other weights",
-    "file": "another file, in names or order alone",
+    "not-compared": "{now}",
 }
 
 
@@ -135,7 +158,8 @@ def summary(snapshot: Snapshot, path: str) -> list[tuple[str, str]]:
     fed = "  ".join(
         f"{name} {'x'.join(map(str, dims)) or 'scalar'}" for name, dims in snapshot.run.shapes.items()
     )
-    rows.append(("fed", f"{fed} (seed {snapshot.run.seed})"))
+    origin = f"from {snapshot.run.inputs}" if snapshot.run.inputs else f"seed {snapshot.run.seed}"
+    rows.append(("fed", f"{fed} ({origin})"))
     if snapshot.run.random:
         rows.append(("outputs", f"random ({', '.join(snapshot.run.random)}): kept by type and rank"))
     bound = snapshot.hardware.levels

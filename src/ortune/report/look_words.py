@@ -44,6 +44,9 @@ def _weights(result: LookResult) -> str:
     if not result.parameters:
         return "none"
     types = list(result.weight_types)
+    if not result.parameter_bytes:
+        # Text, whose length is not known without reading it.
+        return f"{_count(result.parameters)} parameters of {', '.join(types)}"
     if len(types) == 1:
         kinds = f" of {types[0]}"
     else:

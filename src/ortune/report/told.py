@@ -52,23 +52,26 @@ def summary(session: StoredSession) -> str:
     state = STATES[session.state]
     if session.state == "unfinished":
         n = sum(s.figures.n_trials for s in session.so_far if s.figures)
-        plans = "one plan" if len(session.so_far) == 1 else f"{len(session.so_far)} plans"
-        return f"{state}; {n} trials of {plans} measured"
+        if not n:
+            return f"{state}; nothing measured yet that could be told"
+        what = "one contestant" if len(session.so_far) == 1 else f"{len(session.so_far)} contestants"
+        return f"{state}; {n} trials of {what} measured"
     return "; ".join(p for p in (state, session.headline or session.verdict) if p)
 
 
 def so_far_row(item: SoFar) -> tuple[str, ...]:
     """Plan, trials, latency with the middle half of the trials, CPU time a run, peak memory."""
     f = item.figures
+    plan = ": ".join(part for part in (item.name, item.plan.describe()) if part)
     failed = f"{item.n_failed} failed" if item.n_failed else ""
     if f is None:
-        return item.plan.describe(), failed or "0", "", "", "", ""
+        return plan, failed or "0", "", "", "", ""
     latency = f"{duration(f.latency_low_ns)} to {duration(f.latency_high_ns)}"
     if f.n_trials == 1:
         latency = "one observation"
     trials = ", ".join(p for p in (str(f.n_trials), failed) if p)
     return (
-        item.plan.describe(),
+        plan,
         trials,
         duration(f.latency_ns),
         latency,

@@ -11,6 +11,7 @@ from ortune.report.compare_words import (
     estimand_kind,
     figure_value,
     guard_state,
+    objective_row,
     span,
     spread,
 )
@@ -122,7 +123,8 @@ def _against_today(result: TuneResult) -> list[str]:
     default = f"the untouched default would be {figure_value(result.default_figures, estimand)}"
     if result.winner == result.current:
         best = f"already the best of {_tried_words(result)}" if tried(result.candidates) else "kept"
-        return [f"{now} today is {best}", default, _seen(result)]
+        return [f"{now} today {'is ' + best if result.refused is None else 'stays'}", *_refused(result), default,
+                _seen(result)]  # fmt: skip
     if found is None:
         return [f"{now} today; the winner was not compared with it", default]
     if found.verdict != "faster":
@@ -137,21 +139,33 @@ def _against_today(result: TuneResult) -> list[str]:
 
 def _default_best(result: TuneResult) -> list[str]:
     parts = [f"the default is already the best of {_tried_words(result)}"]
+    if result.refused is not None and result.refused.comparison.verdict == "faster":
+        parts = [f"the default stays, after {_tried_words(result)}"]
     if not tried(result.candidates):
         parts = ["the default stays: no other setting was tried"]
-    found = result.against_default
-    if found is not None:
-        failed = [guard(g) for g in found.guards if g.failed]
-        if found.verdict == "faster" and failed:
-            allow = " ".join(f"--allow {g.figure}" for g in found.guards if g.failed)
-            parts.append(f"one was {gain_words(found)} ({bounds(found)}), but {', '.join(failed)} ({allow})")
-        else:
-            interval = span(found.ratio_low, found.ratio_high)
-            parts.append(f"the race's leader did not confirm ({interval}, {found.n_blocks} fresh blocks)")
-    parts.append(_seen(result))
+    parts += [*_refused(result), _seen(result)]
     if result.not_tried:
         parts.append(f"not tried: {', '.join(result.not_tried)}")
     return parts
+
+
+def _refused(result: TuneResult) -> list[str]:
+    """What the fresh blocks said of the race's leader, where it is not shipped."""
+    if result.refused is None:
+        return []
+    found = result.refused.comparison
+    interval = span(found.ratio_low, found.ratio_high)
+    if found.verdict != "faster":
+        return [f"the race's leader did not confirm ({interval}, {found.n_blocks} fresh blocks)"]
+    if found.ratio > 1 - result.worth_ratio:
+        least = percent(result.worth_ratio)
+        return [
+            f"the race's leader gains {change(found.ratio)} ({interval}), less than the {least} worth a change"
+        ]
+    failed = [g for g in found.guards if g.failed]
+    allow = " ".join(f"--allow {g.figure}" for g in failed)
+    worse = ", ".join(guard(g) for g in failed)
+    return [f"one was {gain_words(found)} ({bounds(found)}), but {worse} ({allow})"]
 
 
 def _tried_words(result: TuneResult) -> str:
@@ -168,7 +182,7 @@ def tried(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def _seen(result: TuneResult) -> str:
     """The smallest effect that could have been seen; never silent about it."""
-    found = deciding(result) or result.against_default
+    found = result.refused.comparison if result.refused else deciding(result)
     share = found.smallest_effect_ratio if found else result.smallest_effect_ratio
     if share is not None:
         return f"{percent(share)} would have been seen"
@@ -290,6 +304,8 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
         columns.append(("winner", result.winner_figures))
     figures = [f for _, f in columns]
     rows: list[tuple[str, ...]] = [("", *(name for name, _ in columns))]
+    if own := objective_row(result.estimand, figures):
+        rows.append(own)
     rows.append(("latency", *(duration(f.latency_ns) for f in figures)))
     rows.append(("load", *(duration(f.load_ns) for f in figures)))
     rows.append(("first run", *(duration(f.first_run_ns) for f in figures)))

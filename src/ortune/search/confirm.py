@@ -25,7 +25,8 @@ def prune(race: Race, winner: Entry, without: Sequence[Entry]) -> dict[str, np.n
     first = len(race.blocks)
     for _ in range(PRUNE_BLOCKS):
         for i in range(0, len(without), 4):
-            if not race.block([winner, *without[i : i + 4]]):
+            live = [e for e in without[i : i + 4] if e.live]
+            if live and winner.live and not race.block([winner, *live]):
                 break
     mine = race.blocks[first:]
     return {e.arm: log_ratios(mine, e.arm, race.estimand, base=winner.arm) for e in without}

@@ -82,6 +82,7 @@ class Race:
         worth: The smallest effect that matters, as a share.
         scale: Block scale from calibration, log units.
         first_trial_ns: What a trial costs before the first block has shown it.
+        reserved: Trials that must still fit before the deadline after any further block.
     """
 
     execute: Execute
@@ -99,6 +100,7 @@ class Race:
     entries: dict[str, Entry] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     first_trial_ns: float = 0.0
+    reserved: int = 0
     _costs: list[float] = field(default_factory=list)
 
     @property
@@ -106,6 +108,11 @@ class Race:
         """What a trial costs by now: the middle of the last ten blocks, and a fifth for what may come."""
         recent = self._costs[-10:] or [self.first_trial_ns]
         return 1.2 * float(np.median(recent))
+
+    @property
+    def references(self) -> int:
+        """Plans that stand in every block: the default, and what the user runs today."""
+        return 2 if self.with_current else 1
 
     def add(self, entry: Entry) -> Entry:
         """Enters a plan once; the same plan again is the entry that is there."""
@@ -121,7 +128,7 @@ class Race:
 
     def out_of_time(self, trials: int) -> bool:
         """Whether a block of that many trials would end after the deadline, or a stop was asked for."""
-        return self.stop() or self.clock() + trials * self.trial_ns > self.deadline
+        return self.stop() or self.clock() + (trials + self.reserved) * self.trial_ns > self.deadline
 
     def screen(self, entries: Sequence[Entry], rounds: Sequence[int] = ROUNDS) -> None:
         """Successive halving on block medians; every plan gets the same number of blocks in a round."""
@@ -187,7 +194,7 @@ class Race:
             if isinstance(trial.outcome, Failed):
                 entry.failures.append(trial.outcome)
                 if len(entry.failures) >= FAILURES_RETIRE or trial.outcome.reason in AT_ONCE:
-                    entry.retire("failed", f"{trial.outcome.reason}: {trial.outcome.what}")
+                    self._fail(entry, f"{trial.outcome.reason}: {trial.outcome.what}")
                 continue
             if entry.outputs is None:
                 entry.outputs = self.check(entry, trial.outcome)
@@ -197,6 +204,16 @@ class Race:
             if reference and value:
                 entry.ratios.append(float(np.log(value / reference)))
                 entry.trials.append(trial.outcome)
+
+    def _fail(self, failed: Entry, why: str) -> None:
+        """Retires a plan that fails, and with it every plan that is this one and something more."""
+        failed.retire("failed", why)
+        for entry in self.entries.values():
+            more = entry.plan.settings.items() >= failed.plan.settings.items() and all(
+                spec in entry.plan.rewrites for spec in failed.plan.rewrites
+            )
+            if more and entry.live and not entry.ratios:
+                entry.retire("not-tried", f"{failed.plan.describe()} fails")
 
     def _late(self, entries: Sequence[Entry], target: int) -> None:
         """The time ran out inside a round: who has fewer blocks than the round asks is not ranked on them."""

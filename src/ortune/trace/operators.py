@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ortune.records import NodeTime, OperatorTime
-from ortune.trace.ort_profile import Trace
+from ortune.trace.table import Labels, Trace
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -30,56 +30,76 @@ def by_operator(trace: Trace, skip_runs: int = 0) -> tuple[OperatorTime, ...]:
         trace: The profile.
         skip_runs: Runs at the start that are left out.
     """
-    keys = list(zip(trace.op_type, trace.provider, strict=True))
-    names, typical = _typical(trace, keys, skip_runs)
+    keys, rows = groups(trace.op_type, trace.provider)
+    typical = np.median(per_run(trace, rows, len(keys), kept_runs(trace, skip_runs)), axis=1)
     total = float(typical.sum())
-    nodes = Counter(key for key, _ in set(zip(keys, trace.name, strict=True)))
-    rows = [
+    with_node = np.unique(np.stack([rows, trace.name.codes]), axis=1)[0]
+    nodes = Counter(with_node.tolist())
+    found = [
         OperatorTime(
             op_type=op,
             provider=provider,
-            n_nodes=nodes[op, provider],
-            time_ns=1e3 * float(us),
-            share_ratio=float(us) / total if total else 0.0,
+            n_nodes=nodes[key],
+            time_ns=float(ns),
+            share_ratio=float(ns) / total if total else 0.0,
         )
-        for (op, provider), us in zip(names, typical, strict=True)
+        for key, ((op, provider), ns) in enumerate(zip(keys, typical, strict=True))
     ]
-    return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.op_type, row.provider)))
+    return tuple(sorted(found, key=lambda row: (-row.time_ns, row.op_type, row.provider)))
 
 
 def by_node(trace: Trace, skip_runs: int = 0) -> tuple[NodeTime, ...]:
     """Time of each node, the dearest first; a node of a body that runs several times counts all of them."""
-    keys = list(zip(trace.name, trace.op_type, trace.provider, strict=True))
-    names, typical = _typical(trace, keys, skip_runs)
+    keys, rows = groups(trace.name, trace.op_type, trace.provider)
+    typical = np.median(per_run(trace, rows, len(keys), kept_runs(trace, skip_runs)), axis=1)
     total = float(typical.sum())
-    rows = [
+    found = [
         NodeTime(
             name=name,
             op_type=op,
             provider=provider,
-            time_ns=1e3 * float(us),
-            share_ratio=float(us) / total if total else 0.0,
+            time_ns=float(ns),
+            share_ratio=float(ns) / total if total else 0.0,
         )
-        for (name, op, provider), us in zip(names, typical, strict=True)
+        for (name, op, provider), ns in zip(keys, typical, strict=True)
     ]
-    return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.name)))
+    return tuple(sorted(found, key=lambda row: (-row.time_ns, row.name)))
 
 
 def run_time_ns(trace: Trace, skip_runs: int = 0) -> float:
     """The typical run's own time in the profile (median), nanoseconds; 0 where no run was recorded to its end."""
-    kept = trace.run_us[kept_runs(trace, skip_runs).start :]
-    return 1e3 * float(np.median(kept)) if len(kept) else 0.0
+    kept = trace.run_ns[kept_runs(trace, skip_runs).start :]
+    return float(np.median(kept)) if len(kept) else 0.0
 
 
-def _typical(
-    trace: Trace, keys: Sequence[tuple[str, ...]], skip_runs: int
-) -> tuple[list[tuple[str, ...]], Matrix]:
-    """Each key with its median over the runs that count, microseconds: one disturbed run moves nothing."""
-    names = sorted(set(keys))
-    number = {key: i for i, key in enumerate(names)}
-    runs = kept_runs(trace, skip_runs)
-    sums = np.zeros((len(names), len(runs)))
-    rows = np.fromiter((number[key] for key in keys), dtype=np.int64, count=len(keys))
-    inside = trace.run >= runs.start
-    np.add.at(sums, (rows[inside], trace.run[inside] - runs.start), trace.self_us[inside])
-    return names, np.median(sums, axis=1) if len(runs) else np.zeros(len(names))
+def groups(*labels: Labels) -> tuple[list[tuple[str, ...]], np.ndarray[Any, np.dtype[np.int64]]]:
+    """Rows with the same texts: the different combinations, in order of their texts, and each row's number."""
+    codes = np.stack([column.codes for column in labels])
+    unique, rows = np.unique(codes, axis=1, return_inverse=True)
+    keys = [
+        tuple(c.texts[code] for c, code in zip(labels, combination, strict=True)) for combination in unique.T
+    ]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    place = np.empty(len(keys), dtype=np.int64)
+    place[order] = np.arange(len(keys))
+    return [keys[i] for i in order], place[rows.reshape(-1)]
+
+
+def per_run(
+    trace: Trace, rows: Sequence[int] | np.ndarray[Any, Any], n_keys: int, runs: Sequence[int]
+) -> Matrix:
+    """Own time of each key in each run, nanoseconds, shape (keys, runs); one column of zeros without a run.
+
+    Args:
+        trace: The profile.
+        rows: Each row's key (rows,).
+        n_keys: How many there are.
+        runs: Which runs.
+    """
+    sums = np.zeros((n_keys, max(1, len(runs))))
+    column = np.full(trace.n_runs + 1, -1, dtype=np.int64)  # the last one is for rows of no run
+    column[list(runs)] = np.arange(len(runs))
+    to = column[trace.run]
+    inside = to >= 0
+    np.add.at(sums, (np.asarray(rows)[inside], to[inside]), trace.self_ns[inside])
+    return sums

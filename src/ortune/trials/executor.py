@@ -59,6 +59,7 @@ class Executor:
         self.limits = Limits()
         self.pod: Pod | None = None
         self.recorded: Callable[[str, str], Outcome | None] | None = None
+        self.ended: Callable[[], int] | None = None
         self.last: Outcome | None = None
         self._workload = workload
         self._folder = folder
@@ -93,7 +94,10 @@ class Executor:
         kinds = ("untimed", "untimed-outcome") if fresh else ("trial", "outcome")
         self._log.add(kinds[0], {"trial": name, "arm": arm.name, "plan": arm.plan})
         outcome = self.last = self._run(arm, name, runs, keep_outputs, profile)
-        self._log.add(kinds[1], {"trial": name, "arm": arm.name, "plan_id": arm.plan.id, "outcome": outcome})
+        # When it ended on the session's own clock, which stands still while nobody measures.
+        ended = {} if fresh or self.ended is None else {"ended_ns": self.ended()}
+        event = {"trial": name, "arm": arm.name, "plan_id": arm.plan.id, "outcome": outcome, **ended}
+        self._log.add(kinds[1], event)
         return outcome
 
     def _run(self, arm: Arm, name: str, runs: int | None, keep_outputs: bool, profile: bool) -> Outcome:

@@ -23,7 +23,8 @@ from ortune.trials.output_files import (
     read_index,
 )
 
-DIGITS = 3
+DIGITS = 6
+"""Of a figure's unit: another order of sums moves the last one, and every tolerance worth asking for is far above."""
 
 
 def output_snapshots(folder: Path, random: bool) -> tuple[OutputSnapshot, ...]:
@@ -104,13 +105,25 @@ def _weights(start: int, count: int) -> Array:
     return np.asarray(((places + 1) * 2654435761 % 2**32).astype(np.float64) / 2**31 - 1.0)
 
 
+def step(unit: float) -> float:
+    """What figures of that unit are rounded to; 0 where the unit is none."""
+    if not math.isfinite(unit) or unit <= 0.0:
+        return 0.0
+    return float(10.0 ** -_decimals(unit))
+
+
+def _decimals(unit: float) -> int:
+    """Decimal places that are kept; negative ones are before the point."""
+    return DIGITS - 1 - math.floor(math.log10(unit))
+
+
 def _to_digits(value: float, unit: float) -> float:
-    """Rounded to a thousandth of the unit's leading digit: what cancels to nearly nothing is noise below that."""
+    """Rounded to so many digits of the unit: what cancels to nearly nothing is noise below that."""
     if not math.isfinite(value):
         return math.copysign(1e308, value)  # JSON has no infinity
     if not math.isfinite(unit) or unit == 0.0:
         return float(f"{value:.{DIGITS}g}")
-    return float(round(value, DIGITS - 1 - math.floor(math.log10(unit)))) + 0.0
+    return float(round(value, _decimals(unit))) + 0.0
 
 
 def _digest(arrays: list[Array]) -> str:

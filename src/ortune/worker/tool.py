@@ -5,7 +5,6 @@ It is started like a trial (``ortune-worker.pyz tool``) and speaks the same JSON
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Any, Callable, Dict
@@ -74,23 +73,19 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _levels(ort: Any, request: Dict[str, Any]) -> str:
-    """Saves the graph at each level, in one process, and says where ONNX Runtime placed the nodes of one.
-
-    ``output`` is a folder: ``<level>.onnx`` with its data, and ``placement.json`` ({} where the build does not tell).
-    """
-    placed = {}  # type: Dict[str, int]
-    folder, params = request["output"], request["params"]
-    for level in params["levels"].split(","):
-        settings = channels.apply(ort, request["applied"])
-        options = settings.session
-        for library in request["custom_ops"]:
-            options.register_custom_ops_library(library)
+    """Saves the graph at each level, in one process: ``output`` is a folder, ``<level>.onnx`` is what goes there."""
+    folder, levels = request["output"], request["params"]["levels"]
+    # Once for all sessions: ONNX Runtime refuses a second global pool, or a second arena, in one process.
+    settings = channels.apply(ort, request["applied"])
+    options = settings.session
+    for library in request["custom_ops"]:
+        options.register_custom_ops_library(library)
+    entry = "session.optimized_model_external_initializers_%s"
+    options.add_session_config_entry(entry % "min_size_in_bytes", "1024")
+    for level in levels.split(","):
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[level])
         options.optimized_model_filepath = os.path.join(folder, level + ".onnx")
-        entry = "session.optimized_model_external_initializers_%s"
         options.add_session_config_entry(entry % "file_name", level + ".data")
-        options.add_session_config_entry(entry % "min_size_in_bytes", "1024")
-        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         providers = channels.providers(request["providers"], settings.provider_options)
         session = ort.InferenceSession(request["model"], options, providers=providers)
         trial._require_providers(session, request["providers"])
@@ -98,31 +93,26 @@ def _levels(ort: Any, request: Dict[str, Any]) -> str:
             raise Stop(
                 "unsupported", "onnxruntime %s created the session and wrote no model" % ort.__version__
             )
-        if level == params["placement"]:
-            placed = _placement(session)
         # Only the graph is looked at, and four copies of a large model's weights would fill a disk.
         data = os.path.join(folder, level + ".data")
         if os.path.exists(data):
             os.unlink(data)
         del session
-    with open(os.path.join(folder, "placement.json"), "w", encoding="utf-8") as file:
-        json.dump(placed, file)
-    return "Saved the graph as onnxruntime %s optimises it at levels %s." % (
-        ort.__version__,
-        params["levels"],
-    )
+    return "Saved the graph as onnxruntime %s optimises it at levels %s." % (ort.__version__, levels)
 
 
-def _placement(session: Any) -> Dict[str, int]:
-    """Nodes by execution provider, where this build of ONNX Runtime keeps account of it."""
-    found = {}  # type: Dict[str, int]
-    if hasattr(session, "get_provider_graph_assignment_info"):
-        for part in session.get_provider_graph_assignment_info():
-            found[part.ep_name] = found.get(part.ep_name, 0) + len(part.get_nodes())
-    return found
+def _peaks(ort: Any, request: Dict[str, Any]) -> str:
+    """What the machine can do at most; see ``peaks``, which imports numpy."""
+    from . import peaks
+
+    return peaks.measure(ort, request)
 
 
-TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {"optimize": _optimize, "levels": _levels}
+TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
+    "optimize": _optimize,
+    "levels": _levels,
+    "peaks": _peaks,
+}
 
 
 def _reason(error: Exception) -> str:

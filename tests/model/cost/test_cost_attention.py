@@ -36,6 +36,13 @@ def test_quantized_attention():
     cost = one("QAttention", operands, domain=MS, num_heads=4)
     # as above, and the projection's 6 x 24 results are scaled to float
     assert cost.flops == CORE + 2 * 6 * 8 * 24 + 2 * 6 * 24
+    # a cache of 16 places that it shares: 4 heads x 3 x 16 scores for each of two
+    shared = (*operands, (2, 2, 4, 16, 2))
+    cost = one(
+        "QAttention", shared, domain=MS, num_heads=4, past_present_share_buffer=1, outputs=2, run=False
+    )
+    assert cost.flops == 2 * 384 * 4 + 6 * 384 + 2 * 6 * 8 * 24 + 2 * 6 * 24
+    assert cost.note == "the cache is counted as full"
 
 
 def test_multi_head_attention():

@@ -49,6 +49,7 @@ class Language:
         HUGE_PAGES: Not empty where the code turns transparent huge pages off itself.
         LIST, PAIR: Elements of a list, and a pair of texts within one.
         INDENT: Columns before a statement of a function.
+        LINKED_OPS: What to call for operators of a library that is linked, where CUSTOM_OPS is "".
         BINDING: What to call for bound inputs and outputs, "" where the binding has none.
     """
 
@@ -66,6 +67,7 @@ class Language:
     CONFIG: ClassVar[str]
     RUN_CONFIG: ClassVar[str] = ""
     CUSTOM_OPS: ClassVar[str] = ""
+    LINKED_OPS: ClassVar[str] = ""
     VARIABLE: ClassVar[str]
     POOL: ClassVar[str] = ""
     LOCAL_POOL: ClassVar[str] = ""
@@ -211,13 +213,7 @@ class Language:
                     )
                 )
         if not self.CUSTOM_OPS:
-            found += [
-                Note(
-                    f"custom operators of {name}",
-                    'link the library and call registerCustomOpsUsingFunction("RegisterCustomOps")',
-                )
-                for name in self.custom_ops
-            ]
+            found += [Note(f"custom operators of {name}", self.LINKED_OPS) for name in self.custom_ops]
         return found
 
     def _note(self, setting: Applied) -> Note | None:

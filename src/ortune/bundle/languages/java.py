@@ -54,11 +54,7 @@ class Java(Language):
     RUN_CONFIG = "run.addRunConfigEntry({}, {});"
     CUSTOM_OPS = "options.registerCustomOpLibrary(folder.resolve({}).toString());"
     VARIABLE = "wanted.put({}, {});"
-    POOL = (
-        "OrtEnvironment.ThreadingOptions threading = new OrtEnvironment.ThreadingOptions();\n"
-        "threading.setGlobalIntraOpNumThreads({});\n"
-        "threading.setGlobalInterOpNumThreads(1);"
-    )
+    POOL = "threading.setGlobalIntraOpNumThreads({});\nthreading.setGlobalInterOpNumThreads(1);"
     LOCAL_POOL = "options.disablePerSessionThreads();"
     PAIR = "{{{}, {}}}"
     INDENT = 4
@@ -66,10 +62,49 @@ class Java(Language):
     ENTRY = "Map.entry({}, {})"
     NEW = "{0} {1} = new {0}();"
     END = ";"
-    CREATE = (
-        "return OrtEnvironment.getEnvironment();",
-        "return OrtEnvironment.getEnvironment(\n"
-        '    OrtLoggingLevel.ORT_LOGGING_LEVEL_WARNING, "ort", threading);',
+    PLAIN_ENVIRONMENT = (
+        "  /** The environment of the process. */\n"
+        "  public static OrtEnvironment environment() throws OrtException {\n"
+        "    return OrtEnvironment.getEnvironment();\n"
+        "  }\n"
+    )
+    POOL_INDENT = 8
+    # ONNX Runtime refuses to be given a pool twice, and every session of the process is to share this one.
+    POOL_ENVIRONMENT = (
+        "  private static OrtEnvironment shared;\n"
+        "\n"
+        "  /**\n"
+        "   * The environment of the process with the pool that its sessions share; the first call makes it.\n"
+        "   *\n"
+        "   * @throws IllegalStateException The program made an environment before: call this one first.\n"
+        "   */\n"
+        "  public static synchronized OrtEnvironment environment() throws OrtException {\n"
+        "    if (shared == null) {\n"
+        "      try (OrtEnvironment.ThreadingOptions threading = new OrtEnvironment.ThreadingOptions()) {\n"
+        "@@POOL@@"
+        "        shared =\n"
+        "            OrtEnvironment.getEnvironment(\n"
+        '                OrtLoggingLevel.ORT_LOGGING_LEVEL_WARNING, "ort", threading);\n'
+        "      }\n"
+        "    }\n"
+        "    return shared;\n"
+        "  }\n"
+    )
+    PLAIN_SESSION = (
+        "    try (OrtSession.SessionOptions options = sessionOptions(folder, other.isEmpty())) {\n"
+        "      return environment.createSession(folder.resolve(model).toString(), options);\n"
+        "    }\n"
+    )
+    # Closing the options unloads the libraries, whose code the session calls.
+    OPS_SESSION = (
+        "    // Left open: closing the options would unload the custom operators' libraries, which the session calls.\n"
+        "    OrtSession.SessionOptions options = sessionOptions(folder, other.isEmpty());\n"
+        "    try {\n"
+        "      return environment.createSession(folder.resolve(model).toString(), options);\n"
+        "    } catch (OrtException error) {\n"
+        "      options.close();\n"
+        "      throw error;\n"
+        "    }\n"
     )
 
     def quote(self, text: str) -> str:
@@ -107,10 +142,13 @@ class Java(Language):
         return [key for key in options if name in known and key not in known[name]]
 
     def extra(self) -> dict[str, str]:
-        """The creation of the environment, whose argument the global pool is, and the imports of providers."""
+        """How environment and session are made, and the imports of providers."""
+        pool = self.of("global_pool")
+        made = self.POOL_ENVIRONMENT.replace("@@POOL@@", self.block(self.once(), self.POOL_INDENT))
         used = sorted({BY_CLASS[name][0] for name, _ in self.providers() if name in BY_CLASS})
         return {
-            "ENVIRONMENT_OF": self.block([*self.once(), self.CREATE[bool(self.of("global_pool"))]]),
+            "ENVIRONMENT_OF": made if pool else self.PLAIN_ENVIRONMENT,
+            "CREATE_SESSION": self.OPS_SESSION if self.custom_ops else self.PLAIN_SESSION,
             "IMPORTS": "".join(f"import ai.onnxruntime.providers.{name}{self.END}\n" for name in used),
         }
 

@@ -23,20 +23,49 @@ class Kotlin(Java):
     RUN_CONFIG = Java.RUN_CONFIG.rstrip(";")
     CUSTOM_OPS = Java.CUSTOM_OPS.rstrip(";")
     VARIABLE = "wanted[{}] = {}"
-    POOL = (
-        "val threading = OrtEnvironment.ThreadingOptions()\n"
-        "threading.setGlobalIntraOpNumThreads({})\n"
-        "threading.setGlobalInterOpNumThreads(1)"
-    )
+    POOL = "threading.setGlobalIntraOpNumThreads({})\nthreading.setGlobalInterOpNumThreads(1)"
     LOCAL_POOL = Java.LOCAL_POOL.rstrip(";")
     PAIR = "{} to {}"
     MAP = "mapOf<String, String>({})"
     ENTRY = "{} to {}"
     NEW = "val {1} = {0}()"
     END = ""
-    CREATE = (
-        "return OrtEnvironment.getEnvironment()",
-        'return OrtEnvironment.getEnvironment(OrtLoggingLevel.ORT_LOGGING_LEVEL_WARNING, "ort", threading)',
+    PLAIN_ENVIRONMENT = (
+        "  /** The environment of the process. */\n"
+        "  fun environment(): OrtEnvironment = OrtEnvironment.getEnvironment()\n"
+    )
+    POOL_INDENT = 6
+    POOL_ENVIRONMENT = (
+        "  private var shared: OrtEnvironment? = null\n"
+        "\n"
+        "  /**\n"
+        "   * The environment of the process with the pool that its sessions share; the first call makes it.\n"
+        "   *\n"
+        "   * @throws IllegalStateException The program made an environment before: call this one first.\n"
+        "   */\n"
+        "  @Synchronized\n"
+        "  fun environment(): OrtEnvironment {\n"
+        "    shared?.let { return it }\n"
+        "    return OrtEnvironment.ThreadingOptions().use { threading: OrtEnvironment.ThreadingOptions ->\n"
+        "@@POOL@@"
+        '      OrtEnvironment.getEnvironment(OrtLoggingLevel.ORT_LOGGING_LEVEL_WARNING, "ort", threading)\n'
+        "    }.also { shared = it }\n"
+        "  }\n"
+    )
+    PLAIN_SESSION = (
+        "    return sessionOptions(folder, other.isEmpty()).use { options ->\n"
+        "      environment.createSession(folder.resolve(model).toString(), options)\n"
+        "    }\n"
+    )
+    OPS_SESSION = (
+        "    // Left open: closing the options would unload the custom operators' libraries, which the session calls.\n"
+        "    val options = sessionOptions(folder, other.isEmpty())\n"
+        "    try {\n"
+        "      return environment.createSession(folder.resolve(model).toString(), options)\n"
+        "    } catch (error: OrtException) {\n"
+        "      options.close()\n"
+        "      throw error\n"
+        "    }\n"
     )
 
     def quote(self, text: str) -> str:

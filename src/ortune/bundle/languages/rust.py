@@ -1,11 +1,14 @@
-"""``load.rs``: for the crate ``ort`` 2.0."""
+"""``load.rs``: for the release of the crate ``ort`` that the table of names was made from."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from typing import ClassVar
 
-from ortune.bundle.languages._source import Language, escaped
+from ortune.bundle.languages._source import Language, as_json, escaped
 from ortune.records import BundleInfo
 
 PROVIDERS = {
@@ -45,7 +48,10 @@ class Rust(Language):
     SWITCHES: ClassVar[Mapping[str, tuple[str, str]]] = {
         # The crate's CPU provider stands for the arena's switch, off by default there; without it the arena is on.
         "enable_cpu_mem_arena": (
-            "options = options.with_execution_providers([ort::ep::CPU::default().build()])?;",
+            "let cpu = ort::ep::CPU::default();\n"
+            "let built = cpu.build();\n"
+            "let built = built.error_on_failure();\n"
+            "options = options.with_execution_providers([built])?;",
             "",
         ),
     }
@@ -68,7 +74,9 @@ class Rust(Language):
         "let pool = pool.with_inter_threads(1)?;\n"
         "let environment = ort::init();\n"
         "let environment = environment.with_global_thread_pool(pool);\n"
-        "environment.commit();"
+        "if !environment.commit() {{\n"
+        '    return Err(Error::new("the program has an ort environment without the pool: call load() first"));\n'
+        "}}"
     )
     BINDING = (
         "bind once with session.create_binding(), then call session.run_binding_with_options(binding, run)"
@@ -92,18 +100,34 @@ class Rust(Language):
             f"let provider = provider.with_arbitrary_config({self.quote(key)}, {self.quote(value)});"
             for key, value in options.items()
         ]
-        return [*lines, "options = options.with_execution_providers([provider.build()])?;"]
+        # Else the crate logs what failed and goes on with the CPU.
+        lines += ["let built = provider.build();", "let built = built.error_on_failure();"]
+        return [*lines, "options = options.with_execution_providers([built])?;"]
 
     def extra(self) -> dict[str, str]:
         """Imports that only some plans need."""
         optional = any(options for name, options in self.providers() if name in PROVIDERS)
         lines = ["use ort::ep::ArbitrarilyConfigurableExecutionProvider;"] if optional else []
-        lines += ["use ort::environment::GlobalThreadPoolOptions;"] if self.of("global_pool") else []
+        lines += (
+            ["use ort::environment::GlobalThreadPoolOptions;", "use ort::Error;"]
+            if self.of("global_pool")
+            else []
+        )
         levels = any(s.key == "graph_optimization_level" for s in self.of("session_option"))
         lines += ["use ort::session::builder::GraphOptimizationLevel;"] if levels else []
         used = sorted({PROVIDERS[name].lower() for name, _ in self.providers() if name in PROVIDERS})
-        features = f' with the features "{", ".join(used)}"' if used else ""
-        return {"IMPORTS": self.block(lines, 0), "FEATURES": features}
+        # Cargo takes a pre-release only where it is named.
+        crate = f'"={crate_version()}"'
+        if used:
+            crate = f"{{ version = {crate}, features = [{', '.join(map(as_json, used))}] }}"
+        return {"IMPORTS": self.block(lines, 0), "CRATE": f"ort = {crate}"}
+
+
+@cache
+def crate_version() -> str:
+    """The release of the crate that the code is written for and checked against."""
+    table = json.loads(files(__package__).joinpath("api_table.json").read_text(encoding="utf-8"))
+    return str(table["ort"]["release"])
 
 
 def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:

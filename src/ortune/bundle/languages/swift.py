@@ -32,6 +32,7 @@ class Swift(Language):
     }
     CONFIG = "try options.addConfigEntry(withKey: {}, value: {})"
     RUN_CONFIG = "try run.addConfigEntry(withKey: {}, value: {})"
+    LINKED_OPS = 'link the library and call options.registerCustomOps(usingFunction: "RegisterCustomOps")'
     VARIABLE = "wanted.append(({}, {}))"
     LIST = "[{}]"
     PAIR = "({}, {})"

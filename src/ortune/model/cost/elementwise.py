@@ -42,6 +42,12 @@ def biased(name: str, bias: int) -> Formula:
     return formula
 
 
+def gelu(call: Call) -> Count:
+    """By the error function, or by the polynomial and tanh that FastGelu has."""
+    name = "FastGelu" if call.text("approximate", "none") == "tanh" else "Gelu"
+    return Count(flops=PER_ELEMENT[name] * call.n_out())
+
+
 def split_gelu(call: Call) -> Count:
     """A bias, then one half times the Gelu of the other."""
     return Count(flops=call.n_in() + (PER_ELEMENT["Gelu"] + 1) * call.n_out())
@@ -149,6 +155,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         **dict.fromkeys(("Sum", "Max", "Min", "Mean"), variadic),
         **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"), each_input(1)),
         **dict.fromkeys(("ArgMax", "ArgMin", "Hardmax"), each_input(1)),
+        "Gelu": gelu,
         "ReduceMean": each_input(1, 1),
         "ReduceL1": each_input(2),
         "ReduceL2": each_input(2, 1),

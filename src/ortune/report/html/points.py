@@ -66,4 +66,6 @@ def middle(result: TuneResult, role: str) -> tuple[float | None, float | None, f
         return figures.cpu_per_run_ns, None, None
     if kind == "cold":
         return figures.load_ns + figures.first_run_ns, None, None
+    if figures.objective_ns is not None:
+        return figures.objective_ns, figures.objective_low_ns, figures.objective_high_ns
     return figures.latency_ns, figures.latency_low_ns, figures.latency_high_ns

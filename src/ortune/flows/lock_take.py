@@ -1,0 +1,214 @@
+"""A snapshot taken: the optimised graphs by level, one run with its outputs, and the model as it was exported."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ortune import platform
+from ortune.errors import InputError, ModelError, UsageError
+from ortune.flows.compare_options import Watcher
+from ortune.flows.ground import InputOptions
+from ortune.flows.lock_check import LEVELS
+from ortune.flows.sides import Resolved
+from ortune.model import workload
+from ortune.model.open import OpenModel, open_model
+from ortune.model.outputs import random_ops
+from ortune.model.snapshot.exported import exported_operators, locked_model
+from ortune.model.snapshot.observed import observed_sizes
+from ortune.model.snapshot.optimised import graph_snapshot, saved_graph
+from ortune.model.snapshot.structure import operators
+from ortune.records import (
+    FeedRef,
+    GraphSnapshot,
+    HardwareSnapshot,
+    LockedRun,
+    Measured,
+    Plan,
+    Snapshot,
+    Workload,
+)
+from ortune.store.db import SessionLog
+from ortune.trace.ort_profile import read_profile
+from ortune.trials import pilot, requests
+from ortune.trials.executor import Arm, Executor
+from ortune.trials.launch import Limits
+from ortune.trials.output_snapshot import output_snapshots
+from ortune.trials.tool import ToolFailed, ToolProcess
+
+SCHEMA = "ortune/snapshot/1"
+BOUND_LEVELS = ("layout", "all")
+"""Levels at which the processor decides what comes out: blocks as wide as its vectors, layouts for its kernels."""
+
+CPU = "CPUExecutionProvider"
+
+_LEVEL = "graph_optimization_level"
+_LIMIT_S = 600.0
+
+
+def take(
+    side: Resolved,
+    inputs: InputOptions,
+    scratch: Path,
+    watch: Watcher,
+    *,
+    stored: Plan,
+    given: Plan | None = None,
+    wish: bool = False,
+) -> Snapshot:
+    """The snapshot of a model as it is.
+
+    Args:
+        side: The model, its plan and the runtime.
+        inputs: What it is fed.
+        scratch: Folder of this invocation.
+        watch: Is told what happens.
+        stored: The plan as the snapshot keeps it: a bundle's with its thread counts as they fit any machine.
+        given: What was asked for on top of a bundle's plan; None for a model.
+        wish: The shapes among the inputs are those of a lock, which another model may refuse.
+
+    Raises:
+        OrtuneError: The model does not load or cannot be fed.
+    """
+    model = side.model if side.runs == side.model.path else open_model(side.runs)
+    work = _proposed(model, inputs, wish=wish)
+    if len(work.cases) != 1:
+        raise UsageError("a lock has one set of shapes", where="--dim", do="give one size a dimension")
+    work, refs, trial = _fed(side, model, work, scratch, watch)
+    random = tuple(sorted({op for _, op in random_ops(model.ir)}))
+    folder = Path(trial.outputs_path) / work.cases[0].name
+    shapes = {choice.name: choice.shape for choice in work.cases[0].inputs}
+    level = str(side.plan.settings.get(_LEVEL, "all"))
+    profile = _profile(trial, scratch)
+    levels = _levels(side, model, inputs, shapes, None if random else profile, scratch)
+    host = platform.host()
+    return Snapshot(
+        schema=SCHEMA,
+        ort_version=side.runtime.ort_version,
+        model=locked_model(model),
+        run=LockedRun(
+            plan=stored,
+            given=given,
+            level=level,
+            seed=work.seed,
+            shapes=shapes,
+            feeds=_digest(refs),
+            inputs=Path(work.inputs_path).name,
+            random=random,
+            placement=placed(profile) if side.plan.providers else {CPU: levels[level].nodes},
+            outputs=output_snapshots(folder, random=bool(random)),
+        ),
+        levels={name: graph for name, graph in levels.items() if name not in BOUND_LEVELS},
+        hardware=HardwareSnapshot(
+            machine=host.machine,
+            features=tuple(sorted(host.features)),
+            levels={name: graph for name, graph in levels.items() if name in BOUND_LEVELS},
+        ),
+    )
+
+
+def _proposed(model: OpenModel, o: InputOptions, *, wish: bool) -> Workload:
+    def propose(options: InputOptions) -> Workload:
+        return workload.propose(
+            model.ir,
+            shapes=options.shapes,
+            dims=options.dims,
+            inputs_path=options.inputs,
+            seed=options.seed,
+            custom_ops=tuple(options.custom_ops),
+        )
+
+    if not wish:
+        return propose(o)
+    names = {v.name for v in model.ir.graph.inputs}
+    try:
+        return propose(replace(o, shapes={name: dims for name, dims in o.shapes.items() if name in names}))
+    except InputError:
+        return propose(replace(o, shapes={}))  # the inputs changed, and the check says how
+
+
+def _fed(
+    side: Resolved, model: OpenModel, work: Workload, scratch: Path, watch: Watcher
+) -> tuple[Workload, tuple[FeedRef, ...], Measured]:
+    """Runs the model once on inputs that it takes: those inputs, and the run."""
+    executor = Executor({}, work, scratch, SessionLog(None, ""))
+    executor.limits = Limits(load_s=_LIMIT_S, run_s=_LIMIT_S)
+
+    def arm(refs: tuple[FeedRef, ...]) -> Arm:
+        return Arm(name="lock", plan=side.plan, model=side.runs, runtime=side.runtime, feeds=refs)
+
+    refs = pilot.write_case_feeds(model.ir, work, scratch / "feeds")
+    outcome = executor.trial(arm(refs), runs=0, keep_outputs=True, profile=True)
+    if not isinstance(outcome, Measured):
+        work = pilot.settle_workload(executor, arm, model.ir, work, scratch, watch.say)
+        refs = pilot.write_case_feeds(model.ir, work, scratch / "settled")
+        outcome = executor.trial(arm(refs), runs=0, keep_outputs=True, profile=True)
+    if not isinstance(outcome, Measured):
+        pilot.raise_if_unrunnable(outcome, arm(refs))
+        raise ModelError(pilot.describe(outcome), where=pilot.place(arm(refs)), do=pilot.remedy(outcome))
+    watch.say(workload.describe(work))
+    return work, refs, outcome
+
+
+def _profile(trial: Measured, scratch: Path) -> Path:
+    """Where the profile of the run lies."""
+    path = Path(trial.done.profile)
+    # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
+    return path if path.is_absolute() else scratch / path
+
+
+def placed(profile: Path) -> dict[str, int]:
+    """Nodes that ran by execution provider, as every build records them; {} where the profile tells nothing."""
+    try:
+        trace = read_profile(profile)
+    except UsageError:
+        return {}
+    return dict(sorted(Counter(provider for provider in trace.nodes.provider if provider).items()))
+
+
+def _levels(
+    side: Resolved,
+    model: OpenModel,
+    inputs: InputOptions,
+    shapes: Mapping[str, tuple[int, ...]],
+    profile: Path | None,
+    scratch: Path,
+) -> dict[str, GraphSnapshot]:
+    """The optimised graph by level."""
+    level = str(side.plan.settings.get(_LEVEL, "all"))
+    names = [name for name in LEVELS if name != "layout" or level == "layout"]
+    folder = scratch / "levels"
+    folder.mkdir()
+    rest = Plan(settings={k: v for k, v in side.plan.settings.items() if k != _LEVEL})
+    try:
+        applied = requests.applied(rest, side.runtime)
+        tool = ToolProcess(
+            runtime=side.runtime,
+            folder=scratch,
+            applied=applied,
+            providers=side.plan.providers,
+            custom_ops=tuple(inputs.custom_ops),
+            limits=Limits(load_s=_LIMIT_S),
+        )
+        tool("levels", side.runs, folder, {"levels": ",".join(names)})
+    except requests.CannotApply as error:
+        raise UsageError(str(error), where="--set", do="leave that setting out") from error
+    except ToolFailed as error:
+        do = "See whether ONNX Runtime loads the model: ortune doctor MODEL."
+        raise ModelError(error.what, where=str(side.runs), do=do, code=error.code) from error
+    saved = {name: saved_graph(folder / f"{name}.onnx") for name in names}
+    observed = observed_sizes(profile, saved[level].graph) if profile else {}
+    plain, exported = operators(saved["disable"].graph), exported_operators(model)
+    return {name: graph_snapshot(graph, shapes, observed, exported, plain) for name, graph in saved.items()}
+
+
+def _digest(refs: tuple[FeedRef, ...]) -> str:
+    """A digest of the values fed."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(refs[0].path).iterdir()):
+        digest.update(f"{file.name} {file.stat().st_size} ".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

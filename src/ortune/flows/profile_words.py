@@ -1,0 +1,121 @@
+"""What a profile shows, in one sentence each: findings with nodes and evidence, and what the figures rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import ProfiledNode, ProfileResult
+
+UNEXPLAINED = 0.02
+DOMINANT = 0.3
+WAITS = 0.1
+BETWEEN = 0.15
+LAYOUT = 0.05
+SLOW = 1.15
+DISTURBED = 1.25
+FAR_FROM_FLOOR = 5.0
+WORTH_NAMING = 0.05
+NAMED = 3
+
+
+def findings(result: ProfileResult) -> tuple[str, ...]:
+    """What stands out, the largest share first."""
+    return tuple(_findings(result))
+
+
+def notes(result: ProfileResult, trouble: str) -> tuple[str, ...]:
+    """What the figures rest on."""
+    return tuple(_notes(result, trouble))
+
+
+def _findings(result: ProfileResult) -> Iterator[str]:
+    wall = result.wall_ns
+    if not wall:
+        return
+    share: dict[str, float] = {c.name: c.ns / wall for c in result.categories}
+    if result.nodes and result.nodes[0].time_ns > DOMINANT * wall:
+        node = result.nodes[0]
+        yield f"{_name(node)} alone takes {_percent(node.time_ns / wall)} of the run"
+    if share["thread-wait"] > WAITS:
+        waiting = sorted(result.nodes, key=lambda n: -n.wait_ns)[:NAMED]
+        names = ", ".join(_name(node) for node in waiting if node.wait_ns > 0)
+        yield (
+            f"{_percent(share['thread-wait'])} of the run is waiting for threads, most of it in {names}: "
+            "fewer threads, spinning or another block size may help"
+        )
+    if share["between-nodes"] > BETWEEN:
+        calls = sum(node.calls for node in result.nodes)
+        yield (
+            f"{_percent(share['between-nodes'])} of the run lies between {calls:.0f} nodes "
+            f"({share['between-nodes'] * wall / max(calls, 1) / 1000:.1f} us each, profiling included): "
+            "small nodes cost more to start than to run"
+        )
+    for name, words in (
+        ("casts-and-layout", "casts, transposes and quantizing"),
+        ("device-copies", "copies between devices"),
+        ("shape-arithmetic", "computing shapes"),
+    ):
+        if share[name] > LAYOUT:
+            mine = [n for n in result.nodes if n.category == name][:NAMED]
+            yield f"{_percent(share[name])} of the run is {words}: {', '.join(_name(n) for n in mine)}"
+    yield from _far(result, wall)
+    yield from _variance(result)
+    if abs(share["unexplained"]) > UNEXPLAINED:
+        yield (
+            f"{_percent(share['unexplained'])} of the run is unexplained: "
+            + (
+                "something else had the CPU between nodes"
+                if share["unexplained"] > 0
+                else "the parts add up to more than the whole"
+            )
+        )
+
+
+def _far(result: ProfileResult, wall: float) -> Iterator[str]:
+    far = [
+        n
+        for n in result.nodes
+        if n.category == "kernels"
+        and n.floor_ns
+        and n.time_ns > FAR_FROM_FLOOR * n.floor_ns
+        and n.time_ns > WORTH_NAMING * wall
+    ][:NAMED]
+    for node in far:
+        assert node.floor_ns is not None
+        yield (
+            f"{_name(node)} ({node.op_type}) takes {node.time_ns / node.floor_ns:.0f} times what its {node.bound} "
+            f"needs on this machine, {_percent(node.time_ns / wall)} of the run"
+        )
+
+
+def _variance(result: ProfileResult) -> Iterator[str]:
+    spread = result.variance
+    if spread is None or spread.extra_ns is None or spread.spread_ratio is None or spread.spread_ratio < SLOW:
+        return
+    first = spread.owners[0] if spread.owners else None
+    owner = f"; {_percent(first.share_ratio)} of the difference is in {first.name}" if first else ""
+    yield (
+        f"runs differ: p90 over p10 is {spread.spread_ratio:.2f}, the slowest tenth takes "
+        f"{spread.extra_ns / 1e6:.3g} ms more{owner}"
+    )
+
+
+def _notes(result: ProfileResult, trouble: str) -> Iterator[str]:
+    if result.slowdown_ratio is not None and result.slowdown_ratio > DISTURBED:
+        yield (
+            f"profiling made the run {result.slowdown_ratio:.2f} times as long: small nodes and the time between "
+            "them look larger than they are"
+        )
+    if trouble:
+        yield trouble
+
+
+def _name(node: ProfiledNode) -> str:
+    if not node.originals:
+        return node.name
+    more = f" (+{len(node.originals) - 1})" if len(node.originals) > 1 else ""
+    return f"{node.originals[0]}{more}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

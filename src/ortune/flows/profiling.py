@@ -1,0 +1,121 @@
+"""One side under ONNX Runtime's profiler: processes, their traces, and what each run's time went into."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ortune.errors import MeasurementError, OrtuneError
+from ortune.flows.ground import Ground
+from ortune.records import FeedRef, Measured, Side
+from ortune.search.blocks import BASE
+from ortune.search.figures import figure
+from ortune.trace.attribution import Attribution, attribute
+from ortune.trace.ort_profile import read_profile
+from ortune.trace.steady import warmup_runs
+from ortune.trace.table import Trace
+from ortune.trials.executor import Arm, Timing
+from ortune.trials.pilot import describe
+
+TIMED_NS = 2_000_000_000  # of profiled runs in a process
+MOST_RUNS = 200
+FEWEST_RUNS = 5
+MOST_EVENTS = 400_000
+"""ONNX Runtime stops recording at a million events; a fraction of it is quick to read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One profiled process.
+
+    Attributes:
+        path: The trace that it wrote.
+        warmup: Runs at its start that are not like the later ones.
+        found: The steady runs, attributed; their wall time is that around ``run()``.
+        latency_ns: Median of the timed runs.
+    """
+
+    path: Path
+    trace: Trace
+    warmup: int
+    found: Attribution
+    latency_ns: float
+
+
+def profiled_arm(ground: Ground, base: Arm) -> Arm:
+    """The arm with the first shape alone: a profile does not say which shape a run had."""
+    feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
+    return Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
+
+
+def runs_for(latency_ns: float, n_nodes: int, time_ns: float = TIMED_NS) -> int:
+    """Profiled runs that take about that long, as far as the profiler's memory goes."""
+    fit = min(MOST_RUNS, int(time_ns / max(latency_ns, 1.0)), MOST_EVENTS // max(1, n_nodes))
+    return max(FEWEST_RUNS, fit)
+
+
+def profile(ground: Ground, arm: Arm, runs: int, keep: Path) -> Process:
+    """Runs one process under the profiler.
+
+    Args:
+        ground: The model, shown to run.
+        arm: From ``profiled_arm``.
+        runs: Timed runs.
+        keep: Where the trace is to lie.
+
+    Raises:
+        MeasurementError: The process failed, or recorded no run.
+    """
+    ground.executor.timing = Timing(runs=runs, warmup_runs=3, warmup_ns=0, warmup_cap_ns=0)
+    outcome = ground.executor.trial(arm, profile=True)
+    if not isinstance(outcome, Measured):
+        raise MeasurementError(
+            f"does not run under the profiler: {describe(outcome)}", where=str(arm.model), code=outcome.reason
+        )
+    written = Path(outcome.done.profile)
+    # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
+    shutil.move(written if written.is_absolute() else ground.scratch / written, keep)
+    trace = read_profile(keep)
+    if not trace.n_runs:
+        raise MeasurementError("recorded no run in its profile", where=str(arm.model), code="profile")
+    latencies = np.asarray(outcome.done.cases[0].latency_ns, dtype=np.float64)
+    before = 1 + outcome.done.cases[0].warmup_runs
+    warmup = warmup_runs(trace.run_ns)
+    first = min(max(before, warmup), trace.n_runs - 1)
+    steady = range(first, trace.n_runs)
+    # A trace that was cut off holds the first of the timed runs.
+    wall = latencies[first - before : trace.n_runs - before] if first >= before else None
+    if wall is None or len(wall) != len(steady):
+        wall = None
+    return Process(
+        path=keep,
+        trace=trace,
+        warmup=warmup,
+        found=attribute(trace, steady, wall),
+        latency_ns=figure(outcome, "median") or float(np.median(trace.run_ns)),
+    )
+
+
+def plain_latency_ns(ground: Ground, arm: Arm, runs: int) -> float | None:
+    """The same runs without the profiler; None where they fail."""
+    ground.executor.timing = Timing(
+        runs=min(runs, MOST_RUNS), warmup_runs=3, warmup_ns=0, warmup_cap_ns=500_000_000
+    )
+    try:
+        return figure(ground.must(arm, ground.executor.trial(arm)), "median")
+    except OrtuneError:
+        return None
+
+
+def side_of(ground: Ground) -> Side:
+    """What was profiled."""
+    side = ground.side
+    return Side(label=side.label, model=side.model.info, plan=side.plan, runtime=side.runtime)
+
+
+def base_arm(ground: Ground) -> Arm:
+    """The side as it is."""
+    return profiled_arm(ground, ground.arm(BASE))

@@ -1,0 +1,15 @@
+"""From the nodes of an optimised graph back to those of the user's own model.
+
+A profile speaks of the graph that ONNX Runtime made: fused, blocked, renamed nodes. Most fusions keep the name of the
+value that they make, so values are matched first (``values``): by name, through nodes that only move or convert, and
+by the names that ONNX Runtime gives (``names``). A node then stands for all nodes of the user's model between the
+values that it reads and those that it makes (``cones``, ``origins``).
+"""
+
+from __future__ import annotations
+
+from ortune.model.mapping.build import originals
+from ortune.model.mapping.inherit import inherited
+from ortune.model.mapping.result import Mapping, as_logged
+
+__all__ = ["Mapping", "as_logged", "inherited", "originals"]

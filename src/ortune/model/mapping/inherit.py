@@ -1,0 +1,82 @@
+"""Operations and bytes of the nodes of an optimised graph: counted there, or taken over from what they replace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ortune.model.cost.graph import FOLDED
+from ortune.model.graphs import op_set
+from ortune.model.mapping.result import Mapping
+from ortune.records import NodeCost
+
+_BODIES = op_set("If Loop Scan SequenceMap")
+
+
+def inherited(
+    mapping: Mapping, optimised_costs: Sequence[NodeCost], original_costs: Sequence[NodeCost]
+) -> dict[str, tuple[float, float]]:
+    """Operations and bytes of one execution of each node, by its name in the mapping.
+
+    A node whose operator and shapes ``model.cost`` knows is counted as it is. Another one does what its originals do,
+    without the bytes that stay within it. A node of which neither is known is not in the result; nor is one that
+    shares its originals with others, or whose name is also that of a node with other work (in another body).
+
+    Args:
+        mapping: From ``originals``.
+        optimised_costs: ``costs(optimised).nodes``, as they come.
+        original_costs: ``costs(original).nodes``, at the same input shapes.
+    """
+    found: dict[str, tuple[float, float]] = {}
+    unclear: set[str] = set()
+    for place, cost in _placed(optimised_costs):
+        name = mapping.keys.get(place, place)
+        if not cost.known:
+            continue
+        work = (float(cost.flops), float(cost.bytes_read + cost.bytes_written))
+        if found.setdefault(name, work) != work:
+            unclear.add(name)
+    own: dict[str, list[NodeCost]] = {}
+    for place, cost in _placed(original_costs):
+        own.setdefault(place, []).append(cost)
+    groups = Counter(mapping.of.values())
+    for name, steps in mapping.of.items():
+        if name not in found and groups[steps] == 1:
+            work_of_all = _sum(mapping, name, own)
+            if work_of_all is not None:
+                found[name] = work_of_all
+    return {name: work for name, work in found.items() if name not in unclear}
+
+
+def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[float, float] | None:
+    """Of all originals of a node; None where one of them is not known, or its name is not its alone."""
+    flops = size = 0.0
+    for step in mapping.of[name]:
+        costs = own.get(step, [])
+        if len(costs) != 1 or not costs[0].known:
+            return None
+        if costs[0].note.startswith(FOLDED):
+            continue  # done once; whoever reads what it makes counts that as a weight
+        flops += costs[0].flops
+        size += costs[0].bytes_read
+        size += 0 if step in mapping.hidden.get(name, ()) else costs[0].bytes_written
+    for step, reads in mapping.spared.get(name, {}).items():
+        costs = own.get(step, [])
+        if len(costs) == 1 and costs[0].known and not costs[0].note.startswith(FOLDED):
+            size -= reads * costs[0].bytes_written
+    return flops, max(size, 0.0)
+
+
+def _placed(costs: Sequence[NodeCost]) -> Iterator[tuple[str, NodeCost]]:
+    """Each node's cost with the name that ``view`` gives the node."""
+    paths: dict[str, tuple[str, int]] = {"": ("", 0)}
+    for cost in costs:
+        path, place = paths.get(cost.inside, ("", 0))
+        paths[cost.inside] = (path, place + 1)
+        name = cost.name or f"{path}{cost.op_type}#{place}"
+        if cost.op_type in _BODIES:
+            below = "/".join(filter(None, (cost.inside, cost.name or cost.op_type)))
+            paths[below] = (f"{name}/", 0)
+            for branch in ("then_branch", "else_branch"):
+                paths[f"{below}/{branch}"] = (f"{name}/{branch}/", 0)
+        yield name, cost

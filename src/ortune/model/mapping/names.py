@@ -1,0 +1,113 @@
+"""How ONNX Runtime names what it makes while it optimises.
+
+- A name that is taken gets ``_token_N``.
+- A blocked (NCHWc) node is called after the value that it makes: ``X_nchwc``, ``X_bn_nchwc``, ``X_mul_nchwc``; its
+  output is ``reorder_token_N``, which says nothing.
+- Fusions of two or more nodes call themselves after one of them (``X/MatMulAddFusion``, ``fused X``), after nothing
+  (``Attention``), or take over the name of the node they grew from; the value that they make keeps its name.
+- What a Transpose was pushed through keeps the node's name, and its output is called like the node.
+- The branch of an If that is always taken moves out: values are ``_if_then_branch_X``, nodes are
+  ``_if_then_branch_Conv``.
+- The body of a function: ``_inlfunc_F_X`` for values and for nodes.
+- Casts to and from float16 are ``InsertedPrecisionFreeCast_X``, copies between devices ``Memcpy_token_N``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ortune.model.graphs import op_set
+
+NCHWC = "com.microsoft.nchwc"
+
+MOVES = op_set(
+    "Cast Transpose Reshape Squeeze Unsqueeze Identity Gather QuantizeLinear DequantizeLinear ReorderInput "
+    "ReorderOutput MemcpyFromHost MemcpyToHost"
+)
+"""Operators that optimisation inserts to move, convert or re-arrange a value."""
+
+_TOKEN = re.compile(r"_token_\d+$")
+_BRANCH = re.compile(r"_if_(then_branch|else_branch)(?:_token_\d+)?_")
+_CALL = re.compile(r"(?:_token_(\d+))?_(.*)", re.DOTALL)
+_BLOCKED = "_nchwc"
+_KINDS = ("_bn", "_mul")
+_CAST = "InsertedPrecisionFreeCast_"
+_DUPLICATE = "/duplicated"
+
+
+def without_token(name: str) -> str:
+    """The name before it was made unique."""
+    return _TOKEN.sub("", name)
+
+
+def branches(name: str) -> tuple[list[str], str]:
+    """The branches that a name moved out of, outermost first, and the name in there."""
+    path = []
+    while found := _BRANCH.match(name):
+        path.append(found.group(1))
+        name = name[found.end() :]
+    return path, name
+
+
+def called(name: str, functions: Iterable[str]) -> tuple[str, int, str] | None:
+    """A name out of a function: the function, which call of it (-1 is the first), the name in there."""
+    for function in functions:
+        prefix = f"_inlfunc_{function}"
+        found = _CALL.fullmatch(name[len(prefix) :]) if name.startswith(prefix) else None
+        if found:
+            return function, int(found.group(1) or -1), found.group(2)
+    return None
+
+
+def is_moved_out(name: str) -> bool:
+    """Whether a node comes out of a branch or a function, and so is none that was inserted."""
+    return name.startswith("_inlfunc_") or _BRANCH.match(name) is not None
+
+
+def blocked_values(name: str) -> Iterator[str]:
+    """The value after which a blocked node may be called, the likeliest first."""
+    plain = without_token(name)
+    if not plain.endswith(_BLOCKED):
+        return
+    plain = plain.removesuffix(_BLOCKED)
+    yield plain
+    for kind in _KINDS:
+        if plain.endswith(kind):
+            yield plain.removesuffix(kind)
+
+
+def node_names(name: str, *, copies: bool) -> Iterator[str]:
+    """Names of the node that a node may have been, the likeliest first; ``copies`` with those made unique."""
+    yield name
+    plain = without_token(name)
+    if plain.endswith(_DUPLICATE):
+        yield plain.removesuffix(_DUPLICATE)
+    elif copies and plain != name:
+        yield plain
+
+
+def is_inserted(name: str, domain: str, op_type: str, channels_last: bool) -> bool:
+    """Whether name and operator alone say that a node was inserted."""
+    if domain == NCHWC and op_type in ("ReorderInput", "ReorderOutput"):
+        # One that reads or writes channels last also does the work of a Transpose of the model.
+        return not channels_last
+    return op_type in ("MemcpyFromHost", "MemcpyToHost") or (op_type == "Cast" and name.startswith(_CAST))
+
+
+def purpose(op_type: str, domain: str, near: str) -> str:
+    """In words what an inserted node is for; ``near`` is the user's node beside it, "" where none is known."""
+    if domain == NCHWC:
+        what = "into blocked layout" if op_type == "ReorderInput" else "out of blocked layout"
+    else:
+        what = {
+            "Cast": "cast",
+            "Transpose": "transpose",
+            "MemcpyFromHost": "copy to the device",
+            "MemcpyToHost": "copy to the host",
+            "QuantizeLinear": "quantize",
+            "DequantizeLinear": "dequantize",
+            "Gather": "indices in another order",
+            "Identity": "hand on",
+        }.get(op_type, "reshape")
+    return f"{what} for {near}" if near else what

@@ -1,0 +1,221 @@
+"""Which steps of the user's model each step of the optimised graph stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ortune.model.graphs import op_set
+from ortune.model.mapping import names
+from ortune.model.mapping.cones import Cones, attributes
+from ortune.model.mapping.values import NOTHING, Carried
+from ortune.model.mapping.view import Step, View
+
+_VIEWS = op_set("Cast Reshape Squeeze Unsqueeze Flatten Transpose Slice Expand Concat")
+"""Operators that optimisation leaves out where they change nothing, undo each other, or are pushed elsewhere."""
+
+_TAKES_VIEWS = op_set(
+    "FusedMatMul Gemm FusedGemm QGemm Attention QAttention MultiHeadAttention GroupQueryAttention "
+    "DecoderMaskedMultiHeadAttention EmbedLayerNormalization ReorderInput ReorderOutput"
+)
+"""Operators that do the work of a Transpose or Reshape themselves."""
+
+
+class Origins:
+    """Assigns steps.
+
+    A step that makes a value which is known stands for all that makes this value out of other known ones. A step that
+    makes none helps those that read what it makes; with them it shares what they stand for.
+
+    Args:
+        optimised: The optimised graph.
+        carried: Which values of the user's model its values carry.
+        cones: Looks back in the user's model.
+
+    Attributes:
+        of: Each step that was not inserted to its originals, in the model's order; () where none is known.
+        left_out: Steps of the user's model beside one that is still there, and of which nothing is left.
+    """
+
+    def __init__(self, optimised: View, carried: Carried, cones: Cones) -> None:
+        self.of: dict[Step, list[Step]] = {}
+        self.left_out: set[Step] = set()
+        self._carried, self._cones = carried, cones
+        self._cone: dict[Step, set[Step]] = {}
+        self._helpers: list[Step] = []
+        for step in optimised.steps:
+            if step not in carried.inserted:
+                self.of[step] = []
+                self._look(step)
+        self._assign()
+        for step, found in self.of.items():
+            self.of[step] = self._trimmed(step, found)
+        self._add_twins()
+
+    def owners(self, step: Step) -> list[Step]:
+        """The steps that make known values with what this one makes."""
+        found: dict[Step, None] = {}
+        waiting, seen = [step], {step}
+        while waiting:
+            for value in waiting.pop().outputs:
+                for user in value.users:
+                    if user in self._cone:
+                        found[user] = None
+                    elif user not in seen:
+                        seen.add(user)
+                        waiting.append(user)
+        return list(found)
+
+    def _look(self, step: Step) -> None:
+        targets = [was for value in step.outputs if (was := self._carried.get(value)) is not None]
+        if not targets:
+            self._helpers.append(step)
+            return
+        cone = self._cones.cone(targets)
+        ends = {value.step for value in targets}
+        if not all(end is None or self._cones.is_static(end) for end in ends):
+            # What only shapes and constants decide was worked out before, whatever it ends in.
+            cone = {s for s in cone if not self._cones.is_static(s) or s in ends or _reads_stored(step, s)}
+        self._cone[step] = cone
+
+    def _assign(self) -> None:
+        groups: dict[Step, list[Step]] = {owner: [] for owner in self._cone}
+        for helper in self._helpers:
+            owners = self.owners(helper)
+            if len(owners) == 1:
+                groups[owners[0]].append(helper)
+            elif owners:
+                self.of[helper] = _ordered(_shared(helper, [self._cone[owner] for owner in owners]))
+        for owner, helpers in groups.items():
+            self._split(sorted([*helpers, owner], key=lambda step: step.order), self._cone[owner])
+
+    def _split(self, steps: list[Step], cone: set[Step]) -> None:
+        """Share out a cone between steps that only together make a known value: by operator, then to all the rest."""
+        if len(steps) == 1:
+            self.of[steps[0]] = _ordered(cone)
+            return
+        given: dict[Step, Step] = {}
+        for operator in {step.op_type for step in steps}:
+            mine = [step for step in steps if step.op_type == operator]
+            theirs = _ordered(s for s in cone if s.op_type == operator)
+            if len(mine) == len(theirs):
+                given.update(zip(theirs, mine, strict=True))
+        bare = [step for step in steps if step not in given.values()]
+        around = _Around(given, cone, steps, self._carried.inserted)
+        for was in _ordered(cone):
+            if was in given:
+                self.of[given[was]].append(was)
+                continue
+            fitting = [step for step in bare if around.fits(was, step)]
+            for step in fitting or [around.nearest(was) or steps[-1]]:
+                self.of[step].append(was)
+        for step in bare:
+            if not self.of[step] and step.op_type not in names.MOVES:
+                self.of[step] = _ordered(cone)
+        for step in steps:
+            self.of[step].sort(key=lambda s: s.order)
+
+    def _add_twins(self) -> None:
+        """A step that computed the same as another and is gone, is where that other is."""
+        where: dict[Step, list[Step]] = {}
+        for step, found in self.of.items():
+            for was in found:
+                where.setdefault(was, []).append(step)
+        for was in list(where):
+            for twin in self._cones.twins.get(was, ()):
+                if twin not in where and twin not in self.left_out:
+                    for step in where[was]:
+                        self.of[step] = _ordered({*self.of[step], twin})
+
+    def _trimmed(self, step: Step, found: list[Step]) -> list[Step]:
+        """Without what does nothing beside the step that does the work."""
+        working = [was for was in found if was.op_type not in NOTHING] or found
+        same = [was for was in working if was.op_type == step.op_type]
+        rest = [was for was in working if was.op_type != step.op_type]
+        if len(same) == 1 and all(was.op_type in _VIEWS for was in rest) and _is_unchanged(step, same[0]):
+            working = same
+        elif step.op_type not in _TAKES_VIEWS and any(was.op_type not in _VIEWS for was in working):
+            working = self._without_views_around(working)
+        self.left_out.update(was for was in found if was not in working)
+        return working
+
+    def _without_views_around(self, steps: list[Step]) -> list[Step]:
+        """Without what only moves at the ends: it was pushed past the step, or cancelled."""
+        kept = set(steps)
+        while True:
+            ends = {
+                was
+                for was in kept
+                if was.op_type in _VIEWS
+                and (
+                    not kept.intersection(value.step for value in was.reads() if value.step is not None)
+                    or not kept.intersection(user for value in was.outputs for user in value.users)
+                )
+            }
+            if not ends:
+                return [was for was in steps if was in kept]
+            kept -= ends
+
+
+def _reads_stored(step: Step, was: Step) -> bool:
+    """Whether a fused operator reads stored integers, as the model's DequantizeLinear did."""
+    return was.op_type == "DequantizeLinear" and step.op_type not in {
+        user.op_type for user in was.outputs[0].users
+    }
+
+
+def _is_unchanged(step: Step, was: Step) -> bool:
+    """Whether a step is the user's own still: nothing was built into its attributes or inputs."""
+    is_same = attributes(step.node) == attributes(was.node) or step.domain == names.NCHWC or bool(step.bodies)
+    return is_same and len(step.inputs) == len(was.inputs)
+
+
+def _shared(helper: Step, cones: list[set[Step]]) -> set[Step]:
+    """What all cones have in common; of that, what has the helper's own operator where there is such."""
+    common = set.intersection(*cones)
+    alike = {was for was in common if was.op_type == helper.op_type}
+    return alike or common
+
+
+class _Around:
+    """Where steps of a cone are in relation to those that are given away."""
+
+    def __init__(
+        self, given: dict[Step, Step], cone: set[Step], steps: list[Step], inserted: set[Step]
+    ) -> None:
+        self._given = given
+        self._before = {was: _before(was, cone) for was in cone}
+        within = inserted.union(steps)
+        self._before |= {step: _before(step, within) for step in steps}
+
+    def fits(self, was: Step, step: Step) -> bool:
+        """Whether the order of ``was`` and what is given away is that of ``step`` and whom it is given to."""
+        return not any(
+            (other in self._before[was] and step in self._before[taker])
+            or (was in self._before[other] and taker in self._before[step])
+            for other, taker in self._given.items()
+        )
+
+    def nearest(self, was: Step) -> Step | None:
+        """The step for the first that reads what ``was`` makes, else for the last that it reads from."""
+        after = [other for other in self._given if was in self._before[other]]
+        if after:
+            return self._given[min(after, key=lambda step: step.order)]
+        ahead = [other for other in self._given if other in self._before[was]]
+        return self._given[max(ahead, key=lambda step: step.order)] if ahead else None
+
+
+def _before(step: Step, within: set[Step]) -> set[Step]:
+    """All steps that a step depends on through these."""
+    found: set[Step] = set()
+    waiting = [step]
+    while waiting:
+        for value in waiting.pop().reads():
+            made = value.step
+            if made is not None and made in within and made not in found:
+                found.add(made)
+                waiting.append(made)
+    return found
+
+
+def _ordered(steps: Iterable[Step]) -> list[Step]:
+    return sorted(steps, key=lambda step: step.order)

@@ -1,0 +1,78 @@
+"""What comes out: the user's nodes behind each node of an optimised graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mapping:
+    """The nodes of an optimised graph and those of the user's model that they stand for.
+
+    Names are those of a profile, without ``_kernel_time``. A node without a name has there its operator and ONNX
+    Runtime's number of it, ``Conv_12``. That number is known for nodes that came through as they are; others are
+    ``QLinearConv#7`` here, their place in the optimised graph, until ``as_logged`` has seen a profile. Nodes of one
+    name, in several bodies, are one entry: all their originals together.
+
+    Attributes:
+        of: Nodes of the user's model that each stands for, in the model's order, named as ``mapping.view`` says.
+            A node is in several where several were made of it, or each does its work again.
+        inserted: Nodes that have no original, and what each is for: "into blocked layout for /conv1/Conv".
+        unmapped: Nodes that should have an original, and none is known.
+        vanished: Nodes of the user's model that none stands for. Constants are data and left out.
+        why: What became of each of these, in words.
+        keys: For nodes without a name: their place in the optimised graph (``Conv#3``) to their name here.
+        hidden: For nodes with several originals, those whose results stay within the node.
+        spared: For the same nodes, how often fewer each result is read than by the originals one by one.
+        operators: Operator of each node here.
+    """
+
+    of: dict[str, tuple[str, ...]]
+    inserted: dict[str, str] = field(default_factory=dict)
+    unmapped: tuple[str, ...] = ()
+    vanished: tuple[str, ...] = ()
+    why: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
+    hidden: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    spared: dict[str, dict[str, float]] = field(default_factory=dict)
+    operators: dict[str, str] = field(default_factory=dict)
+
+
+_PLACE = re.compile(r"#\d+$")
+
+
+def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
+    """The same mapping with the names that a profile has for nodes without a name.
+
+    Args:
+        mapping: From ``originals``.
+        logged: Name and operator of the profile's nodes in the order in which they first ran. ONNX Runtime numbers
+            in the order of creation and saves in the order of execution, so nodes are told apart by the latter.
+    """
+    known = {*mapping.of, *mapping.inserted, *mapping.unmapped}
+    renamed: dict[str, str] = {}
+    for operator in dict.fromkeys(operator for _, operator in logged):
+        number = re.compile(re.escape(operator) + r"_\d+")
+        seen = [name for name, op in dict.fromkeys(logged) if op == operator and number.fullmatch(name)]
+        seen = [name for name in seen if name not in known]
+        open_ = [
+            key for key in mapping.keys.values() if mapping.operators[key] == operator and _PLACE.search(key)
+        ]
+        if len(seen) == len(open_):
+            renamed.update(zip(open_, seen, strict=True))
+
+    def new(name: str) -> str:
+        return renamed.get(name, name)
+
+    return replace(
+        mapping,
+        of={new(name): steps for name, steps in mapping.of.items()},
+        inserted={new(name): why for name, why in mapping.inserted.items()},
+        unmapped=tuple(map(new, mapping.unmapped)),
+        keys={place: new(name) for place, name in mapping.keys.items()},
+        hidden={new(name): steps for name, steps in mapping.hidden.items()},
+        spared={new(name): reads for name, reads in mapping.spared.items()},
+        operators={new(name): operator for name, operator in mapping.operators.items()},
+    )

@@ -1,0 +1,299 @@
+"""A model as the mapping sees it: values and steps, functions inlined, constants taken for data.
+
+Every step has a name. An unnamed node is called by its operator and its place, ``Conv#12``: the thirteenth node of its
+graph as the file lists it, functions inlined; in a body after the path to it, ``If#4/then_branch/Conv#3``. Nodes of
+functions are called as ``model.cost`` calls them: by their own name, a second one ``name_2``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from ortune.model.graphs import subgraphs
+
+ONNX = ("", "ai.onnx")
+
+_NUMBERS = {
+    "value_int": ir.DataType.INT64,
+    "value_ints": ir.DataType.INT64,
+    "value_float": ir.DataType.FLOAT,
+    "value_floats": ir.DataType.FLOAT,
+}
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """A value; ``constant`` where it is stored in the model and no run can replace it."""
+
+    name: str
+    body: Body
+    step: Step | None = None
+    constant: bool = False
+    tensor: ir.TensorProtocol | None = None
+    users: list[Step] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """A node that runs.
+
+    Attributes:
+        name: As the module says; not always unique.
+        given: The name that the file has, "" for none.
+        order: Its place among all steps of the model.
+        index: ONNX Runtime's number of the node within its graph as loaded; None in functions.
+        inputs: None where an input is left out.
+        outer: Values from outside that its bodies read.
+    """
+
+    name: str
+    given: str
+    node: ir.Node
+    body: Body
+    order: int
+    index: int | None
+    inputs: list[Value | None]
+    outputs: list[Value]
+    outer: list[Value] = field(default_factory=list)
+    bodies: dict[str, Body] = field(default_factory=dict)
+
+    @property
+    def op_type(self) -> str:
+        """The operator without its domain."""
+        return self.node.op_type
+
+    @property
+    def domain(self) -> str:
+        """The operator's domain; "" is ONNX's own."""
+        return "" if self.node.domain in ONNX else self.node.domain
+
+    def reads(self) -> Iterator[Value]:
+        """Every value that it reads."""
+        yield from (value for value in self.inputs if value is not None)
+        yield from self.outer
+
+
+@dataclass(eq=False, slots=True)
+class Body:
+    """A graph.
+
+    Attributes:
+        parent: The step in whose attribute ``branch`` it lies; None for the main graph.
+        values: By name, without those of functions.
+        local: Values of functions by the function's operator and their name in it, one for each call, in order.
+        local_steps: Steps of functions alike.
+    """
+
+    parent: Step | None = None
+    branch: str = ""
+    steps: list[Step] = field(default_factory=list)
+    inputs: list[Value] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    values: dict[str, Value] = field(default_factory=dict)
+    local: dict[tuple[str, str], list[Value]] = field(default_factory=dict)
+    local_steps: dict[tuple[str, str], list[Step]] = field(default_factory=dict)
+
+
+class View:
+    """A whole model.
+
+    Args:
+        model: Not changed.
+
+    Attributes:
+        main: Its main graph.
+        steps: All steps, those of bodies right after the step that holds them.
+        functions: Operators that the model defines itself.
+    """
+
+    def __init__(self, model: ir.Model) -> None:
+        self.steps: list[Step] = []
+        self.functions = frozenset(op for _, op, _ in model.functions)
+        self._functions = dict(model.functions)
+        self._calling: list[ir.OperatorIdentifier] = []
+        # Before version 4 every initializer had to be an input too, and none could be replaced.
+        self._replaceable = model.ir_version >= 4
+        self._used: set[str] = set()
+        self.main = self._graph(model.graph, {}, Body(), "", {})
+
+    def bodies(self) -> Iterator[Body]:
+        """The main graph and every graph in it."""
+        yield self.main
+        for step in self.steps:
+            yield from step.bodies.values()
+
+    def _graph(
+        self, graph: ir.Graph, known: dict[ir.Value, Value], body: Body, path: str, names: dict[ir.Node, str]
+    ) -> Body:
+        """Fill ``body``; ``known`` holds the values of the graphs around it."""
+        known = dict(known)
+        for given in graph.inputs:
+            body.inputs.append(self._value(given, body, known))
+        for name, given in graph.initializers.items():
+            is_input = name in body.values
+            if not (is_input and self._replaceable):
+                value = known[given] = body.values[name] if is_input else self._value(given, body, known)
+                value.constant, value.tensor = True, given.const_value
+        nodes = list(graph)
+        self._used.update(node.name for node in nodes if node.name)
+        place = _Place(path, names)
+        index = 0
+        for node in nodes:
+            constant = _is_constant(node)
+            self._node(node, known, body, place, None if constant else index, "", names)
+            index += not constant
+        body.outputs = [known[value] for value in graph.outputs if value in known]
+        return body
+
+    def _node(
+        self,
+        node: ir.Node,
+        known: dict[ir.Value, Value],
+        body: Body,
+        place: _Place,
+        index: int | None,
+        called: str,
+        names: dict[ir.Node, str],
+    ) -> None:
+        """Add a node; ``called`` is the function that it comes from."""
+        function = self._functions.get(node.op_identifier())
+        if function is not None and node.op_identifier() not in self._calling:
+            self._call(node, function, known, body, place)
+            return
+        name = place.name(node)
+        outputs = [self._value(value, body, known, called) for value in node.outputs]
+        if _is_constant(node):
+            for value in outputs:
+                value.constant, value.tensor = True, _stored(node)
+            return
+        step = Step(
+            name=name,
+            given=node.name or "",
+            node=node,
+            body=body,
+            order=len(self.steps),
+            index=index,
+            inputs=[self._read(value, known, body) for value in node.inputs],
+            outputs=outputs,
+        )
+        self.steps.append(step)
+        body.steps.append(step)
+        if called:
+            body.local_steps.setdefault((called, step.given), []).append(step)
+        for value in outputs:
+            value.step = step
+        for attribute, graph in _bodies(node):
+            below = f"{name}/{attribute}/" if node.op_type == "If" else f"{name}/"
+            inner = self._graph(graph, known, Body(parent=step, branch=attribute), below, names)
+            step.bodies[attribute] = inner
+            step.outer += [v for v in _from_outside(inner) if v not in step.outer]
+        for value in dict.fromkeys(step.reads()):
+            value.users.append(step)
+
+    def _call(
+        self,
+        node: ir.Node,
+        function: ir.Function,
+        known: dict[ir.Value, Value],
+        body: Body,
+        place: _Place,
+    ) -> None:
+        """The steps of a function in place of a call of it."""
+        inside: dict[ir.Value, Value] = {}
+        for formal, actual in zip(function.inputs, node.inputs, strict=False):
+            value = self._read(actual, known, body)
+            if value is not None:
+                inside[formal] = value
+        named = dict(zip(function.outputs, node.outputs, strict=False))
+        for formal, actual in named.items():
+            if formal not in inside:
+                # ONNX Runtime too gives what a function returns the name that the caller uses.
+                inside[formal] = self._value(actual, body, known)
+        names = {inner: self._unique(inner.name or "node") for inner in _with_inner(function)}
+        within = _Place("", names, place)
+        self._calling.append(node.op_identifier())
+        for inner in function:
+            self._node(inner, inside, body, within, None, node.op_type, names)
+        self._calling.pop()
+        for formal, actual in named.items():
+            known[actual] = inside[formal]
+
+    def _value(self, value: ir.Value, body: Body, known: dict[ir.Value, Value], called: str = "") -> Value:
+        if called and value in known:
+            return known[value]  # the caller has named it
+        made = known[value] = Value(name=value.name or "", body=body)
+        if made.name and called:
+            body.local.setdefault((called, made.name), []).append(made)
+        elif made.name:
+            body.values[made.name] = made
+        return made
+
+    def _read(self, value: ir.Value | None, known: dict[ir.Value, Value], body: Body) -> Value | None:
+        if value is None or not (value.name or value in known):
+            return None
+        return known[value] if value in known else self._value(value, body, known)
+
+    def _unique(self, name: str) -> str:
+        found, i = name, 1
+        while found in self._used:
+            i += 1
+            found = f"{name}_{i}"
+        self._used.add(found)
+        return found
+
+
+class _Place:
+    """Counts the nodes of a graph and names them; those of a function count where it is called."""
+
+    def __init__(self, path: str, names: dict[ir.Node, str], around: _Place | None = None) -> None:
+        self._path, self._names, self._around = path, names, around
+        self._count = -1
+
+    def name(self, node: ir.Node) -> str:
+        """The name of the next node."""
+        place: _Place = self
+        while place._around is not None:
+            place = place._around
+        place._count += 1
+        given = self._names.get(node) or node.name
+        return given or f"{place._path}{node.op_type}#{place._count}"
+
+
+def _is_constant(node: ir.Node) -> bool:
+    return node.op_type == "Constant" and node.domain in ONNX
+
+
+def _stored(node: ir.Node) -> ir.TensorProtocol | None:
+    """What a Constant holds, as far as it is a number or a tensor."""
+    for name, dtype in _NUMBERS.items():
+        attribute = node.attributes.get(name)
+        if attribute is not None and not attribute.is_ref():
+            return ir.tensor(attribute.value, dtype=dtype)
+    attribute = node.attributes.get("value")
+    if attribute is None or attribute.is_ref() or attribute.type != ir.AttributeType.TENSOR:
+        return None
+    held: ir.TensorProtocol = attribute.value
+    return held
+
+
+def _bodies(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
+    for name, attribute in node.attributes.items():
+        if not attribute.is_ref() and attribute.type == ir.AttributeType.GRAPH:
+            yield name, attribute.as_graph()
+
+
+def _with_inner(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
+    """Every node, those of its bodies before it: the order in which inlining names them."""
+    for node in nodes:
+        for graph in subgraphs(node):
+            yield from _with_inner(graph)
+        yield node
+
+
+def _from_outside(body: Body) -> Iterator[Value]:
+    for step in body.steps:
+        yield from (value for value in step.reads() if value.body is not body)
+    yield from (value for value in body.outputs if value.body is not body)

@@ -1,0 +1,126 @@
+"""Command lines that measure again what a document measured, with its inputs, load, figure and runtime.
+
+A line is written only where it says all of that; a comparison of something else would settle nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import InputChoice, Plan, Runtime, Side, Workload
+
+IN_A_POD = "in an emulated pod"
+"""How the note on a pod begins, whose size no document holds."""
+
+_OBJECTIVES = {
+    "CPU time": "cpu",
+    "peak memory": "memory",
+    "cold start": "cold-start",
+    "p95": "p95",
+    "throughput": "throughput",
+}
+
+
+def settings_of(plan: Plan) -> list[str]:
+    """The settings as ``--set`` takes them."""
+    return [f"{k}={int(v) if isinstance(v, bool) else v}" for k, v in sorted(plan.settings.items())]
+
+
+def objective_options(estimand: str) -> list[str]:
+    """``--objective`` for a figure that is no latency."""
+    name = next((name for start, name in _OBJECTIVES.items() if estimand.startswith(start)), "")
+    return ["--objective", name] if name else []
+
+
+def load_options(work: Workload) -> list[str]:
+    """Gap, sessions, callers and seed, where they are not the usual ones."""
+    usual = Workload(cases=())
+    words = ["--gap", f"{work.gap_ns / 1e6:.12g}ms"] if work.gap_ns else []
+    for option, value, default in (
+        ("--sessions", work.sessions, usual.sessions),
+        ("--callers", work.callers, usual.callers),
+        ("--seed", work.seed, usual.seed),
+    ):
+        words += [option, str(value)] if value != default else []
+    return words
+
+
+def workload_options(work: Workload | None, notes: Sequence[str] = ()) -> list[str] | None:
+    """The inputs and the load as options; None where they cannot be written.
+
+    Args:
+        work: Of the document.
+        notes: Of its result, which say whether it was measured in an emulated pod.
+    """
+    if work is None or any(note.startswith(IN_A_POD) for note in notes):
+        return None
+    words = ["--inputs", work.inputs_path] if work.inputs_path else _shapes(work)
+    if words is None:
+        return None
+    words += [word for library in work.custom_ops for word in ("--custom-ops", library)]
+    return words + load_options(work)
+
+
+def _shapes(work: Workload) -> list[str] | None:
+    """Every tensor's shape, or the sizes of the one dimension in which the cases of a mix differ."""
+    if len(work.cases) == 1:
+        inputs = work.cases[0].inputs
+        if any("(" in choice.dtype for choice in inputs):
+            return None  # the length of a sequence has no option
+        return [word for choice in inputs for word in ("--shape", _shape(choice))]
+    # Named by ``--dim``, as in "seq=16"; one dimension alone, since a mix of several is their product.
+    named = [case.name.rpartition("=") for case in work.cases]
+    if len({name for name, _, _ in named}) != 1 or any("," in name or not name for name, _, _ in named):
+        return None
+    sizes = ",".join(
+        f"{size}:{case.weight:.12g}" for (_, _, size), case in zip(named, work.cases, strict=True)
+    )
+    words = ["--dim", f"{named[0][0]}={sizes}"]
+    for same in zip(*(case.inputs for case in work.cases), strict=True):
+        if "(" in same[0].dtype:
+            return None
+        if len({choice.shape for choice in same}) == 1:
+            words += ["--shape", _shape(same[0])]
+    return words
+
+
+def _shape(choice: InputChoice) -> str:
+    return f"{choice.name}:{'x'.join(map(str, choice.shape))}"
+
+
+def tune_line(side: Side, work: Workload | None, estimand: str, notes: Sequence[str] = ()) -> list[str]:
+    """The tuning of a side's model under the same workload; [] where it cannot be written."""
+    options = workload_options(work, notes)
+    if options is None or side.plan.providers:
+        return []
+    python = ["--python", side.runtime.python] if _was_named(side.runtime) else []
+    return ["ortune", "tune", model_of(side), *options, *objective_options(estimand), *python]
+
+
+def compare_line(
+    a: Side, b: Side, work: Workload | None, estimand: str, notes: Sequence[str] = ()
+) -> list[str]:
+    """The comparison of two sides under a workload; [] where it cannot be written."""
+    options = workload_options(work, notes)
+    if options is None or any(s.plan.rewrites or s.plan.providers for s in (a, b)):
+        return []
+    words = ["ortune", "compare", model_of(a)]
+    if b.model.sha256 != a.model.sha256:
+        words.append(model_of(b))
+    for flag, plan in (("--a-set", a.plan), ("--b-set", b.plan)):
+        words += [word for setting in settings_of(plan) for word in (flag, setting)]
+    if a.runtime.python != b.runtime.python:
+        words += ["--a-python", a.runtime.python, "--b-python", b.runtime.python]
+    elif _was_named(a.runtime):
+        words += ["--python", a.runtime.python]
+    return [*words, *options, *objective_options(estimand)]
+
+
+def model_of(side: Side) -> str:
+    """The model as the command line takes it; one of a git revision lay in a folder that is gone."""
+    return side.label if "@" in side.label else side.model.path
+
+
+def _was_named(runtime: Runtime) -> bool:
+    """Whether the user named the interpreter; one that was found is found again."""
+    return runtime.origin == "--python"

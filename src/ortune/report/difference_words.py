@@ -1,0 +1,135 @@
+"""The difference of two profiles in words: where the time went, B minus A."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import CategoryName, DifferenceRow, ProfileDifference
+from ortune.report.numbers import duration, percent, shorten
+from ortune.report.profile_tables import CATEGORIES, Listing, Row, Unit, unit_of
+
+TOP_OPERATORS = 6
+TOP_NODES = 10
+NAMED = 5
+NAME = 48
+
+
+def headline(found: ProfileDifference) -> str:
+    """The difference and its owner, in one sentence."""
+    if found.sentence:
+        return found.sentence
+    more = found.b_wall_ns - found.a_wall_ns
+    times = f"{duration(found.a_wall_ns)} -> {duration(found.b_wall_ns)} a run, profiled"
+    if not more:
+        return f"B takes as long as A: {times}"
+    part = f" ({percent(abs(more) / found.a_wall_ns)})" if found.a_wall_ns else ""
+    text = f"B takes {duration(abs(more))}{part} {'more' if more > 0 else 'less'} than A: {times}"
+    # The owner pulls in the direction of the whole.
+    owner = next((row for row in found.nodes if row.difference_ns * more > 0), None)
+    if owner is not None:
+        text += f"; the largest part is in {shorten(owner.name, NAME)} ({_signed(owner.difference_ns)})"
+    return text
+
+
+def unit(found: ProfileDifference) -> Unit:
+    """The unit of all its columns."""
+    return unit_of(max(found.a_wall_ns, found.b_wall_ns))
+
+
+def tables(found: ProfileDifference) -> list[Listing]:
+    """Categories, operators, nodes: the largest contribution first."""
+    parts = [
+        ("by category", "category", [_category(row) for row in found.categories], len(found.categories)),
+        ("by operator", "operator", list(found.operators), TOP_OPERATORS),
+        ("by node", "node", list(found.nodes), TOP_NODES),
+    ]
+    return [listing(title, head, rows, unit(found), most) for title, head, rows, most in parts if rows]
+
+
+def listing(title: str, head: str, rows: Sequence[DifferenceRow], unit: Unit, most: int) -> Listing:
+    """One table of differences; the interval's column is there where any row has one."""
+    shown = rows[:most]
+    intervals = any(row.low_ns is not None for row in shown)
+    heads = (head, f"A {unit.name}", f"B {unit.name}", "B - A", *(["95 % interval"] if intervals else []))
+    cut = f" (the first {len(shown)} of {len(rows)})" if len(rows) > len(shown) else ""
+    return Listing(
+        title=f"{title}{cut}", heads=heads, rows=tuple(_row(row, unit, intervals) for row in shown)
+    )
+
+
+def _row(row: DifferenceRow, unit: Unit, intervals: bool) -> Row:
+    sides = [unit.show(ns) if ns is not None else "" for ns in (row.a_ns, row.b_ns)]
+    span = [interval(row, unit)] if intervals else []
+    return Row(
+        name=row.name,
+        beneath=beneath(row),
+        cells=(*sides, unit.signed(row.difference_ns), *span),
+        faint=within_noise(row),
+    )
+
+
+def interval(row: DifferenceRow, unit: Unit) -> str:
+    """The interval of the difference: "+2.90 to +3.50"; "" where there is none."""
+    if row.low_ns is None or row.high_ns is None:
+        return ""
+    return f"{unit.signed(row.low_ns)} to {unit.signed(row.high_ns)}"
+
+
+def within_noise(row: DifferenceRow) -> bool:
+    """Whether the interval holds no difference."""
+    return row.low_ns is not None and row.high_ns is not None and row.low_ns <= 0 <= row.high_ns
+
+
+def beneath(row: DifferenceRow) -> str:
+    """The operators on both sides, where the row has one and its name does not tell it."""
+    return row.op_type if row.op_type and row.op_type.lower() not in row.name.lower() else ""
+
+
+def _category(row: DifferenceRow) -> DifferenceRow:
+    words: dict[str, str] = {**CATEGORIES}
+    return DifferenceRow(
+        name=words.get(row.name, row.name),
+        a_ns=row.a_ns,
+        b_ns=row.b_ns,
+        difference_ns=row.difference_ns,
+        low_ns=row.low_ns,
+        high_ns=row.high_ns,
+    )
+
+
+def categories(found: ProfileDifference) -> list[tuple[CategoryName | str, DifferenceRow]]:
+    """Each category's own name, and its row in words."""
+    return [(row.name, _category(row)) for row in found.categories]
+
+
+def notes(found: ProfileDifference) -> list[tuple[str, str]]:
+    """What stands beside the tables: sides, what is on one side alone, noise, processes."""
+    rows = [
+        ("A", found.a),
+        ("B", found.b),
+        ("only in A", _names(found.only_a)),
+        ("only in B", _names(found.only_b)),
+    ]
+    if found.same_ns:
+        rows.append(("within noise", f"the nodes not listed differ by {_signed(found.same_ns)} together"))
+    if found.a_processes == found.b_processes == 1:
+        rows.append(
+            ("profiled", "one process on each side: no interval, so noise cannot be told from change")
+        )
+    elif found.a_processes == found.b_processes:
+        rows.append(("profiled", f"{found.a_processes} processes on each side; intervals are over them"))
+    else:
+        rows.append(("profiled", f"{found.a_processes} processes of A, {found.b_processes} of B"))
+    return [(name, text) for name, text in rows if text]
+
+
+def _names(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    first = ", ".join(shorten(name, 36) for name in names[:NAMED])
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{len(names)} {'node' if len(names) == 1 else 'nodes'}: {first}{more}"
+
+
+def _signed(ns: float) -> str:
+    return f"{'+' if ns >= 0 else '-'}{duration(abs(ns))}"

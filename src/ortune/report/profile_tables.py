@@ -1,0 +1,95 @@
+"""What the tables of a profile are made of: rows under a name, times in one unit that add up as they are shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ortune.records import CategoryName
+
+CATEGORIES: dict[CategoryName, str] = {
+    "kernels": "computing, in kernels",
+    "thread-wait": "waiting for other threads",
+    "device-copies": "copies between devices",
+    "casts-and-layout": "casts and layout changes",
+    "shape-arithmetic": "shape arithmetic",
+    "control-flow": "control flow itself",
+    "between-nodes": "overhead between nodes",
+    "outside-run": "outside the run",
+    "unexplained": "unexplained",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of a table whose first column is a name.
+
+    Attributes:
+        name: Never shortened here.
+        beneath: A second line below the name, "" for none.
+        cells: The other columns.
+        faint: Nothing to look at: within noise, or next to nothing.
+    """
+
+    name: str
+    beneath: str = ""
+    cells: tuple[str, ...]
+    faint: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A table whose first column is a name."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A unit of time with the digits that give its largest value four significant ones.
+
+    Attributes:
+        name: "ms", "us", "s" or "ns".
+        scale: Nanoseconds.
+        digits: Behind the point.
+    """
+
+    name: str
+    scale: float
+    digits: int
+
+    def show(self, ns: float) -> str:
+        """A time in this unit, without its name."""
+        return f"{ns / self.scale:.{self.digits}f}"
+
+    def signed(self, ns: float) -> str:
+        """A difference in this unit."""
+        return f"{ns / self.scale:+.{self.digits}f}"
+
+
+def unit_of(largest_ns: float) -> Unit:
+    """The unit for a column of times of which this is the largest."""
+    size = abs(largest_ns)
+    name, scale = next(((n, s) for n, s in (("s", 1e10), ("ms", 1e6), ("us", 1e3)) if size >= s), ("ns", 1.0))
+    scale = 1e9 if name == "s" else scale  # milliseconds up to ten seconds
+    whole = len(str(int(size / scale)))
+    return Unit(name=name, scale=scale, digits=min(3, max(0, 4 - whole)))
+
+
+def apportion(parts: Sequence[float], digits: int) -> list[float]:
+    """The parts rounded so that they add up to their rounded sum: what is left over goes where rounding took most.
+
+    Args:
+        parts: Any numbers, negative ones too.
+        digits: Behind the point.
+    """
+    steps = 10**digits
+    down = [math.floor(part * steps) for part in parts]
+    left = round(sum(parts) * steps) - sum(down)
+    took = sorted(range(len(parts)), key=lambda i: down[i] - parts[i] * steps)
+    for i in took[: max(0, left)]:
+        down[i] += 1
+    return [number / steps for number in down]

@@ -1,0 +1,283 @@
+"""A profile in words: the same sentences and cells for the terminal, for Markdown and for the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ortune.records import CategoryName, LayerTime, ProfiledNode, ProfileResult
+from ortune.report import difference_words
+from ortune.report.numbers import duration, memory, percent, shorten, three
+from ortune.report.profile_tables import CATEGORIES, Listing, Row, Unit, apportion, unit_of
+
+UNEXPLAINED = 0.02
+"""Share of the run from which on what is not explained is a finding of its own."""
+TOP_OPERATORS = 8
+TOP_NODES = 10
+TOP_LAYERS = 6
+TOP_OWNERS = 3
+NAME = 48
+ROUGH_SLOWDOWN = 1.3
+SLOWDOWN_WORTH_SAYING = 0.03
+
+
+def subject(result: ProfileResult) -> str:
+    """What was profiled: the model's name, else the trace's file."""
+    return result.side.label if result.side else result.trace.path or "profile"
+
+
+def headline(result: ProfileResult) -> str:
+    """The answer in one sentence: what a run takes, and who owns most of it."""
+    if result.against is not None:
+        return difference_words.headline(result.against)
+    return run_sentence(result)
+
+
+def run_sentence(result: ProfileResult) -> str:
+    """The mean steady run, and its largest owners."""
+    if not result.n_runs or not result.wall_ns:
+        return "no run was recorded to its end, so nothing can be said of a run"
+    runs = "one run" if result.n_runs == 1 else f"mean of {result.n_runs} steady runs"
+    text = f"{duration(result.wall_ns)} a run, profiled ({runs})"
+    largest = max(result.categories, key=lambda c: c.ns, default=None)
+    if largest is not None and largest.ns > 0:
+        text += f": {share(largest.ns, result)} {CATEGORIES[largest.name]}"
+    node = max(result.nodes, key=lambda n: n.time_ns, default=None)
+    if node is not None and node.time_ns > 0:
+        text += f"; the largest node is {shorten(name_of(node), NAME)} ({share(node.time_ns, result)})"
+    return text
+
+
+def share(ns: float, result: ProfileResult) -> str:
+    """Of the run: "12.3 %"."""
+    return percent(ns / result.wall_ns) if result.wall_ns else ""
+
+
+def name_of(node: ProfiledNode) -> str:
+    """The user's own node, and how many more this one stands for; the optimised name where that is not known."""
+    if not node.originals:
+        return node.name
+    more = len(node.originals) - 1
+    return node.originals[0] + (f" (+{more})" if more else "")
+
+
+def beneath(node: ProfiledNode) -> str:
+    """What the optimised graph calls it and which operator it is, where the name does not tell."""
+    other = node.name if node.originals and node.name != node.originals[0] else ""
+    told = node.op_type.lower() in name_of(node).lower()
+    parts = [] if told and not other else [node.op_type]
+    return " ".join([*parts, *(["as", other] if other else [])])
+
+
+def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str, str, str]]:
+    """Name, words, time and share of every category that has any; the last row is the sum, which is 100.0 %."""
+    there = [c for c in result.categories if c.ns]
+    if not there:
+        return []
+    unit = unit_of(result.wall_ns)
+    whole = sum(c.ns for c in there)
+    times = apportion([c.ns / unit.scale for c in there], unit.digits)
+    shares = apportion([100 * c.ns / whole for c in there], 1) if whole else [0.0] * len(there)
+    rows: list[tuple[CategoryName | None, str, str, str]] = [
+        (c.name, CATEGORIES[c.name], f"{t:.{unit.digits}f}", f"{s:.1f}")
+        for c, t, s in zip(there, times, shares, strict=True)
+    ]
+    rows.sort(key=lambda row: -float(row[2]))
+    return [*rows, (None, "the run", f"{sum(times):.{unit.digits}f}", f"{sum(shares):.1f}")]
+
+
+def absent_categories(result: ProfileResult) -> str:
+    """Which categories have nothing of the run."""
+    words = [CATEGORIES[c.name] for c in result.categories if not c.ns]
+    return f"nothing in: {', '.join(words)}" if words else ""
+
+
+def category_unit(result: ProfileResult) -> Unit:
+    """The unit of the categories' times."""
+    return unit_of(result.wall_ns)
+
+
+def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Listing:
+    """The dearest operators."""
+    several = len({o.provider for o in result.operators}) > 1
+    rows = []
+    for o in result.operators[:most]:
+        provider = o.provider.removesuffix("ExecutionProvider")
+        name = f"{o.op_type} on {provider}" if several and provider else o.op_type
+        rows.append(Row(name=name, cells=(duration(o.time_ns), share(o.time_ns, result), str(o.n_nodes))))
+    rest = result.operators[most:]
+    if rest:
+        ns, count = sum(o.time_ns for o in rest), sum(o.n_nodes for o in rest)
+        name = f"{len(rest)} other operators" if len(rest) > 1 else "1 other operator"
+        rows.append(Row(name=name, cells=(duration(ns), share(ns, result), str(count)), faint=True))
+    return Listing(title="operators", heads=("operator", "time", "share", "nodes"), rows=tuple(rows))
+
+
+def nodes(result: ProfileResult, most: int = TOP_NODES) -> Listing:
+    """The dearest nodes; columns that say nothing of this profile are left out."""
+    top = sorted(result.nodes, key=lambda n: -n.time_ns)[:most]
+    floors, waits = any(n.floor_ns for n in top), any(n.wait_ns for n in top)
+    heads = ["node", "time", "share"]
+    heads += ["x floor", "bound"] if floors else []
+    heads += ["wait"] if waits else []
+    rows = []
+    for node in top:
+        cells = [duration(node.time_ns), share(node.time_ns, result)]
+        cells += [floor_ratio(node), node.bound] if floors else []
+        cells += [wait(node)] if waits else []
+        rows.append(Row(name=name_of(node), beneath=beneath(node), cells=tuple(cells)))
+    more = len(result.nodes) - len(top)
+    title = f"nodes (the dearest {len(top)} of {len(result.nodes)})" if more else "nodes"
+    return Listing(title=title, heads=tuple(heads), rows=tuple(rows))
+
+
+def floor_ratio(node: ProfiledNode) -> str:
+    """How many times the least that this machine needs: "1.4"; "" where that is not known."""
+    return three(node.time_ns / node.floor_ns) if node.floor_ns else ""
+
+
+def wait(node: ProfiledNode) -> str:
+    """The share of a node's time that is waiting for threads; "" for none."""
+    return percent(node.wait_ns / node.time_ns, 0) if node.wait_ns and node.time_ns else ""
+
+
+def layer_tree(layers: Sequence[LayerTime]) -> dict[str, list[LayerTime]]:
+    """Layers by the nearest layer around them, "" for the outermost; each list has the dearest first."""
+    names = {layer.layer for layer in layers}
+    found: dict[str, list[LayerTime]] = {}
+    for layer in layers:
+        above = layer.layer
+        while above := above.rpartition("/")[0]:
+            if above in names:
+                break
+        found.setdefault(above, []).append(layer)
+    for inner in found.values():
+        inner.sort(key=lambda one: (-one.time_ns, one.layer))
+    return found
+
+
+def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Listing:
+    """The outermost level of the hierarchy of names that has more than one place."""
+    tree = layer_tree(result.layers)
+    level = tree.get("", [])
+    while len(level) == 1 and tree.get(level[0].layer):
+        level = tree[level[0].layer]
+    rows = [
+        Row(name=one.layer, cells=(duration(one.time_ns), share(one.time_ns, result), str(one.n_nodes)))
+        for one in level[:most]
+    ]
+    more = len(level) - len(rows)
+    title = f"layers (the dearest {len(rows)} of {len(level)})" if more else "layers"
+    return Listing(title=title, heads=("layer", "time", "share", "nodes"), rows=tuple(rows))
+
+
+def findings(result: ProfileResult) -> list[str]:
+    """What stands out, one sentence each; that much is unexplained is always among them."""
+    found = list(result.findings)
+    ns = sum(c.ns for c in result.categories if c.name == "unexplained")
+    part = ns / result.wall_ns if result.wall_ns else 0.0
+    if abs(part) > UNEXPLAINED and not any("unexplained" in text for text in found):
+        what = "no event says where it went" if part > 0 else "the parts add up to more than the whole"
+        found.append(f"{percent(part)} of the run is unexplained: {what}")
+    return found
+
+
+def variance(result: ProfileResult) -> str:
+    """How the runs differ and who makes the slow ones slow."""
+    v = result.variance
+    if v is None:
+        return ""
+    parts = []
+    if v.warmup_runs:
+        parts.append(f"{v.warmup_runs} warm-up {'run' if v.warmup_runs == 1 else 'runs'} left out")
+    if v.spread_ratio is not None:
+        parts.append(f"p90 / p10 is {v.spread_ratio:.2f}")
+    if v.extra_ns is not None and v.owners and result.wall_ns:
+        owners = [
+            f"{percent(o.share_ratio, 0)} {'of it ' if i == 0 else ''}in {shorten(owner_name(o.name, o.op_type), NAME)}"
+            for i, o in enumerate(v.owners[:TOP_OWNERS])
+            if i == 0 or o.share_ratio >= 0.1
+        ]
+        parts.append(f"slow runs (+{percent(v.extra_ns / result.wall_ns, 0)}): {', '.join(owners)}")
+    return "; ".join(parts)
+
+
+def owner_name(name: str, op_type: str) -> str:
+    """A node's name as it is, a category's in words."""
+    plain: dict[str, str] = {**CATEGORIES}
+    return name if op_type else plain.get(name, name)
+
+
+def memory_line(result: ProfileResult) -> str:
+    """Peak, its owner, and what the arena holds beyond."""
+    m = result.memory
+    if m is None:
+        return ""
+    text = f"{size(m.peak_bytes)} in use at most"
+    text += f", at {shorten(m.peak_node, NAME)}" if m.peak_node else ""
+    if m.at_peak:
+        largest = ", ".join(f"{shorten(name, 32)} {size(n)}" for name, n in m.at_peak[:2])
+        text += f" (largest: {largest})"
+    text += f"; the arena holds {size(m.held_bytes)}" if m.held_bytes is not None else ""
+    text += f"; weights {size(m.weights_bytes)}" if m.weights_bytes is not None else ""
+    how = {"profile": "figures of the allocator", "liveness": "worked out from sizes and last uses"}
+    return f"{text} ({how[m.source]})"
+
+
+def size(n_bytes: int) -> str:
+    """Mebibytes, and below one kibibytes."""
+    return memory(n_bytes) if n_bytes >= 2**20 else f"{math.ceil(n_bytes / 1024)} KiB"
+
+
+def notes(result: ProfileResult) -> list[tuple[str, str]]:
+    """What the figures rest on, each with its name."""
+    found = [("profiling", slowdown(result))]
+    if len(result.providers) > 1:
+        parts = [f"{_provider(p)} {share(ns, result)}" for p, ns in result.providers.items()]
+        found.append(("providers", ", ".join(parts)))
+    if result.device_ns:
+        parts = [f"{_provider(p)} {duration(ns)}" for p, ns in result.device_ns.items()]
+        found.append(("on the device", f"{', '.join(parts)}, beside the host's time and not part of the sum"))
+    found += [("trace", text) for text in trace_notes(result)]
+    found.append(("not mapped", unmapped(result)))
+    found += [("note", text) for text in result.notes]
+    return [(name, text) for name, text in found if text]
+
+
+def slowdown(result: ProfileResult) -> str:
+    """How much the profiler disturbed what it measured."""
+    ratio = result.slowdown_ratio
+    if ratio is None or any(text.startswith("profiling made") for text in result.notes):
+        return ""
+    if ratio >= ROUGH_SLOWDOWN:
+        return (
+            f"runs take {ratio:.2f}x the time of those without it, so small nodes look dearer than they are"
+        )
+    if abs(ratio - 1) <= SLOWDOWN_WORTH_SAYING:
+        return "runs take as long as those without it, to 3 %"
+    return f"runs take {ratio:.2f}x the time of those without it (another process)"
+
+
+def trace_notes(result: ProfileResult) -> list[str]:
+    """What the trace does not hold."""
+    found = list(result.trace.missing)
+    if not result.trace.complete and not any("cut off" in text for text in found):
+        found.append("its end: it was cut off and is read as far as it goes")
+    if result.trace.n_unreadable:
+        n = result.trace.n_unreadable
+        found.append(f"{n} {'line' if n == 1 else 'lines'} that could not be read")
+    return found
+
+
+def unmapped(result: ProfileResult) -> str:
+    """How many nodes could not be mapped to the user's own, and the first of them."""
+    if not result.unmapped:
+        return ""
+    first = ", ".join(shorten(name, 32) for name in result.unmapped[:3])
+    more = f" and {len(result.unmapped) - 3} more" if len(result.unmapped) > 3 else ""
+    n = len(result.unmapped)
+    return f"{n} {'node' if n == 1 else 'nodes'} of the optimised graph: {first}{more}"
+
+
+def _provider(name: str) -> str:
+    return name.removesuffix("ExecutionProvider") or "no provider"

@@ -1,0 +1,70 @@
+"""Which of the closed set of categories a node's own time belongs to."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from ortune.records import CategoryName
+from ortune.trace.table import CONTROL_FLOW, Nodes
+
+LAYOUT = frozenset(
+    (
+        "Cast", "CastLike", "BitCast", "Transpose", "ReorderInput", "ReorderOutput", "QuantizeLinear",
+        "DequantizeLinear", "DynamicQuantizeLinear",
+    )
+)  # fmt: skip
+"""Operators that change how values are stored, and nothing else."""
+
+SHAPES = frozenset(("Shape", "Size", "ConstantOfShape"))
+SMALL = 64
+"""Elements: up to so many whole numbers are a shape or an index, not data."""
+_WHOLE = frozenset(("int64", "int32", "bool", "uint64", "uint32"))
+
+
+def category(op_type: str, inputs: str, outputs: str) -> CategoryName:
+    """The category of a node.
+
+    Args:
+        op_type: Its operator, without the domain.
+        inputs: Types and shapes as the trace gives them, "" where it does not.
+        outputs: The same.
+    """
+    if op_type.startswith("Memcpy"):
+        return "device-copies"
+    if op_type in CONTROL_FLOW:
+        return "control-flow"
+    if op_type in ("Shape", "Size"):
+        return "shape-arithmetic"
+    made = _whole_elements(outputs)
+    if made is not None and made <= SMALL:
+        read = _whole_elements(inputs)
+        if op_type == "ConstantOfShape" or (read is not None and read <= 2 * SMALL):
+            return "shape-arithmetic"
+    return "casts-and-layout" if op_type in LAYOUT else "kernels"
+
+
+def categories(nodes: Nodes) -> list[CategoryName]:
+    """The category of each node, in the order of ``Trace.name.texts``."""
+    return [category(*each) for each in zip(nodes.op_type, nodes.inputs, nodes.outputs, strict=True)]
+
+
+def _whole_elements(text: str) -> int | None:
+    """Elements of all these tensors; None where one holds no whole numbers, or nothing is known."""
+    try:
+        tensors = json.loads(text) if text else None
+    except ValueError:
+        return None
+    if not isinstance(tensors, list) or not tensors:
+        return None
+    total = 0
+    for tensor in tensors:
+        if not isinstance(tensor, dict):
+            return None
+        for dtype, shape in tensor.items():
+            if dtype not in _WHOLE or not isinstance(shape, list):
+                return None
+            if not all(isinstance(size, int) and size >= 0 for size in shape):
+                return None
+            total += math.prod(shape)
+    return total

@@ -1,0 +1,87 @@
+"""What ran on a device: kernels and copies beside the nodes that started them, as each execution provider tells it.
+
+CUDA, ROCm and TensorRT (category "Kernel") write them after the node that they belong to, named in ``parent_name`` or,
+in older versions, by its operator alone; those that name neither were not matched to a node and stand anywhere. As a
+plugin, CUDA appends them at the end and names no node. The native WebGPU provider ("Api") appends them at the end too,
+named "node&operator&program".
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+import numpy as np
+
+from ortune.trace.events import KERNEL_TIME, Event
+from ortune.trace.table import NO_PARENT, Kernels, Labels, Numbers
+
+
+class DeviceEvents:
+    """Collects them while a file is read; who they belong to is told when all nodes are known."""
+
+    CATEGORIES = frozenset(("Kernel", "Api"))
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._codes, self._after, self._owner = array("i"), array("q"), array("i")
+        self._start, self._duration = array("q"), array("q")
+        self._owners: dict[tuple[str, str], int] = {}
+
+    def add(self, event: Event, after: int) -> None:
+        """Appends one.
+
+        Args:
+            event: The event.
+            after: Row of the node right before it, with nothing but kernels between; ``NO_PARENT`` without one.
+        """
+        name, owner = event.name, (event.args.parent_name.removesuffix(KERNEL_TIME), event.args.op_name)
+        parts = name.rsplit("&", 2)
+        if event.cat == "Api" and len(parts) == 3:
+            (node, op, name), after = parts, NO_PARENT
+            owner = (node, op)
+        elif not any(owner) and event.args.stream:
+            after = NO_PARENT
+        self._codes.append(self._numbers.setdefault(name, len(self._numbers)))
+        self._after.append(after)
+        self._owner.append(self._owners.setdefault(owner, len(self._owners)))
+        self._start.append(round(event.ts * 1000))
+        self._duration.append(round(event.dur * 1000))
+
+    def kernels(self, name: Labels, op_type: Labels, start_ns: Numbers) -> Kernels:
+        """All of them, each with its node.
+
+        Args:
+            name: Nodes of the executions (rows,).
+            op_type: Their operators.
+            start_ns: When they began on the host.
+        """
+        owners = list(self._owners)
+        times: dict[str, tuple[Numbers, Numbers]] = {}
+        numbers = {text: number for number, text in enumerate(name.texts)}
+        rows = np.full(len(self._codes), NO_PARENT, dtype=np.int64)
+        for i, (after, owner) in enumerate(zip(self._after, self._owner, strict=True)):
+            node, op = owners[owner]
+            if after >= 0:
+                matches = name[after] == node if node else op in ("", op_type[after])
+                rows[i] = after if matches else NO_PARENT
+            elif node in numbers:
+                if node not in times:
+                    mine = np.flatnonzero(name.codes == numbers[node])
+                    order = np.argsort(start_ns[mine], kind="stable")
+                    times[node] = mine[order], start_ns[mine][order]
+                mine, starts = times[node]
+                # The host starts a kernel before the device does.
+                rows[i] = mine[max(0, int(np.searchsorted(starts, self._start[i], side="right")) - 1)]
+        return Kernels(
+            name=Labels(codes=np.array(self._codes, dtype=np.int32), texts=tuple(self._numbers)),
+            row=rows,
+            start_ns=np.array(self._start, dtype=np.int64),
+            duration_ns=np.array(self._duration, dtype=np.int64),
+        )
+
+    def missing(self, kernels: Kernels) -> Iterator[str]:
+        """What the kernels do not tell, in sentences."""
+        lost = int((kernels.row == NO_PARENT).sum())
+        if lost:
+            yield f"the nodes of {lost} of {len(kernels.row)} kernels on the device"

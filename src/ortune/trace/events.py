@@ -1,0 +1,226 @@
+"""The events of ONNX Runtime's profiler, decoded from JSON with as much mercy as keeps them true.
+
+An event is one object: what it is (``cat`` and ``name``), when it was (``ts`` and ``dur``, microseconds), the thread,
+and arguments. Their values are text, also where they mean numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ortune.trace.table import ABSENT
+
+KERNEL_TIME = "_kernel_time"
+"""What ends the name of the event that tells a node's time."""
+
+_SIGNED = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+_SIZE = Annotated[int, Meta(ge=-1, le=2**62)]
+_MICROSECONDS = Annotated[int, Meta(ge=-(2**43), le=2**43)]
+_FARTHEST_US = float(1 << 53)
+_LONGEST_US = float(1 << 43)  # 101 days
+
+
+class MainThread(msgspec.Struct, gc=False):
+    """What the thread of a node did in the thread pool, microseconds."""
+
+    distribution: _MICROSECONDS = msgspec.field(default=0, name="Distribution")
+    enqueue: _MICROSECONDS = msgspec.field(default=0, name="DistributionEnqueue")
+    wait: _MICROSECONDS = msgspec.field(default=0, name="Wait")
+    revoke: _MICROSECONDS = msgspec.field(default=0, name="WaitRevoke")
+
+
+class Helper(msgspec.Struct, gc=False):
+    """How many pieces of work another thread of the pool took."""
+
+    num_run: int = 0
+
+
+class Threads(msgspec.Struct, gc=False):
+    """``thread_scheduling_stats`` of a node."""
+
+    main_thread: MainThread | None = None
+    sub_threads: dict[str, Helper] = {}
+
+
+class Args(msgspec.Struct, gc=False):
+    """The arguments of a node's event; those of kernels on a device have ``op_name``, ``parent_name``, ``stream``."""
+
+    op_name: str = ""
+    provider: str = ""
+    parent_name: str = ""
+    stream: str = ""
+    node_index: _SIGNED = ABSENT
+    graph_index: _SIGNED = ABSENT  # the same until 1.13
+    output_size: _SIZE = ABSENT
+    parameter_size: _SIZE = ABSENT
+    activation_size: _SIZE = ABSENT
+    mem_bytes_in_use: _SIZE = ABSENT
+    mem_arena_held: _SIZE = ABSENT
+    thread_scheduling_stats: Threads | str | None = None
+    input_type_shape: msgspec.Raw = msgspec.Raw(b"")
+    output_type_shape: msgspec.Raw = msgspec.Raw(b"")
+
+
+class Event(msgspec.Struct, gc=False):
+    """One event."""
+
+    name: str = ""
+    cat: str = ""
+    tid: _SIGNED = 0
+    ts: float = 0.0
+    dur: float = 0.0
+    args: Args = msgspec.field(default_factory=Args)
+
+    @property
+    def timed(self) -> bool:
+        """It has a name, and its times are times."""
+        return bool(self.name) and abs(self.ts) < _FARTHEST_US and 0 <= self.dur < _LONGEST_US
+
+
+class _Who(msgspec.Struct, gc=False):
+    op_name: str = ""
+    provider: str = ""
+
+
+class _Damaged(msgspec.Struct, gc=False):
+    """An event with an argument that is not as expected: what it is, which node and when, still count."""
+
+    name: str = ""
+    cat: str = ""
+    tid: _SIGNED = 0
+    ts: float = 0.0
+    dur: float = 0.0
+    args: _Who = msgspec.field(default_factory=_Who)
+
+
+class _Bare(msgspec.Struct, gc=False):
+    name: str = ""
+    cat: str = ""
+    tid: _SIGNED = 0
+    ts: float = 0.0
+    dur: float = 0.0
+
+
+class _Document(msgspec.Struct):
+    events: list[Event] = msgspec.field(name="traceEvents")
+
+
+BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for text that is no such JSON; deep nesting ends in the last of them."""
+
+_many = msgspec.json.Decoder(list[Event], strict=False)
+_one = msgspec.json.Decoder(Event, strict=False)
+_damaged = msgspec.json.Decoder(_Damaged, strict=False)
+_bare = msgspec.json.Decoder(_Bare, strict=False)
+_document = msgspec.json.Decoder(_Document, strict=False)
+_threads = msgspec.json.Decoder(Threads, strict=False)
+
+_NAME = re.compile(rb'"name" ?: ?"')
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|[{}]', re.DOTALL)
+
+
+def many_events(text: bytes) -> list[Event]:
+    """A JSON array of events, all as expected.
+
+    Raises:
+        msgspec.MsgspecError, UnicodeDecodeError, RecursionError: ``BROKEN``; read them one by one.
+    """
+    return _many.decode(text)
+
+
+def one_event(text: bytes) -> tuple[Event, bool] | None:
+    """One JSON object as an event, and whether all its arguments are as expected; None where it is no event."""
+    for spelling in _spellings(text):
+        try:
+            return _one.decode(spelling), True
+        except msgspec.ValidationError:
+            pass
+        except BROKEN:
+            continue
+        try:
+            some = _damaged.decode(spelling)
+            args = Args(op_name=some.args.op_name, provider=some.args.provider)
+            return Event(some.name, some.cat, some.tid, some.ts, some.dur, args), False
+        except BROKEN:
+            pass
+        try:
+            bare = _bare.decode(spelling)
+            return Event(bare.name, bare.cat, bare.tid, bare.ts, bare.dur), False
+        except BROKEN:
+            return None
+    return None
+
+
+def document_events(text: bytes) -> tuple[list[Event], int, int, bool]:
+    """The events of a file that is laid out in another way: one array, or an object that holds it.
+
+    Returns:
+        The events, how many have damaged arguments, how many objects are no event, and whether the end is there.
+    """
+    try:
+        return _many.decode(text), 0, 0, True
+    except BROKEN:
+        pass
+    try:
+        return _document.decode(text).events, 0, 0, True
+    except BROKEN:
+        pass
+    found = [one_event(each) for each in _objects(text)]
+    events = [each for each in found if each is not None]
+    damaged = sum(not whole for _, whole in events)
+    return (
+        [event for event, _ in events],
+        damaged,
+        len(found) - len(events),
+        text.rstrip().endswith((b"]", b"}")),
+    )
+
+
+def waiting(stats: Threads | str | None) -> tuple[int, int]:
+    """Nanoseconds that a node's thread waited or shared out work, and the threads that helped; else ``ABSENT``."""
+    if isinstance(stats, str):
+        try:
+            stats = _threads.decode(stats.encode()) if stats else None
+        except BROKEN:
+            stats = None
+    if stats is None or stats.main_thread is None:
+        return ABSENT, ABSENT
+    main = stats.main_thread
+    waited = main.distribution + main.enqueue + main.wait + main.revoke
+    return max(0, 1000 * waited), sum([helper.num_run > 0 for helper in stats.sub_threads.values()])
+
+
+def _spellings(text: bytes) -> Iterator[bytes]:
+    """The text itself, then what it must have meant where a name breaks it."""
+    yield text
+    # Names stand in the file as they are, quotes included; what follows them is ONNX Runtime's own.
+    begin = _NAME.search(text)
+    end = text.rfind(b'"args"')
+    end = text.rfind(b'"', 0, end) if end > 0 else -1
+    if begin and begin.end() <= end and not text[end + 1 :].partition(b'"')[0].strip(b", "):
+        name = json.dumps(text[begin.end() : end].decode("utf-8", "replace"))[1:-1]
+        before, after = text[: begin.end()], text[end:]
+        yield f"{before.decode('utf-8', 'replace')}{name}{after.decode('utf-8', 'replace')}".encode()
+    yield text.decode("utf-8", "replace").encode()
+
+
+def _objects(text: bytes) -> Iterator[bytes]:
+    """The objects of the outermost array, however they are laid out; the last one may be cut off, and is left out."""
+    wanted = 2 if text.lstrip().startswith(b"{") else 1
+    depth = start = 0
+    for token in _TOKEN.finditer(text):
+        what = token[0]
+        if what == b"{":
+            depth += 1
+            if depth == wanted:
+                start = token.start()
+        elif what == b"}":
+            if depth == wanted:
+                yield text[start : token.end()]
+            depth = max(0, depth - 1)

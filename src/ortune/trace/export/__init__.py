@@ -1,0 +1,124 @@
+"""Writes a profile in other tools' formats.
+
+An export is asked for as ``KIND=FILE``, or as ``FILE`` where its ending tells the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from ortune.errors import UsageError
+from ortune.records import ProfileResult
+from ortune.trace.export import chrome, columns, csv, model_explorer, speedscope
+from ortune.trace.table import Trace
+
+Writer = Callable[[Trace, ProfileResult, BinaryIO], None]
+Wanted = tuple[tuple[str, Path], ...]
+"""Kinds and files, in the order in which they were asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """One format.
+
+    Attributes:
+        endings: Endings of file names that mean it; no two formats share one.
+        about: What it is for, one line.
+        write: Writes it to an open file.
+    """
+
+    endings: tuple[str, ...]
+    about: str
+    write: Writer
+
+
+KINDS: dict[str, Export] = {
+    "chrome": Export(
+        endings=(".chrome.json", ".trace.json"),
+        about="Chrome trace events, for Perfetto and chrome://tracing",
+        write=chrome.write,
+    ),
+    "speedscope": Export(
+        endings=(".speedscope.json",), about="flame graphs, for speedscope", write=speedscope.write
+    ),
+    "nodes-csv": Export(
+        endings=(".nodes.csv",), about="one row a node of the mean steady run", write=csv.write_nodes
+    ),
+    "csv": Export(
+        endings=(".executions.csv", ".csv"), about="one row an execution of a node", write=csv.write
+    ),
+    "columns": Export(endings=(".npz",), about="one NumPy array a column of the trace", write=columns.write),
+    "model-explorer": Export(
+        endings=(".node-data.json", ".model-explorer.json"),
+        about="node data that colours a graph by time, for model-explorer",
+        write=model_explorer.write,
+    ),
+}
+"""Every format, by the name on the command line."""
+
+
+def write(kind: str, trace: Trace, result: ProfileResult, path: Path) -> None:
+    """Writes one export; an existing file is replaced once the new one is whole.
+
+    Raises:
+        UsageError: There is no such kind, or the file cannot be written.
+    """
+    if kind not in KINDS:
+        raise UsageError("is no format to export to", where=f"--export {kind}", do=_choices())
+    beside = path.with_name(f"{path.name}.part")
+    try:
+        with beside.open("wb") as file:
+            KINDS[kind].write(trace, result, file)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise UsageError(
+            f"cannot be written: {error.strerror}", where=str(path), do="choose another file for --export"
+        ) from error
+
+
+def parse(texts: Sequence[str]) -> Wanted:
+    """What ``--export`` asks for.
+
+    Raises:
+        UsageError: A text names no format, or two exports the same file.
+    """
+    found = tuple(_parse(text) for text in texts)
+    for number, (_, path) in enumerate(found):
+        if path in [other for _, other in found[:number]]:
+            raise UsageError("two exports would be written to the same file", where=f"--export {path}")
+    return found
+
+
+def _parse(text: str) -> tuple[str, Path]:
+    kind, sign, name = text.partition("=")
+    if sign and kind in KINDS:
+        if not name:
+            raise UsageError("the file is missing", where=f"--export {text}", do=f"--export {kind}=FILE")
+        return kind, Path(name)
+    endings = [(ending, k) for k, export in KINDS.items() for ending in export.endings]
+    for ending, found in sorted(endings, key=lambda item: -len(item[0])):
+        if text.lower().endswith(ending):
+            return found, Path(text)
+    raise UsageError("neither the kind nor the ending is known", where=f"--export {text}", do=_choices())
+
+
+def write_all(wanted: Wanted, trace: Trace, result: ProfileResult) -> dict[str, str]:
+    """Writes them all; files by kind (``kind``, ``kind 2`` and so on where one is asked for twice).
+
+    Raises:
+        UsageError: One cannot be written; those before it are.
+    """
+    done: dict[str, str] = {}
+    for kind, path in wanted:
+        write(kind, trace, result, path)
+        again = sum(other == kind or other.startswith(f"{kind} ") for other in done)
+        done[f"{kind} {again + 1}" if again else kind] = str(path)
+    return done
+
+
+def _choices() -> str:
+    return "give KIND=FILE, KIND one of " + ", ".join(KINDS)

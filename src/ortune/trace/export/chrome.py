@@ -1,0 +1,161 @@
+"""Chrome trace events as ONNX Runtime writes them, with what ortune knows beside: Perfetto opens the file.
+
+It is an array with one event a line, in the order of the trace. Nodes keep the names and arguments of ONNX Runtime's
+own profiles, so that tools for those read it; added are ``run``, ``original`` (nodes of the user's model) and
+``category``. ``Wait`` in the thread statistics holds waiting and sharing out together. Loading and initialisation are
+left out: a trace's columns hold how long they took and not when they were.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+import msgspec
+import numpy as np
+
+from ortune.records import ProfiledNode, ProfileResult
+from ortune.trace.export._runs import run_threads
+from ortune.trace.table import ABSENT, NO_RUN, Trace
+
+CHUNK = 1 << 14
+HOST, DEVICE = 1, 2  # process ids of the two groups of tracks
+_COLUMNS = (
+    "start_ns", "duration_ns", "thread", "run", "wait_ns", "helpers", "output_bytes", "parameter_bytes",
+    "activation_bytes", "in_use_bytes", "held_bytes",
+)  # fmt: skip
+_SIZES = {
+    "output_size": "output_bytes",
+    "parameter_size": "parameter_bytes",
+    "activation_size": "activation_bytes",
+    "mem_bytes_in_use": "in_use_bytes",
+    "mem_arena_held": "held_bytes",
+}
+"""ONNX Runtime's names of the sizes, and ours."""
+
+
+def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
+    """Streams the events; memory does not grow with the trace."""
+    encode = msgspec.json.Encoder().encode
+    start = b"[\n"
+    for events in _chunks(trace, result):
+        lines = b",\n".join(encode(event) for event in events)
+        if lines:
+            file.write(start + lines)
+            start = b",\n"
+    file.write(b"\n]\n")
+
+
+def _chunks(trace: Trace, result: ProfileResult) -> Iterator[Iterable[dict[str, Any]]]:
+    yield _titles(trace)
+    kernels = np.argsort(trace.kernels.row, kind="stable")
+    after = trace.kernels.row[kernels]
+    first = int(np.searchsorted(after, 0))
+    yield (_kernel(trace, at) for at in kernels[:first].tolist())
+    known = {node.name: node for node in result.nodes}
+    shapes = [
+        {"input_type_shape": _raw(i), "output_type_shape": _raw(o)}
+        for i, o in zip(trace.nodes.inputs, trace.nodes.outputs, strict=True)
+    ]
+    for begin in range(0, len(trace), CHUNK):
+        end = min(begin + CHUNK, len(trace))
+        low, high = np.searchsorted(after, [begin, end])
+        behind: dict[int, list[int]] = {}
+        for at in kernels[low:high].tolist():
+            behind.setdefault(int(trace.kernels.row[at]), []).append(at)
+        yield _rows(trace, range(begin, end), known, shapes, behind)
+    yield _runs(trace)
+
+
+def _titles(trace: Trace) -> Iterator[dict[str, Any]]:
+    yield _title("process_name", HOST, 0, "ONNX Runtime")
+    for thread in np.unique(trace.thread).tolist():
+        yield _title("thread_name", HOST, thread, f"thread {thread}")
+    if len(trace.kernels.row):
+        yield _title("process_name", DEVICE, 0, "device")
+
+
+def _title(what: str, group: int, thread: int, text: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": group, "tid": thread, "name": what, "args": {"name": text}}
+
+
+def _rows(
+    trace: Trace,
+    rows: range,
+    known: dict[str, ProfiledNode],
+    shapes: list[dict[str, Any]],
+    behind: dict[int, list[int]],
+) -> Iterator[dict[str, Any]]:
+    columns = {name: getattr(trace, name)[rows.start : rows.stop].tolist() for name in _COLUMNS}
+    codes = trace.name.codes[rows.start : rows.stop].tolist()
+    for at, row in enumerate(rows):
+        name = trace.name.texts[codes[at]]
+        values = {key: column[at] for key, column in columns.items()}
+        args: dict[str, Any] = {"op_name": trace.op_type[row], "provider": trace.provider[row]}
+        args |= {key: values[ours] for key, ours in _SIZES.items() if values[ours] != ABSENT}
+        args |= _own(trace, codes[at], values, known.get(name))
+        # Types and shapes are known of the first execution alone.
+        args |= {key: raw for key, raw in shapes[codes[at]].items() if raw is not None}
+        shapes[codes[at]] = {}
+        yield _event("Node", f"{name}_kernel_time", values["thread"], values, args)
+        for kernel in behind.get(row, ()):
+            yield _kernel(trace, kernel)
+
+
+def _own(trace: Trace, code: int, values: dict[str, int], node: ProfiledNode | None) -> dict[str, Any]:
+    """The arguments that are not simply a column."""
+    found: dict[str, Any] = {}
+    if trace.nodes.index[code] != ABSENT:
+        found["node_index"] = trace.nodes.index[code]
+    if values["wait_ns"] != ABSENT:
+        found["thread_scheduling_stats"] = {
+            "main_thread": {"Wait": values["wait_ns"] // 1000},
+            "sub_threads": {str(n): {"num_run": 1} for n in range(max(0, values["helpers"]))},
+        }
+    if values["run"] != NO_RUN:
+        found["run"] = values["run"]
+    if node is not None:
+        found["category"] = node.category
+        if node.originals and node.originals != (node.name,):
+            found["original"] = node.originals
+    return found
+
+
+def _raw(text: str) -> msgspec.Raw | None:
+    """JSON that goes into the file as it is; None where it is none."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return msgspec.Raw(text.encode().replace(b"\n", b" "))
+
+
+def _kernel(trace: Trace, at: int) -> dict[str, Any]:
+    kernels = trace.kernels
+    row = int(kernels.row[at])
+    args = {"node": trace.name[row]} if row >= 0 else {}
+    values = {"start_ns": int(kernels.start_ns[at]), "duration_ns": int(kernels.duration_ns[at])}
+    return _event("Kernel", kernels.name[at], 0, values, args, group=DEVICE)
+
+
+def _runs(trace: Trace) -> Iterator[dict[str, Any]]:
+    thread = run_threads(trace)
+    for run in range(trace.n_runs):
+        values = {"start_ns": int(trace.run_start_ns[run]), "duration_ns": int(trace.run_ns[run])}
+        executor = int(trace.executor_ns[run])
+        args = {"run": run} | ({"executor_us": executor / 1000} if executor != ABSENT else {})
+        yield _event("Session", "model_run", int(thread[run]), values, args)
+
+
+def _event(
+    kind: str, name: str, thread: int, values: dict[str, int], args: dict[str, Any], group: int = HOST
+) -> dict[str, Any]:
+    start, duration = _microseconds(values["start_ns"]), _microseconds(values["duration_ns"])
+    return {
+        "cat": kind, "pid": group, "tid": thread, "dur": duration, "ts": start, "ph": "X", "name": name, "args": args,
+    }  # fmt: skip
+
+
+def _microseconds(ns: int) -> int | float:
+    return ns // 1000 if ns % 1000 == 0 else ns / 1000

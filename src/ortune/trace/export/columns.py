@@ -1,0 +1,110 @@
+"""The trace as arrays in one ``.npz``, a column each; texts are tables that columns of codes point into.
+
+``numpy.load(FILE)`` reads it, without pickle; each table or column goes into Parquet as it is. The array ``about``
+holds a line of description for every other array, so that the file explains itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ortune.records import ProfileResult
+from ortune.trace.table import Trace
+
+LONGEST = 1000
+"""Characters of a text: arrays give every row the room of the longest."""
+
+COLUMNS: dict[str, str] = {
+    "start_ns": "executions: start since the profile began",
+    "duration_ns": "executions: how long, with all that ran inside",
+    "self_ns": "executions: the same without the nodes of bodies",
+    "parent": "executions: row of the control-flow node around it, -1 for none",
+    "run": "executions: number of the run, -1 for one that was cut off",
+    "thread": "executions: thread that ran it",
+    "wait_ns": "executions: its thread waited for others or shared out work, -1 where not known",
+    "helpers": "executions: other threads that took part, -1 where not known",
+    "output_bytes": "executions: bytes of the outputs, -1 where not known",
+    "parameter_bytes": "executions: bytes of the constant inputs, -1 where not known",
+    "activation_bytes": "executions: bytes of the other inputs, -1 where not known",
+    "in_use_bytes": "executions: memory of the allocator in use afterwards, -1 where not known",
+    "held_bytes": "executions: memory held by the arena afterwards, -1 where not known",
+    "name_code": "executions: index into the tables node_*",
+    "op_type_code": "executions: index into op_type",
+    "provider_code": "executions: index into provider",
+    "op_type": "table of operators",
+    "provider": "table of execution providers",
+    "node_name": "nodes: name in the optimised graph, in the order of the first execution",
+    "node_op_type": "nodes: operator at the first execution",
+    "node_provider": "nodes: execution provider at the first execution",
+    "node_index": "nodes: number in the optimised graph, -1 where not given",
+    "node_inputs": "nodes: types and shapes of the inputs as JSON, empty where not given or too long",
+    "node_outputs": "nodes: types and shapes of the outputs as JSON, empty where not given or too long",
+    "node_original": "nodes: the first node of the user's model that it stands for, empty where not known",
+    "node_layer": "nodes: place in the hierarchy of names",
+    "node_category": "nodes: what the node's own time counts as",
+    "node_time_ns": "nodes: own time in the mean steady run, nan where it is in none",
+    "node_flops": "nodes: floating-point operations in a run, nan where not known",
+    "node_bytes": "nodes: bytes read and written in a run, nan where not known",
+    "node_floor_ns": "nodes: least time that the machine needs for that, nan where not known",
+    "run_start_ns": "runs: start since the profile began",
+    "run_ns": "runs: how long",
+    "run_executor_ns": "runs: the part that the executor took, -1 where not known",
+    "kernel_name": "table of kernels on a device",
+    "kernel_name_code": "kernels: index into kernel_name",
+    "kernel_row": "kernels: the execution that each is written after, -1 for none",
+    "kernel_start_ns": "kernels: start, in the clock of the trace",
+    "kernel_duration_ns": "kernels: how long",
+}
+"""Every array but ``about``, with what it holds; arrays of one kind (executions, nodes, ...) have one length."""
+
+_PLAIN = (
+    "start_ns", "duration_ns", "self_ns", "parent", "run", "thread", "wait_ns", "helpers", "output_bytes",
+    "parameter_bytes", "activation_bytes", "in_use_bytes", "held_bytes", "run_start_ns", "run_ns",
+)  # fmt: skip
+
+
+def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
+    """Writes the arrays, compressed."""
+    known = {node.name: node for node in result.nodes}
+    of = [known.get(name) for name in trace.name.texts]
+    arrays: dict[str, Any] = {name: getattr(trace, name) for name in _PLAIN}
+    arrays |= {
+        "name_code": trace.name.codes,
+        "op_type_code": trace.op_type.codes,
+        "provider_code": trace.provider.codes,
+        "op_type": _texts(trace.op_type.texts),
+        "provider": _texts(trace.provider.texts),
+        "node_name": _texts(trace.name.texts),
+        "node_op_type": _texts(trace.nodes.op_type),
+        "node_provider": _texts(trace.nodes.provider),
+        "node_index": np.asarray(trace.nodes.index, dtype=np.int64),
+        "node_inputs": _texts([t if len(t) <= LONGEST else "" for t in trace.nodes.inputs]),
+        "node_outputs": _texts([t if len(t) <= LONGEST else "" for t in trace.nodes.outputs]),
+        "node_original": _texts([n.originals[0] if n and n.originals else "" for n in of]),
+        "node_layer": _texts([n.layer if n else "" for n in of]),
+        "node_category": _texts([n.category if n else "" for n in of]),
+        "node_time_ns": _numbers([n.time_ns if n else None for n in of]),
+        "node_flops": _numbers([n.flops if n else None for n in of]),
+        "node_bytes": _numbers([n.bytes if n else None for n in of]),
+        "node_floor_ns": _numbers([n.floor_ns if n else None for n in of]),
+        "run_executor_ns": trace.executor_ns,
+        "kernel_name": _texts(trace.kernels.name.texts),
+        "kernel_name_code": trace.kernels.name.codes,
+        "kernel_row": trace.kernels.row,
+        "kernel_start_ns": trace.kernels.start_ns,
+        "kernel_duration_ns": trace.kernels.duration_ns,
+        "about": _texts([f"{name}: {text}" for name, text in COLUMNS.items()]),
+    }
+    np.savez_compressed(file, **arrays)
+
+
+def _texts(texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.str_]]:
+    """A table of texts; one that is too long loses its end."""
+    return np.array([text[:LONGEST] for text in texts], dtype=np.str_)
+
+
+def _numbers(values: Sequence[float | None]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -1,0 +1,130 @@
+"""Tables as CSV: one row an execution, or one row a node. A cell is empty where a figure is not known.
+
+A text that a spreadsheet would take for a formula (it begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
+return) gets an apostrophe before it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from typing import BinaryIO
+
+import msgspec
+
+from ortune.records import ProfileResult
+from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Trace
+
+EXECUTIONS: dict[str, str] = {
+    "row": "number of the execution, in the order in which they ended",
+    "run": "number of the run, from 0; empty for one that was cut off",
+    "node": "name in the optimised graph",
+    "op_type": "operator",
+    "provider": "execution provider",
+    "original": "the first node of the user's model that it stands for",
+    "category": "what the node's own time counts as",
+    "thread": "thread that ran it",
+    "start_ns": "since the profile began",
+    "duration_ns": "with all that ran inside it",
+    "self_ns": "without the nodes of its bodies",
+    "wait_ns": "its thread waited for others, or shared out work",
+    "helpers": "other threads that took part",
+    "parent": "row of the control-flow node around it",
+    "output_bytes": "of its outputs",
+    "parameter_bytes": "of its constant inputs",
+    "activation_bytes": "of its other inputs",
+    "in_use_bytes": "memory of the allocator in use after it",
+    "held_bytes": "memory held by the arena after it",
+}
+"""Columns of an execution and what they hold."""
+
+NODES: dict[str, str] = {
+    "node": "name in the optimised graph",
+    "op_type": "operator",
+    "provider": "execution provider",
+    "originals": "nodes of the user's model that it stands for, as a JSON array",
+    "layer": "place in the hierarchy of names",
+    "inside": "control-flow node whose body it is in",
+    "category": "what its own time counts as",
+    "time_ns": "own time in the mean steady run",
+    "share": "of the time of all nodes",
+    "wait_ns": "the part of it that is waiting for threads",
+    "calls": "executions in a run",
+    "flops": "floating-point operations in a run",
+    "bytes": "bytes read and written in a run",
+    "floor_ns": "least time that this machine needs for that",
+    "bound": "what the floor is made of",
+    "output_bytes": "of all its outputs",
+}
+"""Columns of a node and what they hold."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_CHUNK = 1 << 14
+_NUMBERS = ("start_ns", "duration_ns", "self_ns", "wait_ns", "helpers", "parent", "output_bytes", "parameter_bytes",
+            "activation_bytes", "in_use_bytes", "held_bytes")  # fmt: skip
+_SIGNED = ("start_ns",)
+"""Columns in which -1 is a value and not "not known"."""
+
+
+def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
+    """One row an execution, streamed."""
+    known = {node.name: node for node in result.nodes}
+    original = [
+        _text(node.originals[0]) if (node := known.get(name)) and node.originals else ""
+        for name in trace.name.texts
+    ]
+    category = [known[name].category if name in known else "" for name in trace.name.texts]
+    names = [_text(name) for name in trace.name.texts]
+    _write(file, [list(EXECUTIONS)])
+    for begin in range(0, len(trace), _CHUNK):
+        part = slice(begin, min(begin + _CHUNK, len(trace)))
+        codes = trace.name.codes[part].tolist()
+        runs = ["" if run == NO_RUN else run for run in trace.run[part].tolist()]
+        numbers = []
+        for column in _NUMBERS:
+            absent = NO_PARENT if column == "parent" else ABSENT
+            values = getattr(trace, column)[part].tolist()
+            numbers.append(values if column in _SIGNED else ["" if v == absent else v for v in values])
+        _write(
+            file,
+            zip(
+                range(part.start, part.stop),
+                runs,
+                (names[c] for c in codes),
+                (_text(trace.op_type.texts[c]) for c in trace.op_type.codes[part].tolist()),
+                (_text(trace.provider.texts[c]) for c in trace.provider.codes[part].tolist()),
+                (original[c] for c in codes),
+                (category[c] for c in codes),
+                trace.thread[part].tolist(),
+                *numbers,
+                strict=True,
+            ),
+        )
+
+
+def write_nodes(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
+    """One row a node of the mean steady run, the dearest first; the trace itself is not needed."""
+    del trace
+    _write(file, [list(NODES)])
+    _write(
+        file,
+        (
+            (
+                _text(n.name), _text(n.op_type), _text(n.provider), msgspec.json.encode(n.originals).decode(),
+                _text(n.layer), _text(n.inside), n.category, n.time_ns, n.share_ratio, n.wait_ns, n.calls,
+                n.flops, n.bytes, n.floor_ns, n.bound, n.output_bytes,
+            )
+            for n in result.nodes
+        ),
+    )  # fmt: skip
+
+
+def _text(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _write(file: BinaryIO, rows: Iterable[Iterable[object]]) -> None:
+    page = io.StringIO(newline="")
+    csv.writer(page, lineterminator="\n").writerows(rows)
+    file.write(page.getvalue().encode("utf-8", "backslashreplace"))

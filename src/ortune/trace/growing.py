@@ -1,0 +1,253 @@
+"""The columns of a trace while they grow, a block of events at a time."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from ortune.trace.device import DeviceEvents
+from ortune.trace.events import KERNEL_TIME, Event, waiting
+from ortune.trace.table import (
+    ABSENT,
+    NO_PARENT,
+    Labels,
+    Nodes,
+    Numbers,
+    Trace,
+    own_time,
+    parents,
+    runs_of,
+)
+
+RUN = "model_run"
+EXECUTORS = frozenset(("SequentialExecutor::Execute", "ParallelExecutor::Execute"))
+FENCES = ("_fence_before", "_fence_after")
+MOST_EVENTS = 1_000_000
+"""ONNX Runtime keeps so many events and drops what comes after."""
+
+_COLUMNS = (
+    "start", "duration", "thread", "wait", "helpers", "output", "parameter", "activation", "in_use", "held",
+)  # fmt: skip
+
+
+class Texts:
+    """A column of text while it grows."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.codes = array("i")
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Appends a row each."""
+        numbers = self.numbers
+        for text in dict.fromkeys(texts):
+            if text not in numbers:
+                numbers[text] = len(numbers)
+        self.codes.extend([numbers[text] for text in texts])
+
+    def done(self) -> Labels:
+        """The column."""
+        return Labels(codes=np.frombuffer(self.codes, dtype=np.int32).copy(), texts=tuple(self.numbers))
+
+
+class Growing:
+    """Takes events in the file's order; ``trace`` gives the columns.
+
+    Attributes:
+        n_events: Events taken.
+        n_unreadable: What was no event; the reader adds its own.
+        n_damaged: Events with an argument that is not as expected; the reader counts them.
+        n_known: Events that ONNX Runtime writes: other tools write files of the same form.
+        complete: The reader saw the end.
+    """
+
+    def __init__(self) -> None:
+        self.n_events = self.n_unreadable = self.n_damaged = self.n_known = 0
+        self.complete = False
+        self.device = DeviceEvents()
+        self._name, self._op_type, self._provider = Texts(), Texts(), Texts()
+        self._numbers = {name: array("q") for name in _COLUMNS}
+        self._nodes: list[tuple[str, str, int, str, str]] = []
+        self._runs: list[tuple[int, int, int]] = []
+        self._executors: list[tuple[int, int]] = []
+        self._session: dict[str, int] = {}
+        self._latest = float("-inf")
+        self._in_order_of_starts = True
+        self._after = NO_PARENT  # the node that a kernel would be written after
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Appends a block of events."""
+        timed = [e for e in events if e.timed]
+        self.n_events += len(timed)
+        self.n_unreadable += len(events) - len(timed)
+        nodes = [e for e in timed if e.cat == "Node" and e.name.endswith(KERNEL_TIME)]
+        self.n_known += len(nodes)
+        if len(nodes) < len(timed):
+            self._others(timed, len(self._op_type.codes))
+        elif nodes:
+            self._in_order_of_starts &= nodes[0].ts >= self._latest
+            self._latest = nodes[-1].ts
+            self._after = len(self._op_type.codes) + len(nodes) - 1
+        self._take_nodes(nodes)
+
+    def _take_nodes(self, nodes: list[Event]) -> None:
+        cut = -len(KERNEL_TIME)
+        names = [e.name[:cut] for e in nodes]
+        args = [e.args for e in nodes]
+        known = self._name.numbers
+        self._name.add(names)
+        if len(known) > len(self._nodes):
+            # What is kept of the first execution is copied: a view would keep the whole block in memory.
+            for name, a in zip(names, args, strict=True):
+                if known[name] == len(self._nodes):
+                    shapes = _text(a.input_type_shape), _text(a.output_type_shape)
+                    index = a.node_index if a.node_index != ABSENT else a.graph_index
+                    self._nodes.append((a.op_name, a.provider, index, *shapes))
+        self._op_type.add([a.op_name for a in args])
+        self._provider.add([a.provider for a in args])
+        threads = [waiting(a.thread_scheduling_stats) for a in args]
+        columns = {
+            "start": [round(e.ts * 1000) for e in nodes],
+            "duration": [round(e.dur * 1000) for e in nodes],
+            "thread": [e.tid for e in nodes],
+            "wait": [wait for wait, _ in threads],
+            "helpers": [helpers for _, helpers in threads],
+            "output": [a.output_size for a in args],
+            "parameter": [a.parameter_size for a in args],
+            "activation": [a.activation_size for a in args],
+            "in_use": [a.mem_bytes_in_use for a in args],
+            "held": [a.mem_arena_held for a in args],
+        }
+        for name, values in columns.items():
+            self._numbers[name].extend(values)
+
+    def _others(self, events: Sequence[Event], row: int) -> None:
+        """Runs, loading, and what ran on a device; ``row`` is the number of the next node."""
+        for e in events:
+            if e.cat in ("Node", "Session") and self._in_order_of_starts:
+                self._in_order_of_starts = e.ts >= self._latest
+                self._latest = e.ts
+            if e.cat == "Node":
+                if e.name.endswith(KERNEL_TIME):
+                    self._after = row
+                    row += 1
+                else:
+                    # Older versions record the fences around a kernel: no work of the operator.
+                    self.n_known += e.name.endswith(FENCES)
+            elif e.cat == "Session":
+                self.n_known += 1
+                self._after = NO_PARENT
+                start, duration = round(e.ts * 1000), round(e.dur * 1000)
+                if e.name == RUN:
+                    self._runs.append((start, duration, e.tid))
+                elif e.name in EXECUTORS:
+                    self._executors.append((start, duration))
+                else:
+                    self._session[e.name] = self._session.get(e.name, 0) + duration
+            elif e.cat in DeviceEvents.CATEGORIES:
+                self.n_known += 1
+                self.device.add(e, self._after)
+
+    def trace(self, form: str, missing: Sequence[str] = ()) -> Trace:
+        """The columns.
+
+        Args:
+            form: Name of the file's format.
+            missing: What else the reader knows to be missing.
+        """
+        name, op_type, provider = self._name.done(), self._op_type.done(), self._provider.done()
+        columns = {key: np.frombuffer(values, dtype=np.int64).copy() for key, values in self._numbers.items()}
+        start, duration, thread = columns["start"], columns["duration"], columns["thread"]
+        runs = sorted(self._whole_runs(start))
+        run_start, run_ns, run_thread = (column([run[i] for run in runs]) for i in range(3))
+        parent = parents(op_type, start, duration, thread)
+        kernels = self.device.kernels(name, op_type, start)
+        return Trace(
+            format=form,
+            name=name,
+            op_type=op_type,
+            provider=provider,
+            start_ns=start,
+            duration_ns=duration,
+            self_ns=own_time(duration, parent),
+            parent=parent,
+            run=runs_of(start, thread, run_start, run_ns, run_thread),
+            thread=thread,
+            wait_ns=columns["wait"],
+            helpers=columns["helpers"],
+            output_bytes=columns["output"],
+            parameter_bytes=columns["parameter"],
+            activation_bytes=columns["activation"],
+            in_use_bytes=columns["in_use"],
+            held_bytes=columns["held"],
+            nodes=Nodes(
+                op_type=tuple(node[0] for node in self._nodes),
+                provider=tuple(node[1] for node in self._nodes),
+                index=tuple(node[2] for node in self._nodes),
+                inputs=tuple(node[3] for node in self._nodes),
+                outputs=tuple(node[4] for node in self._nodes),
+            ),
+            kernels=kernels,
+            run_start_ns=run_start,
+            run_ns=run_ns,
+            executor_ns=_executors(run_start, run_ns, self._executors),
+            session_ns=self._session,
+            n_events=self.n_events,
+            n_unreadable=self.n_unreadable,
+            complete=self.complete,
+            missing=(*self._missing(columns, len(runs)), *self.device.missing(kernels), *missing),
+        )
+
+    def _whole_runs(self, start: Numbers) -> list[tuple[int, int, int]]:
+        """The runs whose nodes are all there.
+
+        Events usually stand in the order in which they ended, a run after its nodes. Where they stand in the order of
+        their starts, a file that was cut off holds a run before the nodes that it lost.
+        """
+        if self.complete or not self._in_order_of_starts or not len(start):
+            return self._runs
+        last = int(start.max())
+        return [run for run in self._runs if run[0] + run[1] <= last]
+
+    def _missing(self, columns: dict[str, Numbers], n_runs: int) -> Iterator[str]:
+        if not len(columns["start"]):
+            yield "no node: the model ran not once while it was profiled"
+        else:
+            if not n_runs:
+                yield "no run was recorded to its end"
+            if (columns["wait"] == ABSENT).all():
+                yield "no thread statistics: waiting cannot be told from work"
+            if (columns["in_use"] == ABSENT).all():
+                yield "no figures of the allocator"
+            if (columns["output"] == ABSENT).all():
+                yield "no sizes of tensors"
+        if self.n_damaged:
+            yield f"some arguments of {self.n_damaged} events, which are not as ONNX Runtime writes them"
+        if self.n_events >= MOST_EVENTS:
+            yield f"what came after {MOST_EVENTS:,} events: ONNX Runtime records no more"
+        if not self.complete:
+            yield "its end: it was cut off and is read as far as it goes"
+
+
+def column(values: Sequence[int]) -> Numbers:
+    """Whole numbers as a column."""
+    return np.asarray(values, dtype=np.int64) if len(values) else np.empty(0, dtype=np.int64)
+
+
+def _executors(run_start: Numbers, run_ns: Numbers, executors: Sequence[tuple[int, int]]) -> Numbers:
+    """The executor's part of each run: the longest that lies in it (bodies of control flow have their own)."""
+    found = np.full(len(run_ns), ABSENT, dtype=np.int64)
+    if not executors or not len(run_ns):
+        return found
+    start, duration = (column([e[i] for e in executors]) for i in range(2))
+    at = np.searchsorted(run_start, start, side="right") - 1
+    inside = (at >= 0) & (start + duration <= run_start[at] + run_ns[at])
+    np.maximum.at(found, at[inside], duration[inside])
+    return found
+
+
+def _text(raw: msgspec.Raw) -> str:
+    return bytes(raw).decode("utf-8", "replace")

@@ -1,0 +1,160 @@
+"""What can still be won, in one sentence: by settings, and by kernels that come nearer to the machine's peak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ortune.records import Category, CategoryName, Headroom, ProfiledNode
+from ortune.trace.roofline import INT8_OPERATORS, lost_ns
+
+SETTINGS: tuple[CategoryName, ...] = (
+    "thread-wait", "between-nodes", "outside-run", "control-flow", "device-copies", "casts-and-layout",
+    "shape-arithmetic",
+)  # fmt: skip
+"""What settings and rewrites of the graph can make less of; none of it is the operators' own work."""
+
+_WORDS: Mapping[str, str] = {
+    "thread-wait": "thread wait",
+    "between-nodes": "overhead",
+    "outside-run": "overhead",
+    "control-flow": "overhead",
+    "device-copies": "copies",
+    "casts-and-layout": "casts and layout",
+    "shape-arithmetic": "shapes",
+}
+
+_REMEDIES: Mapping[str, str] = {
+    "thread wait": "fewer threads help",
+    "overhead": "fewer nodes (fusions, fixed shapes), I/O binding or larger batches help",
+    "copies": "keeping values on one device helps",
+    "casts and layout": "one type and one layout throughout help",
+    "shapes": "fixed shapes help",
+}
+
+NEAR = 0.7  # of the peak: a product of usual shapes gets no nearer
+COVERED = 0.5  # of the kernels' time: with less of it known, a ratio would speak of the rest too
+SMALL = 0.5  # of the run: where kernels take less, they are not what the run consists of
+MOSTLY = 0.5  # of the floor: where it is memory's, or of the time: where it is int8 already
+NAMED, LONGEST = 2, 60
+
+
+def headroom(categories: Sequence[Category], nodes: Sequence[ProfiledNode], wall_ns: float) -> Headroom:
+    """How much of a run settings can win at most, and how near its kernels are to the machine's peak.
+
+    Waiting that a node's floor says is needed anyway is not counted as won: threads that share out their work evenly
+    still need the floor.
+
+    Args:
+        categories: Of the mean steady run.
+        nodes: With floors, where the work and the peak are known.
+        wall_ns: The run that the categories sum to.
+    """
+    needed = sum(max(0.0, n.wait_ns - lost_ns(n)) for n in nodes if n.floor_ns is not None)
+    parts: dict[str, float] = {}
+    for category in categories:
+        if category.name in SETTINGS and wall_ns > 0:
+            ns = category.ns - needed if category.name == "thread-wait" else category.ns
+            parts[category.name] = min(1.0, max(0.0, ns / wall_ns))
+    settings = min(1.0, sum(parts.values()))
+    kernels = [n for n in nodes if n.category == "kernels"]
+    covered = [n for n in kernels if n.floor_ns is not None]
+    total, known = sum(n.time_ns for n in kernels), sum(n.time_ns for n in covered)
+    covered_ratio = known / total if total else 0.0
+    busy = sum(_busy_ns(n) for n in covered)
+    ratio = min(1.0, sum(min(n.floor_ns or 0.0, n.time_ns) for n in covered) / busy) if busy else None
+    return Headroom(
+        settings_ratio=settings,
+        parts=parts,
+        kernels_ratio=ratio,
+        covered_ratio=covered_ratio,
+        sentence=f"{_settings_words(settings, parts, _bounded(ratio, covered_ratio))}; "
+        + _kernel_words(covered, ratio, covered_ratio, parts),
+    )
+
+
+def _busy_ns(node: ProfiledNode) -> float:
+    """The node's time without the waiting that can be won."""
+    return node.time_ns - min(node.wait_ns, lost_ns(node))
+
+
+def _bounded(ratio: float | None, covered_ratio: float) -> bool:
+    """Whether the kernels are known to leave nothing to settings."""
+    return ratio is not None and ratio >= NEAR and covered_ratio >= COVERED
+
+
+def _settings_words(settings: float, parts: Mapping[str, float], bounded: bool) -> str:
+    # Settings also reach into kernels (threads, memory, the optimiser): only near the peak is there nothing left.
+    where = "" if bounded else " outside the kernels"
+    if settings < 0.005:
+        return f"settings can win next to nothing{where}"
+    shown = ", ".join(f"{word} {percent}" for word, percent in _whole(_by_word(parts), settings))
+    return f"settings can win at most {round(100 * settings)} %{where} ({shown})"
+
+
+def _by_word(parts: Mapping[str, float]) -> dict[str, float]:
+    words: dict[str, float] = {}
+    for name, share in parts.items():
+        words[_WORDS[name]] = words.get(_WORDS[name], 0.0) + share
+    return words
+
+
+def _whole(words: Mapping[str, float], settings: float) -> Iterator[tuple[str, int]]:
+    """Whole percents that add up to that of all, the largest first; none of 0."""
+    found = {word: int(100 * share) for word, share in words.items()}
+    missing = round(100 * settings) - sum(found.values())
+    for word in sorted(words, key=lambda w: 100 * words[w] - found[w], reverse=True)[: max(0, missing)]:
+        found[word] += 1
+    for word, percent in sorted(found.items(), key=lambda item: -item[1]):
+        if percent:
+            yield word, percent
+
+
+def _kernel_words(
+    covered: Sequence[ProfiledNode], ratio: float | None, covered_ratio: float, parts: Mapping[str, float]
+) -> str:
+    if sum(parts.values()) > SMALL:
+        words = _by_word(parts)
+        remedy = _REMEDIES[max(words, key=words.__getitem__)]
+        return f"less than half of the run is kernels: {remedy} before faster kernels do"
+    if not covered or ratio is None:
+        return "how near the kernels are to this machine's peak is not known"
+    if covered_ratio < COVERED:
+        return (
+            f"how near the kernels are to this machine's peak is known for only {round(100 * covered_ratio)} % of "
+            "their time"
+        )
+    floor = sum(n.floor_ns or 0.0 for n in covered)
+    at_memory = sum(n.floor_ns or 0.0 for n in covered if n.bound == "memory") > MOSTLY * floor
+    what = "memory bandwidth" if at_memory else "peak"
+    partly = (
+        "" if covered_ratio > 0.9 else f" in the {round(100 * covered_ratio)} % of their time that is known"
+    )
+    near = f"the kernels run at {round(100 * ratio)} % of this machine's {what}{partly}"
+    return near + _next(covered, ratio, at_memory)
+
+
+def _next(covered: Sequence[ProfiledNode], ratio: float, at_memory: bool) -> str:
+    """What may make the kernels faster."""
+    if ratio < NEAR:
+        return f": fusions, layout or another engine may help; dearest: {_dearest(covered)}"
+    if at_memory:
+        return ": only smaller weights (int8, 4 bits) or a larger batch will help"
+    int8 = sum(n.time_ns for n in covered if n.op_type in INT8_OPERATORS)
+    if int8 > MOSTLY * sum(n.time_ns for n in covered):
+        return ", in int8 already: only a smaller model or another machine will help"
+    return ": only int8 or another engine will help"
+
+
+def _dearest(covered: Sequence[ProfiledNode]) -> str:
+    """The nodes that lose most time to their floor."""
+    total = sum(lost_ns(n) for n in covered)
+    worst = sorted(covered, key=lambda n: (-lost_ns(n), n.name))[:NAMED]
+    return ", ".join(
+        f"{_short(n.name) or 'a node without a name'} ({n.op_type}, "
+        f"{round(100 * lost_ns(n) / total) if total else 0} % of what is lost)"
+        for n in worst
+    )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."

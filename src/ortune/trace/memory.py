@@ -1,0 +1,191 @@
+"""Memory over the nodes of a run: its peak, and what holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from ortune.records import MemoryPoint, MemoryProfile
+from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Numbers, Trace
+
+POINTS = 500
+OWNERS = 10
+BEFORE = -1
+"""A value that is there before the first node: an input."""
+_CHUNK = 256
+"""ONNX Runtime's arena gives out multiples of this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifetime:
+    """A value of a graph and how long it is needed; nodes are numbered in the order in which they run.
+
+    Attributes:
+        name: The value's.
+        bytes: Its size.
+        made: The node that makes it, or ``BEFORE``.
+        last: The last node that reads it; the number of nodes for an output of the graph. What nobody reads is gone
+            after the node that makes it: ``last`` is ``made`` then.
+    """
+
+    name: str
+    bytes: int
+    made: int
+    last: int
+
+
+def memory(
+    trace: Trace,
+    run: int,
+    nodes: Sequence[str] = (),
+    values: Sequence[Lifetime] = (),
+    weights_bytes: int | None = None,
+) -> MemoryProfile | None:
+    """Memory by the allocator's own figures; None where the trace does not hold them.
+
+    They are those after each node, before its inputs are given back, of the allocator that holds most: scratch space
+    that a node takes and returns does not show. From the second run with the same shapes on ONNX Runtime takes one
+    block for all that it planned, and the figures hardly move; then the first run of the trace tells (``peak_bytes``
+    too), and only ``held_bytes`` is that of all runs.
+
+    Args:
+        trace: The profile.
+        run: The run to tell of.
+        nodes: Of the graph that ran, as for ``liveness``.
+        values: The same, to name those that hold the peak. Without them nodes are named, whose outputs nothing of that
+            size was given back for since.
+        weights_bytes: Of the parameters; a trace does not tell those that were packed when the model was loaded.
+    """
+    rows = _telling(trace, run)
+    if rows is None:
+        return None
+    names = [trace.name[row] for row in rows.tolist()]
+    in_use, held = trace.in_use_bytes[rows], trace.held_bytes[rows]
+    at = int(np.argmax(in_use))
+    step = _step(trace, int(rows[at]), nodes)
+    if values and step is not None:
+        owners = _alive(values, step)
+    else:
+        owners = _outputs_alive(names[: at + 1], in_use[: at + 1], trace.output_bytes[rows][: at + 1])
+    return MemoryProfile(
+        source="profile",
+        peak_bytes=int(in_use[at]),
+        peak_node=names[at],
+        held_bytes=int(trace.held_bytes.max()) if (trace.held_bytes != ABSENT).any() else None,
+        weights_bytes=weights_bytes,
+        at_peak=owners,
+        points=_points(names, in_use.tolist(), held.tolist()),
+    )
+
+
+def liveness(
+    nodes: Sequence[str], values: Sequence[Lifetime], weights_bytes: int | None = None
+) -> MemoryProfile:
+    """Memory from sizes and last uses, where no allocator was asked.
+
+    Inputs are held throughout, as the caller holds them; outputs until the end. Reuse of a buffer in place, scratch
+    space and what the arena keeps are not in it.
+
+    Args:
+        nodes: Names in the order in which they run.
+        values: What they make and read, inputs included, parameters not.
+        weights_bytes: Of the parameters.
+    """
+    change = np.zeros(len(nodes) + 1, dtype=np.int64)
+    for value in values:
+        first = max(value.made, 0)
+        change[min(first, len(nodes))] += value.bytes
+        # What the last reader still needs is there while it runs.
+        end = len(nodes) if value.made == BEFORE else min(max(value.last, first) + 1, len(nodes))
+        if end < len(nodes):
+            change[end] -= value.bytes
+    in_use = np.cumsum(change)[: len(nodes)]
+    at = int(np.argmax(in_use)) if len(in_use) else 0
+    return MemoryProfile(
+        source="liveness",
+        peak_bytes=int(in_use[at]) if len(in_use) else sum(v.bytes for v in values if v.made == BEFORE),
+        peak_node=nodes[at] if nodes else "",
+        weights_bytes=weights_bytes,
+        at_peak=_alive(values, at),
+        points=_points(nodes, in_use.tolist(), [ABSENT] * len(nodes)),
+    )
+
+
+def _telling(trace: Trace, run: int) -> Numbers | None:
+    """Rows of the run, or of the first one where ORT had planned all by then; of the allocator that holds most."""
+    there = trace.in_use_bytes != ABSENT
+    if not there.any():
+        return None
+    most = int(np.argmax(np.where(there, trace.in_use_bytes, ABSENT)))
+    there &= trace.provider.codes == trace.provider.codes[most]
+    asked = np.flatnonzero(there & (trace.run == run))
+    first = np.flatnonzero(there & (trace.run == trace.run[there & (trace.run != NO_RUN)].min(initial=run)))
+    # Outputs of the graph lie outside the planned block, so that some figures still move.
+    planned = 2 * _moves(trace.in_use_bytes[asked]) < _moves(trace.in_use_bytes[first])
+    rows = first if planned else asked
+    return rows if len(rows) else None
+
+
+def _moves(in_use: Numbers) -> int:
+    return int(np.count_nonzero(np.diff(in_use)))
+
+
+def _step(trace: Trace, row: int, nodes: Sequence[str]) -> int | None:
+    """The place among these nodes of the one that ran in a row, or of the one whose body it was in."""
+    places = {name: place for place, name in enumerate(nodes)}
+    while row != NO_PARENT:
+        if trace.name[row] in places:
+            return places[trace.name[row]]
+        row = int(trace.parent[row])
+    return None
+
+
+def _alive(values: Sequence[Lifetime], step: int) -> tuple[tuple[str, int], ...]:
+    """The largest values that are there while a node runs."""
+    there = [v for v in values if v.made <= step and (v.made == BEFORE or step <= max(v.last, v.made))]
+    largest = sorted(there, key=lambda v: (-v.bytes, v.name))[:OWNERS]
+    return tuple((v.name, v.bytes) for v in largest if v.bytes)
+
+
+def _outputs_alive(
+    names: Sequence[str], in_use: Numbers, output_bytes: Numbers
+) -> tuple[tuple[str, int], ...]:
+    """The largest outputs that are there after the last of these nodes.
+
+    A node adds its outputs; what the figure rose by less was given back since the node before. Which of the outputs
+    that was the allocator does not say: the largest that fit into it, the newest of equal ones, are taken for it.
+    A buffer reused in place looks the same, and passes to its new owner.
+    """
+    alive: list[tuple[str, int]] = []
+    before = int(in_use[0]) - _rounded(int(output_bytes[0]))
+    for name, now, size in zip(names, in_use.tolist(), output_bytes.tolist(), strict=True):
+        made = _rounded(size)
+        freed = before + made - now
+        while freed >= _CHUNK:
+            fitting = [i for i, (_, held) in enumerate(alive) if held <= freed]
+            if not fitting:
+                break
+            gone = max(fitting, key=lambda i: (alive[i][1], i))
+            freed -= alive.pop(gone)[1]
+        if made:
+            alive.append((name, made))
+        before = now
+    return tuple(sorted(alive, key=lambda item: (-item[1], item[0]))[:OWNERS])
+
+
+def _rounded(size: int) -> int:
+    return -(-size // _CHUNK) * _CHUNK if size > 0 else 0
+
+
+def _points(names: Sequence[str], in_use: Sequence[int], held: Sequence[int]) -> tuple[MemoryPoint, ...]:
+    """At most ``POINTS``: of more rows, the highest of each equal stretch, so that no peak is lost."""
+    n = len(names)
+    edges = np.linspace(0, n, min(n, POINTS) + 1).astype(int).tolist()
+    highest = [max(range(a, b), key=in_use.__getitem__) for a, b in pairwise(edges)]
+    return tuple(
+        MemoryPoint(node=names[i], in_use_bytes=in_use[i], held_bytes=None if held[i] == ABSENT else held[i])
+        for i in highest
+    )

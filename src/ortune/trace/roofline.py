@@ -1,0 +1,164 @@
+"""The least time that this machine needs for a node's work, and what bounds it: arithmetic, or memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from ortune.records import MachinePeak, ProfiledNode
+
+Kind = Literal["float32", "int8"]
+Bound = Literal["compute", "memory", ""]
+
+INT8_OPERATORS = frozenset(
+    (
+        "QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu",
+        "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearConcat", "QLinearSoftmax", "QLinearWhere",
+        "QLinearConvTranspose", "ConvInteger", "MatMulInteger", "MatMulIntegerToFloat",
+        "DynamicQuantizeMatMul", "DynamicQuantizeLSTM", "QGemm", "QAttention", "QEmbedLayerNormalization",
+        "MatMulNBits",
+    )
+)  # fmt: skip
+"""Operators that multiply whole numbers, or may: MatMulNBits does at an accuracy level of 4."""
+
+CPU_PROVIDERS = frozenset(
+    ("", "CPUExecutionProvider", "DnnlExecutionProvider", "XnnpackExecutionProvider", "ACLExecutionProvider")
+)
+"""Where the peak of the CPU is a bound; what runs on a device has another."""
+
+_CLOCK_NS = 1000.0  # of the profiler: an execution took up to so much longer than was written
+_TURBO = 1.03  # clocks differ by so much from one moment to the next
+
+
+def floor(flops: float, bytes: float, *, kind: Kind, threads: int, peak: MachinePeak) -> tuple[float, Bound]:
+    """The least time for that much work, and what it is made of.
+
+    Args:
+        flops: Operations; a multiply-add is two.
+        bytes: What must come from memory or go there. What lies in a cache does not count: see ``with_floors``.
+        kind: What is multiplied. Whole numbers take the larger of both peaks, since a kernel may convert them where
+            that is faster.
+        threads: That work on it; 0 or less is all of them.
+        peak: Of the machine.
+
+    Returns:
+        Nanoseconds, and "compute" or "memory"; 0.0 and "" for no work.
+    """
+    arithmetic = rate(peak.flops_per_s, threads)
+    if kind == "int8":
+        arithmetic = max(arithmetic, rate(peak.int8_ops_per_s, threads))
+    bandwidth = rate(peak.bytes_per_s, threads)
+    computing = 1e9 * flops / arithmetic if arithmetic and flops > 0 else 0.0
+    moving = 1e9 * bytes / bandwidth if bandwidth and bytes > 0 else 0.0
+    if not computing and not moving:
+        return 0.0, ""
+    return (moving, "memory") if moving > computing else (computing, "compute")
+
+
+def rate(by_threads: Mapping[int, float], threads: int) -> float:
+    """A peak with that many threads, between measured numbers by a straight line; 0.0 where nothing is measured.
+
+    More threads reach at least what fewer do, whatever a disturbed measurement says; beyond the largest number
+    measured nothing is added. 0 threads or less are as many as were measured.
+    """
+    if not by_threads:
+        return 0.0
+    counts = sorted(by_threads)
+    rates = np.maximum.accumulate([by_threads[n] for n in counts])
+    return float(np.interp(threads if threads > 0 else counts[-1], counts, rates))
+
+
+def with_floors(
+    nodes: Sequence[ProfiledNode],
+    peak: MachinePeak,
+    threads: int,
+    int8: Collection[str] = (),
+    weights: Mapping[str, float] | None = None,
+    providers: Collection[str] = CPU_PROVIDERS,
+) -> tuple[ProfiledNode, ...]:
+    """The nodes with ``floor_ns`` and ``bound``, where their work is known and they ran on the CPU.
+
+    The floor is what must be so at least. Arithmetic always counts. Memory counts only where no cache can have helped:
+
+    - Activations of one execution, beyond the size of the last-level cache: up to that size they may lie there.
+    - Weights, where those of the whole model (or of the body that a loop repeats) are larger than that cache: from one
+      run to the next it keeps its own size of them at most, here an equal share of each node's.
+
+    So a small elementwise node has next to no floor, and is told to be far from it. Without a known size of the cache
+    only arithmetic counts. A time below the floor means that the work is over-counted or the peak under-measured: the
+    floor stays as it is, ``nearness`` is 1 there, and ``below_floor`` lists such nodes.
+
+    Args:
+        nodes: With the work of all executions in a run.
+        peak: Of the machine.
+        threads: Of the session; 0 for all that were measured.
+        int8: Names of nodes, or operators, that multiply whole numbers, beside ``INT8_OPERATORS``.
+        weights: Bytes of constants that one execution of a node reads, by its name; what is not named counts as
+            activations.
+        providers: Execution providers that compute on the CPU.
+    """
+    weights = weights or {}
+    cache = peak.cache_bytes
+    missed = _missed(nodes, weights, cache) if cache else {}
+    found = []
+    for node in nodes:
+        if node.flops is None or node.provider not in providers:
+            found.append(node)
+            continue
+        whole = node.op_type in INT8_OPERATORS or node.name in int8 or node.op_type in int8
+        moved = 0.0
+        if cache and node.bytes is not None:
+            constant = weights.get(node.name, 0.0) * node.calls
+            once = max(0.0, node.bytes - constant) / max(node.calls, 1.0)
+            moved = max(0.0, once - cache) * max(node.calls, 1.0) + missed.get(node.name, 0.0)
+        ns, bound = floor(node.flops, moved, kind="int8" if whole else "float32", threads=threads, peak=peak)
+        found.append(msgspec.structs.replace(node, floor_ns=ns, bound=bound))
+    return tuple(found)
+
+
+def nearness(node: ProfiledNode) -> float | None:
+    """Floor over time, 1 at most: how near a node is to what the machine can do; None without a floor."""
+    if node.floor_ns is None or node.time_ns <= 0:
+        return None
+    return min(1.0, node.floor_ns / node.time_ns)
+
+
+def lost_ns(node: ProfiledNode) -> float:
+    """Time beyond the floor; 0.0 without a floor."""
+    return 0.0 if node.floor_ns is None else max(0.0, node.time_ns - node.floor_ns)
+
+
+def below_floor(nodes: Sequence[ProfiledNode]) -> tuple[ProfiledNode, ...]:
+    """Nodes that were faster than their floor by more than clocks vary, the largest gap first.
+
+    Their work is over-counted, or the peak under-measured; either way their floor proves nothing.
+    """
+    below = [
+        node
+        for node in nodes
+        if node.floor_ns is not None
+        and node.floor_ns > _TURBO * node.time_ns + _CLOCK_NS * max(node.calls, 1.0)
+    ]
+    return tuple(sorted(below, key=lambda node: (node.time_ns - (node.floor_ns or 0.0), node.name)))
+
+
+def _missed(nodes: Sequence[ProfiledNode], weights: Mapping[str, float], cache: int) -> dict[str, float]:
+    """Bytes of weights that each node fetches from memory in a run, at least; nothing for those that fit."""
+    bodies: dict[str, float] = {}
+    for node in nodes:
+        bodies[node.inside] = bodies.get(node.inside, 0.0) + weights.get(node.name, 0.0)
+    total = sum(bodies.values())
+
+    def each() -> Iterator[tuple[str, float]]:
+        for node in nodes:
+            size = weights.get(node.name, 0.0)
+            again = (
+                size * (1 - cache / bodies[node.inside]) * node.calls if bodies[node.inside] > cache else 0.0
+            )
+            once = size * (1 - cache / total) if total > cache else 0.0
+            yield node.name, max(again, once)
+
+    return dict(each())

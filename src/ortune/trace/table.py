@@ -1,0 +1,223 @@
+"""A trace as columns: what ran when and for how long, one row for each execution of a node.
+
+Readers fill it, one a format; everything else in this room and beyond asks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+NO_RUN = -1
+NO_PARENT = -1
+ABSENT = -1
+"""In columns of sizes and waits: the trace does not hold the figure for this row."""
+
+CONTROL_FLOW = frozenset(
+    ("Loop", "If", "Scan", "SequenceMap", "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch")
+)
+"""Operators that run graphs of their own: the time of such a node contains that of the nodes in its bodies."""
+
+Codes = np.ndarray[Any, np.dtype[np.int32]]
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """A column of text: each row holds the number of its text, each text is there once.
+
+    Attributes:
+        codes: Index into ``texts`` (rows,).
+        texts: The different texts, in order of their first row.
+    """
+
+    codes: Codes
+    texts: tuple[str, ...]
+
+    def __getitem__(self, row: int) -> str:
+        return self.texts[int(self.codes[row])]
+
+    def __iter__(self) -> Iterator[str]:
+        return (self.texts[code] for code in self.codes.tolist())
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """What a trace says of each node, one entry for each text of ``Trace.name``; from its first execution.
+
+    Attributes:
+        op_type: Operator, without its domain.
+        provider: Execution provider.
+        index: The node's number in the optimised graph, ``ABSENT`` where not given; not unique with subgraphs.
+        inputs, outputs: Types and shapes as JSON text (``[{"float":[1,3]}]``), "" where not given.
+    """
+
+    op_type: tuple[str, ...]
+    provider: tuple[str, ...]
+    index: tuple[int, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """What ran on a device, one row a kernel or copy, in the file's order.
+
+    Attributes:
+        name: The kernel's own name.
+        row: The node execution that it is written after, or ``NO_PARENT``.
+        start_ns, duration_ns: On the device, in the clock of the trace.
+    """
+
+    name: Labels
+    row: Numbers
+    start_ns: Numbers
+    duration_ns: Numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A profile as columns. Those of a node's execution have one entry a row, in the order in which they ended.
+
+    Attributes:
+        format: "ort-json", "web-console", ...
+        resolution_ns: The step of its clock.
+        name: Node, as the optimised graph has it.
+        op_type: Operator, without its domain.
+        provider: Execution provider that ran it.
+        start_ns: Since the profile began.
+        duration_ns: How long the kernel took, with all that ran inside it.
+        self_ns: The same without the nodes of its bodies (``CONTROL_FLOW``); sums count nothing twice.
+        parent: Row of the control-flow node whose body the node ran in, or ``NO_PARENT``.
+        run: Which run it belongs to, or ``NO_RUN`` (a run that was cut off, or several at once that cannot be told
+            apart).
+        thread: Thread that ran it.
+        wait_ns: That thread waited for the pool's others, or shared out their work; ``ABSENT`` without statistics.
+        helpers: Other threads that took part; ``ABSENT`` without statistics.
+        output_bytes, parameter_bytes, activation_bytes: Of outputs, constant inputs, other inputs.
+        in_use_bytes, held_bytes: Memory of the allocator in use after it, and held by the arena.
+        nodes: What is the same for all executions of a node.
+        kernels: What ran on a device.
+        run_start_ns, run_ns: Each run that was recorded to its end, in order of their starts.
+        executor_ns: The part of each run that ONNX Runtime's executor took, ``ABSENT`` where not recorded.
+        session_ns: Loading and initialisation, by the names of their events.
+        n_events: Events in the file.
+        n_unreadable: Lines that are no event.
+        complete: The file's end was read.
+        missing: What the file does not hold, in sentences.
+    """
+
+    format: str
+    resolution_ns: int = 1000
+    name: Labels
+    op_type: Labels
+    provider: Labels
+    start_ns: Numbers
+    duration_ns: Numbers
+    self_ns: Numbers
+    parent: Numbers
+    run: Numbers
+    thread: Numbers
+    wait_ns: Numbers
+    helpers: Numbers
+    output_bytes: Numbers
+    parameter_bytes: Numbers
+    activation_bytes: Numbers
+    in_use_bytes: Numbers
+    held_bytes: Numbers
+    nodes: Nodes
+    kernels: Kernels
+    run_start_ns: Numbers
+    run_ns: Numbers
+    executor_ns: Numbers
+    session_ns: dict[str, int]
+    n_events: int
+    n_unreadable: int
+    complete: bool
+    missing: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def n_runs(self) -> int:
+        """Runs that were recorded to their end."""
+        return len(self.run_ns)
+
+
+def own_time(duration_ns: Numbers, parent: Numbers) -> Numbers:
+    """Durations without those of the rows inside; clocks of whole microseconds must not make them negative."""
+    own = duration_ns.copy()
+    nested = parent != NO_PARENT
+    np.subtract.at(own, parent[nested], duration_ns[nested])
+    return np.maximum(own, 0)
+
+
+def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Numbers) -> Numbers:
+    """For each node execution the row of the control-flow node around it, in whatever order the rows stand.
+
+    A body runs on the thread of the node that runs it, and starts before that node ends. What starts later comes after
+    it: two clock readings of whole microseconds make an end earlier than it was, never later.
+    """
+    parent = np.full(len(start_ns), NO_PARENT, dtype=np.int64)
+    flow = [i for i, text in enumerate(op_type.texts) if text in CONTROL_FLOW]
+    if not flow:
+        return parent
+    runs_bodies = np.isin(op_type.codes, flow)
+    end_ns = start_ns + duration_ns
+    # Of those that start at the same time the one that ends last contains the others.
+    order = np.lexsort((~runs_bodies, -end_ns, start_ns, thread))
+    starts, ends = start_ns.tolist(), end_ns.tolist()
+    flows, threads = runs_bodies.tolist(), thread.tolist()
+    around: list[int] = []
+    on = None
+    for row in order.tolist():
+        if threads[row] != on:
+            on = threads[row]
+            around.clear()
+        start = starts[row]
+        while around and not (start < ends[around[-1]] or starts[around[-1]] == start == ends[row]):
+            around.pop()
+        if around:
+            parent[row] = around[-1]
+        if flows[row]:
+            around.append(row)
+    return parent
+
+
+def runs_of(
+    start_ns: Numbers, thread: Numbers, run_start_ns: Numbers, run_ns: Numbers, run_thread: Numbers
+) -> Numbers:
+    """For each node execution the run around it: the one of its own thread, else the only one at that time.
+
+    Args:
+        start_ns: Of node executions (rows,).
+        thread: The same.
+        run_start_ns: Of runs, in order of their starts (runs,).
+        run_ns: The same.
+        run_thread: The same.
+    """
+    found = np.full(len(start_ns), NO_RUN, dtype=np.int64)
+    if not len(run_ns):
+        return found
+    end = run_start_ns + run_ns
+    # In parallel execution mode nodes run on threads of the pool.
+    before = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1]])
+    after = np.concatenate([run_start_ns[1:], [np.iinfo(np.int64).max]])
+    alone = (before <= run_start_ns) & (end <= after)
+    at = np.searchsorted(run_start_ns, start_ns, side="right") - 1
+    inside = (at >= 0) & (start_ns <= end[at]) & alone[at]
+    found[inside] = at[inside]
+    for on in np.unique(run_thread):
+        rows = np.flatnonzero((thread == on) & (found == NO_RUN))
+        mine = np.flatnonzero(run_thread == on)
+        place = np.searchsorted(run_start_ns[mine], start_ns[rows], side="right") - 1
+        inside = (place >= 0) & (start_ns[rows] <= end[mine[place]])
+        found[rows[inside]] = mine[place[inside]]
+    return found

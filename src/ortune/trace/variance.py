@@ -1,0 +1,51 @@
+"""Why the slow runs of a process are slow: which nodes, or what else, took the extra time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ortune.records import NodeVariance, RunVariance
+from ortune.trace.attribution import NAMES, Attribution
+from ortune.trace.table import Trace
+
+SLOW = 0.1  # share of the runs that are the slow ones
+OWNERS = 10
+FEWEST = 10
+BESIDE_NODES = ("between-nodes", "outside-run", "unexplained")
+
+
+def variance(trace: Trace, found: Attribution, warmup: int) -> RunVariance:
+    """How the runs differ, and what makes the slowest tenth of them slow.
+
+    Args:
+        trace: The profile.
+        found: Its steady runs, attributed.
+        warmup: Runs before them.
+    """
+    wall = found.wall_ns
+    runs = tuple(float(ns) for ns in [*trace.run_ns[: found.runs.start], *wall])
+    if len(wall) < FEWEST:
+        return RunVariance(warmup_runs=warmup, runs_ns=runs)
+    low, high = np.quantile(wall, [0.1, 0.9])
+    order = np.argsort(wall, kind="stable")
+    slow = order[-max(1, int(SLOW * len(wall))) :]
+    usual = order[len(wall) // 4 : -(len(wall) // 4)]
+    extra = float(wall[slow].mean() - np.median(wall))
+    rows = []
+    for number, (name, op) in enumerate(zip(trace.name.texts, trace.nodes.op_type, strict=True)):
+        more = float(found.by_node[number, slow].mean() - found.by_node[number, usual].mean())
+        rows.append((more, name, op))
+    for name in BESIDE_NODES:
+        times = found.by_category[NAMES.index(name)]
+        rows.append((float(times[slow].mean() - times[usual].mean()), name, ""))
+    owners = sorted((r for r in rows if r[0] > 0), reverse=True)[:OWNERS]
+    return RunVariance(
+        warmup_runs=warmup,
+        runs_ns=runs,
+        spread_ratio=float(high / low) if low else None,
+        extra_ns=extra,
+        owners=tuple(
+            NodeVariance(name=name, op_type=op, extra_ns=more, share_ratio=more / extra if extra else 0.0)
+            for more, name, op in owners
+        ),
+    )

@@ -1,0 +1,202 @@
+"""Reads what onnxruntime-web prints to a browser's console: the profile of its WebAssembly, and its WebGPU kernels.
+
+With ``enableProfiling`` the profile comes out as one console message a line, the same events as elsewhere; the
+console puts the place in the source, a time or a level around each. With ``env.webgpu.profiling`` the JSEP builds
+print one line for each kernel on the GPU, in nanoseconds, in a form that grew with the versions:
+
+    [profiling] kernel "7|Add" execution time: 5 ns                                   (1.15)
+    [profiling] kernel "7|[Add] /add" input[0]: [2,3] | float32, ... execution time: 5 ns      (1.16)
+    [profiling] kernel "7|/add|Add" input[0]: ... execution time: 5 ns
+    [profiling] kernel "7|Add|/add|Add" input[0]: ... start time: 9 ns, execution time: 5 ns   (1.17 and later)
+
+The same record as JSON, as ``env.webgpu.profiling.ondata`` gets it, is read too. Without a profile the kernels are
+the rows of the trace; runs are then found by the kernels' repetition, since nothing else tells them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from ortune.errors import UsageError
+from ortune.trace.events import BROKEN, Event, one_event
+from ortune.trace.growing import Growing
+from ortune.trace.table import Trace
+from ortune.trace.web_kernels import WebKernel, host_trace, kernels_trace
+
+KERNEL_MARK = b"[profiling] kernel "
+LONGEST_LINE = 1 << 16
+MOST_DIMS = 64
+FARTHEST_NS = 1 << 60
+BLOCK_EVENTS = 4096
+
+_EVENT = re.compile(rb'\{\s*"cat"\s*:')
+_RECORD = re.compile(rb'\{\s*"version"\s*:\s*1\s*,')
+_LINE = re.compile(
+    rb'\[profiling\] kernel "(?P<kernel>.*)" (?P<tensors>(?:(?:in|out)put\[\d+\]: \[[\d,]*\] \| [\w?]+, )*)'
+    rb"(?:start time: (?P<start>-?\d{1,18}) ns, )?execution time: (?P<took>\d{1,18}) ns"
+)
+_TENSOR = re.compile(r"(in|out)put\[\d+\]: \[([\d,]*)\] \| ([\w?]+), ")
+_TYPES = {"float32": "float", "float64": "double"}
+_LOADING = "model_loading"
+
+
+class _Tensor(msgspec.Struct, gc=False):
+    dims: list[int] = []
+    dtype: str = msgspec.field(default="", name="dataType")
+
+
+class _Record(msgspec.Struct, gc=False):
+    """What ``ondata`` gets."""
+
+    kernel: int = msgspec.field(name="kernelId")
+    op_type: str = msgspec.field(name="kernelType")
+    start: int = msgspec.field(name="startTime")
+    end: int = msgspec.field(name="endTime")
+    name: str = msgspec.field(default="", name="kernelName")
+    program: str = msgspec.field(default="", name="programName")
+    inputs: list[_Tensor] = msgspec.field(default_factory=list, name="inputsMetadata")
+    outputs: list[_Tensor] = msgspec.field(default_factory=list, name="outputsMetadata")
+
+
+_record = msgspec.json.Decoder(_Record)
+
+
+@dataclass(slots=True)
+class _Log:
+    """What a console's log holds."""
+
+    growing: Growing
+    kernels: list[WebKernel]
+    n_unreadable: int = 0
+    n_earlier: int = 0
+
+
+def read_console(path: Path) -> Trace:
+    """Reads a log of a browser's console, with whatever else is in it.
+
+    Raises:
+        UsageError: The file cannot be read, or nothing in it is onnxruntime-web's.
+    """
+    try:
+        with path.open("rb") as file:
+            log = _read(file)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    growing, kernels = log.growing, log.kernels
+    if not growing.n_known and not kernels:
+        raise UsageError(
+            "holds no profile of onnxruntime-web: neither its events nor its [profiling] lines",
+            where=str(path),
+            do="set enableProfiling in the session's options, call endProfiling() after the runs, save the console",
+        )
+    growing.n_unreadable += log.n_unreadable
+    missing = []
+    if log.n_earlier:
+        missing.append(f"earlier profiles in the same log ({log.n_earlier}): the last one is read")
+    return host_trace(growing, kernels, missing) if growing.n_known else kernels_trace(growing, kernels)
+
+
+def _read(lines: BinaryIO) -> _Log:
+    log = _Log(growing=Growing(), kernels=[])
+    events: list[Event] = []
+    since = 0
+    for line in lines:
+        if kernel := _kernel(line):
+            log.kernels.append(kernel)
+            continue
+        place = _EVENT.search(line)
+        if place is None:
+            log.n_unreadable += KERNEL_MARK in line
+            continue
+        text, last = _object(line[place.start() :])
+        found = one_event(text)
+        if found is None:
+            log.n_unreadable += 1
+            continue
+        if found[0].name.startswith(_LOADING) and (events or log.growing.n_events):
+            # Another session's, whose clock begins anew. A profile is printed at the end of its session, after the
+            # kernels of its runs.
+            del log.kernels[:since]
+            log.growing, events = Growing(), []
+            log.n_earlier += 1
+        since = len(log.kernels)
+        events.append(found[0])
+        log.growing.n_damaged += not found[1]
+        log.growing.complete = last
+        if len(events) >= BLOCK_EVENTS:
+            log.growing.take(events)
+            events = []
+    log.growing.take(events)
+    return log
+
+
+def _object(text: bytes) -> tuple[bytes, bool]:
+    """The object that a line begins with, and whether no other follows in its array: what is around it is cut off."""
+    end = text.rfind(b"}") + 1
+    return text[:end], not text[end:].lstrip().startswith(b",")
+
+
+def _kernel(line: bytes) -> WebKernel | None:
+    """A kernel's line, in any version's form, or its record as JSON."""
+    if KERNEL_MARK in line:
+        if len(line) > LONGEST_LINE or (found := _LINE.search(line)) is None:
+            return None
+        number, op_type, name, program = _named(found["kernel"].decode("utf-8", "replace"))
+        tensors = _TENSOR.findall(found["tensors"].decode("utf-8", "replace"))
+        return WebKernel(
+            name=name or f"{op_type} {number}",
+            op_type=op_type,
+            program=program or op_type,
+            inputs=_shapes([(dims, dtype) for which, dims, dtype in tensors if which == "in"]),
+            outputs=_shapes([(dims, dtype) for which, dims, dtype in tensors if which == "out"]),
+            start_ns=int(found["start"]) if found["start"] else None,
+            duration_ns=int(found["took"]),
+        )
+    place = _RECORD.search(line)
+    if place is None or b'"kernelType"' not in line:
+        return None
+    try:
+        record = _record.decode(_object(line[place.start() :])[0])
+    except BROKEN:
+        return None
+    if not abs(record.start) <= FARTHEST_NS or not 0 <= record.end - record.start <= FARTHEST_NS:
+        return None
+    return WebKernel(
+        name=record.name or f"{record.op_type} {record.kernel}",
+        op_type=record.op_type,
+        program=record.program or record.op_type,
+        inputs=_shapes([(",".join(map(str, t.dims)), t.dtype) for t in record.inputs]),
+        outputs=_shapes([(",".join(map(str, t.dims)), t.dtype) for t in record.outputs]),
+        start_ns=record.start,
+        duration_ns=record.end - record.start,
+    )
+
+
+def _named(kernel: str) -> tuple[str, str, str, str]:
+    """Number, operator, node and program; "" for what the version does not print."""
+    number, _, rest = kernel.partition("|")
+    if rest.startswith("[") and "] " in rest:
+        op_type, _, name = rest[1:].partition("] ")
+        node, bar, program = name.rpartition("|")
+        return (number, op_type, node, program) if bar else (number, op_type, name, "")
+    parts = rest.split("|")
+    if len(parts) == 1:
+        return number, rest, "", ""
+    if len(parts) == 2:
+        return number, parts[1], parts[0], parts[1]
+    return number, parts[0], "|".join(parts[1:-1]), parts[-1]
+
+
+def _shapes(tensors: list[tuple[str, str]]) -> str:
+    """Types and shapes as ONNX Runtime's profile has them."""
+    found = [
+        {_TYPES.get(dtype, dtype): [int(size) for size in dims.split(",")[:MOST_DIMS] if size]}
+        for dims, dtype in tensors
+    ]
+    return json.dumps(found, separators=(",", ":")) if found else ""

@@ -1,0 +1,208 @@
+"""The kernels that onnxruntime-web prints: as rows of a trace of their own, or beside the nodes of a host's profile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from ortune.trace.growing import Growing, Texts, column
+from ortune.trace.table import (
+    ABSENT,
+    NO_PARENT,
+    NO_RUN,
+    Kernels,
+    Nodes,
+    Numbers,
+    Trace,
+)
+
+FORMAT = "web-console"
+PROVIDER = "WebGpuExecutionProvider"
+LONGEST_FIRST = 3
+"""The first run may have so many times the kernels of a later one (it also lays out the weights), not more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebKernel:
+    """One kernel on the GPU.
+
+    Attributes:
+        name: Its node.
+        op_type: The node's operator.
+        program: The shader; a node can run several.
+        inputs, outputs: Types and shapes as JSON text, "" where not printed.
+        start_ns: Since the first kernel of the page; None in versions that do not print it.
+    """
+
+    name: str
+    op_type: str
+    program: str
+    inputs: str
+    outputs: str
+    start_ns: int | None
+    duration_ns: int
+
+
+def kernels_trace(growing: Growing, kernels: Sequence[WebKernel]) -> Trace:
+    """A trace whose rows are the kernels: no host's events were printed.
+
+    Args:
+        growing: What the reader counted on its way.
+        kernels: In the order in which they were printed; at least one.
+    """
+    name, op_type, provider = Texts(), Texts(), Texts()
+    name.add([k.name for k in kernels])
+    op_type.add([k.op_type for k in kernels])
+    provider.add([PROVIDER] * len(kernels))
+    first = {k.name: k for k in reversed(kernels)}
+    start, duration, told = _times(kernels)
+    borders = runs_by_repetition([(k.name, k.program) for k in kernels])
+    run = np.full(len(kernels), NO_RUN, dtype=np.int64)
+    spans = list(pairwise(borders))
+    for number, (begin, end) in enumerate(spans):
+        run[begin:end] = number
+    run_start = column([int(start[begin:end].min()) for begin, end in spans])
+    run_end = column([int((start + duration)[begin:end].max()) for begin, end in spans])
+    absent = np.full(len(kernels), ABSENT, dtype=np.int64)
+    names = name.done()
+    missing = ["what the host did: times are those of the kernels on the GPU"]
+    if not told:
+        missing.append("when kernels started: this version prints their durations only, laid here end to end")
+    if not spans:
+        missing.append("runs: the kernels do not repeat")
+    return Trace(
+        format=FORMAT,
+        resolution_ns=1,
+        name=names,
+        op_type=op_type.done(),
+        provider=provider.done(),
+        start_ns=start,
+        duration_ns=duration,
+        self_ns=duration.copy(),
+        parent=np.full(len(kernels), NO_PARENT, dtype=np.int64),
+        run=run,
+        thread=np.zeros(len(kernels), dtype=np.int64),
+        wait_ns=absent,
+        helpers=absent.copy(),
+        output_bytes=absent.copy(),
+        parameter_bytes=absent.copy(),
+        activation_bytes=absent.copy(),
+        in_use_bytes=absent.copy(),
+        held_bytes=absent.copy(),
+        nodes=Nodes(
+            op_type=tuple(first[text].op_type for text in names.texts),
+            provider=(PROVIDER,) * len(names.texts),
+            index=(ABSENT,) * len(names.texts),
+            inputs=tuple(first[text].inputs for text in names.texts),
+            outputs=tuple(first[text].outputs for text in names.texts),
+        ),
+        kernels=_columns(kernels, start, np.arange(len(kernels), dtype=np.int64)),
+        run_start_ns=run_start,
+        run_ns=run_end - run_start,
+        executor_ns=np.full(len(spans), ABSENT, dtype=np.int64),
+        session_ns={},
+        n_events=len(kernels),
+        n_unreadable=growing.n_unreadable,
+        complete=True,
+        missing=tuple(missing),
+    )
+
+
+def host_trace(growing: Growing, kernels: Sequence[WebKernel], missing: Sequence[str]) -> Trace:
+    """A host's profile with the kernels beside its nodes.
+
+    The GPU's clock is another one: it is shifted so that the first kernel starts with its node.
+
+    Args:
+        growing: The profile's events.
+        kernels: Printed during the same session; () in builds without them.
+        missing: What else the reader knows to be missing.
+    """
+    if not kernels:
+        return growing.trace(FORMAT, missing)
+    trace = growing.trace(FORMAT)
+    start, _, _ = _times(kernels)
+    rows = _rows(trace, kernels)
+    known = np.flatnonzero(rows != NO_PARENT)
+    shift = int(trace.start_ns[rows[known[0]]] - start[known[0]]) if len(known) else 0
+    lost = len(kernels) - len(known)
+    notes = [f"the nodes of {lost} of {len(kernels)} kernels on the GPU"] if lost else []
+    return replace(
+        trace,
+        n_events=trace.n_events + len(kernels),
+        kernels=_columns(kernels, start + shift, rows),
+        missing=(*trace.missing, *notes, *missing),
+    )
+
+
+def runs_by_repetition(keys: Sequence[Hashable]) -> list[int]:
+    """Where runs begin, and the end of the last: the shortest piece that the sequence repeats to its end.
+
+    The first run may be longer than the others, or another one. [] where nothing repeats.
+
+    Args:
+        keys: What tells the items apart.
+    """
+    items = list(reversed(keys))
+    # For each beginning of the sequence, how much of it is its beginning again at its end (Knuth, Morris, Pratt).
+    again = [0] * len(items)
+    for i in range(1, len(items)):
+        k = again[i - 1]
+        while k and items[i] != items[k]:
+            k = again[k - 1]
+        again[i] = k + (items[i] == items[k])
+    for length in range(len(items), 1, -1):
+        period = length - again[length - 1]
+        if 2 * period > length:
+            continue
+        rest = len(items) - length // period * period
+        if rest > LONGEST_FIRST * period:
+            return []
+        return [*([0] if rest else []), *range(rest, len(items) + 1, period)]
+    return []
+
+
+def _rows(trace: Trace, kernels: Sequence[WebKernel]) -> Numbers:
+    """The row of each kernel's node: executions of a node take its kernels in order, as many each.
+
+    Where the numbers do not fit, counting from the end decides: what a first run does besides is done only once.
+    """
+    rows = np.full(len(kernels), NO_PARENT, dtype=np.int64)
+    mine: dict[str, list[int]] = {}
+    for i, kernel in enumerate(kernels):
+        mine.setdefault(kernel.name, []).append(i)
+    numbers = {text: number for number, text in enumerate(trace.name.texts)}
+    executions = Counter(trace.name.codes.tolist())
+    for name, places in mine.items():
+        number = numbers.get(name)
+        if number is None:
+            continue
+        each = max(1, len(places) // executions[number])
+        there = np.flatnonzero(trace.name.codes == number)
+        back = np.arange(len(places) - 1, -1, -1) // each
+        rows[places] = there[np.maximum(len(there) - 1 - back, 0)]
+    return rows
+
+
+def _times(kernels: Sequence[WebKernel]) -> tuple[Numbers, Numbers, bool]:
+    """Starts and durations, and whether the starts were printed; else each kernel starts as the one before ends."""
+    duration = column([k.duration_ns for k in kernels])
+    starts = [k.start_ns for k in kernels if k.start_ns is not None]
+    if len(starts) == len(kernels):
+        return column(starts), duration, True
+    return np.cumsum(duration) - duration, duration, False
+
+
+def _columns(kernels: Sequence[WebKernel], start: Numbers, rows: Numbers) -> Kernels:
+    programs = Texts()
+    programs.add([k.program for k in kernels])
+    return Kernels(
+        name=programs.done(),
+        row=rows,
+        start_ns=start,
+        duration_ns=column([k.duration_ns for k in kernels]),
+    )

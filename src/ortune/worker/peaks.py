@@ -1,0 +1,161 @@
+"""What the machine can do at most with a number of threads: products of matrices, and streams through memory.
+
+A peak is a maximum: each is the best of many tries, by whatever does it fastest here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import Any, Callable, Dict, List
+
+import numpy as np
+
+ROUNDS = 2  # of all rates, so that what disturbs for a moment does not hit all tries of one
+FEWEST_TRIES = 3
+PASSES = 3  # over the arrays in a try, so that starting the threads is nothing beside it
+CPU_SLACK = 1.25  # of CPU over wall seconds: more threads than these were at work
+
+STREAMS: Dict[str, Any] = {
+    "copy": (2, lambda a, b, c: np.copyto(c, a)),
+    "add": (3, lambda a, b, c: np.add(a, b, out=c)),
+    "read": (1, lambda a, b, c: a.max()),
+}
+"""Arrays that a pass reads or writes, and the pass."""
+
+
+def measure(ort: Any, request: Dict[str, Any]) -> str:
+    """Measures with one number of threads and writes the rates a second, by what reached them, to ``output``.
+
+    ``model`` is the folder with the models and ``models.json``: what each multiplies, and how many operations a run is.
+    Params: ``threads``, ``side`` of numpy's matrices, ``seconds`` for each rate, ``array_bytes`` of each of the three
+    arrays of a thread. The environment has limited numpy's threads.
+    """
+    params = request["params"]
+    threads, side = int(params["threads"]), int(params["side"])
+    seconds, array_bytes = float(params["seconds"]), int(params["array_bytes"])
+    with open(os.path.join(request["model"], "models.json"), encoding="utf-8") as file:
+        models = json.load(file)
+    found: Dict[str, Any] = {"float32": {}, "int8": {}, "bytes": {}}
+    for _ in range(ROUNDS):
+        each = seconds / ROUNDS
+        for name, model in models.items():
+            path = os.path.join(request["model"], name + ".onnx")
+            _keep(found[model["kind"]], name, _session(ort, path, threads, model["flops"], each))
+        _keep(found["float32"], "numpy", _numpy(threads, side, each))
+        for name, rate in _streams(threads, array_bytes, each).items():
+            _keep(found["bytes"], name, rate)
+    found["numpy"] = np.__version__
+    with open(request["output"], "w", encoding="utf-8") as file:
+        json.dump(found, file)
+    return "Measured the peaks with %d threads (onnxruntime %s, numpy %s)." % (
+        threads,
+        ort.__version__,
+        np.__version__,
+    )
+
+
+def _keep(rates: Dict[str, float], name: str, rate: float) -> None:
+    rates[name] = max(rate, rates.get(name, 0.0))
+
+
+def _session(ort: Any, path: str, threads: int, flops: int, seconds: float) -> float:
+    """Operations a second of one of our models; 0.0 where this build has no kernel for it."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4
+    state = ort.capi.onnxruntime_pybind11_state
+    try:
+        session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except (state.NotImplemented, state.InvalidGraph, state.Fail):
+        return 0.0
+    given = session.get_inputs()[0]
+    dtype = {"tensor(float)": np.float32, "tensor(uint8)": np.uint8, "tensor(int8)": np.int8}[given.type]
+    x = np.random.RandomState(0).randint(0, 100, given.shape).astype(dtype)
+    return flops / _shortest(lambda: session.run(None, {"x": x}), seconds)
+
+
+def _numpy(threads: int, side: int, seconds: float) -> float:
+    """Operations a second of numpy's product; 0.0 where its library takes more threads than it was told."""
+    rng = np.random.RandomState(0)
+    a, b = (rng.standard_normal((side, side)).astype(np.float32) for _ in range(2))
+    out = np.empty((side, side), np.float32)
+    a.dot(b, out)
+    cpu, wall = time.process_time(), time.perf_counter()
+    shortest = _shortest(lambda: a.dot(b, out), seconds)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    return 2.0 * side**3 / shortest if cpu <= CPU_SLACK * threads * wall else 0.0
+
+
+def _shortest(call: Callable[[], Any], seconds: float) -> float:
+    """Seconds of the quickest call, after one that warms up."""
+    call()
+    times: List[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < FEWEST_TRIES or time.perf_counter() < end:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def _streams(threads: int, array_bytes: int, seconds: float) -> Dict[str, float]:
+    """Bytes a second, read and written, of each kind of stream, over all threads."""
+    lanes = _Lanes(threads, array_bytes // 4)
+    try:
+        found = {}
+        for name, (arrays, work) in STREAMS.items():
+            lanes.work = work
+            shortest = _shortest(lanes.once, seconds / len(STREAMS))
+            found[name] = arrays * PASSES * 4.0 * (array_bytes // 4) * threads / shortest
+        return found
+    finally:
+        lanes.end()
+
+
+class _Lanes:
+    """Threads that pass over arrays of their own at the same time; numpy releases the lock meanwhile."""
+
+    def __init__(self, threads: int, elements: int) -> None:
+        self.work = None  # type: Any
+        self._elements = elements
+        self._gate = threading.Barrier(threads + 1)
+        self._threads = [threading.Thread(target=self._lane, daemon=True) for _ in range(threads)]
+        for thread in self._threads:
+            thread.start()
+        self._pass("allocating")
+
+    def once(self) -> None:
+        """All threads make their passes; returns when the last is through."""
+        self._pass("streaming")
+        self._pass("streaming")
+
+    def end(self) -> None:
+        """Lets the threads go, and their arrays."""
+        self._gate.abort()
+        for thread in self._threads:
+            thread.join()
+
+    def _pass(self, doing: str) -> None:
+        try:
+            self._gate.wait()
+        except threading.BrokenBarrierError:
+            what = "%s: arrays of %d bytes in %d threads do not fit"
+            raise MemoryError(what % (doing, 4 * self._elements, len(self._threads))) from None
+
+    def _lane(self) -> None:
+        try:
+            # Written by the thread that uses them: that places them near it, and pages of zeros are not memory.
+            a, b, c = (np.full(self._elements, value, np.float32) for value in (1.0, 2.0, 3.0))
+            self._gate.wait()
+            while True:
+                self._gate.wait()
+                for _ in range(PASSES):
+                    self.work(a, b, c)
+                self._gate.wait()
+        except MemoryError:
+            self._gate.abort()
+        except threading.BrokenBarrierError:
+            pass

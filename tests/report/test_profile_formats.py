@@ -1,0 +1,211 @@
+"""A profile as text and Markdown."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import golden_profile
+import msgspec
+import pytest
+from golden_profile import HOSTILE, KINDS, profiled
+from rich.console import Console
+
+from ortune.records import Category, Envelope, ProfileResult
+from ortune.report import profile_formats as formats
+from ortune.report import profile_words as words
+from ortune.report.difference_words import headline as difference_headline
+from ortune.report.profile_tables import apportion, unit_of
+
+
+def shown(envelope: Envelope, width: int) -> str:
+    """The page as plain text at that width."""
+    page = io.StringIO()
+    Console(file=page, width=width, highlight=False).print(formats.terminal(envelope))
+    return page.getvalue()
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("width", [80, 140])
+def test_terminal_fits_its_width(kind: str, width: int) -> None:
+    text = shown(KINDS[kind], width)
+    assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_first_comes_the_answer() -> None:
+    first = flat(shown(profiled(), 140))
+    assert first.startswith(
+        "58.9 ms a run, profiled (mean of 24 steady runs): 81.0 % computing, in kernels; the largest node is "
+        "/encoder/layer.0/attention/MatMul_0 (17.2 %) settings can win at most 8 %"
+    )
+
+
+def test_everything_that_was_found_is_said() -> None:
+    text = flat(shown(profiled(), 140))
+    for part in (
+        "computing, in kernels 47.70 81.0",
+        "waiting for other threads 5.13 8.7",
+        "the run 58.90 100.0",
+        "nothing in: copies between devices, control flow itself",
+        "MatMul 30.0 ms 50.9 % 9",
+        "nodes (the dearest 10 of 36) node time share x floor bound wait",
+        "FusedConv as fused_fusedconv_1",
+        "12 %",
+        "encoder/layer.0 22.4 ms 38.0 % 9",
+        "runs 2 warm-up runs left out; p90 / p10 is 1.11; slow runs (+18 %): 61 % of it in /encoder/MatMul_3, "
+        "21 % in overhead between nodes",
+        "141 MiB in use at most, at /encoder/layer.3/attention/MatMul_32",
+        "the arena holds 256 MiB; weights 90 MiB (figures of the allocator)",
+        "- Cast takes 5.8 % of the run",
+        "runs take 1.08x the time of those without it",
+        "4 nodes of the optimised graph: fused_cast_35, reorder_1, reorder_2 and 1 more",
+        "written chrome: /tmp/out.trace.json",
+    ):
+        assert part in text, part
+    assert "Gelu_2" not in text
+
+
+def test_difference_comes_first_and_tells_noise_from_change() -> None:
+    text = flat(shown(KINDS["difference"], 140))
+    assert text.startswith(
+        "B takes 3.20 ms (5.4 %) more than A: 58.9 ms -> 62.1 ms a run, profiled; the largest part is in /encoder"
+    )
+    for part in (
+        "computing, in kernels 47.70 50.60 +2.90 +2.50 to +3.30",
+        "Cast 3.40 -3.40",
+        "only in A 1 node: c",
+        "only in B 8 nodes: n0, n1, n2, n3, n4 and 3 more",
+        "within noise the nodes not listed differ by -20.0 us together",
+        "5 processes on each side",
+        "encoder.onnx 58.9 ms a run",
+    ):
+        assert part in text, part
+    assert text.index("by category") < text.index("where the time goes")
+    one = msgspec.structs.replace(golden_profile.difference(), a_processes=1, b_processes=1)
+    assert "noise cannot be told from change" in shown(profiled(against=one), 140)
+
+
+def test_a_difference_without_an_owner_has_a_sentence_too() -> None:
+    found = golden_profile.difference()
+    replace = msgspec.structs.replace
+    assert difference_headline(replace(found, sentence="as given")) == "as given"
+    same = replace(found, b_wall_ns=found.a_wall_ns)
+    assert difference_headline(same).startswith("B takes as long as A")
+    less = replace(found, b_wall_ns=30e6, nodes=())
+    assert difference_headline(less).startswith("B takes 28.9 ms (49.1 %) less than A: ")
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_shares_and_times_add_up_as_they_are_shown(kind: str) -> None:
+    rows = words.category_rows(KINDS[kind].result)
+    if not rows:
+        assert kind == "bare"
+        return
+    *parts, total = rows
+    assert total[0] is None and total[3] == "100.0"
+    assert math.isclose(sum(float(part[3]) for part in parts), 100.0, abs_tol=1e-9)
+    assert math.isclose(sum(float(part[2]) for part in parts), float(total[2]), abs_tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("parts", "digits"),
+    [
+        ([33.333, 33.333, 33.334], 1),
+        ([0.04] * 9 + [99.64], 1),
+        ([103.26, -3.26], 1),
+        ([1 / 3] * 3, 0),
+        ([], 1),
+    ],
+)
+def test_apportioned_parts_sum_to_the_rounded_whole(parts: list[float], digits: int) -> None:
+    found = apportion(parts, digits)
+    assert math.isclose(sum(found), round(sum(parts), digits), abs_tol=1e-9)
+    assert all(abs(a - b) < 10**-digits for a, b in zip(found, parts, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(58.9e6, "58.90 ms"), (589e6, "589.0 ms"), (5.89e3, "5.890 us"), (4.2e10, "42.00 s"), (0, "0.000 ns")],
+)
+def test_units_give_four_digits(ns: float, text: str) -> None:
+    unit = unit_of(ns)
+    assert f"{unit.show(ns)} {unit.name}" == text
+
+
+def unexplained(ns: float, *findings: str) -> ProfileResult:
+    result = golden_profile.usual()
+    parts = [c for c in result.categories if c.name != "unexplained"]
+    return msgspec.structs.replace(
+        result, categories=(*parts, Category(name="unexplained", ns=ns)), findings=findings
+    )
+
+
+def test_what_is_unexplained_is_itself_a_finding() -> None:
+    assert words.findings(unexplained(0.01 * golden_profile.WALL)) == []
+    (more,) = words.findings(unexplained(0.031 * golden_profile.WALL))
+    assert more.startswith("3.1 % of the run is unexplained")
+    (less,) = words.findings(unexplained(-0.05 * golden_profile.WALL))
+    assert less == "-5.0 % of the run is unexplained: the parts add up to more than the whole"
+    assert len(words.findings(unexplained(0.5 * golden_profile.WALL, "50 % unexplained: a fence"))) == 1
+
+
+def test_what_says_nothing_is_left_out() -> None:
+    text = shown(KINDS["plain-trace"], 80)
+    for part in ("x floor", "bound", "wait ", "layers", "memory", "profiling", "slow runs"):
+        assert part not in text
+    bare = flat(shown(KINDS["bare"], 80))
+    assert bare == (
+        "no run was recorded to its end, so nothing can be said of a run trace no run was recorded to its end "
+        "trace its end: it was cut off and is read as far as it goes trace 1 line that could not be read"
+    )
+
+
+def test_long_names_lose_their_middle_and_keep_their_end() -> None:
+    text = shown(KINDS["difference"], 80)
+    line = next(
+        line
+        for line in text.splitlines()
+        if "on/MatMul_0" in line and "30.00" not in line and "ms)" not in line
+    )
+    assert "/enco" in line and "..." in line and "+2.80 to +3.20" in line
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_names_are_shown_as_they_are(number: int) -> None:
+    name, envelope = HOSTILE[number], KINDS[f"hostile-{number}"]
+    text = shown(envelope, 400)
+    visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+    start = visible[:12]
+    assert text.count(start) > 30
+    assert "\x1b" not in text and "\u202e" not in text
+    page = formats.markdown(envelope)
+    assert "<script" not in page.replace("\\<", "") and "<img" not in page.replace("\\<", "")
+    assert "\x1b" not in page and "\u202e" not in page
+
+
+def test_markdown_says_the_same_in_tables() -> None:
+    page = formats.markdown(KINDS["difference"])
+    for part in (
+        "### ortune profile: encoder.onnx",
+        "| computing, in kernels | 47.70 | 81.0 |",
+        "| the run | 58.90 | 100.0 |",
+        "| MatMul | 30.0 ms | 50.9 % | 9 |",
+        "| computing, in kernels | 47.70 | 50.60 | +2.90 | +2.50 to +3.30 |",
+        "- only in A: 1 node: c",
+        "- finding: Cast takes 5.8 % of the run",
+    ):
+        assert part in page, part
+    tables = [line for line in page.splitlines() if line.startswith("|")]
+    for line in tables:
+        assert line.endswith("|")
+    assert formats.markdown(KINDS["bare"]).startswith("### ortune profile: cut.json\n\n**no run was recorded")
+
+
+def test_the_largest_layers_are_the_first_level_that_tells_something() -> None:
+    listing = words.layers(golden_profile.usual())
+    assert [row.name for row in listing.rows] == [f"encoder/layer.{n}" for n in range(4)]
+    assert words.layers(golden_profile.bare()).rows == ()

@@ -1,0 +1,127 @@
+"""The sentence on what can still be won, in each of its forms."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ortune.records import Category, CategoryName, Headroom, ProfiledNode
+from ortune.trace.headroom import headroom
+
+WALL = 1000.0
+
+
+def node(name: str, time_ns: float, floor_ns: float | None, **fields: object) -> ProfiledNode:
+    usual = ProfiledNode(
+        name=name, op_type="Conv", time_ns=time_ns, share_ratio=time_ns / WALL, floor_ns=floor_ns,
+        bound="" if floor_ns is None else "compute",
+    )  # fmt: skip
+    return msgspec.structs.replace(usual, **fields)
+
+
+def found(nodes: list[ProfiledNode], **shares: float) -> Headroom:
+    categories = [Category(name=name.replace("_", "-"), ns=ns) for name, ns in shares.items()]  # type: ignore[arg-type]
+    return headroom(categories, nodes, WALL)
+
+
+def test_near_the_peak() -> None:
+    seen = found([node("a", 920, 837.2)], kernels=920, thread_wait=50, between_nodes=30)
+    assert seen.settings_ratio == pytest.approx(0.08)
+    assert seen.parts["thread-wait"] == pytest.approx(0.05)
+    assert seen.kernels_ratio == pytest.approx(0.91)
+    assert seen.covered_ratio == 1.0
+    assert seen.sentence == (
+        "settings can win at most 8 % (thread wait 5, overhead 3); the kernels run at 91 % of this machine's peak: "
+        "only int8 or another engine will help"
+    )
+
+
+def test_far_from_the_peak_settings_may_reach_into_kernels() -> None:
+    seen = found(
+        [node("slow", 600, 60), node("quick", 300, 120, op_type="MatMul")], kernels=900, between_nodes=100
+    )
+    assert seen.sentence == (
+        "settings can win at most 10 % outside the kernels (overhead 10); the kernels run at 20 % of this machine's "
+        "peak: fusions, layout or another engine may help; dearest: slow (Conv, 75 % of what is lost), "
+        "quick (MatMul, 25 % of what is lost)"
+    )
+
+
+def test_without_floors_nothing_is_said_of_kernels() -> None:
+    seen = found([node("a", 990, None)], kernels=990)
+    assert seen.kernels_ratio is None
+    assert seen.covered_ratio == 0.0
+    assert seen.sentence == (
+        "settings can win next to nothing outside the kernels; how near the kernels are to this machine's peak is not "
+        "known"
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (300, "is known for only 30 % of their time"),
+        (800, "90 % of this machine's peak in the 80 % of their time"),
+    ],
+)
+def test_what_is_not_known_is_said(known: float, words: str) -> None:
+    seen = found([node("a", known, 0.9 * known), node("b", 1000 - known, None)], kernels=1000)
+    assert words in seen.sentence
+    assert seen.covered_ratio == pytest.approx(known / 1000)
+
+
+@pytest.mark.parametrize(
+    ("where", "remedy"),
+    [
+        ("between-nodes", "I/O binding"),
+        ("outside-run", "I/O binding"),
+        ("thread-wait", "fewer threads"),
+        ("casts-and-layout", "one type and one layout"),
+        ("device-copies", "on one device"),
+        ("shape-arithmetic", "fixed shapes"),
+    ],
+)
+def test_where_kernels_are_the_smaller_part(where: CategoryName, remedy: str) -> None:
+    seen = headroom([Category(name=where, ns=700.0)], [node("a", 300, 290)], WALL)
+    assert "less than half of the run is kernels" in seen.sentence
+    assert remedy in seen.sentence
+
+
+def test_bound_by_memory_or_in_int8_already() -> None:
+    assert "memory bandwidth: only smaller weights" in found([node("a", 1000, 900, bound="memory")]).sentence
+    assert "in int8 already" in found([node("a", 1000, 900, op_type="QLinearConv")]).sentence
+
+
+def test_waiting_that_the_floor_needs_is_not_won() -> None:
+    # Two threads share 1000 ns of work evenly: one may wait 300 of it, and nothing is lost.
+    even = found([node("a", 1000, 1000, wait_ns=300)], kernels=700, thread_wait=300)
+    assert even.settings_ratio == 0.0
+    assert even.kernels_ratio == 1.0
+    half = found([node("a", 1000, 800, wait_ns=300)], kernels=700, thread_wait=300)
+    assert half.settings_ratio == pytest.approx(0.2)
+    assert half.kernels_ratio == pytest.approx(1.0)
+
+
+def test_percents_add_up_to_their_sum() -> None:
+    seen = found(
+        [node("a", 885, 885)], thread_wait=24, between_nodes=34, device_copies=24, casts_and_layout=33
+    )
+    text = seen.sentence
+    shown = text[text.index("(") + 1 : text.index(")")]
+    assert f"at most {round(100 * seen.settings_ratio)} %" in text
+    assert sum(int(part.rsplit(" ", 1)[1]) for part in shown.split(", ")) == round(100 * seen.settings_ratio)
+
+
+def test_nodes_faster_than_their_floor_give_no_more_than_the_peak() -> None:
+    seen = found([node("a", 500, 900), node("b", 500, 250)])
+    assert seen.kernels_ratio == pytest.approx(0.75)
+
+
+def test_no_run_at_all() -> None:
+    seen = headroom([], [], 0.0)
+    assert seen.settings_ratio == 0.0
+    assert seen.kernels_ratio is None
+
+
+def test_long_names_are_cut() -> None:
+    assert len(found([node("x" * 5000, 1000, 10)]).sentence) < 400
