@@ -40,6 +40,7 @@ EXIT = re.compile(r"\(exit code (\d+)\)")
 FIGURE = re.compile(r"[-+]?\d+(\.\d+)?(e-?\d+)?")
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 UNIT = re.compile(r"\b(?:[num]?s|bytes|[KMG]iB|runs/s)(?!\w)|%")
+OF_THE_MOMENT = frozenset({"failed", "finding", "meanwhile", "note"})  # rows of what happened just then
 TOO_SHORT = 2  # the exit code where the budget holds no measurement
 UNQUIET = 3  # the exit code where the machine was too unquiet for any verdict
 TRIES = 3
@@ -172,7 +173,7 @@ def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:
         return []
     was, now = shapes(stated.shown), shapes(found.shown)
     other = sorted(name for name in was if name in now and was[name] != now[name])
-    lost = labels(stated.shown) - labels(found.shown)
+    lost = labels(stated.shown) - labels(found.shown) - OF_THE_MOMENT
     missing = [phrase for phrase in stated.holds if not _holds(phrase, found)]
     stale = [phrase for phrase in stated.holds if not _holds(phrase, stated)]
     return [

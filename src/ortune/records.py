@@ -691,6 +691,7 @@ class CompareResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune compare --json``.
 
     ``comparison`` and the figures are None when the new side's outputs were wrong: nothing was timed then.
+    ``why`` is where a proven difference lies, from profiled processes of their own; None without one.
     """
 
     base: Side
@@ -707,6 +708,7 @@ class CompareResult(Record, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     failures: tuple[Failed, ...] = ()
     gate: Gate | None = None
+    why: ProfileDifference | None = None
     session: str = ""
     elapsed_s: float = 0.0
 

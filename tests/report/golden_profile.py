@@ -258,7 +258,9 @@ def hostile(name: str) -> ProfileResult:
         layers=tuple(replace(one, layer=f"{name}/{i}") for i, one in enumerate(result.layers)),
         providers={name: 3e7, CPU: 2e7},
         device_ns={name: 1e6},
-        variance=replace(result.variance, owners=(NodeVariance(name=name, op_type="x", extra_ns=1e6, share_ratio=0.5),)),
+        variance=replace(
+            result.variance, owners=(NodeVariance(name=name, op_type="x", extra_ns=1e6, share_ratio=0.5),)
+        ),
         memory=replace(
             result.memory,
             peak_node=name,

@@ -79,7 +79,8 @@ def test_events_runs_and_threads(name: str, traces: dict[str, Trace]) -> None:
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_totals_by_operator(name: str, traces: dict[str, Trace]) -> None:
-    trace, found = traces[name], {}
+    trace = traces[name]
+    found: dict[str, list[int]] = {}
     for row, (op, provider) in enumerate(zip(trace.op_type, trace.provider, strict=True)):
         total = found.setdefault(f"{op} {provider}", [0, 0, 0])
         for i, more in enumerate((1, trace.duration_ns[row], trace.self_ns[row])):

@@ -230,6 +230,77 @@ def test_what_is_no_kernel_is_left_out_and_damage_is_counted(tmp_path: Path) -> 
     assert (trace.n_unreadable, trace.complete) == (1, True)
 
 
+@pytest.mark.parametrize("form", ["1.13", "1.14", "plugin", "bare"])
+def test_kernels_of_a_gpu_belong_to_their_nodes(tmp_path: Path, form: str) -> None:
+    def kernel(name: str, start: int, op: str = "", parent: str = "") -> dict[str, Any]:
+        found = event(name, start, 3, cat="Kernel", thread=-1)
+        if form != "bare":
+            found["args"] = {"stream": "7", "grid_x": "1", "block_x": "128"}
+        if form in ("1.13", "1.14") and op:
+            found["args"]["op_name"] = op
+        if form == "1.14" and parent:
+            found["args"]["parent_name"] = f"{parent}_kernel_time"
+        return found
+
+    first, second = kernel("im2col", 500, "Conv", "a"), kernel("gemm", 503, "Conv", "a")
+    third, lost = kernel("add", 506, "Add", "b"), kernel("MemcpyDeviceToHost", 509)
+    a, b, whole = node("a", "Conv", 10, 20), node("b", "Add", 31, 5), run(5, 40)
+    events = [a, first, second, b, third, whole, lost]
+    if form == "plugin":
+        events = [a, b, whole, first, second, third, lost]
+    trace = read_profile(profile(tmp_path / "p.json", *events))
+    assert list(trace.kernels.name) == ["im2col", "gemm", "add", "MemcpyDeviceToHost"]
+    told = [0, 0, 1, NO_PARENT]
+    assert trace.kernels.row.tolist() == (told if form != "plugin" else [NO_PARENT] * 4)
+    assert trace.kernels.start_ns.tolist() == [500_000, 503_000, 506_000, 509_000]
+    assert trace.self_ns.tolist() == [20_000, 5_000]
+    n = 4 if form == "plugin" else 1
+    assert f"the nodes of {n} of 4 kernels on the device" in trace.missing
+
+
+def test_kernels_that_were_matched_to_no_node_are_not_the_one_before(tmp_path: Path) -> None:
+    stray = event("gemm", 500, 3, cat="Kernel", thread=-1)
+    stray["args"] = {"stream": "7", "op_name": "MatMul", "parent_name": "m_kernel_time"}
+    trace = read_profile(profile(tmp_path / "p.json", node("a", "Conv", 10, 20), stray, run(5, 40)))
+    assert trace.kernels.row.tolist() == [NO_PARENT]
+
+
+@pytest.mark.parametrize("cut", [None, 5, 7])
+def test_events_in_the_order_of_their_starts(tmp_path: Path, cut: int | None) -> None:
+    events = [
+        run(0, 50), node("loop", "Loop", 1, 40), node("x", "Add", 2, 10), node("y", "Mul", 12, 9),
+        run(60, 50), node("loop", "Loop", 61, 40), node("x", "Add", 62, 10), node("y", "Mul", 72, 9),
+    ]  # fmt: skip
+    path = profile(tmp_path / "p.json", *events[:cut])
+    if cut:
+        path.write_text(path.read_text().removesuffix("\n]\n") + ",\n")
+    trace = read_profile(path)
+    loops = [row for row, name in enumerate(trace.name) if name == "loop"]
+    for row, name in enumerate(trace.name):
+        assert (trace.parent[row] in loops) == (name != "loop")
+    assert trace.self_ns[loops[0]] == 21_000
+    # A run whose nodes were cut off is none that was recorded to its end.
+    assert (trace.n_runs, trace.complete) == ((2, True) if cut is None else (1, False))
+
+
+def test_a_body_that_seems_to_outlast_its_loop(tmp_path: Path) -> None:
+    # 0.9 to 11.85 us and, inside, 1.0 to 11.5: whole microseconds make the loop end first.
+    events = node("x", "Add", 1, 10), node("loop", "Loop", 0, 10), node("next", "Add", 12, 1), run(0, 20)
+    trace = read_profile(profile(tmp_path / "p.json", *events))
+    assert trace.parent.tolist() == [1, NO_PARENT, NO_PARENT] and trace.self_ns[1] == 0
+
+
+def test_lines_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [each for i in range(9) for each in (node(f"n{i}", "Add", 20 * i + 1, 9), run(20 * i, 15))]
+    path = profile(tmp_path / "p.json", *events)
+    whole = read_profile(path)
+    for size in (7, 100, 1000):
+        monkeypatch.setattr("ortune.trace.ort_profile.BLOCK_BYTES", size)
+        trace = read_profile(path)
+        assert list(trace.name) == list(whole.name) and trace.run.tolist() == whole.run.tolist()
+        assert (trace.n_runs, trace.n_unreadable, trace.complete) == (9, 0, True)
+
+
 def test_another_layout_of_the_same_events(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_text(json.dumps([node("c", "Conv", 11, 10), run(10, 20)], indent=2))

@@ -45,6 +45,7 @@ def compare(
     budget: str | float = "2m",
     max_blocks: int | None = None,
     inject_wait: str | float | None = None,
+    no_why: bool = False,
     seed: int = 0,
     no_wait: bool = False,
     threshold: str | float | None = None,
@@ -94,6 +95,7 @@ def compare(
         threshold=asked.share(threshold, "--threshold"),
         undecided="fail" if undecided == "fail" else "pass",
         inject_wait=asked.share(inject_wait, "--inject-wait") or 0.0,
+        why=not no_why,
     )
     return run(options, watcher)
 

@@ -100,6 +100,12 @@ def compare(
         ),
     ] = None,
     seed: o.Seed = 0,
+    no_why: Annotated[
+        bool,
+        typer.Option(
+            "--no-why", help="Do not profile both sides after a proven difference.", rich_help_panel=o.RUN
+        ),
+    ] = False,
     no_wait: o.NoWait = False,
     threshold: Annotated[
         str | None,
@@ -143,7 +149,7 @@ def compare(
                 workload=workload, save_workload=save_workload, map=map_inputs, custom_ops=custom_ops,
                 objective=objective, gap=gap, sessions=sessions, callers=callers, cpus=cpus, memory=memory,
                 tolerance=tolerance, budget=budget, max_blocks=max_blocks, inject_wait=inject_wait, seed=seed,
-                no_wait=no_wait, threshold=threshold, undecided=undecided, store=store,
+                no_why=no_why, no_wait=no_wait, threshold=threshold, undecided=undecided, store=store,
                 watcher=Watcher(say=say, stop=stop, block=lambda *state: progress(progress_line(*state))),
             )  # fmt: skip
         _write(envelope, form, output)

@@ -23,6 +23,7 @@ from ortune.flows.sides import (
     resolve,
     target_providers,
 )
+from ortune.flows.why import attempt, why
 from ortune.records import (
     Block,
     CompareResult,
@@ -42,6 +43,7 @@ from ortune.search.guards import case_results, guards
 from ortune.store.db import SessionLog, Store
 from ortune.store.lock import measuring
 from ortune.trials import pairing
+from ortune.trials.executor import Arm
 from ortune.trials.scratch import scratch_folder
 
 
@@ -185,7 +187,22 @@ class _Run:
             started_ns=self.start,
         )
         require_unchanged(self.a, self.b)
-        return self._envelope(state, difference, design)
+        return self._with_why(self._envelope(state, difference, design), new)
+
+    def _with_why(self, envelope: Envelope, new: Arm) -> Envelope:
+        """After a difference was proven: where it lies."""
+        result = envelope.result
+        assert isinstance(result, CompareResult)
+        proven = envelope.status == "ok" and envelope.verdict in ("faster", "slower")
+        if not (self.o.why and proven and result.base_figures and result.new_figures):
+            return envelope
+        latencies = (result.base_figures.latency_ns or 0.0, result.new_figures.latency_ns or 0.0)
+        sides, arms = (self.a, self.b), (self.ground.arm(BASE), new)
+        found, trouble = attempt(lambda: why(self.ground, sides, arms, latencies, self.watch.line))
+        notes = (*result.notes, trouble) if trouble else result.notes
+        return msgspec.structs.replace(
+            envelope, result=msgspec.structs.replace(result, why=found, notes=notes)
+        )
 
     def _design(self, trial_ns: float) -> duel.Design:
         design = duel.design(trial_ns, self.rules, spent_ns=time.monotonic_ns() - self.start)

@@ -27,6 +27,7 @@ class Options:
         max_blocks: Blocks at most; None is 60, and more for a budget beyond two minutes.
         threshold: Regression that fails the gate, as a share; None without a gate.
         inject_wait: Busy wait added to B's runs as a share of each: a test of the whole chain.
+        why: After a proven difference, profile both sides and say where it lies.
     """
 
     a: str
@@ -52,6 +53,7 @@ class Options:
     threshold: float | None = None
     undecided: Literal["pass", "fail"] = "pass"
     inject_wait: float = 0.0
+    why: bool = True
 
     @property
     def most_blocks(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Sequence
@@ -41,6 +42,7 @@ from ortune.trace.difference import difference
 from ortune.trace.read import read_trace
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace
+from ortune.trace.timeline import timeline_data
 from ortune.trials.scratch import scratch_folder
 
 PROCESSES = 5
@@ -104,6 +106,32 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
         return flow(options, watch, scratch, start, wanted).go()
 
 
+def with_page(envelope: Envelope, trace: Trace, path: Path | None) -> Envelope:
+    """Writes the page where one is asked for, and names it among the exports.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    if path is None:
+        return envelope
+    from ortune.report.html.profile_page import render
+
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(render(envelope, timeline_data(trace)), encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise UsageError(
+            f"the page cannot be written: {error.strerror}", where=str(path), do="choose another --report"
+        ) from error
+    result = envelope.result
+    assert isinstance(result, ProfileResult)
+    named = msgspec.structs.replace(result, exports={**result.exports, "report": str(path)})
+    return msgspec.structs.replace(envelope, result=named)
+
+
 def is_trace(text: str) -> bool:
     """Whether a subject is a trace rather than a model: by what it is, and by its ending where it is not there."""
     path = Path(text)
@@ -139,7 +167,8 @@ class _Traces:
             )
         exports = export.write_all(self.wanted, trace, result)
         result = msgspec.structs.replace(result, exports=exports, elapsed_s=time.monotonic() - self.start)
-        return Envelope(schema="ortune/profile/1", ortune=__version__, status="ok", result=result)
+        envelope = Envelope(schema="ortune/profile/1", ortune=__version__, status="ok", result=result)
+        return with_page(envelope, trace, self.o.report)
 
     def _one(self, text: str) -> tuple[Trace, Attribution, ProfileResult]:
         self.watch.line(f"reading {text}")
@@ -158,6 +187,7 @@ class _Models:
     ) -> None:
         self.o, self.watch, self.scratch, self.start, self.wanted = options, watch, scratch, start, wanted
         self.work: Workload | None = None
+        self.shown: Process | None = None
 
     def go(self) -> Envelope:
         o = self.o
@@ -189,6 +219,8 @@ class _Models:
                 status="ok",
                 result=result,
             )
+            assert self.shown is not None
+            envelope = with_page(envelope, self.shown.trace, self.o.report)
             log.add("result", envelope)
             if log.trouble:
                 self.watch.say(log.trouble)
@@ -215,7 +247,7 @@ class _Models:
             ]
             # Of several processes the middle one is told in full.
             order = sorted(processes[0], key=lambda p: p.found.mean_wall_ns)
-            shown = order[len(order) // 2]
+            shown = self.shown = order[len(order) // 2]
             plain = plain_latency_ns(grounds[0], base_arm(grounds[0]), len(shown.found.wall_ns))
             result = result_of(
                 self._kept(shown), shown.trace, shown.found, shown.warmup, known[0], peak, sides[0]

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ortune.records import CaseResult, CompareResult, Envelope
 from ortune.report import compare_words as words
-from ortune.report import escape
+from ortune.report import difference_words, escape
 from ortune.report.numbers import change, duration
 
 INTERRUPTED = "stopped early; this is what was measured by then"
@@ -33,6 +33,9 @@ def terminal(envelope: Envelope) -> RenderableType:
         parts += [Text(), _sides(rows)]
     if result.cases:
         parts += [Text(), _cases(result.cases)]
+    if result.why is not None:
+        first, *rest = difference_words.brief(result.why)
+        parts += [Text(), _details([("why", first), *(("", line) for line in rest)])]
     return Group(*parts)
 
 
@@ -95,6 +98,9 @@ def markdown(envelope: Envelope) -> str:
     if result.cases:
         lines += ["", _md_row(CASE_HEADS), "|---|---:|---:|---:|---:|---|"]
         lines += [_md_row(_case_cells(case)) for case in result.cases]
+    if result.why is not None:
+        first, *rest = difference_words.brief(result.why)
+        lines += ["", f"Why: {escape.markdown(first)}", "", *(f"- {escape.markdown(line)}" for line in rest)]
     return "\n".join(lines) + "\n"
 
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from ortune.records import CategoryName, DifferenceRow, ProfileDifference
 from ortune.report.numbers import duration, percent, shorten
-from ortune.report.profile_tables import CATEGORIES, Listing, Row, Unit, unit_of
+from ortune.report.profile_tables import Listing, Row, Unit, category_words, unit_of
 
 TOP_OPERATORS = 6
 TOP_NODES = 10
 NAMED = 5
 NAME = 48
+OWNER = 0.1  # of the whole difference, from which on a node is called its largest part
 
 
 def headline(found: ProfileDifference) -> str:
@@ -26,9 +27,23 @@ def headline(found: ProfileDifference) -> str:
     text = f"B takes {duration(abs(more))}{part} {'more' if more > 0 else 'less'} than A: {times}"
     # The owner pulls in the direction of the whole.
     owner = next((row for row in found.nodes if row.difference_ns * more > 0), None)
-    if owner is not None:
+    if owner is not None and abs(owner.difference_ns) >= OWNER * abs(more):
         text += f"; the largest part is in {shorten(owner.name, NAME)} ({_signed(owner.difference_ns)})"
+    elif found.nodes or found.same_ns:
+        text += "; no single node stands for it"
     return text
+
+
+def brief(found: ProfileDifference, most: int = 5) -> list[str]:
+    """The difference in few lines, to stand under another answer: the sentence, then what changed most."""
+    lines = [headline(found)]
+    rows = [(category_words(r.name), r) for r in found.categories[:1]] + [(r.name, r) for r in found.nodes[:most]]
+    for name, row in rows:
+        if row.difference_ns:
+            both = " -> ".join("-" if ns is None else duration(ns) for ns in (row.a_ns, row.b_ns))
+            kind = f" ({row.op_type})" if beneath(row) else ""
+            lines.append(f"{_signed(row.difference_ns)}  {shorten(name, NAME)}{kind}: {both}")
+    return lines
 
 
 def unit(found: ProfileDifference) -> Unit:
@@ -86,9 +101,8 @@ def beneath(row: DifferenceRow) -> str:
 
 
 def _category(row: DifferenceRow) -> DifferenceRow:
-    words: dict[str, str] = {**CATEGORIES}
     return DifferenceRow(
-        name=words.get(row.name, row.name),
+        name=category_words(row.name),
         a_ns=row.a_ns,
         b_ns=row.b_ns,
         difference_ns=row.difference_ns,

@@ -21,6 +21,11 @@ CATEGORIES: dict[CategoryName, str] = {
 }
 
 
+def category_words(name: str) -> str:
+    """A category's name in words; any other name as it is."""
+    return next((text for key, text in CATEGORIES.items() if key == name), name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One line of a table whose first column is a name.

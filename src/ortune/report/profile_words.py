@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ortune.records import CategoryName, LayerTime, ProfiledNode, ProfileResult
 from ortune.report import difference_words
 from ortune.report.numbers import duration, memory, percent, shorten, three
-from ortune.report.profile_tables import CATEGORIES, Listing, Row, Unit, apportion, unit_of
+from ortune.report.profile_tables import CATEGORIES, Listing, Row, Unit, apportion, category_words, unit_of
 
 UNEXPLAINED = 0.02
 """Share of the run from which on what is not explained is a finding of its own."""
@@ -116,7 +116,7 @@ def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Listing:
 def nodes(result: ProfileResult, most: int = TOP_NODES) -> Listing:
     """The dearest nodes; columns that say nothing of this profile are left out."""
     top = sorted(result.nodes, key=lambda n: -n.time_ns)[:most]
-    floors, waits = any(n.floor_ns for n in top), any(n.wait_ns for n in top)
+    floors, waits = any(n.floor_ns for n in top), any(wait(n) for n in top)
     heads = ["node", "time", "share"]
     heads += ["x floor", "bound"] if floors else []
     heads += ["wait"] if waits else []
@@ -137,8 +137,9 @@ def floor_ratio(node: ProfiledNode) -> str:
 
 
 def wait(node: ProfiledNode) -> str:
-    """The share of a node's time that is waiting for threads; "" for none."""
-    return percent(node.wait_ns / node.time_ns, 0) if node.wait_ns and node.time_ns else ""
+    """The share of a node's time that is waiting for threads; "" for next to none."""
+    part = node.wait_ns / node.time_ns if node.time_ns else 0.0
+    return percent(part, 0) if part >= 0.005 else ""
 
 
 def layer_tree(layers: Sequence[LayerTime]) -> dict[str, list[LayerTime]]:
@@ -204,8 +205,7 @@ def variance(result: ProfileResult) -> str:
 
 def owner_name(name: str, op_type: str) -> str:
     """A node's name as it is, a category's in words."""
-    plain: dict[str, str] = {**CATEGORIES}
-    return name if op_type else plain.get(name, name)
+    return name if op_type else category_words(name)
 
 
 def memory_line(result: ProfileResult) -> str:

@@ -161,7 +161,7 @@ class Growing:
         name, op_type, provider = self._name.done(), self._op_type.done(), self._provider.done()
         columns = {key: np.frombuffer(values, dtype=np.int64).copy() for key, values in self._numbers.items()}
         start, duration, thread = columns["start"], columns["duration"], columns["thread"]
-        runs = sorted(self._whole_runs(start))
+        runs = sorted(self._whole_runs())
         run_start, run_ns, run_thread = (column([run[i] for run in runs]) for i in range(3))
         parent = parents(op_type, start, duration, thread)
         kernels = self.device.kernels(name, op_type, start)
@@ -201,15 +201,15 @@ class Growing:
             missing=(*self._missing(columns, len(runs)), *self.device.missing(kernels), *missing),
         )
 
-    def _whole_runs(self, start: Numbers) -> list[tuple[int, int, int]]:
+    def _whole_runs(self) -> list[tuple[int, int, int]]:
         """The runs whose nodes are all there.
 
         Events usually stand in the order in which they ended, a run after its nodes. Where they stand in the order of
         their starts, a file that was cut off holds a run before the nodes that it lost.
         """
-        if self.complete or not self._in_order_of_starts or not len(start):
+        if self.complete or not self._in_order_of_starts or not self._runs:
             return self._runs
-        last = int(start.max())
+        last = round(self._latest * 1000)
         return [run for run in self._runs if run[0] + run[1] <= last]
 
     def _missing(self, columns: dict[str, Numbers], n_runs: int) -> Iterator[str]:

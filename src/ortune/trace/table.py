@@ -71,7 +71,7 @@ class Kernels:
 
     Attributes:
         name: The kernel's own name.
-        row: The node execution that it is written after, or ``NO_PARENT``.
+        row: The node execution that it belongs to, or ``NO_PARENT`` where the trace does not tell.
         start_ns, duration_ns: On the device, in the clock of the trace.
     """
 
@@ -83,7 +83,7 @@ class Kernels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A profile as columns. Those of a node's execution have one entry a row, in the order in which they ended.
+    """A profile as columns. Those of a node's execution have one entry a row, in the file's order.
 
     Attributes:
         format: "ort-json", "web-console", ...

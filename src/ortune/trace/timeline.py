@@ -83,7 +83,8 @@ def _chosen(trace: Trace, most: int) -> tuple[Numbers, Numbers, range, str]:
     runs = range(trace.n_runs - max(1, fits), trace.n_runs)
     rows = np.flatnonzero(trace.run >= runs.start)
     if fits:
-        part = f"the last {len(runs):,} of {trace.n_runs:,} runs" if fits > 1 else "the last run"
+        part = f"the last {fits:,} of {trace.n_runs:,} runs" if fits > 1 else "the last run"
+        part = "all runs, without what is in none" if fits == trace.n_runs else part
         return rows, np.flatnonzero(kernel_run >= runs.start), runs, part
     rows = rows[np.argsort(trace.start_ns[rows], kind="stable")][: most - 1]
     return rows, all_kernels[:0], runs, f"the first {len(rows):,} executions of the last run"

@@ -2,12 +2,13 @@
 
 With ``enableProfiling`` the profile comes out as one console message a line, the same events as elsewhere; the
 console puts the place in the source, a time or a level around each. With ``env.webgpu.profiling`` the JSEP builds
-print one line for each kernel on the GPU, in nanoseconds, in a form that grew with the versions:
+print one line for each kernel on the GPU, behind ``[profiling]`` and in a form that grew with the versions:
 
-    [profiling] kernel "7|Add" execution time: 5 ns                                   (1.15)
-    [profiling] kernel "7|[Add] /add" input[0]: [2,3] | float32, ... execution time: 5 ns      (1.16)
-    [profiling] kernel "7|/add|Add" input[0]: ... execution time: 5 ns
-    [profiling] kernel "7|Add|/add|Add" input[0]: ... start time: 9 ns, execution time: 5 ns   (1.17 and later)
+    kernel "7|Add" execution time: 5 ns                                               1.15
+    kernel "7|[Add] /add" input[0]: [2,3] | float32, ... execution time: 5 ns         1.16
+    kernel "7|[Add] /add|Add" input[0]: ..., kernel "7|/add|Add" input[0]: ...        on the way to 1.17
+    kernel "7|Add|/add|Add" input[0]: ... execution time: 5 ns                        1.17
+    kernel "7|Add|/add|Add" input[0]: ... start time: 9 ns, execution time: 5 ns      1.23
 
 The same record as JSON, as ``env.webgpu.profiling.ondata`` gets it, is read too. Without a profile the kernels are
 the rows of the trace; runs are then found by the kernels' repetition, since nothing else tells them.
@@ -19,9 +20,10 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 import msgspec
+from msgspec import Meta
 
 from ortune.errors import UsageError
 from ortune.trace.events import BROKEN, Event, one_event
@@ -38,16 +40,17 @@ BLOCK_EVENTS = 4096
 _EVENT = re.compile(rb'\{\s*"cat"\s*:')
 _RECORD = re.compile(rb'\{\s*"version"\s*:\s*1\s*,')
 _LINE = re.compile(
-    rb'\[profiling\] kernel "(?P<kernel>.*)" (?P<tensors>(?:(?:in|out)put\[\d+\]: \[[\d,]*\] \| [\w?]+, )*)'
+    rb'\[profiling\] kernel "(?P<kernel>.*)" '
+    rb"(?P<tensors>(?:(?:in|out)put\[\d+\]: \[(?:\d{1,18}(?:,\d{1,18})*)?\] \| [\w?]+, )*)"
     rb"(?:start time: (?P<start>-?\d{1,18}) ns, )?execution time: (?P<took>\d{1,18}) ns"
 )
-_TENSOR = re.compile(r"(in|out)put\[\d+\]: \[([\d,]*)\] \| ([\w?]+), ")
+_TENSOR = re.compile(r"(in|out)put\[\d+\]: \[((?:\d{1,18}(?:,\d{1,18})*)?)\] \| ([\w?]+), ")
 _TYPES = {"float32": "float", "float64": "double"}
 _LOADING = "model_loading"
 
 
 class _Tensor(msgspec.Struct, gc=False):
-    dims: list[int] = []
+    dims: list[Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]] = []
     dtype: str = msgspec.field(default="", name="dataType")
 
 

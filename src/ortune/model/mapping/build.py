@@ -26,13 +26,17 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
     carried = Carried(old, new)
     cones = Cones(old, carried)
     origins = Origins(new, carried, cones)
-    keys = {step: _key(step, origins.of.get(step, [])) for step in new.steps}
+    keys = {
+        step: _key(step, [was for was in origins.of.get(step, []) if was not in origins.merged])
+        for step in new.steps
+    }
     of: dict[str, set[Step]] = {}
     for step, found in origins.of.items():
         if found:
             of.setdefault(keys[step], set()).update(found)
     mapped = Counter(was for found in of.values() for was in found)
-    hidden = {key: _hidden(found, mapped, cones) for key, found in of.items() if len(found) > 1}
+    groups = {key: found - origins.merged for key, found in of.items() if len(found) > 1}
+    hidden = {key: _hidden(group, mapped, cones) for key, group in groups.items()}
     gone = [was for was in old.steps if was not in mapped]
     fate = _Fate(old, carried, cones, origins)
     return Mapping(
@@ -49,7 +53,8 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
         why={was.name: fate.of(was) for was in gone},
         keys={step.name: key for step, key in keys.items() if not step.given},
         hidden={key: _names(steps) for key, steps in hidden.items()},
-        spared={key: _spared(of[key], steps) for key, steps in hidden.items()},
+        spared={key: _spared(groups[key], steps) for key, steps in hidden.items()},
+        merged=_names(origins.merged),
         operators={key: step.op_type for step, key in keys.items()},
     )
 

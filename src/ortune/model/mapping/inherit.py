@@ -52,6 +52,8 @@ def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[f
     """Of all originals of a node; None where one of them is not known, or its name is not its alone."""
     flops = size = 0.0
     for step in mapping.of[name]:
+        if step in mapping.merged:
+            continue
         costs = own.get(step, [])
         if len(costs) != 1 or not costs[0].known:
             return None

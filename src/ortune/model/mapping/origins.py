@@ -34,11 +34,13 @@ class Origins:
     Attributes:
         of: Each step that was not inserted to its originals, in the model's order; () where none is known.
         left_out: Steps of the user's model beside one that is still there, and of which nothing is left.
+        merged: Steps of the user's model that computed the same as another, which alone is left.
     """
 
     def __init__(self, optimised: View, carried: Carried, cones: Cones) -> None:
         self.of: dict[Step, list[Step]] = {}
         self.left_out: set[Step] = set()
+        self.merged: set[Step] = set()
         self._carried, self._cones = carried, cones
         self._cone: dict[Step, set[Step]] = {}
         self._helpers: list[Step] = []
@@ -86,17 +88,21 @@ class Origins:
             elif owners:
                 self.of[helper] = _ordered(_shared(helper, [self._cone[owner] for owner in owners]))
         for owner, helpers in groups.items():
-            self._split(sorted([*helpers, owner], key=lambda step: step.order), self._cone[owner])
+            self._split(owner, sorted([*helpers, owner], key=lambda step: step.order))
 
-    def _split(self, steps: list[Step], cone: set[Step]) -> None:
-        """Share out a cone between steps that only together make a known value: by operator, then to all the rest."""
+    def _split(self, owner: Step, steps: list[Step]) -> None:
+        """Share out a cone between an owner and its helpers: by operator, then by order to those without any."""
+        cone = self._cone[owner]
         if len(steps) == 1:
             self.of[steps[0]] = _ordered(cone)
             return
-        given: dict[Step, Step] = {}
+        # What makes the known value is in the step that makes it.
+        ends = {made.step for value in owner.outputs if (made := self._carried.get(value)) is not None}
+        given = {end: owner for end in ends if end is not None and end in cone}
+        settled = any(end.op_type == owner.op_type for end in given)
         for operator in {step.op_type for step in steps}:
-            mine = [step for step in steps if step.op_type == operator]
-            theirs = _ordered(s for s in cone if s.op_type == operator)
+            mine = [s for s in steps if s.op_type == operator and not (settled and s is owner)]
+            theirs = _ordered(s for s in cone if s.op_type == operator and s not in given)
             if len(mine) == len(theirs):
                 given.update(zip(theirs, mine, strict=True))
         bare = [step for step in steps if step not in given.values()]
@@ -123,6 +129,7 @@ class Origins:
         for was in list(where):
             for twin in self._cones.twins.get(was, ()):
                 if twin not in where and twin not in self.left_out:
+                    self.merged.add(twin)
                     for step in where[was]:
                         self.of[step] = _ordered({*self.of[step], twin})
 

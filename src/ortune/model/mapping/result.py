@@ -26,6 +26,7 @@ class Mapping:
         keys: For nodes without a name: their place in the optimised graph (``Conv#3``) to their name here.
         hidden: For nodes with several originals, those whose results stay within the node.
         spared: For the same nodes, how often fewer each result is read than by the originals one by one.
+        merged: Originals that computed the same as another one, which alone is left and stands for both.
         operators: Operator of each node here.
     """
 
@@ -37,6 +38,7 @@ class Mapping:
     keys: dict[str, str] = field(default_factory=dict)
     hidden: dict[str, tuple[str, ...]] = field(default_factory=dict)
     spared: dict[str, dict[str, float]] = field(default_factory=dict)
+    merged: tuple[str, ...] = ()
     operators: dict[str, str] = field(default_factory=dict)
 
 

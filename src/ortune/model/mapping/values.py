@@ -82,9 +82,7 @@ class Carried:
         for step, body in self.taken.items():
             for given, result in zip(step.outputs, body.outputs, strict=False):
                 self.merge(given, result)
-        for step in new.steps:
-            if step.bodies:
-                self._pair_bodies(step, old)
+        self._pair_bodies([step for step in new.steps if step.bodies], old)
         for value, was in zip(new.outputs, old.outputs, strict=False):
             self._set(value, was)
 
@@ -93,13 +91,27 @@ class Carried:
             self.of[value] = was
             self._held.add(self.same(was))
 
-    def _pair_bodies(self, step: Step, old: Body) -> None:
-        made = [found.step for value in step.outputs if (found := self.get(value)) is not None]
+    def _pair_bodies(self, steps: list[Step], old: Body) -> None:
+        """Match what lies in If, Loop and Scan; those of which no name is left, in order."""
+        pairs = {step: was for step in steps if (was := self._same_control(step)) is not None}
+        for kind in dict.fromkeys(_control(step) for step in steps):
+            open_new = [step for step in steps if step not in pairs and _control(step) == kind]
+            taken = set(pairs.values())
+            open_old = [
+                was for was in old.steps if _control(was) == kind and was not in {*taken, *self.taken}
+            ]
+            if len(open_new) == len(open_old):
+                pairs.update(zip(open_new, open_old, strict=True))
+        for step, was in pairs.items():
+            for branch, body in step.bodies.items():
+                self._pair(body, was.bodies[branch])
+
+    def _same_control(self, step: Step) -> Step | None:
+        made = [self.behind(found).step for value in step.outputs if (found := self.get(value)) is not None]
         for was in (self.origin(step), *made):
-            if was is not None and was.op_type == step.op_type and was.bodies.keys() == step.bodies.keys():
-                for branch, body in step.bodies.items():
-                    self._pair(body, was.bodies[branch])
-                return
+            if was is not None and _control(was) == _control(step):
+                return was
+        return None
 
     def _named(self, old: Body, name: str) -> Value | None:
         if not name:
@@ -290,6 +302,10 @@ class Carried:
         while value.step is not None and value.step.op_type in NOTHING and value.step.inputs[0] is not None:
             value = self.same(value.step.inputs[0])
         return value
+
+
+def _control(step: Step) -> tuple[str, frozenset[str]]:
+    return step.op_type, frozenset(step.bodies)
 
 
 def _call_numbers(optimised: View, functions: frozenset[str]) -> dict[str, list[int]]:

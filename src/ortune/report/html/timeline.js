@@ -18,11 +18,12 @@
   const code = column("timeline-codes");
 
   const LANE = 15, TRACK = 18, BAR = 15, AXIS = 20, HUES = 8, OTHER = HUES, DIM = HUES + 1;
-  const tracks = [];
-  let height = AXIS, total = 1;
-  for (const [lane, depth, first, count] of rows) {
-    if (depth === 0) height += LANE;
-    tracks.push({ lane: depth === 0 ? lane : "", first, end: first + count, y: height });
+  const tracks = [], laneOf = new Uint8Array(code.length);
+  let height = AXIS, total = 1, lane = -1;
+  for (const [title, depth, first, count] of rows) {
+    if (depth === 0) { height += LANE; lane += 1; }
+    laneOf.fill(lane, first, first + count);
+    tracks.push({ lane: depth === 0 ? title : "", first, end: first + count, y: height });
     height += TRACK;
     for (let i = Math.max(first, first + count - 2); i < first + count; i++) total = Math.max(total, start[i] + duration[i]);
   }
@@ -61,6 +62,14 @@
     const ns = ticks * tick;
     for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["us", 1e3]]) if (Math.abs(ns) >= size) return `${three(ns / size)} ${unit}`;
     return `${Math.round(ns)} ns`;
+  };
+
+  // Times along the axis: as many digits as tell two neighbours apart.
+  const mark = (ticks, step) => {
+    const largest = Math.max(Math.abs(from), Math.abs(to)) * tick;
+    const [unit, size] = [["s", 1e9], ["ms", 1e6], ["us", 1e3], ["ns", 1]].find(([, one]) => largest >= one) || ["ns", 1];
+    const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10((step * tick) / size) - 1e-9)));
+    return `${((ticks * tick) / size).toFixed(digits)} ${unit}`;
   };
 
   // The first row of a track that starts after a time.
@@ -126,7 +135,7 @@
       g.fillStyle = grid;
       g.fillRect(x, AXIS - 4, 1, height);
       g.fillStyle = minor;
-      g.fillText(time(t), x + 3, AXIS - 7);
+      g.fillText(mark(t, step), x + 3, AXIS - 7);
     }
   };
 
@@ -244,8 +253,15 @@
     matches = [];
     let ticks = 0;
     if (found) {
-      for (let i = 0; i < code.length; i++) if (found[code[i]]) { matches.push(i); ticks += duration[i]; }
+      for (let i = 0; i < code.length; i++) if (found[code[i]]) matches.push(i);
       matches.sort((a, b) => start[a] - start[b]);
+      // What lies in something else that matches is not counted twice.
+      const until = new Float64Array(256);
+      for (const i of matches) {
+        const end = start[i] + duration[i], lane = laneOf[i];
+        ticks += Math.max(0, end - Math.max(start[i], until[lane]));
+        until[lane] = Math.max(until[lane], end);
+      }
     }
     current = -1;
     says.textContent = found ? `${matches.length} executions, ${time(ticks)}` : "";

@@ -6,7 +6,7 @@ from ortune.records import ProfiledNode, ProfileResult
 from ortune.report import profile_words as words
 from ortune.report.html.profile import Given
 from ortune.report.look_words import operations
-from ortune.report.numbers import duration, percent
+from ortune.report.numbers import duration
 
 ORDER = 50
 TITLE = "Nodes"
@@ -28,7 +28,7 @@ def content(given: Given) -> dict[str, object] | None:
     columns = {
         "provider": len({n.provider for n in result.nodes}) > 1,
         "calls": any(n.calls != 1 for n in top),
-        "wait": any(n.wait_ns for n in top),
+        "wait": any(words.wait(n) for n in top),
         "rate": any(n.flops for n in top),
         "floor": any(n.floor_ns for n in top),
     }
@@ -55,7 +55,7 @@ def _row(node: ProfiledNode, result: ProfileResult) -> dict[str, str]:
         "time": duration(node.time_ns),
         "share": words.share(node.time_ns, result),
         "calls": f"{node.calls:g}",
-        "wait": percent(node.wait_ns / node.time_ns, 0) if node.wait_ns and node.time_ns else "",
+        "wait": words.wait(node),
         "rate": f"{operations(node.flops / node.time_ns * 1e9)}/s" if node.flops and node.time_ns else "",
         "floor": words.floor_ratio(node),
         "bound": node.bound,

@@ -1,0 +1,74 @@
+"""Why B is faster or slower than A: both under the profiler, turn by turn, after the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ortune.errors import OrtuneError
+from ortune.flows.ground import Ground
+from ortune.flows.profile_nodes import Origins, origins
+from ortune.flows.profile_result import quantile, side_times
+from ortune.flows.profiling import Process, profile, profiled_arm, runs_for
+from ortune.flows.sides import Resolved
+from ortune.records import ProfileDifference
+from ortune.trace.difference import difference
+from ortune.trials.executor import Arm
+
+PROCESSES = 3
+TIMED_NS = 500_000_000
+
+
+def why(
+    ground: Ground,
+    sides: tuple[Resolved, Resolved],
+    arms: tuple[Arm, Arm],
+    latencies_ns: tuple[float, float],
+    line: Callable[[str], None],
+) -> ProfileDifference:
+    """Where the time went, B minus A.
+
+    Args:
+        ground: What A and B were measured on.
+        sides: A and B.
+        arms: Theirs, with their feeds.
+        latencies_ns: A run of each.
+        line: Told what happens meanwhile.
+
+    Raises:
+        OrtuneError: A side does not run under the profiler.
+    """
+    timing = ground.executor.timing
+    found: tuple[list[Process], list[Process]] = ([], [])
+    try:
+        for turn in range(PROCESSES):
+            for number, (side, arm) in enumerate(zip(sides, arms, strict=True)):
+                line(f"looking where the time went, process {turn + 1} of {PROCESSES}")
+                runs = runs_for(latencies_ns[number], side.model.info.n_nodes, TIMED_NS)
+                keep = ground.scratch / f"why-{number}-{turn}.json"
+                found[number].append(profile(ground, profiled_arm(ground, arm), runs, keep))
+                keep.unlink(missing_ok=True)
+    finally:
+        ground.executor.timing = timing
+    known = [_origins(ground, side) for side in sides]
+    same = sides[0].label == sides[1].label
+    labels = [f"{s.label} ({s.plan.describe()})" if same else s.label for s in sides]
+    times = [
+        side_times(label, [(p.trace, p.found) for p in mine], origin)
+        for label, mine, origin in zip(labels, found, known, strict=True)
+    ]
+    return difference(times[0], times[1], quantile)
+
+
+def _origins(ground: Ground, side: Resolved) -> Origins:
+    folder = ground.scratch / "why"
+    folder.mkdir(exist_ok=True)
+    return origins(side, ground.work.cases[0], ground.work.custom_ops, Path(folder))
+
+
+def attempt(make: Callable[[], ProfileDifference]) -> tuple[ProfileDifference | None, str]:
+    """The difference, or None and why there is none: an answer is not lost because its reason is."""
+    try:
+        return make(), ""
+    except OrtuneError as error:
+        return None, f"where the difference lies is not known: {error.what}"

@@ -1,0 +1,184 @@
+"""``ortune profile`` with real ONNX Runtime: sums, origins, differences, and traces of others."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import ortune
+from ortune.errors import UsageError
+from ortune.records import Envelope, ProfileResult
+
+CHANNELS, SIZE, LAYERS = 32, 40, 5
+
+
+def conv_chain(path: Path, *, dear: int | None = None) -> Path:
+    """Convolutions with a Relu each; one of them may make three times the channels, of which two thirds go."""
+    rng = np.random.default_rng(0)
+    nodes, weights = [], []
+    for i in range(LAYERS):
+        weight = rng.standard_normal((CHANNELS, CHANNELS, 3, 3), dtype=np.float32) * 0.05
+        times = 3 if i == dear else 1
+        weights.append(numpy_helper.from_array(np.tile(weight, (times, 1, 1, 1)), f"w{i}"))
+        made = f"c{i}" if times == 1 else f"all{i}"
+        nodes.append(helper.make_node("Conv", [f"x{i}", f"w{i}"], [made], name=f"conv{i}", pads=[1] * 4))
+        if times > 1:
+            nodes.append(helper.make_node("Slice", [made, "zero", "some", "axis"], [f"c{i}"], name="slice"))
+        nodes.append(helper.make_node("Relu", [f"c{i}"], [f"x{i + 1}"], name=f"relu{i}"))
+    weights += [
+        numpy_helper.from_array(np.array([n], dtype=np.int64), name)
+        for name, n in (("zero", 0), ("some", CHANNELS), ("axis", 1))
+    ]
+    shape = [1, CHANNELS, SIZE, SIZE]
+    graph = helper.make_graph(
+        nodes,
+        "chain",
+        [helper.make_tensor_value_info("x0", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(f"x{LAYERS}", TensorProto.FLOAT, shape)],
+        weights,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Envelope]:
+    folder = tmp_path_factory.mktemp("profiled")
+    envelope = ortune.profile(
+        conv_chain(folder / "chain.onnx"), set=["intra=1"], no_peak=True, keep=folder / "kept.json",
+        export=[f"chrome={folder / 'out.json'}", str(folder / "nodes.nodes.csv")], store=folder / "store",
+    )  # fmt: skip
+    return folder, envelope
+
+
+def result_of(envelope: Envelope) -> ProfileResult:
+    assert isinstance(envelope.result, ProfileResult)
+    return envelope.result
+
+
+def test_the_parts_are_the_whole_that_was_timed_around_the_runs(profiled: tuple[Path, Envelope]) -> None:
+    result = result_of(profiled[1])
+    total = sum(c.ns for c in result.categories)
+    assert total == pytest.approx(result.wall_ns)
+    shares = {c.name: c.ns / result.wall_ns for c in result.categories}
+    assert shares["kernels"] > 0.5
+    in_nodes = sum(node.time_ns for node in result.nodes)
+    assert in_nodes == pytest.approx(
+        total
+        - sum(c.ns for c in result.categories if c.name in ("between-nodes", "outside-run", "unexplained"))
+    )
+    assert sum(o.time_ns for o in result.operators) == pytest.approx(in_nodes)
+    assert sum(o.share_ratio for o in result.operators) == pytest.approx(1.0)
+
+
+def test_operators_equal_a_direct_count_over_the_json(profiled: tuple[Path, Envelope]) -> None:
+    folder, envelope = profiled
+    result = result_of(envelope)
+    events = json.loads((folder / "kept.json").read_text())
+    runs = sorted((e for e in events if e["name"] == "model_run"), key=lambda e: e["ts"])[-result.n_runs :]
+    counted: Counter[str] = Counter()
+    for event in events:
+        if event["cat"] == "Node" and event["ts"] >= runs[0]["ts"]:
+            counted[event["args"]["op_name"]] += event["dur"] * 1000 / len(runs)
+    assert {o.op_type: o.time_ns for o in result.operators} == pytest.approx(counted)
+
+
+def test_nodes_are_named_by_the_users_own(profiled: tuple[Path, Envelope]) -> None:
+    result = result_of(profiled[1])
+    fused = {node.originals for node in result.nodes if node.op_type in ("Conv", "FusedConv")}
+    assert fused == {(f"conv{i}", f"relu{i}") for i in range(LAYERS)}
+    for node in result.nodes:
+        if node.originals:
+            assert node.flops is not None
+            assert node.flops >= 2 * 9 * CHANNELS * CHANNELS * SIZE * SIZE
+
+
+def test_exports_lie_where_they_were_asked_for(profiled: tuple[Path, Envelope]) -> None:
+    folder, envelope = profiled
+    assert set(result_of(envelope).exports) == {"chrome", "nodes-csv"}
+    assert json.loads((folder / "out.json").read_text())
+    assert len((folder / "nodes.nodes.csv").read_text().splitlines()) == 1 + len(result_of(envelope).nodes)
+
+
+def test_a_kept_trace_tells_the_same_without_the_model(profiled: tuple[Path, Envelope]) -> None:
+    folder, envelope = profiled
+    before, result = result_of(envelope), result_of(ortune.profile(folder / "kept.json"))
+    assert sum(c.ns for c in result.categories) == pytest.approx(result.wall_ns)
+    assert {o.op_type for o in result.operators} == {o.op_type for o in before.operators}
+    # Nothing is known of what is around ONNX Runtime's own run.
+    assert {c.name: c.ns for c in result.categories}["outside-run"] == 0
+    assert result.side is None and result.slowdown_ratio is None
+
+
+def test_a_dearer_node_is_named_first_and_at_the_right_size(tmp_path: Path) -> None:
+    plain = conv_chain(tmp_path / "plain.onnx")
+    dear = conv_chain(tmp_path / "dear.onnx", dear=2)
+    result = result_of(
+        ortune.profile(plain, against=dear, set=["intra=1"], no_peak=True, store=tmp_path / "store")
+    )
+    found = result.against
+    assert found is not None
+    row = found.nodes[0]
+    assert row.name.startswith("conv2")
+    assert row.a_ns is not None and row.low_ns is not None
+    # Three times the work is twice as much more; the Slice and what no longer fuses come on top.
+    assert 1.4 * row.a_ns < row.difference_ns < 3.5 * row.a_ns
+    assert row.low_ns > 0
+    total = sum(r.difference_ns for r in found.nodes) + found.same_ns
+    inside = {r.name: r.difference_ns for r in found.categories}
+    beside = sum(inside.get(name, 0.0) for name in ("between-nodes", "outside-run", "unexplained"))
+    assert total + beside == pytest.approx(found.b_wall_ns - found.a_wall_ns)
+
+
+def test_a_setting_alone_is_the_same_model_on_both_sides(tmp_path: Path) -> None:
+    result = result_of(
+        ortune.profile(
+            conv_chain(tmp_path / "m.onnx"), b_set=["level=disable"], set=["intra=1"], processes=3, no_peak=True,
+            store=tmp_path / "store",
+        )
+    )  # fmt: skip
+    found = result.against
+    assert found is not None
+    assert "graph_optimization_level=disable" in found.b
+    # Unfused on B: each Relu is a node of its own, and meets the Conv that holds it on A.
+    assert {row.b_nodes for row in found.nodes if len(row.b_nodes) > 1} <= {
+        (f"conv{i}", f"relu{i}") for i in range(LAYERS)
+    }
+    assert any("Conv + Relu" in row.op_type for row in found.nodes)
+
+
+def test_a_trace_and_a_model_are_no_pair(tmp_path: Path, profiled: tuple[Path, Envelope]) -> None:
+    with pytest.raises(UsageError, match="cannot be compared"):
+        ortune.profile(profiled[0] / "kept.json", against=conv_chain(tmp_path / "m.onnx"))
+
+
+def test_two_traces(profiled: tuple[Path, Envelope], tmp_path: Path) -> None:
+    folder = profiled[0]
+    slow = json.loads((folder / "kept.json").read_text())
+    (tmp_path / "slow.json").write_text(json.dumps(slow))
+    result = result_of(ortune.profile(folder / "kept.json", against=tmp_path / "slow.json"))
+    assert result.against is not None
+    assert result.against.a_wall_ns == result.against.b_wall_ns
+    assert all(row.difference_ns == 0 for row in result.against.nodes)
+
+
+def test_a_parallel_run_sums_up_too(tmp_path: Path) -> None:
+    options = ort.SessionOptions()
+    options.enable_profiling = True
+    options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
+    options.profile_file_prefix = str(tmp_path / "parallel")
+    session = ort.InferenceSession(
+        conv_chain(tmp_path / "m.onnx"), options, providers=["CPUExecutionProvider"]
+    )
+    for _ in range(12):
+        session.run(None, {"x0": np.ones((1, CHANNELS, SIZE, SIZE), np.float32)})
+    result = result_of(ortune.profile(session.end_profiling()))
+    assert sum(c.ns for c in result.categories) == pytest.approx(result.wall_ns)
+    assert result.n_runs >= 6

@@ -1,0 +1,281 @@
+"""A profile's page: whole, offline, its sums shown, one script that is ours, and no name in it is markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import golden_profile
+import msgspec
+import pytest
+from golden_profile import HOSTILE, KINDS, profiled, timeline
+from test_html import DRAWN, Page
+
+from ortune.records import MemoryPoint, Timeline
+from ortune.report.html import profile_page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FETCHING = {"src", "srcset", "xlink:href", "action", "data", "poster", "formaction"}
+
+
+@pytest.fixture(scope="module")
+def rendered() -> dict[str, str]:
+    pages = {kind: profile_page.render(envelope) for kind, envelope in KINDS.items()}
+    pages["timeline"] = profile_page.render(KINDS["usual"], timeline())
+    for number, name in enumerate(HOSTILE):
+        pages[f"timeline-{number}"] = profile_page.render(KINDS[f"hostile-{number}"], timeline(name))
+    return pages
+
+
+ALL = [*sorted(KINDS), "timeline", *(f"timeline-{number}" for number in range(len(HOSTILE)))]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_page_is_whole(rendered: dict[str, str], kind: str) -> None:
+    seen = Page(rendered[kind])
+    assert seen.broken == [] and seen.open == []
+    assert len(seen.named("h1")) == 1 and len(seen.named("main")) == 1
+    assert rendered[kind].count("<main>") == 1
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_page_fetches_nothing_and_runs_nothing_but_its_own_script(
+    rendered: dict[str, str], kind: str
+) -> None:
+    text = rendered[kind]
+    seen = Page(text)
+    names = {name for name, _ in seen.elements}
+    assert not names & {
+        "img",
+        "link",
+        "iframe",
+        "object",
+        "embed",
+        "form",
+        "base",
+        "image",
+        "use",
+        "foreignobject",
+    }
+    for name, attributes in seen.elements:
+        assert not [a for a in attributes if a.startswith("on")], name
+        assert not FETCHING & set(attributes), name
+        assert (attributes.get("href") or "#").startswith("#")
+    assert "://" not in text
+    style = text[text.index("<style>") : text.index("</style>")]
+    assert "url(" not in style and "@import" not in style
+    scripts = [attributes.get("type") for attributes in seen.named("script")]
+    policy = seen.named("meta")[2]["content"]
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")
+    if not kind.startswith("timeline"):
+        assert scripts == [] and "script-src" not in policy
+        return
+    assert scripts == ["application/json", *["application/octet-stream"] * 3, None]
+    (ours,) = re.findall(r"<script>(.*?)</script>", text, re.S)
+    digest = base64.b64encode(hashlib.sha256(ours.encode()).digest()).decode()
+    assert policy.endswith(f"script-src 'sha256-{digest}'")
+    assert "innerHTML" not in ours and "eval" not in ours
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_links_drawings_and_tables_serve_every_reader(rendered: dict[str, str], kind: str) -> None:
+    seen = Page(rendered[kind])
+    ids = [a["id"] for _, a in seen.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    sections = {f"#{a['id']}" for a in seen.named("section") if "id" in a}
+    assert {a["href"] for a in seen.named("a")} == sections
+    for attributes in seen.named("th"):
+        assert attributes["scope"] in ("row", "col")
+    for drawing in seen.named("svg"):
+        # A drawing within a drawing is part of it.
+        outer = "plot" in str(drawing.get("class"))
+        assert not outer or drawing.get("aria-hidden") == "true" or drawing["aria-label"]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_drawings_hold_only_places_that_exist(rendered: dict[str, str], kind: str) -> None:
+    for name, attributes in Page(rendered[kind]).elements:
+        if name not in DRAWN:
+            continue
+        for key in ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height"):
+            value = attributes.get(key)
+            if value is None:
+                continue
+            assert re.fullmatch(r"-?\d+(\.\d+)?%?", value), (name, key, value)
+            if value.endswith("%"):
+                assert 0 <= float(value[:-1]) <= 100, (name, key, value)
+            if key in ("width", "height"):
+                assert float(value.rstrip("%")) >= 0
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+@pytest.mark.parametrize("page", ["hostile", "timeline"])
+def test_names_are_shown_as_they_are_and_do_nothing(rendered: dict[str, str], number: int, page: str) -> None:
+    text = rendered[f"{page}-{number}"]
+    seen, plain = Page(text), Page(rendered["timeline"])
+    name = HOSTILE[number]
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+    assert seen.text.count(shown) > 40
+    usual = {n for n, _ in plain.elements} | {n for n, _ in Page(rendered["difference"]).elements}
+    assert {n for n, _ in seen.elements} <= usual
+    assert "\x1b" not in text and "\u202e" not in text
+
+
+def test_sections_stand_where_they_have_something_to_say(rendered: dict[str, str]) -> None:
+    def shown(kind: str) -> list[str | None]:
+        return [a["id"] for a in Page(rendered[kind]).named("section") if "id" in a]
+
+    everything = [
+        "categories",
+        "notes",
+        "operators",
+        "nodes",
+        "layers",
+        "roofline",
+        "memory",
+        "runs",
+        "timeline",
+    ]
+    assert shown("timeline") == everything
+    assert shown("usual") == everything[:-1]
+    assert shown("difference") == ["difference", *everything[:-1]]
+    assert shown("bare") == ["notes"]
+    assert shown("plain-trace") == ["categories", "notes", "operators", "nodes"]
+
+
+@pytest.mark.parametrize(
+    "missing", ["headroom", "peak", "memory", "variance", "side", "slowdown_ratio", "against"]
+)
+def test_page_renders_without_any_part_that_may_be_missing(missing: str) -> None:
+    page = Page(profile_page.render(profiled(**{missing: None})))
+    assert page.broken == [] and "58.9 ms" in page.text
+
+
+@pytest.mark.parametrize("empty", ["operators", "nodes", "layers", "findings", "notes", "unmapped"])
+def test_page_renders_with_any_list_empty(empty: str) -> None:
+    page = Page(profile_page.render(profiled(**{empty: ()})))
+    assert page.broken == [] and "58.9 ms" in page.text
+
+
+def test_sums_are_shown(rendered: dict[str, str]) -> None:
+    text = rendered["usual"]
+    table = text[text.index('<table class="amounts">') : text.index("</table>")]
+    rows = re.findall(r'<td class="number">(-?[\d.]+)</td><td class="number">(-?[\d.]+)</td>', table)
+    times, shares = ([float(row[i]) for row in rows] for i in range(2))
+    assert times[-1] == 58.9 and sum(times[:-1]) == pytest.approx(58.9, abs=1e-9)
+    assert shares[-1] == 100.0 and sum(shares[:-1]) == pytest.approx(100.0, abs=1e-9)
+    bar = text[text.index('class="plot stack"') : text.index('<table class="amounts">')]
+    assert sum(float(w) for w in re.findall(r'width="([\d.]+)%"', bar)) == pytest.approx(100, abs=0.1)
+
+
+def test_everything_that_was_found_is_on_the_page(rendered: dict[str, str]) -> None:
+    text = Page(rendered["usual"]).text
+    for part in (
+        "58.9 ms a run, profiled (mean of 24 steady runs): 81.0 % computing, in kernels",
+        "settings can win at most 8 %",
+        "24, after 2 that warmed up",
+        "1.08x the time without",
+        "/encoder/layer.1/attention/FusedConv_1 (+1) with /encoder/layer.1/attention/Relu_1 as fused_fusedconv_1",
+        "The next 16",
+        "4 nodes of the optimised graph whose origin in the model is not known",
+        "2 threads, float32: 88.0 GFLOP/s, 16.0 GB/s",
+        "int8: 290 GOP/s",
+        "held by the arena 256 MiB",
+        "overhead between nodes +2.00 ms 21 %",
+    ):
+        assert part in text, part
+    moved = Page(rendered["difference"]).text
+    for part in (
+        "+3.20 ms a run, B against A",
+        "computing, in kernels +2.90 ms (+2.50 to +3.30) 47.70 ms → 50.60 ms",
+        "/encoder/Cast Cast -> FusedCast -3.40 ms 3.40 ms → not there",
+        "only in B 8 nodes: n0, n1, n2, n3, n4 and 3 more",
+    ):
+        assert part in moved, part
+
+
+def test_only_what_is_beyond_noise_is_drawn_as_sure(rendered: dict[str, str]) -> None:
+    text = rendered["difference"]
+    part = text[text.index('<section id="difference"') : text.index('<section id="categories"')]
+    assert part.count("bar more sure") == 3 and part.count("unsure") == 4
+    assert part.count('class="whisker"') == 5
+
+
+def test_the_peak_is_drawn_whatever_is_gathered() -> None:
+    points = [MemoryPoint(node=f"n{i}", in_use_bytes=1000) for i in range(5000)]
+    points[1234] = MemoryPoint(node="the peak", in_use_bytes=10**6)
+    memory = msgspec.structs.replace(
+        golden_profile.usual().memory,
+        points=tuple(points),
+        peak_bytes=10**6,
+        peak_node="the peak",
+        held_bytes=None,
+    )
+    text = profile_page.render(profiled(memory=memory))
+    (path,) = re.findall(r'<path d="([^"]*)"', text)
+    heights = [int(y) for y in re.findall(r"V(\d+)", path)]
+    assert min(heights) < 50 and len(heights) < 610
+    assert "the peak: 977 KiB in use" in text
+
+
+def test_timeline_data_is_the_record(rendered: dict[str, str]) -> None:
+    text, given = rendered["timeline"], timeline()
+    parts = dict(re.findall(r'<script type="[^"]*" id="timeline-(\w+)">(.*?)</script>', text, re.S))
+    info = json.loads(parts["info"])
+    assert info["names"] == list(given.names) and info["ops"] == list(given.op_types)
+    assert info["tracks"] == [[t.lane, t.depth, t.first, t.count] for t in given.tracks]
+    columns = (("start", given.start_ticks), ("duration", given.duration_ticks), ("codes", given.name_codes))
+    for name, column in columns:
+        assert base64.b64decode(parts[name]) == column
+    assert "The timeline needs JavaScript" in Page(text).text
+    assert "42 executions (the last run), 3 left out" in Page(text).text
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_names_cannot_leave_the_timelines_data(rendered: dict[str, str], number: int) -> None:
+    (info,) = re.findall(r'id="timeline-info">(.*?)</script>', rendered[f"timeline-{number}"], re.S)
+    assert not set(info) & set("<>&")
+    name = HOSTILE[number]
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+    assert json.loads(info)["names"][1] == shown
+
+
+def test_an_empty_timeline_is_left_out() -> None:
+    nothing = Timeline(tick_ns=1, start_ticks=b"", duration_ticks=b"", name_codes=b"", names=(), op_types=())
+    text = profile_page.render(KINDS["usual"], nothing)
+    assert 'id="timeline"' not in text and "<script" not in text
+
+
+def test_same_document_gives_the_same_page() -> None:
+    assert profile_page.render(profiled(), timeline()) == profile_page.render(profiled(), timeline())
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+def test_a_browser_draws_the_timeline_and_runs_nothing_else(tmp_path: Path) -> None:
+    name = HOSTILE[0]
+    page = tmp_path / "page.html"
+    page.write_text(profile_page.render(KINDS["hostile-0"], timeline(name)), encoding="utf-8")
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'browser'}"]
+    done = subprocess.run(
+        [str(CHROMIUM), *options, "--dump-dom", page.as_uri()],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    dom = done.stdout
+    view = dom[dom.index('id="timeline-view"') : dom.index('id="timeline-legend"')]
+    # The script shows the view and gives the canvas its height: axis, two lanes, three tracks.
+    assert not view.partition(">")[0].endswith('hidden=""')
+    height = re.search(r'id="timeline-canvas"[^>]*height: (\d+)px', view)
+    assert height and int(height[1]) == 20 + 2 * 15 + 3 * 18 + 4
+    legend = dom[dom.index('id="timeline-legend"') :].partition("</ul>")[0]
+    assert "&lt;script&gt;alert(1)" in legend and "<script" not in legend
+
+
+def test_columns_of_the_golden_timeline_are_what_they_say() -> None:
+    given = timeline(n=2)
+    assert struct.unpack("<4I", given.start_ticks) == (0, 0, 10, 12)

@@ -1,0 +1,157 @@
+"""Dividing runs: the parts add up to the whole, whatever the trace looks like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from trace_files import node, profile, run
+
+from ortune.trace.attribution import NAMES, attribute
+from ortune.trace.categories import category
+from ortune.trace.layers import layer_of
+from ortune.trace.ort_profile import read_profile
+from ortune.trace.steady import drifts, warmup_runs
+from ortune.trace.variance import variance
+
+
+def divided(path: Path, *events: dict[str, Any], wall_us: list[float] | None = None) -> dict[str, float]:
+    """Microseconds of the mean run by category."""
+    trace = read_profile(profile(path / "p.json", *events))
+    wall = None if wall_us is None else 1000 * np.array(wall_us)
+    found = attribute(trace, range(trace.n_runs), wall)
+    assert np.allclose(found.by_category.sum(axis=0), found.wall_ns)
+    return {c.name: c.ns / 1000 for c in found.categories() if abs(c.ns) > 1e-6}
+
+
+def test_each_nanosecond_has_one_owner(tmp_path: Path) -> None:
+    events = [
+        node("c", "Conv", 10, 40, wait=15),
+        node("t", "Transpose", 52, 8),
+        node("s", "Shape", 60, 2),
+        node("u", "Concat", 62, 3, input_type_shape=[{"int64": [1]}], output_type_shape=[{"int64": [2]}]),
+        node("m", "MemcpyToHost", 66, 4),
+        run(5, 70),
+    ]
+    assert divided(tmp_path, *events, wall_us=[75]) == pytest.approx(
+        {
+            "kernels": 25,
+            "thread-wait": 15,
+            "casts-and-layout": 8,
+            "shape-arithmetic": 5,
+            "device-copies": 4,
+            "between-nodes": 13,
+            "outside-run": 5,
+        }
+    )
+
+
+def test_bodies_are_counted_once_and_their_waiting_is_theirs(tmp_path: Path) -> None:
+    events = [node("a", "MatMul", 10, 20, wait=5), node("l", "Loop", 5, 40, wait=30), run(0, 50)]
+    assert divided(tmp_path, *events) == pytest.approx(
+        {"kernels": 15, "thread-wait": 5, "control-flow": 20, "between-nodes": 10}
+    )
+
+
+def test_nodes_at_the_same_time_share_it(tmp_path: Path) -> None:
+    events = [
+        node("a", "Conv", 0, 30, thread=1),
+        node("b", "Cast", 10, 20, thread=2),
+        node("c", "Conv", 30, 10, thread=2),
+        run(0, 50, thread=1),
+    ]
+    # a alone for 10, then both for 20, then c for 10, then nothing for 10.
+    assert divided(tmp_path, *events) == pytest.approx(
+        {"kernels": 30, "casts-and-layout": 10, "between-nodes": 10}
+    )
+
+
+def test_a_loop_beside_another_node_runs_only_while_its_body_does_not(tmp_path: Path) -> None:
+    events = [
+        node("body", "MatMul", 10, 20, thread=1),
+        node("loop", "Loop", 0, 40, thread=1),
+        node("other", "Cast", 0, 40, thread=2),
+        run(0, 40, thread=1),
+    ]
+    assert divided(tmp_path, *events) == pytest.approx(
+        {"kernels": 10, "control-flow": 10, "casts-and-layout": 20}
+    )
+
+
+def test_a_gap_far_beyond_what_is_usual_at_its_place_is_unexplained(tmp_path: Path) -> None:
+    events = []
+    for number in range(9):
+        start = 2000 * number
+        late = 500 if number == 4 else 0
+        events += [node("a", "Relu", start, 10), node("b", "Relu", start + 12 + late, 10)]
+        events.append(run(start, 22 + late))
+    trace = read_profile(profile(tmp_path / "p.json", *events))
+    found = attribute(trace, range(9))
+    strange = found.by_category[NAMES.index("unexplained")]
+    assert strange[4] == pytest.approx(502_000 - (5 * 2_000 + 20_000))
+    assert not strange[:4].any() and not strange[5:].any()
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "outputs", "expected"),
+    [
+        ("Conv", "", "", "kernels"),
+        ("Gather", '[{"int64":[4]},{"int64":[]}]', '[{"int64":[]}]', "shape-arithmetic"),
+        ("Gather", '[{"float":[9,9]},{"int64":[1]}]', '[{"float":[1,9]}]', "kernels"),
+        ("Gather", '[{"int64":[9000]},{"int64":[1]}]', '[{"int64":[1]}]', "kernels"),
+        ("Cast", '[{"float":[1]}]', '[{"int64":[1]}]', "casts-and-layout"),
+        ("Cast", '[{"int32":[1]}]', '[{"int64":[1]}]', "shape-arithmetic"),
+        ("ConstantOfShape", '[{"int64":[2]}]', '[{"float":[8,8]}]', "kernels"),
+        ("Add", "not json", "[{", "kernels"),
+        ("Add", '[{"int64":["x"]}]', '[{"int64":[-1]}]', "kernels"),
+        ("If", "", "", "control-flow"),
+        ("MemcpyFromHost", "", "", "device-copies"),
+    ],
+)
+def test_categories(op: str, inputs: str, outputs: str, expected: str) -> None:
+    assert category(op, inputs, outputs) == expected
+
+
+def test_warm_up_is_told_from_steady_runs() -> None:
+    rng = np.random.default_rng(1)
+    steady = 10 * np.exp(0.01 * rng.standard_normal(60))
+    assert warmup_runs(steady) == 0
+    assert warmup_runs(np.concatenate([[90, 30, 14, 12], steady])) == 4
+    late = steady.copy()
+    late[30] = 50  # an interruption is no warm-up
+    assert warmup_runs(late) == 0
+    assert warmup_runs([5.0]) == 0
+    assert warmup_runs([50.0, 5.0]) == 1
+    # A machine that becomes faster all the time has no steady part before its second half.
+    assert warmup_runs(np.linspace(30, 10, 40)) <= 20
+
+
+def test_drift_is_seen_and_noise_is_not() -> None:
+    rng = np.random.default_rng(2)
+    alike = np.array([bool(drifts(10 + rng.standard_normal(60))) for _ in range(400)])
+    assert alike.mean() < 0.01
+    assert drifts(10 + 0.1 * rng.standard_normal(60) + np.linspace(0, 2, 60)) == pytest.approx(0.13, abs=0.03)
+    assert drifts([1.0, 2.0, 3.0]) == 0.0
+
+
+def test_slow_runs_have_owners(tmp_path: Path) -> None:
+    events = []
+    for number in range(30):
+        start, slow = 1000 * number, 300 if number % 10 == 7 else 0
+        events += [node("steady", "Conv", start, 100), node("jumpy", "MatMul", start + 101, 50 + slow)]
+        events.append(run(start, 153 + slow))
+    trace = read_profile(profile(tmp_path / "p.json", *events))
+    found = variance(trace, attribute(trace, range(30)), 0)
+    assert found.extra_ns == pytest.approx(300_000)
+    assert (found.owners[0].name, found.owners[0].op_type) == ("jumpy", "MatMul")
+    assert found.owners[0].share_ratio == pytest.approx(1.0)
+    assert found.spread_ratio == pytest.approx(1.0, abs=0.01)  # p90 lies among the usual runs
+
+
+def test_layers_are_what_names_have_in_common() -> None:
+    assert layer_of(["/enc/layer.0/attn/MatMul", "/enc/layer.0/attn/Add"]) == "enc/layer.0/attn"
+    assert layer_of(["/enc/layer.0/attn/MatMul", "/enc/layer.1/Add"]) == "enc"
+    assert layer_of(["Conv_0"]) == ""
+    assert layer_of([]) == ""
