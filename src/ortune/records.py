@@ -822,6 +822,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
             ratio; "" where nothing does.
         conditions: How busy the machine was, as the headline says it ("on an idle machine"); "" where not known.
         smallest_effect_ratio: What the race could have seen, as a share, where no challenger was confirmed.
+        headroom: What settings could win at most, from a profile of the default before the race.
     """
 
     side: Side
@@ -861,6 +862,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
     caution: str = ""
     conditions: str = ""
     smallest_effect_ratio: float | None = None
+    headroom: Headroom | None = None
 
 
 class BundleInfo(Record, frozen=True, kw_only=True):

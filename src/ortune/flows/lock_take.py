@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from ortune.flows.ground import InputOptions
 from ortune.flows.lock_check import LEVELS
 from ortune.flows.sides import Resolved
 from ortune.model import workload
+from ortune.model.graphs import graphs
 from ortune.model.open import OpenModel, open_model
 from ortune.model.outputs import random_ops
 from ortune.model.snapshot.exported import exported_operators, locked_model
@@ -22,20 +24,26 @@ from ortune.model.snapshot.observed import observed_sizes
 from ortune.model.snapshot.optimised import graph_snapshot, saved_graph
 from ortune.model.snapshot.structure import operators
 from ortune.records import (
+    Applied,
+    Channel,
+    Failed,
     FeedRef,
     GraphSnapshot,
     HardwareSnapshot,
     LockedRun,
     Measured,
+    Outcome,
     Plan,
     Snapshot,
+    TrialRequest,
     Workload,
 )
 from ortune.store.db import SessionLog
 from ortune.trace.ort_profile import read_profile
 from ortune.trials import pilot, requests
+from ortune.trials.archive import write_worker
 from ortune.trials.executor import Arm, Executor
-from ortune.trials.launch import Limits
+from ortune.trials.launch import Limits, run_trial
 from ortune.trials.output_snapshot import output_snapshots
 from ortune.trials.tool import ToolFailed, ToolProcess
 
@@ -45,8 +53,13 @@ BOUND_LEVELS = ("layout", "all")
 
 CPU = "CPUExecutionProvider"
 
+SAVED = "as-run.onnx"
+"""The graph that ran, in the run's folder."""
+
 _LEVEL = "graph_optimization_level"
-_LIMIT_S = 600.0
+_LIMITS = Limits(load_s=600.0, run_s=600.0)
+_EXTERNAL = "session.optimized_model_external_initializers"
+_DATA = "as-run.data"
 
 
 def take(
@@ -82,7 +95,7 @@ def take(
     folder = Path(trial.outputs_path) / work.cases[0].name
     shapes = {choice.name: choice.shape for choice in work.cases[0].inputs}
     level = str(side.plan.settings.get(_LEVEL, "all"))
-    profile = _profile(trial, scratch)
+    profile = Path(trial.done.profile)
     levels = _levels(side, model, inputs, shapes, None if random else profile, scratch)
     host = platform.host()
     return Snapshot(
@@ -134,18 +147,18 @@ def _fed(
     side: Resolved, model: OpenModel, work: Workload, scratch: Path, watch: Watcher
 ) -> tuple[Workload, tuple[FeedRef, ...], Measured]:
     """Runs the model once on inputs that it takes: those inputs, and the run."""
-    executor = Executor({}, work, scratch, SessionLog(None, ""))
-    executor.limits = Limits(load_s=_LIMIT_S, run_s=_LIMIT_S)
 
     def arm(refs: tuple[FeedRef, ...]) -> Arm:
         return Arm(name="lock", plan=side.plan, model=side.runs, runtime=side.runtime, feeds=refs)
 
     refs = pilot.write_case_feeds(model.ir, work, scratch / "feeds")
-    outcome = executor.trial(arm(refs), runs=0, keep_outputs=True, profile=True)
+    outcome = _run(side, work, refs, scratch / "run")
     if not isinstance(outcome, Measured):
+        executor = Executor({}, work, scratch, SessionLog(None, ""))
+        executor.limits = _LIMITS
         work = pilot.settle_workload(executor, arm, model.ir, work, scratch, watch.say)
         refs = pilot.write_case_feeds(model.ir, work, scratch / "settled")
-        outcome = executor.trial(arm(refs), runs=0, keep_outputs=True, profile=True)
+        outcome = _run(side, work, refs, scratch / "run")
     if not isinstance(outcome, Measured):
         pilot.raise_if_unrunnable(outcome, arm(refs))
         raise ModelError(pilot.describe(outcome), where=pilot.place(arm(refs)), do=pilot.remedy(outcome))
@@ -153,11 +166,45 @@ def _fed(
     return work, refs, outcome
 
 
-def _profile(trial: Measured, scratch: Path) -> Path:
-    """Where the profile of the run lies."""
-    path = Path(trial.done.profile)
-    # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
-    return path if path.is_absolute() else scratch / path
+def _run(side: Resolved, work: Workload, refs: tuple[FeedRef, ...], folder: Path) -> Outcome:
+    """One run, profiled, in a session that saves the graph that it runs.
+
+    Both from one session: names that ONNX Runtime makes up are another node's in the next one.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        applied = requests.applied(side.plan, side.runtime)
+    except requests.CannotApply as error:
+        return Failed(plan=side.plan.id, reason=error.reason, what=str(error), phase="preparing")
+    saving: tuple[tuple[Channel, str, str], ...] = (
+        ("session_option", "optimized_model_filepath", str(folder / SAVED)),
+        # Folding can make a small file larger than protobuf allows.
+        ("session_config", f"{_EXTERNAL}_file_name", _DATA),
+        ("session_config", f"{_EXTERNAL}_min_size_in_bytes", "1024"),
+    )
+    request = TrialRequest(
+        model=str(side.runs.absolute()),  # the worker has a working directory of its own
+        applied=(*applied, *(Applied(knob="lock", channel=c, key=key, value=v) for c, key, v in saving)),
+        providers=side.plan.providers,
+        feeds=refs,
+        runs=0,
+        seed=work.seed,
+        custom_ops=work.custom_ops,
+        outputs_path=str(folder / "outputs"),
+        profile_path=str(folder / "profile"),
+    )
+    outcome = run_trial(
+        side.plan.id,
+        side.runtime.python,
+        write_worker(folder),
+        request,
+        requests.environment(applied),
+        folder,
+        _LIMITS,
+    )
+    (folder / _DATA).unlink(missing_ok=True)  # the graph alone is looked at
+    return outcome
 
 
 def placed(profile: Path) -> dict[str, int]:
@@ -179,7 +226,7 @@ def _levels(
 ) -> dict[str, GraphSnapshot]:
     """The optimised graph by level."""
     level = str(side.plan.settings.get(_LEVEL, "all"))
-    names = [name for name in LEVELS if name != "layout" or level == "layout"]
+    names = [name for name in LEVELS if name != level and name != "layout"]
     folder = scratch / "levels"
     folder.mkdir()
     rest = Plan(settings={k: v for k, v in side.plan.settings.items() if k != _LEVEL})
@@ -191,7 +238,7 @@ def _levels(
             applied=applied,
             providers=side.plan.providers,
             custom_ops=tuple(inputs.custom_ops),
-            limits=Limits(load_s=_LIMIT_S),
+            limits=_LIMITS,
         )
         tool("levels", side.runs, folder, {"levels": ",".join(names)})
     except requests.CannotApply as error:
@@ -200,9 +247,17 @@ def _levels(
         do = "See whether ONNX Runtime loads the model: ortune doctor MODEL."
         raise ModelError(error.what, where=str(side.runs), do=do, code=error.code) from error
     saved = {name: saved_graph(folder / f"{name}.onnx") for name in names}
+    saved[level] = saved_graph(scratch / "run" / SAVED)
     observed = observed_sizes(profile, saved[level].graph) if profile else {}
+    # In the graphs of other sessions only the exporter's names mean the same.
+    own = {v.name for graph in graphs(model.ir) for node in graph for v in node.outputs}
+    elsewhere = {name: size for name, size in observed.items() if name in own}
     plain, exported = operators(saved["disable"].graph), exported_operators(model)
-    return {name: graph_snapshot(graph, shapes, observed, exported, plain) for name, graph in saved.items()}
+    return {
+        name: graph_snapshot(saved[name], shapes, observed if name == level else elsewhere, exported, plain)
+        for name in LEVELS
+        if name in saved
+    }
 
 
 def _digest(refs: tuple[FeedRef, ...]) -> str:

@@ -131,13 +131,20 @@ def _middle_run(found: Attribution) -> int | None:
 
 
 def _device(trace: Trace, found: Attribution) -> dict[str, float]:
-    """Device time of the mean steady run, by the provider of the node that each kernel follows."""
+    """Device time of the mean steady run, by the provider of the node that each kernel follows.
+
+    Some plugins name no node with their kernels: these stand under "device", and belong to the run they began in.
+    """
     kernels = trace.kernels
     if not len(kernels.row) or not len(found.wall_ns):
         return {}
+    begin = trace.run_start_ns[found.runs.start]
+    end = trace.run_start_ns[found.runs.stop - 1] + trace.run_ns[found.runs.stop - 1]
     times: dict[str, float] = {}
-    for row, ns in zip(kernels.row.tolist(), kernels.duration_ns.tolist(), strict=True):
-        if row >= 0 and trace.run[row] in found.runs:
-            provider = trace.provider[row]
+    for row, start, ns in zip(
+        kernels.row.tolist(), kernels.start_ns.tolist(), kernels.duration_ns.tolist(), strict=True
+    ):
+        if trace.run[row] in found.runs if row >= 0 else begin <= start <= end:
+            provider = trace.provider[row] if row >= 0 else "device"
             times[provider] = times.get(provider, 0.0) + ns / len(found.wall_ns)
     return times

@@ -11,7 +11,6 @@ DOMINANT = 0.3
 WAITS = 0.1
 BETWEEN = 0.15
 LAYOUT = 0.05
-SLOW = 1.15
 DISTURBED = 1.25
 FAR_FROM_FLOOR = 5.0
 WORTH_NAMING = 0.05
@@ -59,7 +58,6 @@ def _findings(result: ProfileResult) -> Iterator[str]:
             mine = [n for n in result.nodes if n.category == name][:NAMED]
             yield f"{_percent(share[name])} of the run is {words}: {', '.join(_name(n) for n in mine)}"
     yield from _far(result, wall)
-    yield from _variance(result)
     if abs(share["unexplained"]) > UNEXPLAINED:
         yield (
             f"{_percent(share['unexplained'])} of the run is unexplained: "
@@ -86,18 +84,6 @@ def _far(result: ProfileResult, wall: float) -> Iterator[str]:
             f"{_name(node)} ({node.op_type}) takes {node.time_ns / node.floor_ns:.0f} times what its {node.bound} "
             f"needs on this machine, {_percent(node.time_ns / wall)} of the run"
         )
-
-
-def _variance(result: ProfileResult) -> Iterator[str]:
-    spread = result.variance
-    if spread is None or spread.extra_ns is None or spread.spread_ratio is None or spread.spread_ratio < SLOW:
-        return
-    first = spread.owners[0] if spread.owners else None
-    owner = f"; {_percent(first.share_ratio)} of the difference is in {first.name}" if first else ""
-    yield (
-        f"runs differ: p90 over p10 is {spread.spread_ratio:.2f}, the slowest tenth takes "
-        f"{spread.extra_ns / 1e6:.3g} ms more{owner}"
-    )
 
 
 def _notes(result: ProfileResult, trouble: str) -> Iterator[str]:

@@ -70,7 +70,8 @@ def profile(ground: Ground, arm: Arm, runs: int, keep: Path) -> Process:
         MeasurementError: The process failed, or recorded no run.
     """
     ground.executor.timing = Timing(runs=runs, warmup_runs=3, warmup_ns=0, warmup_cap_ns=0)
-    outcome = ground.executor.trial(arm, profile=True)
+    # No trial of the session's: its times are those of a run that is watched.
+    outcome = ground.executor.trial(arm, profile=True, fresh=True)
     if not isinstance(outcome, Measured):
         raise MeasurementError(
             f"does not run under the profiler: {describe(outcome)}", where=str(arm.model), code=outcome.reason

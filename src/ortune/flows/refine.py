@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +26,26 @@ BLOCKS = (2, 2)  # of a step: for all of them, then for the best two
 PAYS = (
     0.5  # a setting stays when leaving it out costs at least this share of the smallest effect that matters
 )
+
+
+def late(race: Race, entries: Sequence[Entry]) -> None:
+    """Plans that the screening did not hold, in as large groups as the time that is really left still holds."""
+    waiting = list(entries)
+    while waiting:
+        gains = any(e.ratios and e.middle < -np.log1p(race.worth) for e in race.live())
+        # Where something leads, a step that builds on it and pruning come after this.
+        after = sum(BLOCKS) * (race.references + 1 + ADDED) + prune_trials(race, 2) if gains else 0
+        sizes = range(min(budget.FIELD, len(waiting)), 0, -1)
+        fitting = (
+            n
+            for n in sizes
+            if not race.out_of_time(math.ceil(budget.screening_trials(n, race.references)) + after)
+        )
+        size = next(fitting, 0)
+        if not size:
+            break
+        group, waiting = waiting[:size], waiting[size:]
+        race.screen([race.add(e) for e in group])
 
 
 def combine(race: Race, leader: Entry, floor: Plan) -> Entry:

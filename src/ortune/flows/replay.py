@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ortune.records import Outcome, OutputDifference
+from ortune.records import Headroom, Outcome, OutputDifference
 from ortune.search.budget import Split
 from ortune.store.db import Event, Store
 
@@ -51,6 +51,7 @@ class Replay:
         trials: Not yet played, in order.
         differences: Output comparisons by key, so that outputs long deleted need not be made again.
         split: How the budget was divided, None for a new session.
+        headroom: What the profile before the race told.
         played: Trials played back.
         live: A trial was measured since, so that what comes now is new.
     """
@@ -58,6 +59,7 @@ class Replay:
     trials: deque[Played] = field(default_factory=deque)
     differences: dict[str, OutputDifference] = field(default_factory=dict)
     split: Split | None = None
+    headroom: Headroom | None = None
     played: int = 0
     live: bool = False
     _passed_ns: int = 0
@@ -120,6 +122,8 @@ def read(events: list[Event]) -> Replay:
         elif event.kind == "split":
             replay.split = msgspec.json.decode(event.body, type=Split)
             whole = len(replay.trials)  # before the first block stand the pilot's trials, each on its own
+        elif event.kind == "headroom":
+            replay.headroom = msgspec.json.decode(event.body, type=Headroom)
         elif event.kind == RESUMED:
             _cut(replay, whole)
     _cut(replay, whole)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import shutil
 from pathlib import Path
@@ -14,9 +13,10 @@ from ortune import __version__, knobs, rewrites
 from ortune.errors import Interrupted, MeasurementError, OrtuneError, UsageError
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground
+from ortune.flows.headroom_of import headroom_of
 from ortune.flows.parts import changed
 from ortune.flows.proposals import Proposed, propose
-from ortune.flows.refine import ADDED, BLOCKS, PAYS, Costs, combine, explore, prune, prune_trials
+from ortune.flows.refine import PAYS, Costs, combine, explore, late, prune
 from ortune.flows.replay import Replay
 from ortune.flows.sides import Resolved, merge, read_plan, require_unchanged
 from ortune.flows.tune_options import Options, check_allowed, parse_current
@@ -26,6 +26,7 @@ from ortune.records import (
     Comparison,
     Envelope,
     Failed,
+    Headroom,
     Measured,
     ModelRef,
     OutputDifference,
@@ -35,13 +36,15 @@ from ortune.records import (
 )
 from ortune.search import budget, confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured
-from ortune.search.figures import OBJECTIVES
+from ortune.search.figures import OBJECTIVES, figure
 from ortune.search.guards import guards
 from ortune.search.race import CURRENT, Entry, Race
 from ortune.stats import detect
 from ortune.store.db import SessionLog
 from ortune.trials.tool import ToolProcess
 
+TIMES = ("latency", "p95", "throughput")
+"""Objectives that a profile of the steady runs says something about."""
 CONTROLLED_SCALE = 0.015  # of blocks on an ordinary machine, before it has been measured
 
 
@@ -82,12 +85,14 @@ class Tuning:
         self.spent = {"calibration": 0, "race": 0, "confirm": 0}
         self.winner: Entry | None = None
         self.models: dict[str, Path] = {}
+        self.headroom: Headroom | None = None
 
     def go(self) -> Envelope:
         """From the first trial to the document."""
         ground = self.ground
         ground.settle(self.o.budget_s)
         ground.pilot(self.o.objective)
+        self._look_for_headroom()
         proposed, self.refused = propose(self.side, ground.work, self.o, self.host)
         pinned = tuple(rewrites.completed(spec, self.side.model.ir, ground.work) for spec in self.pinned)
         # What the user asks for is part of every plan that is tried, and never pruned.
@@ -101,7 +106,7 @@ class Tuning:
         for entry in entries[: split.plans]:
             self.race.add(entry)
         self.race.screen(list(self.race.entries.values()))
-        self._late(entries[split.plans :])
+        late(self.race, entries[split.plans :])
         leader = self._leader()
         if leader is not None:
             leader = combine(self.race, leader, self.floor)
@@ -116,6 +121,18 @@ class Tuning:
         return self._envelope(entries)
 
     # --- before the race
+
+    def _look_for_headroom(self) -> None:
+        """One short profile of the default; a session that goes on has it in its journal."""
+        if self.replay.headroom is not None:
+            self.headroom = self.replay.headroom
+            return
+        latency = figure(self.ground.first, "median")
+        if latency is not None and self.o.objective in TIMES:
+            self.headroom = headroom_of(self.ground, latency, self.o.store)
+        if self.headroom is not None:
+            self.log.add("headroom", self.headroom)
+            self.watch.say(self.headroom.sentence)
 
     def _entries(self, proposed: list[Proposed]) -> list[Entry]:
         """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
@@ -273,25 +290,6 @@ class Tuning:
         )
 
     # --- after the screening
-
-    def _late(self, entries: list[Entry]) -> None:
-        """Plans that the screening did not hold, in as large groups as the time that is really left still holds."""
-        waiting = list(entries)
-        while waiting:
-            gains = any(e.ratios and e.middle < -np.log1p(self.o.worth) for e in self.race.live())
-            # Where something leads, a step that builds on it and pruning come after this.
-            after = sum(BLOCKS) * (self.references + 1 + ADDED) + prune_trials(self.race, 2) if gains else 0
-            sizes = range(min(budget.FIELD, len(waiting)), 0, -1)
-            fitting = (
-                n
-                for n in sizes
-                if not self.race.out_of_time(math.ceil(budget.screening_trials(n, self.references)) + after)
-            )
-            size = next(fitting, 0)
-            if not size:
-                break
-            group, waiting = waiting[:size], waiting[size:]
-            self.race.screen([self.race.add(e) for e in group])
 
     def _leader(self) -> Entry | None:
         """The plan to confirm: the fastest that has enough blocks; None when nothing was measured."""

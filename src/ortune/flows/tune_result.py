@@ -114,6 +114,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         caution=_caution(run),
         conditions=_conditions(run),
         smallest_effect_ratio=_smallest(run),
+        headroom=run.headroom,
     )
     return msgspec.structs.replace(result, headline=tune_words.headline(result))
 

@@ -37,7 +37,9 @@ def headline(found: ProfileDifference) -> str:
 def brief(found: ProfileDifference, most: int = 5) -> list[str]:
     """The difference in few lines, to stand under another answer: the sentence, then what changed most."""
     lines = [headline(found)]
-    rows = [(category_words(r.name), r) for r in found.categories[:1]] + [(r.name, r) for r in found.nodes[:most]]
+    rows = [(category_words(r.name), r) for r in found.categories[:1]] + [
+        (r.name, r) for r in found.nodes[:most]
+    ]
     for name, row in rows:
         if row.difference_ns:
             both = " -> ".join("-" if ns is None else duration(ns) for ns in (row.a_ns, row.b_ns))

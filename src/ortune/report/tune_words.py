@@ -269,6 +269,8 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     if compared is not None:
         found.append(("guards", "; ".join(guard(g) for g in compared.guards)))
     found.append(("noise", noise(result)))
+    if result.headroom is not None:
+        found.append(("headroom", result.headroom.sentence))
     found += [("finding", "; ".join(p for p in (f"{f.code} {f.what}", f.fix) if p)) for f in result.findings]
     found += [("note", text) for text in result.notes]
     if result.hardware_bound:

@@ -38,7 +38,7 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
     groups = {key: found - origins.merged for key, found in of.items() if len(found) > 1}
     hidden = {key: _hidden(group, mapped, cones) for key, group in groups.items()}
     gone = [was for was in old.steps if was not in mapped]
-    fate = _Fate(old, carried, cones, origins)
+    fate = _Fate(old, carried, cones, origins, set(mapped))
     return Mapping(
         of={key: _names(found) for key, found in of.items()},
         inserted={
@@ -125,8 +125,10 @@ def _near(step: Step, origins: Origins) -> str:
 class _Fate:
     """Says what became of a step that nothing stands for."""
 
-    def __init__(self, old: View, carried: Carried, cones: Cones, origins: Origins) -> None:
-        self._carried, self._cones, self._origins = carried, cones, origins
+    def __init__(
+        self, old: View, carried: Carried, cones: Cones, origins: Origins, mapped: set[Step]
+    ) -> None:
+        self._carried, self._cones, self._origins, self._mapped = carried, cones, origins, mapped
         self._needed: set[Step] = set()
         self._need(old.main)
 
@@ -139,7 +141,7 @@ class _Fate:
         if step.op_type in NOTHING:
             return "hands its input on, and nothing else"
         if step not in self._needed:
-            return "dead: no output depends on it"
+            return "no output depends on it"
         if step in self._origins.left_out:
             return "removed, cancelled or moved: it only moves or converts"
         known = self._cones.is_static(step)
@@ -159,6 +161,8 @@ class _Fate:
             if step is None or step in self._needed:
                 continue
             self._needed.add(step)
+            if self._cones.is_static(step) and step not in self._mapped:
+                continue  # a shape that is known needs no values
             waiting += [value.step for value in step.reads()]
             for inner in step.bodies.values():
                 waiting += [value.step for value in inner.outputs]

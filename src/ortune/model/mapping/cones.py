@@ -12,7 +12,7 @@ from ortune.model.mapping.view import Step, Value, View
 
 _RANDOM = op_set("RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial")
 _SHAPES = op_set("Shape Size")
-_QUANTIZERS = op_set("QuantizeLinear DequantizeLinear")
+QUANTIZERS = op_set("QuantizeLinear DequantizeLinear")
 
 
 class Cones:
@@ -75,7 +75,7 @@ class Cones:
             twins.append(step)
         for twins in kinds.values():
             kept = next((step for step in twins if self.holds(step)), None)
-            for gone in twins if kept is not None and kept.op_type not in _QUANTIZERS else ():
+            for gone in twins if kept is not None and kept.op_type not in QUANTIZERS else ():
                 if not self.holds(gone) and kept is not None and len(gone.outputs) == len(kept.outputs):
                     for value, into in zip(gone.outputs, kept.outputs, strict=True):
                         self._carried.merge(value, into)

@@ -77,6 +77,11 @@ def blocked_values(name: str) -> Iterator[str]:
             yield plain.removesuffix(kind)
 
 
+def cast_value(name: str) -> str:
+    """The value that a cast which was inserted made of another type, "" where the name is of no such value."""
+    return without_token(name).removeprefix(_CAST) if name.startswith(_CAST) else ""
+
+
 def node_names(name: str, *, copies: bool) -> Iterator[str]:
     """Names of the node that a node may have been, the likeliest first; ``copies`` with those made unique."""
     yield name

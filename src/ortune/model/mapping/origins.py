@@ -49,6 +49,7 @@ class Origins:
                 self.of[step] = []
                 self._look(step)
         self._assign()
+        self._hand_back()
         for step, found in self.of.items():
             self.of[step] = self._trimmed(step, found)
         self._add_twins()
@@ -81,14 +82,21 @@ class Origins:
 
     def _assign(self) -> None:
         groups: dict[Step, list[Step]] = {owner: [] for owner in self._cone}
+        idle: list[Step] = []
         for helper in self._helpers:
             owners = self.owners(helper)
             if len(owners) == 1:
                 groups[owners[0]].append(helper)
             elif owners:
                 self.of[helper] = _ordered(_shared(helper, [self._cone[owner] for owner in owners]))
+            else:
+                idle.append(helper)
         for owner, helpers in groups.items():
             self._split(owner, sorted([*helpers, owner], key=lambda step: step.order))
+        for helper in idle:
+            # Nobody reads what it makes: part of what an operator was spelled out into.
+            beside = [self.of[v.step] for v in helper.reads() if v.step is not None and self.of.get(v.step)]
+            self.of[helper] = list(beside[0]) if beside else []
 
     def _split(self, owner: Step, steps: list[Step]) -> None:
         """Share out a cone between an owner and its helpers: by operator, then by order to those without any."""
@@ -98,7 +106,8 @@ class Origins:
             return
         # What makes the known value is in the step that makes it.
         ends = {made.step for value in owner.outputs if (made := self._carried.get(value)) is not None}
-        given = {end: owner for end in ends if end is not None and end in cone}
+        is_view = owner.op_type in _VIEWS
+        given = {end: owner for end in ends if end in cone and not (is_view and end.op_type not in _VIEWS)}
         settled = any(end.op_type == owner.op_type for end in given)
         for operator in {step.op_type for step in steps}:
             mine = [s for s in steps if s.op_type == operator and not (settled and s is owner)]
@@ -112,13 +121,29 @@ class Origins:
                 self.of[given[was]].append(was)
                 continue
             fitting = [step for step in bare if around.fits(was, step)]
-            for step in fitting or [around.nearest(was) or steps[-1]]:
+            nearest = around.nearest(was) or steps[-1]
+            if not fitting and nearest.op_type in _VIEWS and was.op_type not in _VIEWS:
+                fitting = bare  # it was pulled past something that only moves
+            for step in fitting or [nearest]:
                 self.of[step].append(was)
         for step in bare:
-            if not self.of[step] and step.op_type not in names.MOVES:
+            if not self.of[step]:
                 self.of[step] = _ordered(cone)
         for step in steps:
             self.of[step].sort(key=lambda s: s.order)
+
+    def _hand_back(self) -> None:
+        """A step that only moves can have taken in nothing else: that went into the one before it."""
+        for step, found in self.of.items():
+            if step.op_type not in _VIEWS or not any(was.op_type == step.op_type for was in found):
+                continue
+            others = [was for was in found if was.op_type not in _VIEWS | NOTHING]
+            before = step.inputs[0].step if others and step.inputs and step.inputs[0] is not None else None
+            while before is not None and (before in self._carried.inserted or before.op_type in _VIEWS):
+                before = before.inputs[0].step if before.inputs and before.inputs[0] is not None else None
+            if before is not None and before in self.of:
+                self.of[before] = _ordered({*self.of[before], *others})
+                self.of[step] = [was for was in found if was not in others]
 
     def _add_twins(self) -> None:
         """A step that computed the same as another and is gone, is where that other is."""
@@ -135,12 +160,12 @@ class Origins:
 
     def _trimmed(self, step: Step, found: list[Step]) -> list[Step]:
         """Without what does nothing beside the step that does the work."""
-        working = [was for was in found if was.op_type not in NOTHING] or found
-        same = [was for was in working if was.op_type == step.op_type]
+        same = [was for was in found if was.op_type == step.op_type]
+        working = [was for was in found if was.op_type not in NOTHING] or same or found
         rest = [was for was in working if was.op_type != step.op_type]
         if len(same) == 1 and all(was.op_type in _VIEWS for was in rest) and _is_unchanged(step, same[0]):
             working = same
-        elif step.op_type not in _TAKES_VIEWS and any(was.op_type not in _VIEWS for was in working):
+        elif step.op_type not in _TAKES_VIEWS | _VIEWS and any(was.op_type not in _VIEWS for was in working):
             working = self._without_views_around(working)
         self.left_out.update(was for was in found if was not in working)
         return working

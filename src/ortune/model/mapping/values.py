@@ -119,7 +119,7 @@ class Carried:
         if name in old.values:
             return old.values[name]
         found = [value for body, local in self._places(old, name) for value in self._values_in(body, local)]
-        return found[0] if len(found) == 1 else None
+        return found[0] if len(found) == 1 else self._named(old, names.cast_value(name))
 
     def _values_in(self, body: Body, name: str) -> list[Value]:
         call = names.called(name, self._original.functions)

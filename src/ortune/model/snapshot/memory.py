@@ -1,11 +1,14 @@
-"""The most memory that a graph's values need at once, from their lifetimes in the order that the nodes run in."""
+"""The most memory that a graph's values need at once, from their lifetimes in an order that the wiring alone decides.
+
+ONNX Runtime's optimiser leaves the nodes in another order in every process, and the peak would differ with it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from onnx import GraphProto, ModelProto
+from onnx import GraphProto, ModelProto, NodeProto
 
 from ortune.model.snapshot.shapes import Sizes, byte_sizes, tensor_bytes
 from ortune.model.snapshot.structure import all_nodes, graphs_of, operator
@@ -54,20 +57,21 @@ def _peak(graph: GraphProto, sizes: Sizes, held: Sequence[str]) -> int:
     weights = {tensor.name for tensor in graph.initializer}
     owner: dict[str, str] = {}
     last: dict[str, int] = {}
-    for step, node in enumerate(graph.node):
-        for name in _read_by(node.input, [i for g in graphs_of(node) for i in _outer_reads(g)]):
+    nodes = depth_first(graph)
+    for step, node in enumerate(nodes):
+        for name in _reads(node):
             last[owner.get(name, name)] = step
         if operator(node) in _SAME_BUFFER and node.input and node.input[0] not in weights:
             owner[node.output[0]] = owner.get(node.input[0], node.input[0])
     for value in graph.output:
-        last[owner.get(value.name, value.name)] = len(graph.node)
+        last[owner.get(value.name, value.name)] = len(nodes)
     alive = {name: sizes.get(name, 0) for name in held if name not in weights}
     now = peak = sum(alive.values())
     held_throughout = set(alive)
     ends: dict[int, list[str]] = {}
     for name, step in last.items():
         ends.setdefault(step, []).append(name)
-    for step, node in enumerate(graph.node):
+    for step, node in enumerate(nodes):
         for name in node.output:
             if name and name not in owner:
                 alive[name] = sizes.get(name, 0)
@@ -81,11 +85,45 @@ def _peak(graph: GraphProto, sizes: Sizes, held: Sequence[str]) -> int:
     return peak
 
 
-def _read_by(inputs: Sequence[str], outer: Sequence[str]) -> list[str]:
-    return [name for name in (*inputs, *outer) if name]
+def depth_first(graph: GraphProto) -> list[NodeProto]:
+    """The nodes so that each comes after what it reads: output by output, and of a node input by input.
+
+    The order in which the file has them does not matter, except for nodes that no output needs: these come last.
+    """
+    maker = {name: node for node in graph.node for name in node.output if name}
+    found: list[NodeProto] = []
+    done: set[int] = set()
+
+    def visit(start: NodeProto) -> None:
+        waiting = [(start, iter(_reads(start)))]
+        done.add(id(start))
+        while waiting:
+            node, reads = waiting[-1]
+            new = next(
+                (m for name in reads if (m := maker.get(name)) is not None and id(m) not in done), None
+            )
+            if new is None:
+                found.append(waiting.pop()[0])
+            else:
+                done.add(id(new))
+                waiting.append((new, iter(_reads(new))))
+
+    for value in graph.output:
+        if value.name in maker and id(maker[value.name]) not in done:
+            visit(maker[value.name])
+    for node in graph.node:
+        if id(node) not in done:
+            visit(node)
+    return found
+
+
+def _reads(node: NodeProto) -> list[str]:
+    """What a node reads by name, its bodies included."""
+    outer = [name for inner in graphs_of(node) for name in _outer_reads(inner)]
+    return [name for name in (*node.input, *outer) if name]
 
 
 def _outer_reads(graph: GraphProto) -> list[str]:
     """Everything that a subgraph reads by name; names of its own do no harm, they are not alive outside."""
-    found = [name for node in all_nodes(graph) for name in node.input]
+    found = [name for node in depth_first(graph) for name in _reads(node)]
     return found + [value.name for value in graph.output]

@@ -1,0 +1,47 @@
+"""What settings could win at most on a model, from one short profile of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ortune import platform
+from ortune.errors import OrtuneError
+from ortune.flows.ground import Ground
+from ortune.flows.peaks import load_peak
+from ortune.flows.profile_nodes import Origins, origins
+from ortune.flows.profile_result import result_of
+from ortune.flows.profiling import base_arm, profile, runs_for
+from ortune.records import Headroom
+
+TIMED_NS = 400_000_000
+
+
+def headroom_of(
+    ground: Ground, latency_ns: float, store: Path | None, *, floors: bool = True
+) -> Headroom | None:
+    """Profiles one process of the baseline; None where it does not run under the profiler.
+
+    Args:
+        ground: The model, shown to run.
+        latency_ns: What a run takes.
+        store: Where the machine's peak is kept; where none is known the kernels are not judged.
+        floors: Judge them at all, which takes another process.
+    """
+    timing = ground.executor.timing
+    keep = ground.scratch / "headroom.json"
+    try:
+        runs = runs_for(latency_ns, ground.side.model.info.n_nodes, TIMED_NS)
+        process = profile(ground, base_arm(ground), runs, keep)
+        peak = load_peak(platform.host(), store) if floors else None
+        known = Origins()
+        if peak is not None:
+            folder = ground.scratch / "headroom"
+            folder.mkdir(exist_ok=True)
+            known = origins(ground.side, ground.work.cases[0], ground.work.custom_ops, folder)
+    except OrtuneError:
+        return None
+    finally:
+        ground.executor.timing = timing
+        keep.unlink(missing_ok=True)
+    found = result_of("", process.trace, process.found, process.warmup, known, peak, ground.side)
+    return found.headroom
