@@ -18,7 +18,12 @@ RESIDUAL = """g (float[1,16,8,8] x) => (float[1,16,8,8] y) {
 
 
 def residual() -> dict[str, np.ndarray]:
-    return {"w": f32(16, 16, 3, 3), "w2": f32(16, 16, 3, 3), "one": np.ones(16, np.float32), "zero": f32(16) * 0}
+    return {
+        "w": f32(16, 16, 3, 3),
+        "w2": f32(16, 16, 3, 3),
+        "one": np.ones(16, np.float32),
+        "zero": f32(16) * 0,
+    }
 
 
 @pytest.mark.parametrize("level", BOTH)
@@ -32,6 +37,8 @@ def test_a_fused_convolution_is_convolution_normalization_and_activation(level: 
 def test_an_addition_and_activation_that_blocks_took_in() -> None:
     """The node is named for the convolution alone; no value tells what else is in it."""
     found = mapped(RESIDUAL, residual(), "all").mapping
+    if "ReorderInput" not in found.inserted:
+        pytest.skip("this processor has no kernels for blocked values")
     assert found.of["d_nchwc"] == ("/d/Conv", "/a/Add", "/s/Relu")
     assert found.of["y_nchwc"] == ("/y/MaxPool",)
     assert found.inserted == {
@@ -73,7 +80,12 @@ def test_products_norms_and_activations_of_a_transformer() -> None:
         y = Mul(q, half)
     }"""
     numbers = {"root": np.float32(2**0.5), "one": np.float32(1), "half": np.float32(0.5)}
-    weights = {"w": f32(8, 8), "bias": f32(8), "scale": f32(8), **{k: np.array(v) for k, v in numbers.items()}}
+    weights = {
+        "w": f32(8, 8),
+        "bias": f32(8),
+        "scale": f32(8),
+        **{k: np.array(v) for k, v in numbers.items()},
+    }
     found = mapped(text, weights)
     assert found.of("Gemm") == [("/m/MatMul", "/a/Add")]
     assert found.of("SkipLayerNormalization") == [("/s/Add", "/l/LayerNormalization")]

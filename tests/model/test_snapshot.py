@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ortune.model.snapshot.memory import memory
+from ortune.model.snapshot.memory import depth_first, memory
 from ortune.model.snapshot.observed import observed_sizes
 from ortune.model.snapshot.shapes import byte_sizes
 from ortune.model.snapshot.structure import operators, structure
@@ -81,6 +81,29 @@ def test_memory_follows_lifetimes() -> None:
     assert memory(model(kept), {"x": (2, 8)}, {}).peak_activation_bytes == 4 * unit
     shaped = [node("Relu", "x", "a"), node("Flatten", "a", "f"), node("Tanh", "f", "y")]
     assert memory(model(shaped), {"x": (2, 8)}, {}).peak_activation_bytes == 3 * unit
+
+
+def test_the_order_of_nodes_in_the_file_is_no_memory() -> None:
+    """ONNX Runtime saves the same graph in another order in every process."""
+    wide = [node("Concat", "x x x x", "w", axis=0), node("ReduceSum", "w", "s", keepdims=1)]
+    narrow = [node("Relu", "x", "a"), node("Tanh", "a", "b")]
+    end = [node("Add", "s b", "y")]
+    orders = [[*wide, *narrow, *end], [*narrow, *wide, *end], [narrow[0], wide[0], narrow[1], wide[1], *end]]
+    found = [memory(model(nodes), {"x": (2, 8)}, {}).peak_activation_bytes for nodes in orders]
+    unit = 4 * 2 * 8
+    assert found == [5 * unit + 4] * 3
+    assert [n.op_type for n in depth_first(model(orders[1]).graph)] == [
+        "Concat", "ReduceSum", "Relu", "Tanh", "Add",
+    ]  # fmt: skip
+
+
+def test_a_body_that_reads_an_outer_value_comes_after_it() -> None:
+    inner = helper.make_graph(
+        [node("Add", "a a", "i")], "b", [], [helper.make_tensor_value_info("i", 1, None)]
+    )
+    choice = helper.make_node("If", ["yes"], ["y"], then_branch=inner, else_branch=inner)
+    made = model([node("Relu", "x", "a"), choice])
+    assert [n.op_type for n in depth_first(made.graph)] == ["Relu", "If"]
 
 
 def test_dynamic_sizes_come_from_what_is_fed() -> None:

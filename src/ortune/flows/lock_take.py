@@ -226,7 +226,7 @@ def _levels(
 ) -> dict[str, GraphSnapshot]:
     """The optimised graph by level."""
     level = str(side.plan.settings.get(_LEVEL, "all"))
-    names = [name for name in LEVELS if name != level and name != "layout"]
+    names = [name for name in LEVELS if name not in (level, "layout")]
     folder = scratch / "levels"
     folder.mkdir()
     rest = Plan(settings={k: v for k, v in side.plan.settings.items() if k != _LEVEL})

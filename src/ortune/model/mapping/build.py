@@ -9,10 +9,12 @@ import onnx_ir as ir
 
 from ortune.model.mapping import names
 from ortune.model.mapping.cones import Cones
-from ortune.model.mapping.origins import Origins
+from ortune.model.mapping.origins import VIEWS, Origins
 from ortune.model.mapping.result import Mapping
 from ortune.model.mapping.values import NOTHING, Carried
 from ortune.model.mapping.view import Body, Step, Value, View
+
+NOT_FOUND = "not found in the optimised graph"
 
 
 def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
@@ -140,12 +142,12 @@ class _Fate:
             return "its condition is constant: one branch has taken its place"
         if step.op_type in NOTHING:
             return "hands its input on, and nothing else"
+        if self._cones.is_static(step) and step not in self._origins.left_out:
+            return "computed once, when the session is created"
         if step not in self._needed:
             return "no output depends on it"
-        if step in self._origins.left_out:
-            return "removed, cancelled or moved: it only moves or converts"
-        known = self._cones.is_static(step)
-        return "computed once, when the session is created" if known else "not found in the optimised graph"
+        moves = step in self._origins.left_out or step.op_type in VIEWS
+        return "removed, cancelled or moved: it only moves or converts" if moves else NOT_FOUND
 
     def _is_never_taken(self, body: Body) -> bool:
         while body.parent is not None:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from ortune.model.graphs import op_set
 from ortune.model.mapping import names
-from ortune.model.mapping.cones import Cones, attributes
+from ortune.model.mapping.cones import QUANTIZERS, Cones, attributes
 from ortune.model.mapping.values import NOTHING, Carried
 from ortune.model.mapping.view import Step, View
 
-_VIEWS = op_set("Cast Reshape Squeeze Unsqueeze Flatten Transpose Slice Expand Concat")
+VIEWS = op_set("Cast Reshape Squeeze Unsqueeze Flatten Transpose Slice Expand Concat")
 """Operators that optimisation leaves out where they change nothing, undo each other, or are pushed elsewhere."""
 
 _TAKES_VIEWS = op_set(
@@ -106,8 +106,8 @@ class Origins:
             return
         # What makes the known value is in the step that makes it.
         ends = {made.step for value in owner.outputs if (made := self._carried.get(value)) is not None}
-        is_view = owner.op_type in _VIEWS
-        given = {end: owner for end in ends if end in cone and not (is_view and end.op_type not in _VIEWS)}
+        is_view = owner.op_type in VIEWS
+        given = {end: owner for end in ends if end in cone and not (is_view and end.op_type not in VIEWS)}
         settled = any(end.op_type == owner.op_type for end in given)
         for operator in {step.op_type for step in steps}:
             mine = [s for s in steps if s.op_type == operator and not (settled and s is owner)]
@@ -122,7 +122,7 @@ class Origins:
                 continue
             fitting = [step for step in bare if around.fits(was, step)]
             nearest = around.nearest(was) or steps[-1]
-            if not fitting and nearest.op_type in _VIEWS and was.op_type not in _VIEWS:
+            if not fitting and nearest.op_type in VIEWS and was.op_type not in VIEWS:
                 fitting = bare  # it was pulled past something that only moves
             for step in fitting or [nearest]:
                 self.of[step].append(was)
@@ -135,11 +135,11 @@ class Origins:
     def _hand_back(self) -> None:
         """A step that only moves can have taken in nothing else: that went into the one before it."""
         for step, found in self.of.items():
-            if step.op_type not in _VIEWS or not any(was.op_type == step.op_type for was in found):
+            if step.op_type not in VIEWS or not any(was.op_type == step.op_type for was in found):
                 continue
-            others = [was for was in found if was.op_type not in _VIEWS | NOTHING]
+            others = [was for was in found if was.op_type not in VIEWS | NOTHING | QUANTIZERS]
             before = step.inputs[0].step if others and step.inputs and step.inputs[0] is not None else None
-            while before is not None and (before in self._carried.inserted or before.op_type in _VIEWS):
+            while before is not None and (before in self._carried.inserted or before.op_type in VIEWS):
                 before = before.inputs[0].step if before.inputs and before.inputs[0] is not None else None
             if before is not None and before in self.of:
                 self.of[before] = _ordered({*self.of[before], *others})
@@ -162,10 +162,13 @@ class Origins:
         """Without what does nothing beside the step that does the work."""
         same = [was for was in found if was.op_type == step.op_type]
         working = [was for was in found if was.op_type not in NOTHING] or same or found
+        if not step.bodies:
+            # What is left of an If is its branch.
+            working = [was for was in working if not was.bodies] or working
         rest = [was for was in working if was.op_type != step.op_type]
-        if len(same) == 1 and all(was.op_type in _VIEWS for was in rest) and _is_unchanged(step, same[0]):
+        if len(same) == 1 and all(was.op_type in VIEWS for was in rest) and _is_unchanged(step, same[0]):
             working = same
-        elif step.op_type not in _TAKES_VIEWS | _VIEWS and any(was.op_type not in _VIEWS for was in working):
+        elif step.op_type not in _TAKES_VIEWS | VIEWS and any(was.op_type not in VIEWS for was in working):
             working = self._without_views_around(working)
         self.left_out.update(was for was in found if was not in working)
         return working
@@ -177,7 +180,7 @@ class Origins:
             ends = {
                 was
                 for was in kept
-                if was.op_type in _VIEWS
+                if was.op_type in VIEWS
                 and (
                     not kept.intersection(value.step for value in was.reads() if value.step is not None)
                     or not kept.intersection(user for value in was.outputs for user in value.users)

@@ -76,6 +76,8 @@ class Carried:
             if found is not None:
                 self._set(value, found)
                 self._note_branch(found.body, old)
+            else:
+                self._note_path(value.name, old)
         for step in old.steps:
             if step.op_type == "If" and step not in self.taken:
                 self._guess_branch(step, new)
@@ -148,6 +150,12 @@ class Carried:
         while body is not old and body.parent is not None:
             self.taken[body.parent] = body
             body = body.parent.body
+
+    def _note_path(self, name: str, old: Body) -> None:
+        """A name that is new in there tells still which branches it is from, where one way alone leads there."""
+        bodies = [body for body, _ in self._places(old, names.cast_value(name) or name)][1:]
+        if len(bodies) == 1:
+            self._note_branch(bodies[0], old)
 
     def _guess_branch(self, step: Step, new: Body) -> None:
         """An If whose values tell nothing, such as one with a single node in each branch."""
@@ -261,10 +269,11 @@ class Carried:
     def users(self, value: Value) -> list[Step]:
         """The steps of the user's model that read a value, also behind steps that do nothing."""
         found: list[Step] = []
-        for step in value.users:
-            found.append(step)
-            if step.op_type in NOTHING:
-                found += self.users(step.outputs[0])
+        waiting = [value]
+        while waiting:
+            users = waiting.pop().users
+            found += users
+            waiting += [step.outputs[0] for step in users if step.op_type in NOTHING]
         return found
 
     def _by_node(self, step: Step) -> None:

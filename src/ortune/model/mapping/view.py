@@ -222,8 +222,8 @@ class View:
             known[actual] = inside[formal]
 
     def _value(self, value: ir.Value, body: Body, known: dict[ir.Value, Value], called: str = "") -> Value:
-        if called and value in known:
-            return known[value]  # the caller has named it
+        if value in known:
+            return known[value]  # named by the caller of a function, or read before it is made
         made = known[value] = Value(name=value.name or "", body=body)
         if made.name and called:
             body.local.setdefault((called, made.name), []).append(made)

@@ -90,30 +90,27 @@ def depth_first(graph: GraphProto) -> list[NodeProto]:
 
     The order in which the file has them does not matter, except for nodes that no output needs: these come last.
     """
-    maker = {name: node for node in graph.node for name in node.output if name}
+    nodes = list(graph.node)
+    maker = {name: number for number, node in enumerate(nodes) for name in node.output if name}
     found: list[NodeProto] = []
     done: set[int] = set()
 
-    def visit(start: NodeProto) -> None:
-        waiting = [(start, iter(_reads(start)))]
-        done.add(id(start))
+    def visit(start: int) -> None:
+        waiting = [(start, iter(_reads(nodes[start])))]
+        done.add(start)
         while waiting:
-            node, reads = waiting[-1]
-            new = next(
-                (m for name in reads if (m := maker.get(name)) is not None and id(m) not in done), None
-            )
+            number, reads = waiting[-1]
+            new = next((maker[name] for name in reads if maker.get(name, number) not in done), None)
             if new is None:
-                found.append(waiting.pop()[0])
+                found.append(nodes[number])
+                waiting.pop()
             else:
-                done.add(id(new))
-                waiting.append((new, iter(_reads(new))))
+                done.add(new)
+                waiting.append((new, iter(_reads(nodes[new]))))
 
-    for value in graph.output:
-        if value.name in maker and id(maker[value.name]) not in done:
-            visit(maker[value.name])
-    for node in graph.node:
-        if id(node) not in done:
-            visit(node)
+    for start in [maker[value.name] for value in graph.output if value.name in maker] + [*range(len(nodes))]:
+        if start not in done:
+            visit(start)
     return found
 
 
