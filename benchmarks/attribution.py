@@ -80,8 +80,8 @@ def main() -> None:
     """Prints the table, a row a model as it ends."""
     print(f"{datetime.now(UTC):%Y-%m-%d}, {platform.host().cpu}, {platform.host().effective_cpus} CPUs\n")
     print(
-        "| model | ms | sum of categories - wall | unexplained | operators off by | profiled / not | headroom of settings "
-        "| tune won | by |"
+        "| model | ms | sum of categories - wall | unexplained | operators off by | profiled / not "
+        "| headroom of settings | tune won | by |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|---|", flush=True)
     for name in sys.argv[1:] or MODELS:

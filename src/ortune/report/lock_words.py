@@ -36,7 +36,7 @@ def headline(
     same += ["outputs"] if by_value and "output-values" not in parts else []
     also = ["the outputs changed"] if "output-values" in parts else []
     also += ["outputs alike by type and rank"] if not by_value and "outputs" not in not_compared else []
-    also += [sentence(c) for c in changes if c.part == "file"]
+    also += [sentence(c) for c in changes if c.part in ("ort-version", "file")]
     also += [f"NOT compared: {', '.join(not_compared)}"] if not_compared else []
     level = now.run.level
     if "level all" in not_compared and level in now.hardware.levels:
@@ -53,7 +53,8 @@ def _leading(failing: Sequence[LockChange]) -> list[LockChange]:
     """The first operators, then the first of each other part: what a reader needs to see at once."""
     found: list[LockChange] = []
     for part, group in groupby(failing, key=lambda c: c.part):
-        found += list(group)[: 2 if part == "operator" else 1]
+        # What has another name is one thing that is gone and one that is new.
+        found += list(group)[: 2 if part in ("operator", "input", "output") else 1]
     return found[:IN_HEADLINE]
 
 
@@ -76,7 +77,7 @@ def sentence(change: LockChange) -> str:
     if change.part in _SENTENCES:
         return _SENTENCES[change.part].format(name=short(name), was=was, now=now)
     if change.part == "nodes":
-        return f"{_signed(was, now)} nodes ({was} -> {now})"
+        return f"{_signed(was, now)} ({was} -> {now})"
     if change.part == "peak-memory":
         return _peak_words(change)
     if change.part in ("input", "output"):
@@ -207,7 +208,7 @@ def _counts(counts: dict[str, int], signed: bool = False) -> str:
 
 def _signed(was: object, now: object) -> str:
     assert isinstance(was, int) and isinstance(now, int)
-    return f"{now - was:+d}"
+    return f"{now - was:+d} node{'' if abs(now - was) == 1 else 's'}"
 
 
 def _size(value: object) -> str:

@@ -20,6 +20,10 @@ _TAKES_VIEWS = op_set(
 """Operators that do the work of a Transpose or Reshape themselves."""
 
 
+_MOST_TOGETHER = 1000
+"""Steps without a known value between them, beyond which their order is not looked at."""
+
+
 class Origins:
     """Assigns steps.
 
@@ -48,25 +52,20 @@ class Origins:
             if step not in carried.inserted:
                 self.of[step] = []
                 self._look(step)
-        self._assign()
+        self._assign(self._owners(optimised))
         self._hand_back()
         for step, found in self.of.items():
             self.of[step] = self._trimmed(step, found)
         self._add_twins()
 
-    def owners(self, step: Step) -> list[Step]:
-        """The steps that make known values with what this one makes."""
-        found: dict[Step, None] = {}
-        waiting, seen = [step], {step}
-        while waiting:
-            for value in waiting.pop().outputs:
-                for user in value.users:
-                    if user in self._cone:
-                        found[user] = None
-                    elif user not in seen:
-                        seen.add(user)
-                        waiting.append(user)
-        return list(found)
+    def _owners(self, optimised: View) -> dict[Step, list[Step]]:
+        """For each step the steps that make known values with what it makes; a graph is saved in order."""
+        found: dict[Step, list[Step]] = {}
+        for step in reversed(optimised.steps):
+            users = [user for value in step.outputs for user in value.users]
+            owners = [[user] if user in self._cone else found.get(user, []) for user in users]
+            found[step] = list(dict.fromkeys(owner for some in owners for owner in some))
+        return found
 
     def _look(self, step: Step) -> None:
         targets = [was for value in step.outputs if (was := self._carried.get(value)) is not None]
@@ -80,11 +79,11 @@ class Origins:
             cone = {s for s in cone if not self._cones.is_static(s) or s in ends or _reads_stored(step, s)}
         self._cone[step] = cone
 
-    def _assign(self) -> None:
+    def _assign(self, owners_of: dict[Step, list[Step]]) -> None:
         groups: dict[Step, list[Step]] = {owner: [] for owner in self._cone}
         idle: list[Step] = []
         for helper in self._helpers:
-            owners = self.owners(helper)
+            owners = owners_of[helper]
             if len(owners) == 1:
                 groups[owners[0]].append(helper)
             elif owners:
@@ -115,6 +114,10 @@ class Origins:
             if len(mine) == len(theirs):
                 given.update(zip(theirs, mine, strict=True))
         bare = [step for step in steps if step not in given.values()]
+        if max(len(steps), len(cone)) > _MOST_TOGETHER:
+            for was, step in given.items():
+                self.of[step].append(was)
+            return
         around = _Around(given, cone, steps, self._carried.inserted)
         for was in _ordered(cone):
             if was in given:

@@ -291,7 +291,7 @@ class Carried:
         reads = [self.get(v) for v in step.inputs if v is not None and not v.constant]
         if not reads or reads[0] is None:
             return None
-        known = {v for v in reads if v is not None}
+        known = {self.behind(v) for v in reads if v is not None}
         fits = [
             s
             for s in self.users(reads[0])
