@@ -11,7 +11,19 @@ if TYPE_CHECKING:
     from ortune.loader import load
 
 __version__ = "0.1.0"
-__all__ = ["Watcher", "__version__", "bench", "compare", "doctor", "load", "lock", "look", "profile", "report", "tune"]
+__all__ = [
+    "Watcher",
+    "__version__",
+    "bench",
+    "compare",
+    "doctor",
+    "load",
+    "lock",
+    "look",
+    "profile",
+    "report",
+    "tune",
+]
 
 # Imported when first asked for: a service that only loads a bundle needs none of the tuner's dependencies.
 _HOMES = {
