@@ -242,8 +242,8 @@ class _Models:
             peak = self._peak(sides[0])
             processes = self._processes(grounds)
             known = [
-                origins(s, g.work.cases[0], tuple(self.o.inputs.custom_ops), self.scratch)
-                for s, g in zip(sides, grounds, strict=True)
+                origins(s, g.work.cases[0], g.work.custom_ops, self.scratch, mine[0].trace)
+                for s, g, mine in zip(sides, grounds, processes, strict=True)
             ]
             # Of several processes the middle one is told in full.
             order = sorted(processes[0], key=lambda p: p.found.mean_wall_ns)

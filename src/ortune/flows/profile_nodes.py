@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from ortune.errors import OrtuneError
 from ortune.model.cost import costs
-from ortune.model.mapping import inherited, originals
+from ortune.model.mapping import as_logged, inherited, originals
 from ortune.model.snapshot.optimised import saved_graph
 from ortune.records import Case, ProfiledNode
 from ortune.trace.attribution import Attribution
@@ -47,8 +47,16 @@ class Origins:
     trouble: str = ""
 
 
-def origins(side: Resolved, case: Case, custom_ops: tuple[str, ...], scratch: Path) -> Origins:
-    """Has ONNX Runtime save the graph that it runs, and finds each node's origin and work."""
+def origins(side: Resolved, case: Case, custom_ops: tuple[str, ...], scratch: Path, trace: Trace) -> Origins:
+    """Has ONNX Runtime save the graph that it runs, and finds each node's origin and work.
+
+    Args:
+        side: What was profiled.
+        case: Its shapes.
+        custom_ops: Libraries that it needs.
+        scratch: Where the graph may lie.
+        trace: The profile, whose names for nodes without one are to be met.
+    """
     if side.model.info.format == "ort":
         return Origins(trouble="a model in ORT format holds optimised nodes alone: these are named")
     shapes = {choice.name: choice.shape for choice in case.inputs}
@@ -67,7 +75,8 @@ def origins(side: Resolved, case: Case, custom_ops: tuple[str, ...], scratch: Pa
         tool("levels", side.runs, folder, {"levels": level, "placement": level})
         optimised = ir.from_proto(saved_graph(folder / f"{level}.onnx"))
         original = side.model.ir
-        mapping = originals(original, optimised)
+        logged = list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
+        mapping = as_logged(originals(original, optimised), logged)
         counted = costs(optimised, shapes).nodes
         work = inherited(mapping, counted, costs(original, shapes).nodes)
     except (requests.CannotApply, ToolFailed, OrtuneError) as error:
@@ -75,7 +84,7 @@ def origins(side: Resolved, case: Case, custom_ops: tuple[str, ...], scratch: Pa
     return Origins(
         of=dict(mapping.of),
         work=work,
-        weights={node.name: node.weight_bytes for node in counted if node.name},
+        weights={mapping.keys.get(n.name, n.name): n.weight_bytes for n in counted},
         unmapped=tuple(mapping.unmapped),
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from ortune.errors import OrtuneError
 from ortune.flows.ground import Ground
@@ -50,7 +49,7 @@ def why(
                 keep.unlink(missing_ok=True)
     finally:
         ground.executor.timing = timing
-    known = [_origins(ground, side) for side in sides]
+    known = [_origins(ground, side, mine[0]) for side, mine in zip(sides, found, strict=True)]
     same = sides[0].label == sides[1].label
     labels = [f"{s.label} ({s.plan.describe()})" if same else s.label for s in sides]
     times = [
@@ -60,10 +59,10 @@ def why(
     return difference(times[0], times[1], quantile)
 
 
-def _origins(ground: Ground, side: Resolved) -> Origins:
+def _origins(ground: Ground, side: Resolved, process: Process) -> Origins:
     folder = ground.scratch / "why"
     folder.mkdir(exist_ok=True)
-    return origins(side, ground.work.cases[0], ground.work.custom_ops, Path(folder))
+    return origins(side, ground.work.cases[0], ground.work.custom_ops, folder, process.trace)
 
 
 def attempt(make: Callable[[], ProfileDifference]) -> tuple[ProfileDifference | None, str]:
