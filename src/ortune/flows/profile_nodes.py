@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import onnx_ir as ir
-
 from ortune.errors import OrtuneError
 from ortune.model.cost import costs
 from ortune.model.mapping import as_logged, inherited, originals
-from ortune.model.snapshot.optimised import saved_graph
+from ortune.model.open import open_model
 from ortune.records import Case, ProfiledNode
 from ortune.trace.attribution import Attribution
 from ortune.trace.layers import layer_of
@@ -73,7 +71,7 @@ def origins(side: Resolved, case: Case, custom_ops: tuple[str, ...], scratch: Pa
             limits=Limits(load_s=_LIMIT_S),
         )
         tool("levels", side.runs, folder, {"levels": level, "placement": level})
-        optimised = ir.from_proto(saved_graph(folder / f"{level}.onnx"))
+        optimised = open_model(folder / f"{level}.onnx").ir
         original = side.model.ir
         logged = list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
         mapping = as_logged(originals(original, optimised), logged)

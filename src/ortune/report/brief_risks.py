@@ -1,0 +1,160 @@
+"""What could go wrong with a change: one line each, and how much it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Literal
+
+from ortune.records import BriefRisk, Guard
+from ortune.report.answer import Answer
+from ortune.report.compare_words import guard_state
+from ortune.report.numbers import difference
+from ortune.report.tune_words import GUARD_NAMES, guard
+
+Level = Literal["fine", "look", "stop"]
+
+
+def risks(
+    found: Answer, safety: Mapping[str, str], bound: Collection[str], interrupted: bool
+) -> list[BriefRisk]:
+    """Every risk, those of the change first.
+
+    Args:
+        found: The document's answer.
+        safety: Safety class of each setting and rewrite, by name.
+        bound: Rewrites whose model is bound to the kind of CPU that it was made on, by name.
+        interrupted: The session was stopped early.
+    """
+    others = []
+    if interrupted:
+        others.append(_risk("measurement", "look", "stopped early; this is what was measured by then"))
+    others += [
+        _risk("measurement", "look", f"{f.code} {f.what}") for f in found.findings if f.code[:3] == "MSR"
+    ]
+    if any(not c.ok for c in found.controls):
+        others.append(_risk("measurement", "look", "a control failed: the machine was too unquiet"))
+    if found.new is None:
+        return others
+    guards = found.comparison.guards if found.comparison else ()
+    return [
+        _proof(found),
+        _outputs(found),
+        _safety(found, safety),
+        *_arrival(found),
+        _hardware(found, safety, bound),
+        *(_guard_risk(g, found.allowed) for g in guards),
+        *others,
+    ]
+
+
+def _risk(name: str, level: Level, what: str) -> BriefRisk:
+    return BriefRisk(name=name, level=level, what=what)
+
+
+def _proof(found: Answer) -> BriefRisk:
+    compared = found.comparison
+    if compared is None:
+        return _risk("proof", "stop", "none: it was never timed against what runs")
+    where = f"{compared.n_blocks} {'fresh ' if compared.phase == 'confirm' else ''}blocks"
+    if compared.verdict == "faster" and found.settled:
+        passed = "; the machine passed its controls" if found.controls else ""
+        how = "confirmed" if compared.phase == "confirm" else "shown"
+        return _risk("proof", "fine", f"{how} on {where}{passed}")
+    if not found.settled:
+        return _risk("proof", "look", f"not confirmed: race data of {where}, which flatters the winner")
+    words = {
+        "slower": "shown to be slower",
+        "equivalent": "shown to make no difference",
+        "inconclusive": "not shown: the interval includes no change",
+    }
+    text = words.get(compared.verdict, compared.verdict)
+    return _risk("proof", "stop" if compared.verdict == "slower" else "look", f"{text}, {where}")
+
+
+def _outputs(found: Answer) -> BriefRisk:
+    outputs = found.outputs
+    if outputs is None:
+        return _risk("outputs", "look", "not compared")
+    if not outputs.ok:
+        return _risk("outputs", "stop", f"WRONG: {outputs.what}")
+    if outputs.compared_as == "moments":
+        return _risk(
+            "outputs", "look", "alike by shape, finiteness and moments: the model differs from itself"
+        )
+    how = ", compared as sets" if outputs.compared_as == "sets" else ""
+    return _risk("outputs", "fine", f"{difference(outputs.relative_l2)}{how}, on the inputs measured")
+
+
+def _safety(found: Answer, safety: Mapping[str, str]) -> BriefRisk:
+    assert found.new is not None
+    plan = found.new.plan
+    before = found.base.plan
+    changed = [(r.name, "") for r in plan.rewrites if r not in before.rewrites]
+    # What is left out changes results and behaviour as much as what is put in.
+    changed += [(r.name, " left out") for r in before.rewrites if r not in plan.rewrites]
+    for name in sorted(plan.settings.keys() | before.settings.keys()):
+        if before.settings.get(name) != plan.settings.get(name):
+            changed.append((name, "" if name in plan.settings else " left out"))
+    classes: dict[str, list[str]] = {}
+    for name, how in changed:
+        classes.setdefault(safety.get(name, "not known here"), []).append(f"{name}{how}")
+    if before.providers != plan.providers:
+        # Another provider has other kernels, whose sums come in another order.
+        classes.setdefault("numerics", []).append("execution provider")
+    if not classes:
+        return _risk("safety class", "fine", "no setting differs from what runs")
+    if list(classes) == ["exact"]:
+        return _risk("safety class", "fine", "exact: no setting may change results beyond rounding")
+    meaning = {
+        "numerics": "may change results within the tolerance",
+        "behaviour": "changes how the process or the model behaves beyond speed",
+        "advice": "needs work by hand",
+    }
+    parts = [
+        f"{', '.join(found_names)}: {name}{', ' + meaning[name] if name in meaning else ''}"
+        for name, found_names in classes.items()
+        if name != "exact"
+    ]
+    return _risk("safety class", "look", "; ".join(parts))
+
+
+def _arrival(found: Answer) -> list[BriefRisk]:
+    """Whether ONNX Runtime was seen to take the settings."""
+    if not found.read_back:
+        return []
+    unseen = [name for name, level in found.read_back if level == "none"]
+    if unseen:
+        return [_risk("settings", "look", f"set, not verified: {', '.join(unseen)}")]
+    return [_risk("settings", "fine", "each was read back from ONNX Runtime or seen at work")]
+
+
+def _hardware(found: Answer, safety: Mapping[str, str], bound: Collection[str]) -> BriefRisk:
+    """Whether the new side's model file runs well on any machine, as far as that is known."""
+    assert found.new is not None
+    held = "what was measured holds for the machine named above"
+    made = [r.name for r in found.new.plan.rewrites]
+    is_bound = found.hardware_bound
+    if is_bound is None and any(name in bound for name in made):
+        is_bound = True
+    elif is_bound is None and all(name in safety for name in made):
+        # The file that runs today, and rewrites that bind to nothing.
+        is_bound = False if found.new.model.sha256 == found.base.model.sha256 else None
+    if is_bound is None:
+        what = f"whether the model file is bound to a kind of CPU is not known; {held}"
+        return _risk("hardware", "look", what)
+    if is_bound:
+        plain = "; the bundle keeps the plain one beside it" if found.bundle else ""
+        return _risk("hardware", "look", f"the model file is bound to this kind of CPU{plain}")
+    if found.hardware_bound is None:
+        return _risk("hardware", "fine", f"no model file that is bound to a kind of CPU was made; {held}")
+    return _risk("hardware", "fine", f"the model runs anywhere; {held}")
+
+
+def _guard_risk(item: Guard, allowed: Collection[str]) -> BriefRisk:
+    state, name = guard_state(item), GUARD_NAMES[item.figure]
+    what = guard(item).removeprefix(f"{name} ")
+    if item.failed and item.figure in allowed:
+        what = f"{what.removesuffix('WORSE than allowed')}worse, and let through with --allow {item.figure}"
+        return _risk(f"guard: {name}", "look", what)
+    level: Level = "stop" if item.failed else "fine" if state == "no worse" else "look"
+    return _risk(f"guard: {name}", level, what)
