@@ -85,9 +85,7 @@ def test_every_page_is_reached_from_the_index() -> None:
         assert page.name == "index.md" or f"({page.name})" in index, page.name
 
 
-@pytest.mark.parametrize(
-    "verb", ["look", "compare", "doctor", "tune", "bench", "lock", "report", "profile"]
-)
+@pytest.mark.parametrize("verb", ["look", "compare", "doctor", "tune", "bench", "lock", "report", "profile"])
 def test_every_option_is_documented(verb: str) -> None:
     import typer
 
