@@ -1143,6 +1143,7 @@ class LookResult(Record, frozen=True, kw_only=True):
         flops: Floating-point operations of one run at the chosen shapes; None where they are not known.
         flops_complete: Every node was counted; otherwise ``flops`` is a lower bound.
         flops_note: What the figure leaves out or rests on.
+        headroom: What settings could win at most, from the profile.
         left_out: What the time did not allow, in sentences.
         next_commands: What to type next, the best first.
     """
@@ -1160,6 +1161,7 @@ class LookResult(Record, frozen=True, kw_only=True):
     plan: Plan = Plan()
     timing: LookTiming | None = None
     profile: OperatorProfile | None = None
+    headroom: Headroom | None = None
     facts: tuple[LookFact, ...] = ()
     left_out: tuple[str, ...] = ()
     next_commands: tuple[str, ...] = ()

@@ -22,6 +22,9 @@ from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground, InputOptions
 from ortune.flows.look_facts import facts
 from ortune.flows.look_static import static_part, with_work
+from ortune.flows.peaks import load_peak
+from ortune.flows.profile_nodes import Origins, origins
+from ortune.flows.profile_result import result_of
 from ortune.flows.sides import Resolved, SideText, merge, read_plan, resolve, target_providers
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
@@ -30,6 +33,7 @@ from ortune.records import (
     ErrorInfo,
     FeedRef,
     Finding,
+    Headroom,
     LookTiming,
     Measured,
     ModelRef,
@@ -42,8 +46,10 @@ from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.store.db import SessionLog
 from ortune.store.lock import measuring
+from ortune.trace.attribution import attribute
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
+from ortune.trace.table import Trace
 from ortune.trials.executor import Arm, Timing
 from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
@@ -51,6 +57,7 @@ from ortune.trials.scratch import scratch_folder
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 20_000
 TOP_NODES = 5
+FLOORS_S = 3.0  # that must be left for having ONNX Runtime save the graph that it runs
 LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that are timed
 
 
@@ -151,6 +158,7 @@ class _Look:
         self.asked: Workload | None = None
         self.timing: LookTiming | None = None
         self.profile: OperatorProfile | None = None
+        self.headroom: Headroom | None = None
         watch.line("reading the model")
         self.result = static_part(model)
 
@@ -276,6 +284,18 @@ class _Look:
             nodes=by_node(trace, warm)[:TOP_NODES],
             complete=trace.complete,
         )
+        self.headroom = self._headroom(ground, trace, warm)
+
+    def _headroom(self, ground: Ground, trace: Trace, warm: int) -> Headroom | None:
+        """What settings could win at most; how near the kernels are to the peak, where it is known and time is left."""
+        assert self.side is not None and self.work is not None
+        found = attribute(trace, range(warm, trace.n_runs))
+        peak, known = None, Origins()
+        if self._left_s() > FLOORS_S:
+            peak = load_peak(platform.host(), self.o.store)
+        if peak is not None:
+            known = origins(self.side, self.work.cases[0], self.work.custom_ops, self.scratch, trace)
+        return result_of("", trace, found, 0, known, peak, self.side).headroom
 
     def _left_s(self) -> float:
         return self.o.budget_s - (time.monotonic() - self.start)
@@ -290,6 +310,7 @@ class _Look:
             plan=side.plan if side else Plan(),
             timing=self.timing,
             profile=self.profile,
+            headroom=self.headroom,
             facts=seen,
             left_out=tuple(self.left_out),
             next_commands=tuple(self._next(error, {fact.name for fact in seen})),
