@@ -243,7 +243,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             done = [run(step, Path(folder).resolve(), quick=quick) for step in steps(text)]
         if not asked.check:
-            page.write_text(written(text, done), encoding="utf-8")
+            # Read again: somebody may have written in it meanwhile, and only outputs are ours.
+            page.write_text(written(page.read_text(encoding="utf-8"), done), encoding="utf-8")
             continue
         for stated, found in zip(steps(text), done, strict=True):
             for sentence in trouble(stated, found, quick=quick):

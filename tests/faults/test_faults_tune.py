@@ -71,7 +71,7 @@ def fates(result: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def test_plans_that_crash_hang_and_lie(box: Box) -> None:
-    result, page = tuned(box, "75s", {"mimalloc": "crash", "jemalloc": "hang", "tcmalloc": "wrong"})
+    result, page = tuned(box, "110s", {"mimalloc": "crash", "jemalloc": "hang", "tcmalloc": "wrong"})
     found = fates(result)
     assert found["mimalloc"][0] == "failed", found
     assert "SIGABRT" in found["mimalloc"][1]
