@@ -78,9 +78,6 @@ def test_plans_that_crash_hang_and_lie(box: Box) -> None:
     assert found["jemalloc"][0] == "failed"
     assert "timeout" in found["jemalloc"][1]
     assert found["tcmalloc"][0] == "wrong-output"
-    # What hangs alone is not waited for a second time beside something else.
-    whys = [c["why"] for c in result["candidates"] if c["plan"]["settings"].get("allocator") == "jemalloc"]
-    assert sum("timeout" in why for why in whys) == 1
     assert "allocator" not in result["winner"]["settings"]
     others = [c for c in result["candidates"] if "allocator" not in c["plan"]["settings"] and c["n_blocks"]]
     assert len(others) >= 3
