@@ -35,8 +35,8 @@ from ortune.trials.tool import ToolProcess
 
 PLANTED = "+weights-as-inputs"
 MODELS = (
-    "silero-vad", f"ppocrv2-cls{PLANTED}", f"ppocrv4-rec{PLANTED}", f"magika{PLANTED}", "minilm-int8",
-    "light-shufflenet",
+    "minilm-int8", f"ppocrv4-rec{PLANTED}", f"magika{PLANTED}", "silero-vad", f"ppocrv2-cls{PLANTED}",
+    f"oww-embedding{PLANTED}",
 )  # fmt: skip
 BLOCKS, FINAL_BLOCKS = 6, 16
 SHARE = 5  # the race may take a fifth of the grid's trials
@@ -108,9 +108,10 @@ class Bench:
         best = sorted(holding, key=lambda arm: middle(blocks, arm))[:3]
         # Calibration, a race of a fifth of the grid's trials, and the share that is kept for confirmation.
         # Trials turn out a little cheaper than they are planned.
-        trials = (9 * 3 + 0.9 * grid_trials / SHARE) / 0.7
+        trials = (9 * 3 + 0.8 * grid_trials / SHARE) / 0.7
         budget = trials * min(grid_s / grid_trials, self.ground.trial_ns / 1e9)
         result = ortune.tune(self.path, budget=budget, bundle=False, store=self.folder / "store").result
+        print(f"{name}: {result.headline}", file=sys.stderr, flush=True)
         race = sum(len(p.values) for p in result.points if p.phase in ("race", "prune"))
         winner = BASE if result.winner == Plan() else self.add(result.winner)
         arms = [*{*best, winner} - {BASE}]

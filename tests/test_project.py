@@ -65,6 +65,11 @@ def test_the_settings_page_is_as_generated() -> None:
     assert written == make_docs.knobs_page(), "run: python tools/make_docs.py"
 
 
+def test_the_rewrites_page_is_as_generated() -> None:
+    written = (ROOT / "docs" / "rewrites.md").read_text(encoding="utf-8")
+    assert written == make_docs.rewrites_page(), "run: python tools/make_docs.py"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 from onnxruntime import datasets
 
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import make_recipes  # noqa: E402
+
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
 
-ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(console|sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -42,10 +46,11 @@ def run(kind: str, text: str, folder: Path) -> subprocess.CompletedProcess[str]:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder / "home"),
     }
-    if text.startswith("pip "):  # the package is built, but nothing changes in the tests' own environment
-        text += " --dry-run --no-deps --quiet"
+    installs = "pip install" in text
+    if installs:  # the package is built, but nothing is installed
+        text = f"{text.removeprefix('.venv/bin/')} --dry-run --no-deps --quiet"
     words = [sys.executable, "-c", text] if kind == "python" else ["bash", "-c", text]
-    where = ROOT if text.startswith("pip ") else folder
+    where = ROOT if installs else folder
     for _ in range(3):
         done = subprocess.run(words, cwd=where, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 3:  # 3: the machine was too unquiet for any verdict just then
@@ -58,9 +63,9 @@ def allowed(text: str) -> set[int]:
     return {0, 1} if "--threshold" in text else {0}
 
 
-def labels(lines: list[str]) -> set[str]:
-    """The names that rows begin with: what is shown apart from the figures."""
-    return {line.split("  ")[0] for line in lines if re.match(r"[a-zA-Z]", line) and "  " in line}
+def rows(lines: list[str]) -> set[str]:
+    """The names of the rows, apart from those that come and go."""
+    return make_recipes.labels(tuple(lines)) - make_recipes.OF_THE_MOMENT
 
 
 def test_the_readme_has_commands() -> None:
@@ -72,7 +77,8 @@ def test_everything_in_the_readme_runs(tmp_path: Path) -> None:
     for kind, text, shown in steps():
         done = run(kind, text, tmp_path)
         assert done.returncode in allowed(text), f"{text}\n{done.stdout}\n{done.stderr}"
-        assert labels(shown) <= labels(done.stdout.splitlines()), f"{text}\n{done.stdout}"
+        if shown:
+            assert rows(shown) == rows(done.stdout.splitlines()), f"{text}\n{done.stdout}"
     assert (tmp_path / "result.json").is_file()
 
 

@@ -7,12 +7,13 @@ Every name comes from the public headers and bindings of those commits; nothing 
 classes are wanted and which files declare them. The table holds names and numbers, none of the sources' text:
 
     {release, commit, ort: {release, commit}, languages: {language: {type: {name: [numbers of arguments]}}},
+     providers: {name: short name},
      typedefs: {name: [type] or [type of the result, types of the arguments ...]}}
 
 ``new`` is a constructor, ``static NAME`` needs no object, and no numbers at all is a value: a constant, a property
 or a field. Kotlin calls the classes of Java. Swift's names are those under which it imports Objective-C's, with
-their labels: ``addConfigEntry(withKey:value:)``. ``typedefs`` are those of C that thread hooks need: of one type a
-pointer to it, of several a pointer to a function.
+their labels: ``addConfigEntry(withKey:value:)``. ``providers`` are those that the C API appends by name. ``typedefs``
+are those of C that thread hooks need: of one type a pointer to it, of several a pointer to a function.
 """
 
 from __future__ import annotations
@@ -211,6 +212,17 @@ def typedefs(clone: Clone) -> dict[str, list[str]]:
     return {name: whole[name] for name in C_HOOKS}
 
 
+def providers(clone: Clone) -> dict[str, str]:
+    """The short names by which the C API appends execution providers; later releases take the whole ones too."""
+    names = clone.git("show", f"{clone.commit}:include/onnxruntime/core/graph/constants.h")
+    whole = dict(re.findall(r'\b(k\w+ExecutionProvider) = "(\w+)"', names))
+    registration = clone.git("show", f"{clone.commit}:onnxruntime/core/session/provider_registration.cc")
+    found = re.findall(r'\bEpToAppend\{EpID::\w+, "(\w+)", (k\w+)\}', registration)
+    if not found:
+        sys.exit("no providers that are appended by name")
+    return {whole[name]: short for short, name in found}
+
+
 def csharp(clone: Clone) -> Types:
     """Public members of the classes of Microsoft.ML.OnnxRuntime."""
     text = clone.text(*(f"{SHARP}/{name}.shared.cs" for name in SHARP_FILES))
@@ -379,6 +391,7 @@ def main() -> None:
             "rust": rust(crate),
             "swift": swift(runtime),
         },
+        "providers": providers(runtime),
         "typedefs": typedefs(runtime),
     }
     given.output.write_text(written(table), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Write the pages of ``docs`` that are generated: ``knobs.md`` from the knobs' own descriptions."""
+"""Write the pages of ``docs`` that are generated: ``knobs.md`` and ``rewrites.md``, from the modules' own words."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import re
 import sys
 from pathlib import Path
 
-from ortune import knobs
+from ortune import knobs, rewrites
 from ortune.records import Knob
+from ortune.rewrites import Param, Rewrite
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 HEADINGS = ("What it is", "Why it costs", "Evidence", "Fix and its safety", "Example", "References")
@@ -23,9 +24,53 @@ A setting that is left out means ONNX Runtime's own default. After each trial a 
 `effect` means that what it does was seen (threads counted, a library mapped), `echo` that ONNX Runtime
 returned the value and knows the key, `none` that it was set and could not be verified.
 
+The last line of each section says how the setting reaches ONNX Runtime. The *channel* is the way: an option of the
+session (`session_option`), an entry of its configuration (`session_config`), an option of a run (`run_config`), the
+allocator or the thread pool that all sessions of a process share (`env_allocator`, `global_pool`), an environment
+variable (`env`), a library loaded before the program (`preload`), the process itself (`process`), or how the program
+calls the session (`call_style`). The *key* is the setting's own name there.
+
 | setting | short | values | default | |
 |---|---|---|---|---|
 """
+
+REWRITES_HEAD = """# Rewrites
+
+Every change of the model that `--rewrite NAME[:k=v,...]` and a plan file know; `ortune tune` proposes them by itself
+where they fit. This page is generated from the descriptions in `src/ortune/rewrites/`.
+
+Your file is never touched: the changed model is a new one, and its outputs are compared before anything is timed. To
+see what one is worth: `ortune compare model.onnx --b-rewrite NAME`. What `exact` and `behaviour` mean is said
+[here](concepts.md#safety-class).
+
+| rewrite | what it does | safety |
+|---|---|---|
+"""
+
+
+def rewrites_page() -> str:
+    """The page on rewrites: a table of all, then one section each."""
+    found = rewrites.all_rewrites()
+    rows = [f"| [`{name}`](#{name}) | {r.summary} | {r.safety} |" for name, r in found.items()]
+    return REWRITES_HEAD + "\n".join(rows) + "\n\n" + "\n".join(map(_rewrite, found.values()))
+
+
+def _rewrite(rewrite: Rewrite) -> str:
+    module = importlib.import_module(f"{rewrites.__name__}.{rewrite.name.replace('-', '_')}")
+    facts = [f"- {_parameter(param)}" for param in rewrite.params]
+    if rewrite.settings:
+        needed = ", ".join(f"`{name}={value}`" for name, value in rewrite.settings.items())
+        facts.append(f"- the plan sets {needed} besides")
+    facts += ["- bound to this kind of CPU"] if rewrite.hardware_bound else []
+    return "\n".join([f"## {rewrite.name}\n", _described(module.__doc__ or ""), *facts, ""])
+
+
+def _parameter(param: Param) -> str:
+    kinds = {"int": f"a whole number from {param.minimum}", "text": "text"}
+    values = ", ".join(f"`{choice}`" for choice in param.choices) or kinds[param.kind]
+    default = f"; default `{param.default}`" if param.default else ""
+    name = "any name" if param.name == rewrites.ANY_NAME else f"`{param.name}`"
+    return f"{name}: {param.summary} ({values}{default})"
 
 
 def knobs_page() -> str:
@@ -66,7 +111,16 @@ def _row(knob: Knob) -> str:
 
 
 def _section(knob: Knob, docstring: str) -> str:
-    """One setting: the docstring's headings as bold words, its facts below."""
+    """One setting: what its module says, its facts below."""
+    since = "any version" if knob.since == "0" else f"ONNX Runtime {knob.since} and newer"
+    facts = [f"channel `{knob.channel}`", f"key `{knob.key}`", since, f"safety: {knob.safety}"]
+    if knob.conflicts:
+        facts.append("excludes " + ", ".join(f"`{name}`" for name in knob.conflicts))
+    return f"## {knob.name}\n\n{_described(docstring)}\n*{'; '.join(facts)}*\n"
+
+
+def _described(docstring: str) -> str:
+    """A module's docstring as Markdown, with its headings as bold words."""
     title, _, body = docstring.partition("\n")
     flat = re.sub(r"\n {4}", " ", body.strip()).replace("``", "`")  # Markdown's code, not reST's
     lines = []
@@ -74,17 +128,20 @@ def _section(knob: Knob, docstring: str) -> str:
         heading, sign, text = line.partition(":")
         known = sign and heading in HEADINGS
         words = text.strip()
-        lines.append(f"**{heading}.** {words[:1].upper()}{words[1:]}\n" if known else f"{line}\n")
-    since = "any version" if knob.since == "0" else f"ONNX Runtime {knob.since} and newer"
-    facts = [f"channel `{knob.channel}`", f"key `{knob.key}`", since, f"safety: {knob.safety}"]
-    if knob.conflicts:
-        facts.append("excludes " + ", ".join(f"`{name}`" for name in knob.conflicts))
-    return f"## {knob.name}\n\n{title}\n\n" + "\n".join(lines) + f"\n*{'; '.join(facts)}*\n"
+        lines.append(f"**{heading}.** {_capitalised(words)}\n" if known else f"{line}\n")
+    return f"{title}\n\n" + "\n".join(lines)
+
+
+def _capitalised(words: str) -> str:
+    """With a large first letter, unless the first word is a name of code or of a repository."""
+    first = words.partition(" ")[0]
+    return words if "_" in first or "/" in first else f"{words[:1].upper()}{words[1:]}"
 
 
 def main() -> int:
     """Write every generated page."""
     (DOCS / "knobs.md").write_text(knobs_page(), encoding="utf-8")
+    (DOCS / "rewrites.md").write_text(rewrites_page(), encoding="utf-8")
     return 0
 
 

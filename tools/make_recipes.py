@@ -1,20 +1,23 @@
-"""Run the commands of ``docs/recipes``, of the first steps and of the verbs' pages, and paste what they really print.
+"""Run the commands of the README, the first steps, the verbs' pages and the recipes, and paste what they really print.
 
 A page is Markdown that a person writes. What is run in it, in order, in one empty folder a page:
 
 - a ``python`` block with a title is written to the file of that name; one without a title is run;
 - in a ``console`` block each line that begins with ``$`` is a command, and what follows is its output: stdout, and
-  stderr too where the exit code is not 0, with the exit code as a last line.
+  stderr too where the exit code is not 0, with the exit code as a last line;
+- nothing else: a ``sh`` block is for what cannot be run in an empty folder.
 
 A comment above a console block, ``<!-- recipe: long; holds: one | two -->``, is about its last command. It says what is
 checked besides the exit code and the names of rows: phrases that the output must hold (figures in them stand for any
 figure). ``long`` keeps its measurement out of the quick check, which gives it one second: the model is made, fed and
 run, the settings reach it, and then the budget is too small, which is exit code 2. ``after long`` is a command that
 tells of such a measurement: in the quick check there is nothing to tell, which is exit code 2 as well. Options after
-``quick:`` are added in the quick check, and all else still holds.
+``quick:`` are added in the quick check, and all else still holds. ``slow`` is left out of it, and
+``needs NAME`` wherever that allocator is not installed: the command stays as it is.
 
     python tools/make_recipes.py            runs every page and writes the outputs into it
     python tools/make_recipes.py --check    runs every page and writes nothing; 1 where something no longer holds
+    python tools/make_recipes.py PAGE --only WORD    what is Python's, and the commands that have the word
 """
 
 from __future__ import annotations
@@ -29,7 +32,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+from ortune.platform.preload import allocator_library
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+VERBS = ("bench", "compare", "doctor", "lock", "look", "profile", "report", "tune")
 BLOCK = re.compile(
     r"(?:^<!-- recipe: (?P<marks>[^\n]*?) -->\n)?"
     r"^```(?P<kind>console|python)(?P<info>[^\n]*)\n(?P<body>.*?)^```$",
@@ -40,7 +47,8 @@ EXIT = re.compile(r"\(exit code (\d+)\)")
 FIGURE = re.compile(r"[-+]?\d+(\.\d+)?(e-?\d+)?")
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 UNIT = re.compile(r"\b(?:[num]?s|bytes|[KMG]iB|runs/s)(?!\w)|%")
-OF_THE_MOMENT = frozenset({"failed", "finding", "meanwhile", "note"})  # rows of what happened just then
+OF_THE_MOMENT = frozenset({"failed", "fastest tenth", "finding", "meanwhile", "note", "profiling"})
+"""Rows of what happened just then."""
 TOO_SHORT = 2  # the exit code where the budget holds no measurement
 UNQUIET = 3  # the exit code where the machine was too unquiet for any verdict
 TRIES = 3
@@ -58,6 +66,8 @@ class Step:
         long: Its measurement is left out of the quick check.
         after_long: It tells of such a measurement.
         quick: Further options in the quick check.
+        needs: The allocator without which it cannot be run.
+        slow: It is left out of the quick check.
         block: Which block of the page it stands in, from 0.
     """
 
@@ -71,12 +81,14 @@ class Step:
     long: bool = False
     after_long: bool = False
     quick: str = ""
+    needs: str = ""
+    slow: bool = False
 
 
 def pages() -> list[Path]:
     """Every page that is run."""
-    verbs = [DOCS / f"{verb}.md" for verb in ("bench", "lock", "report", "tune")]
-    return [DOCS / "start.md", *verbs, *sorted((DOCS / "recipes").glob("*.md"))]
+    verbs = [DOCS / f"{verb}.md" for verb in VERBS]
+    return [ROOT / "README.md", DOCS / "start.md", *verbs, *sorted((DOCS / "recipes").glob("*.md"))]
 
 
 def steps(text: str) -> list[Step]:
@@ -107,6 +119,8 @@ def _steps_of(number: int, match: re.Match[str]) -> Iterator[Step]:
             long="long" in marks and last,
             after_long="after long" in marks and last,
             quick=marks.get("quick", "").strip() if last else "",
+            needs=next((m.split()[1] for m in marks if m.startswith("needs ")), "") if last else "",
+            slow="slow" in marks and last,
         )
 
 
@@ -120,6 +134,8 @@ def run(step: Step, folder: Path, *, quick: bool = False) -> Step:
     """
     if step.kind == "file":
         (folder / step.name).write_text(step.text, encoding="utf-8")
+        return step
+    if _left_out(step, quick=quick):
         return step
     options = "--budget 1s" if step.long else step.quick
     text = f"{step.text} {options}".rstrip() if quick else step.text
@@ -137,6 +153,10 @@ def run(step: Step, folder: Path, *, quick: bool = False) -> Step:
     while lines and not lines[-1]:
         lines.pop()
     return replace(step, shown=tuple(lines), exit_code=done.returncode)
+
+
+def _left_out(step: Step, *, quick: bool) -> bool:
+    return (quick and step.slow) or (bool(step.needs) and allocator_library(step.needs) is None)
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -158,7 +178,7 @@ def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:
         found: The same step as it came out.
         quick: Whether long steps had one second only.
     """
-    if stated.kind == "file":
+    if stated.kind == "file" or _left_out(stated, quick=quick):
         return []
     said = "\n".join(found.shown)
     nothing = quick and (stated.long or stated.after_long)
@@ -174,10 +194,12 @@ def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:
     was, now = shapes(stated.shown), shapes(found.shown)
     other = sorted(name for name in was if name in now and was[name] != now[name])
     lost = labels(stated.shown) - labels(found.shown) - OF_THE_MOMENT
+    fresh = labels(found.shown) - labels(stated.shown) - OF_THE_MOMENT
     missing = [phrase for phrase in stated.holds if not _holds(phrase, found)]
     stale = [phrase for phrase in stated.holds if not _holds(phrase, stated)]
     return [
         *(f"{stated.text}: no row {name!r} any more\n{said}" for name in sorted(lost)),
+        *(f"{stated.text}: row {name!r} is new\n{said}" for name in sorted(fresh)),
         *(f"{stated.text}: row {name!r} looks different: {now[name]}, not {was[name]}" for name in other),
         *(f"{stated.text}: {phrase!r} is not said\n{said}" for phrase in missing),
         *(f"{stated.text}: {phrase!r} is not in the page" for phrase in stale),
@@ -185,8 +207,17 @@ def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:
 
 
 def labels(lines: tuple[str, ...]) -> set[str]:
-    """The names that rows begin with: what is shown apart from the figures."""
-    return {line.split("  ")[0] for line in lines if re.match(r"[a-zA-Z]", line) and "  " in line}
+    """The names that rows begin with, indented or not: what is shown apart from the figures.
+
+    A row with a share of its own stands in a ranking, whose rows are others each time.
+    """
+    rows = [re.split(" {2,}", line.strip()) for line in lines]
+    ranked = re.compile(r"(under )?\d+(\.\d+)? %")
+    return {
+        row[0]
+        for row in rows
+        if len(row) > 1 and re.match("[a-zA-Z]", row[0]) and not any(map(ranked.fullmatch, row))
+    }
 
 
 def shapes(lines: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -234,14 +265,24 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 on a difference")
     parser.add_argument("--quick", action="store_true", help="with --check: leave long measurements out")
     parser.add_argument("page", nargs="*", type=Path, help="default: every page")
+    parser.add_argument(
+        "--only", metavar="WORD", default="", help="run only the commands that have this word"
+    )
     asked = parser.parse_args()
+    if asked.check and asked.only:
+        parser.error("--only is for writing")
     wrong = 0
     for page in asked.page or pages():
         print(page.name, flush=True)
         text = page.read_text(encoding="utf-8")
         quick = asked.check and asked.quick
         with tempfile.TemporaryDirectory() as folder:
-            done = [run(step, Path(folder).resolve(), quick=quick) for step in steps(text)]
+            done = [
+                run(step, Path(folder).resolve(), quick=quick)
+                if step.kind == "file" or step.text.startswith("python ") or asked.only in step.text
+                else step
+                for step in steps(text)
+            ]
         if not asked.check:
             # Read again: somebody may have written in it meanwhile, and only outputs are ours.
             page.write_text(written(page.read_text(encoding="utf-8"), done), encoding="utf-8")

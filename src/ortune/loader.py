@@ -16,7 +16,14 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ortune.bundle.machine import allocator_library, cpus, is_preloaded, other_hardware
+from ortune.bundle.machine import (
+    allocator_library,
+    cpus,
+    is_preloaded,
+    other_build,
+    other_hardware,
+    without_allocator,
+)
 from ortune.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
 
 _SCHEMA = "ortune/bundle/1"
 _THREADS = re.compile(r"min\((\d+), ?cpus\)")
+_PRELOAD = "DYLD_INSERT_LIBRARIES" if sys.platform == "darwin" else "LD_PRELOAD"
 _ENUMS = {
     "graph_optimization_level": "GraphOptimizationLevel",
     "execution_mode": "ExecutionMode",
@@ -42,8 +50,9 @@ def load(
 ) -> InferenceSession:
     """The session of a bundle, configured as it was measured to be fastest.
 
-    Warns on another CPU than the one that was tuned on (a model bound to that CPU is then replaced by the plain
-    one), and when the process was started without the variables or the allocator that belong to the settings.
+    Warns on another CPU than the one that was tuned on; a model that is bound to its CPU and its ONNX Runtime is
+    replaced by the plain one where either is another. Warns too when the process was started without the variables
+    or the allocator that belong to the settings, and of settings of the call, which no session can hold.
 
     Args:
         path: The folder ``NAME.ortune``.
@@ -83,16 +92,35 @@ def _session(
 ) -> InferenceSession:
     host = info.get("host") or {}
     other = other_hardware(host)
-    plain = info.get("plain_model") or ""
+    bound = bool(info.get("hardware_bound"))
+    build = other_build(info.get("ort_version") or "", ort.__version__) if bound else ""
+    plain = info.get("plain_model") or "" if bound and (other or build) else ""
+    settings = info["applied"]
     if other:
         use = "the plain model is used" if plain else "other settings may be faster here"
         warnings.warn(f"tuned on another CPU ({other}): {use}; tune again here", stacklevel=3)
-    settings = [s for s in info["applied"] if not other or _fits_other(s, bound=bool(plain))]
-    if host and cpus() < host["effective_cpus"]:
+    elif plain:
+        warnings.warn(
+            f"the model is for another ONNX Runtime ({build}): the plain model is used; tune again with it",
+            stacklevel=3,
+        )
+    if other or (host and cpus() < host["effective_cpus"]):
+        # Numbered CPUs mean nothing on another machine.
         settings = [s for s in settings if "affinit" not in s["key"]]
+    if plain:
+        settings = [s for s in settings if s["knob"] not in info.get("model_settings", ())]
     line = _start_line(settings)
     if line:
         warnings.warn(f"start the process with: {line}", stacklevel=3)
+    settings, lost = _with_allocator(settings)
+    if lost:
+        warnings.warn(lost, stacklevel=3)
+    calls = [f"{s['knob']}={_text(s['value'])}" for s in settings if _is_of_the_call(s)]
+    if calls:
+        warnings.warn(
+            f"no session can hold {', '.join(calls)}: call it as run() of the bundle's load.py does",
+            stacklevel=3,
+        )
     if (folder / "custom_ops").is_dir() and not custom_ops:
         names = [str(p) for p in sorted((folder / "custom_ops").iterdir())]
         raise UsageError(
@@ -103,7 +131,7 @@ def _session(
     options = _options(ort, settings)
     for library in custom_ops:
         options.register_custom_ops_library(os.fspath(library))
-    model = folder / (plain if other and plain else info["model"])
+    model = folder / (plain or info["model"])
     chosen = _providers(info, settings) if providers is None else list(providers)
     session: InferenceSession = ort.InferenceSession(str(model), options, providers=chosen)
     return session
@@ -136,13 +164,21 @@ def _index(folder: Path) -> dict[str, Any]:
     return info
 
 
-def _fits_other(setting: dict[str, Any], *, bound: bool) -> bool:
-    """Whether a setting makes sense on another CPU.
+def _with_allocator(settings: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
+    """The settings without those that need an allocator which this process lacks, and what to say of it."""
+    names = [s["value"] for s in settings if s["channel"] == "preload"]
+    missing = without_allocator(names, os.environ.get(_PRELOAD, ""))
+    if not missing:
+        return settings, ""
+    # On the C library's malloc ONNX Runtime is slower without its arena than with it.
+    kept = [s for s in settings if s["key"] != "enable_cpu_mem_arena" or s["value"]]
+    return kept, missing + (", so the arena stays on" if kept != settings else "")
 
-    Numbered CPUs do not, and the optimisation level of a hardware-bound bundle belongs to the model that is
-    optimised already: the plain one needs ONNX Runtime's default.
-    """
-    return "affinit" not in setting["key"] and not (bound and setting["key"] == "graph_optimization_level")
+
+def _is_of_the_call(setting: dict[str, Any]) -> bool:
+    if setting["channel"] == "call_style":
+        return bool(setting["value"] != "run")
+    return bool(setting["channel"] == "run_config")
 
 
 def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
@@ -191,10 +227,9 @@ def _start_line(settings: list[dict[str, Any]]) -> str:
         if setting["channel"] == "env" and os.environ.get(key) != value:
             words.append(f"{key}={value}")
         elif setting["channel"] == "preload":
-            variable = "DYLD_INSERT_LIBRARIES" if sys.platform == "darwin" else "LD_PRELOAD"
             library = allocator_library(value)
-            if library and not is_preloaded(library, os.environ.get(variable, "")):
-                words.append(f"{variable}={library}")
+            if library and not is_preloaded(library, os.environ.get(_PRELOAD, "")):
+                words.append(f"{_PRELOAD}={library}")
         elif setting["channel"] == "process":
             words += _process_words(key, value)
     return " ".join(words)

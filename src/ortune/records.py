@@ -748,6 +748,7 @@ class SettingWorth(Record, frozen=True, kw_only=True):
         name, value: The knob and its value as text, or the rewrite's name and "".
         without_ratio: Time without it / time with it: above 1 it pays. The interval is race data.
         kept: Whether it stayed in the plan.
+        shown: It pays, shown at 5 % over all settings of the plan together (Holm).
     """
 
     name: str
@@ -759,6 +760,7 @@ class SettingWorth(Record, frozen=True, kw_only=True):
     why: str = ""
     summary: str = ""
     read_back: ReadBackLevel = "none"
+    shown: bool = False
 
 
 class BlockPoint(Record, frozen=True, kw_only=True):
@@ -787,7 +789,12 @@ class BudgetReport(Record, frozen=True, kw_only=True):
 
 
 class TradeRow(Record, frozen=True, kw_only=True):
-    """One row of "fastest / least CPU / least memory". Only the objective's own row is confirmed."""
+    """One row of "fastest / least CPU / least memory".
+
+    Attributes:
+        confirmed: The objective's own row, where the plan was shown to win on fresh blocks.
+        kept: The objective's own row, where what runs now stays because nothing was shown to be better.
+    """
 
     title: str
     plan: Plan
@@ -795,6 +802,7 @@ class TradeRow(Record, frozen=True, kw_only=True):
     cpu_per_run_ns: float
     peak_bytes: float | None = None
     confirmed: bool = False
+    kept: bool = False
 
 
 class Refused(Record, frozen=True, kw_only=True):
@@ -815,6 +823,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
         against_current: The same against what the user runs today, where ``--current`` was given; None when it stays.
         outputs, cases: Of the winner too.
         refused: Who led the race instead.
+        fell: Who led the race and failed while it was confirmed, and how; "" where none did.
         headline: The answer in one or two sentences, the same in every format.
         rewritten: The rewrites that made the model that the winner runs, "" where it runs the user's own.
         allowed: Safety classes and guards that were let through: a winner may have a failed guard that is named here.
@@ -833,6 +842,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
     winner: Plan
     changes: bool = False
     refused: Refused | None = None
+    fell: str = ""
     current: Plan | None = None
     default_figures: Figures
     current_figures: Figures | None = None
@@ -870,8 +880,10 @@ class BundleInfo(Record, frozen=True, kw_only=True):
 
     Attributes:
         model: The model's place within the bundle, mostly its file name; ``sha256`` is its identity.
-        plain_model: The untouched model beside a hardware-bound one, "" where ``model`` is the plain one.
-        hardware_bound: The model holds what was optimised for this CPU; elsewhere ``plain_model`` is to be used.
+        plain_model: The untouched model beside a rewritten one, "" where ``model`` is the plain one.
+        hardware_bound: The model holds what was optimised for this CPU and this build of ONNX Runtime; elsewhere
+            ``plain_model`` is to be used. A bundle that is not bound runs ``model`` everywhere.
+        model_settings: Names of the settings that belong to a hardware-bound model: the plain one runs without.
         applied: The plan's settings with their channels, so that a loader needs no list of knobs. A thread count
             is text, ``min(4, cpus)``, here as in ``plan``.
         ort_version: ONNX Runtime that it was tuned with.
@@ -883,6 +895,7 @@ class BundleInfo(Record, frozen=True, kw_only=True):
     plan: Plan
     plain_model: str = ""
     hardware_bound: bool = False
+    model_settings: tuple[str, ...] = ()
     host: Host | None = None
     proof: Comparison | None = None
     applied: tuple[Applied, ...] = ()
@@ -951,6 +964,8 @@ class BenchRow(Record, frozen=True, kw_only=True):
 
     Attributes:
         median_ns: Latency of a typical process: the median over processes of each one's own median.
+        mean_ns: The same of each one's own mean. None in documents of older versions, as are the next two.
+        min_ns, max_ns: The fastest and the slowest request of all: single observations.
         tails: p10, p90, p95, p99 and p99.9 over the requests of all processes.
         throughput_per_s: Requests a second of the whole process, all callers and sessions together.
         load_ns: Of all sessions of the process together.
@@ -969,6 +984,9 @@ class BenchRow(Record, frozen=True, kw_only=True):
     cpu_per_run_ns: Estimate
     peak_bytes: Estimate | None = None
     outputs: tuple[str, ...] = ()
+    mean_ns: Estimate | None = None
+    min_ns: float | None = None
+    max_ns: float | None = None
 
 
 class BenchResult(Record, frozen=True, kw_only=True):
@@ -1175,6 +1193,7 @@ CategoryName = Literal[
     "kernels",
     "thread-wait",
     "device-copies",
+    "device-wait",
     "casts-and-layout",
     "shape-arithmetic",
     "control-flow",
@@ -1184,9 +1203,11 @@ CategoryName = Literal[
 ]
 """Where the time of a run can go, and nowhere else. Each nanosecond is in one of them:
 
-kernels: what the operators compute, without what the next five take from them.
+kernels: what the operators compute, without what thread-wait, copies, casts, shapes and control flow take from them.
 thread-wait: the thread that runs a node waits for the pool's others, or shares out their work.
 device-copies: values copied between devices (Memcpy nodes).
+device-wait: in a run with nodes on a device, before and after the executor: inputs on their way there, waiting until it
+    is done, outputs on their way back. Only where the profile says when the executor ran.
 casts-and-layout: Cast, Transpose, reordering to and from blocked layouts, quantizing and dequantizing.
 shape-arithmetic: nodes that only compute shapes and indices.
 control-flow: If, Loop, Scan themselves, without the nodes of their bodies.
@@ -1234,10 +1255,12 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
         time_ns: Its own, without the nodes of its bodies. The sum over nodes is the run without ``between-nodes``.
         wait_ns: The part of it that is thread-wait.
         calls: Executions in a run; a body of a loop has many.
-        originals: Nodes of the user's own model that it stands for; () where not known.
+        originals: Nodes of the user's own model that it stands for; () where not known, or inserted.
         flops, bytes: Work of all its executions in a run; None where not known.
         floor_ns: The least time that this machine needs for that work; None without a measured peak.
-        bound: What the floor is made of.
+        bound: What the floor is made of; "overhead" where an execution is so short, and so far from its floor, that
+            starting it is most of what it costs.
+        purpose: What a node that the optimiser inserted is for ("into blocked layout for conv1"), "" for all others.
         output_bytes: Of all its outputs, from the profile.
     """
 
@@ -1255,7 +1278,8 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
     flops: float | None = None
     bytes: float | None = None
     floor_ns: float | None = None
-    bound: Literal["compute", "memory", ""] = ""
+    bound: Literal["compute", "memory", "overhead", ""] = ""
+    purpose: str = ""
     output_bytes: int | None = None
 
 
@@ -1333,6 +1357,7 @@ class Headroom(Record, frozen=True, kw_only=True):
         kernels_ratio: Time floor over kernel time: how near the kernels are to the machine's peak; None where not
             known.
         covered_ratio: Share of the kernel time whose work is known.
+        overhead_ratio: Share of that time in nodes whose ``bound`` is "overhead": the peak says nothing of them.
         sentence: All of it in one sentence.
     """
 
@@ -1340,6 +1365,7 @@ class Headroom(Record, frozen=True, kw_only=True):
     parts: dict[str, float] = {}
     kernels_ratio: float | None = None
     covered_ratio: float = 0.0
+    overhead_ratio: float = 0.0
     sentence: str = ""
 
 
@@ -1423,7 +1449,11 @@ class ProfileDifference(Record, frozen=True, kw_only=True):
     Attributes:
         sentence: The difference and its owner, in one sentence.
         a_processes, b_processes: Profiled processes on each side; intervals are over them.
+        a_slowdown_ratio, b_slowdown_ratio: A profiled run over one that is not profiled; None where not known.
+        by_name, by_order: Pairs of nodes that were matched by name and operator, and by operator in order alone, since
+            of one of them it is not known which node of the model it stands for.
         same_ns: Sum of the nodes' differences that are within noise.
+        rest_ns: Sum of the differences of nodes beyond the list.
         only_a, only_b: Nodes that vanished and that appeared.
     """
 
@@ -1434,10 +1464,15 @@ class ProfileDifference(Record, frozen=True, kw_only=True):
     sentence: str = ""
     a_processes: int = 1
     b_processes: int = 1
+    a_slowdown_ratio: float | None = None
+    b_slowdown_ratio: float | None = None
     categories: tuple[DifferenceRow, ...] = ()
     operators: tuple[DifferenceRow, ...] = ()
     nodes: tuple[DifferenceRow, ...] = ()
+    by_name: int = 0
+    by_order: int = 0
     same_ns: float = 0.0
+    rest_ns: float = 0.0
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
 
@@ -1710,6 +1745,7 @@ class StoredSession(Record, frozen=True, kw_only=True):
         so_far: Of an unfinished session.
         bundle: ``ortune.json``, where a bundle is told.
         document: The Envelope as the verb printed it.
+        timeline: Of a profile, where it was kept and is asked for.
     """
 
     id: str
@@ -1727,6 +1763,7 @@ class StoredSession(Record, frozen=True, kw_only=True):
     so_far: tuple[SoFar, ...] = ()
     bundle: BundleInfo | None = None
     document: Any = None
+    timeline: Timeline | None = None
 
 
 class Contrast(Record, frozen=True, kw_only=True):

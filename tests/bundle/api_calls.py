@@ -37,10 +37,11 @@ RUST_GIVES = {
     "GlobalThreadPoolOptions::default": "GlobalThreadPoolOptions",
 }
 FOREIGN = {
-    # Names that look like the binding's and are not: what the languages themselves have.
+    # Names that the table lacks: what the languages themselves have, and functions of no type, each there since 1.15.
     "csharp": {"SortedDictionary", "Dictionary", "Lazy", "Load"},
     "java": {"StringBuilder", "TreeMap"},
-    "cpp": {"ORT_API_VERSION"},
+    "cpp": {"ORT_API_VERSION", "OrtGetApiBase"},
+    "swift": {"ORTVersion"},
 }
 CONSTANT = r"\bORT_[A-Z_]+\b|(?<!::)\bOrt[A-Z]\w+\b"
 

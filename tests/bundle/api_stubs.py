@@ -68,6 +68,11 @@ CPP_HEAD = """#pragma once
 #include <string>
 #include <unordered_map>
 struct Any { template <class T> operator T() const; };
+struct OrtApiBase { const char* (*GetVersionString)(); };
+inline const OrtApiBase* OrtGetApiBase() {
+  static const OrtApiBase base = {[]() -> const char* { return "1.24.2"; }};
+  return &base;
+}
 """
 
 

@@ -130,6 +130,7 @@ def make_bundle(tmp_path: Path) -> Bundle:
             report_html="<!doctype html><title>report</title>",
             directory=directory or tmp_path / "made",
             force=force,
+            model_settings=("graph_optimization_level",) if hardware_bound else (),
         )
 
     return make

@@ -48,6 +48,7 @@ def emitted(
         schema="ortune/bundle/1", model=model, sha256="", plan=plan, applied=resolve(plan),
         host=host or platform.host(),
         plain_model=f"plain/{model}" if bound else "", hardware_bound=bound, ort_version="1.31.1",
+        model_settings=("graph_optimization_level",) if bound else (),
     )  # fmt: skip
     return {name: text for name, text in emit_all(info, custom_ops).items() if name in LANGUAGES}
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import onnxruntime as ort
 import pytest
-from conftest import Bundle, matmul, one_node
+from conftest import ONNXRUNTIME_NODE, Bundle, matmul, one_node
 from onnx import TensorProto, helper
 
 from ortune import platform
@@ -49,12 +49,11 @@ def check(bundle: Path, modules: Path) -> float:
     return float(found.group(1))
 
 
-def ask(bundle: Path, modules: Path, expression: str) -> object:
+def ask(bundle: Path, modules: Path, expression: str, **variables: str) -> object:
     """What an expression gives in a program that imported the bundle's module as ``load``."""
     url = json.dumps((bundle / "load.mjs").as_uri())
-    done = node(
-        f"const load = await import({url}); console.log(JSON.stringify({expression}))", bundle.parent, modules
-    )
+    script = f"const load = await import({url}); console.log(JSON.stringify({expression}))"
+    done = node(script, bundle.parent, modules, **variables)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -167,6 +166,54 @@ def test_another_cpu_takes_the_plain_model(tmp_path: Path, make_bundle: Bundle, 
     done = node(bundle / "load.mjs", bundle.parent, node_modules)
     assert done.returncode == 0 and "the plain model is used" in done.stderr
     assert ask(bundle, node_modules, "load.sessionOptions(false)") == {"executionProviders": ["cpu"]}
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_bound_model_under_another_runtime_is_replaced_by_the_plain_one(
+    tmp_path: Path, make_bundle: Bundle, node_modules: Path, bound: bool
+) -> None:
+    host = msgspec.structs.replace(platform.host(), cpu="")  # any CPU
+    bundle = make_bundle(
+        matmul(tmp_path / "net.onnx"), FEEDS, {"graph_optimization_level": "disable"},
+        rewritten=matmul(tmp_path / "cache" / "net.onnx"), hardware_bound=bound, host=host,
+    )  # fmt: skip
+    script = bundle / "load.mjs"
+    text = script.read_text(encoding="utf-8")
+    for version, plain in ((ONNXRUNTIME_NODE, False), ("0.1.0", bound)):
+        script.write_text(text.replace(json.dumps(ort.__version__), json.dumps(version)), encoding="utf-8")
+        gone = bundle / ("net.onnx" if plain else "plain/net.onnx")
+        gone.rename(bundle / "gone")
+        done = node(script, bundle.parent, node_modules)
+        (bundle / "gone").rename(gone)
+        assert done.returncode == 0, done.stderr
+        assert (f"{ONNXRUNTIME_NODE} here, tuned with 0.1.0" in done.stderr) == plain
+    assert ("graphOptimizationLevel" in str(ask(bundle, node_modules, "load.sessionOptions(false)"))) != bound
+
+
+@pytest.mark.skipif(platform.allocator_library("mimalloc") is None, reason="mimalloc is not installed")
+def test_without_its_allocator_the_arena_stays_on(
+    tmp_path: Path, make_bundle: Bundle, node_modules: Path
+) -> None:
+    bundle = make_bundle(
+        matmul(tmp_path / "net.onnx"), FEEDS, {"allocator": "mimalloc", "enable_cpu_mem_arena": False}
+    )
+    asked = "[load.sessionOptions().enableCpuMemArena ?? null, load.withoutAllocator()]"
+    lost = "not in this process: mimalloc (Debian: apt install libmimalloc-dev), so the arena stays on"
+    assert ask(bundle, node_modules, asked) == [None, lost]
+    library = str(platform.allocator_library("mimalloc"))
+    assert ask(bundle, node_modules, asked, LD_PRELOAD=library) == [False, ""]
+
+
+def test_a_mac_is_told_by_the_name_of_its_processor(
+    tmp_path: Path, make_bundle: Bundle, node_modules: Path
+) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    asked = "(await import('node:os')).cpus()[0].model.replace(/\\s+/g, ' ').trim()"
+    name = str(ask(make_bundle(model, FEEDS), node_modules, asked))
+    given = "(Object.defineProperty(process, 'platform', { value: 'darwin' }), load.otherHardware())"
+    for cpu, said in ((name, ""), ("Apple M2", f"{name} here, tuned on Apple M2")):
+        host = msgspec.structs.replace(platform.host(), cpu=cpu)
+        assert ask(make_bundle(model, FEEDS, host=host), node_modules, given) == said
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from conftest import Bundle, matmul, one_node, run_python
@@ -250,3 +251,106 @@ def test_bfloat16(tmp_path: Path, make_bundle: Bundle) -> None:
     shutil.copytree(bundle / "inputs", bundle / "outputs")
     (bundle / "outputs" / "input_0.pb").rename(bundle / "outputs" / "output_0.pb")
     assert difference(check(bundle)) == 0
+
+
+ARENA = "session.get_session_options().enable_cpu_mem_arena"
+
+
+@pytest.mark.skipif(MIMALLOC is None, reason="mimalloc is not installed")
+def test_without_its_allocator_the_arena_stays_on(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(
+        matmul(tmp_path / "net.onnx"), FEEDS, {"allocator": "mimalloc", "enable_cpu_mem_arena": False}
+    )
+    assert ask(bundle, ARENA) == "True"
+    assert ask(bundle, ARENA, LD_PRELOAD=str(MIMALLOC)) == "False"
+    done = run_python("-c", f"import sys; sys.path.insert(0, {str(bundle)!r}); import load; load.load()")
+    assert (
+        "mimalloc (Debian: apt install libmimalloc-dev), so left out: enable_cpu_mem_arena=0" in done.stderr
+    )
+    assert difference(check(bundle)) < 1e-5
+
+
+def test_an_arena_that_is_off_by_itself_stays_off(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"enable_cpu_mem_arena": False})
+    assert ask(bundle, ARENA) == "False"
+
+
+def test_another_onnxruntime_takes_the_plain_model(tmp_path: Path, make_bundle: Bundle) -> None:
+    rewritten = matmul(tmp_path / "cache" / "net.onnx")
+    level = "session.get_session_options().graph_optimization_level.name"
+    for bound, runs, text in (
+        (True, "ORT_ENABLE_ALL", "another ONNX Runtime"),
+        (False, "ORT_DISABLE_ALL", ""),
+    ):
+        bundle = make_bundle(
+            matmul(tmp_path / "net.onnx"), FEEDS, {"graph_optimization_level": "disable"},
+            rewritten=rewritten, hardware_bound=bound,
+        )  # fmt: skip
+        assert ask(bundle, level) == "ORT_DISABLE_ALL"
+        script = bundle / "load.py"
+        code = script.read_text(encoding="utf-8").replace(repr(ort.__version__), "'0.1.0'")
+        script.write_text(code, encoding="utf-8")
+        # What must not be read is taken away.
+        (bundle / ("net.onnx" if bound else "plain/net.onnx")).unlink()
+        done = run_python("-I", script)
+        assert done.returncode == 0 and text in done.stderr
+        assert ("plain model" in done.stderr) == bound
+        assert ask(bundle, level) == runs
+
+
+def test_a_bundle_that_is_not_bound_runs_its_model_on_another_cpu(
+    tmp_path: Path, make_bundle: Bundle
+) -> None:
+    host = msgspec.structs.replace(platform.host(), cpu="Another CPU 9000")
+    bundle = make_bundle(
+        matmul(tmp_path / "net.onnx"), FEEDS, {"graph_optimization_level": "basic"},
+        rewritten=matmul(tmp_path / "cache" / "net.onnx"), host=host,
+    )  # fmt: skip
+    (bundle / "plain" / "net.onnx").unlink()
+    assert ask(bundle, "session.get_session_options().graph_optimization_level.name") == "ORT_ENABLE_BASIC"
+    assert difference(check(bundle)) < 1e-5
+
+
+CALLS = """
+import sys, threading
+sys.path.insert(0, {folder!r})
+import load, numpy as np
+session = load.load()
+made = []
+session.io_binding = lambda make=session.io_binding: made.append(1) or make()
+plain = lambda n, k: session.run(None, {{"x": np.full((n, 64), k, np.float32)}})[0]
+bound = lambda n, k: load.run(session, {{"x": np.full((n, 64), k, np.float32)}})[0]
+kept = [bound(*case) for case in {cases}]
+assert all(np.array_equal(found, plain(*case)) for found, case in zip(kept, {cases}))
+try:
+    load.run(session, {{"x": np.ones((1, 3, 64), np.float32)}})
+except Exception:
+    pass
+assert np.array_equal(bound({n}, 7), plain({n}, 7))
+wrong = []
+def caller(k):
+    for _ in range(50):
+        wrong.extend([] if np.array_equal(bound({n}, k), want[k]) else [k])
+want = [plain({n}, k) for k in range(4)]
+threads = [threading.Thread(target=caller, args=(k,)) for k in range(4)]
+[t.start() for t in threads], [t.join() for t in threads]
+print(wrong, len(made), load.shapes_are_fixed(session))
+"""
+
+
+@pytest.mark.parametrize(
+    ("fixed", "cases"), [(False, [(1, 1), (5, 2), (2, 3)]), (True, [(2, 1), (2, 2), (2, 3)])]
+)
+def test_one_binding_serves_every_call_of_a_thread(
+    tmp_path: Path, make_bundle: Bundle, fixed: bool, cases: list[tuple[int, int]]
+) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    if fixed:
+        made = onnx.load(model)
+        for value in (made.graph.input[0], made.graph.output[0]):
+            value.type.tensor_type.shape.dim[0].dim_value = 2
+        onnx.save(made, model)
+    bundle = make_bundle(model, FEEDS, {"call_style": "io_binding"})
+    done = run_python("-c", CALLS.format(folder=str(bundle), cases=cases, n=2))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == f"[] 5 {fixed}"

@@ -170,3 +170,62 @@ def test_a_setting_this_version_lacks_is_named(tmp_path: Path, make_bundle: Bund
     with pytest.raises(UsageError, match="no_such_option") as caught:
         ortune.load(bundle)
     assert ort.__version__ in caught.value.what
+
+
+def test_another_onnxruntime_takes_the_plain_model(tmp_path: Path, make_bundle: Bundle) -> None:
+    for bound, level in ((True, "ORT_ENABLE_ALL"), (False, "ORT_DISABLE_ALL")):
+        bundle = make_bundle(
+            matmul(tmp_path / "net.onnx"), FEEDS, {"graph_optimization_level": "disable"},
+            rewritten=matmul(tmp_path / "cache" / "net.onnx"), hardware_bound=bound,
+        )  # fmt: skip
+        index = bundle / "ortune.json"
+        index.write_text(json.dumps({**json.loads(index.read_text()), "ort_version": "0.1.0"}))
+        (bundle / ("net.onnx" if bound else "plain/net.onnx")).write_bytes(b"must not be read")
+        with warnings.catch_warnings(record=True) as caught:
+            session = ortune.load(bundle)
+        said = [str(w.message) for w in caught]
+        assert said == bound * [
+            f"the model is for another ONNX Runtime (onnxruntime {ort.__version__} here, tuned with 0.1.0): "
+            "the plain model is used; tune again with it"
+        ]
+        assert session.get_session_options().graph_optimization_level.name == level
+
+
+def test_a_bundle_that_is_not_bound_is_as_it_is_on_another_cpu(tmp_path: Path, make_bundle: Bundle) -> None:
+    host = msgspec.structs.replace(platform.host(), cpu="Another CPU 9000")
+    bundle = make_bundle(
+        matmul(tmp_path / "net.onnx"), FEEDS, {"graph_optimization_level": "basic"},
+        rewritten=matmul(tmp_path / "cache" / "net.onnx"), host=host,
+    )  # fmt: skip
+    (bundle / "plain" / "net.onnx").write_bytes(b"must not be read")
+    with pytest.warns(UserWarning, match="other settings may be faster here"):
+        session = ortune.load(bundle)
+    assert session.get_session_options().graph_optimization_level.name == "ORT_ENABLE_BASIC"
+
+
+def test_what_belongs_to_the_call_is_named(tmp_path: Path, make_bundle: Bundle) -> None:
+    settings: dict[str, Value] = {"call_style": "io_binding", "memory_arena_shrinkage": "cpu:0"}
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, settings)
+    said = (
+        r"no session can hold call_style=io_binding, memory_arena_shrinkage=cpu:0: .* run\(\) of .* load.py"
+    )
+    with pytest.warns(UserWarning, match=said) as caught:
+        ortune.load(bundle)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.skipif(platform.allocator_library("mimalloc") is None, reason="mimalloc is not installed")
+def test_without_its_allocator_the_arena_stays_on(tmp_path: Path, make_bundle: Bundle) -> None:
+    settings: dict[str, Value] = {"allocator": "mimalloc", "enable_cpu_mem_arena": False}
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, settings)
+    code = f"""
+import ortune, warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(ortune.load({str(bundle)!r}).get_session_options().enable_cpu_mem_arena)
+print([str(w.message) for w in caught if "Debian" in str(w.message)])
+"""
+    lost = "not in this process: mimalloc (Debian: apt install libmimalloc-dev), so the arena stays on"
+    assert run(code).splitlines() == ["True", repr([lost])]
+    preloaded = run(code, LD_PRELOAD=str(platform.allocator_library("mimalloc")))
+    assert preloaded.splitlines() == ["False", "[]"]

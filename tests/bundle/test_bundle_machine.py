@@ -123,3 +123,26 @@ def test_the_name_of_a_mac_is_its_brand(tmp_path: Path) -> None:
     )
     assert done.stdout.strip() == str(["Apple M2"] * 3)
     assert machine.brand() == ""
+
+
+def test_an_allocator_is_in_the_process_or_is_not(tmp_path: Path) -> None:
+    maps = tmp_path / "proc" / "self" / "maps"
+    maps.parent.mkdir(parents=True)
+    maps.write_text(
+        "7f00-7f01 r-xp 00000000 08:01 42 /usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4.5.9\n"
+    )
+    assert machine.without_allocator([], "", tmp_path) == ""
+    assert machine.without_allocator(["tcmalloc"], "", tmp_path) == ""
+    said = "not in this process: jemalloc (Debian: apt install libjemalloc-dev)"
+    # What was to be preloaded is no proof that it was.
+    assert machine.without_allocator(["tcmalloc", "jemalloc"], "/gone/libjemalloc.so.2", tmp_path) == said
+
+
+def test_where_no_maps_are_shown_the_variable_tells(tmp_path: Path) -> None:
+    assert machine.without_allocator(["mimalloc"], "libmimalloc.so.2", tmp_path) == ""
+    assert "libmimalloc-dev" in machine.without_allocator(["mimalloc"], "", tmp_path)
+
+
+def test_another_build_is_told_by_its_version() -> None:
+    assert machine.other_build("1.31.1", "1.31.1") == machine.other_build("", "1.31.1") == ""
+    assert machine.other_build("1.31.1", "1.30.0") == "onnxruntime 1.30.0 here, tuned with 1.31.1"

@@ -227,3 +227,24 @@ def test_snippet_says_what_to_start_with() -> None:
         "# transparent_huge_pages=never: start it from a program that called prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)",
     ]
     assert python_lines(Plan(settings={"transparent_huge_pages": "system"})) == python_lines(Plan())
+
+
+def test_a_rewrite_that_changed_nothing_ships_a_copy_of_the_users_model(
+    tmp_path: Path, make_bundle: Bundle
+) -> None:
+    model = matmul(tmp_path / "net.onnx", external="net.data")
+    bundle = make_bundle(model, FEEDS, rewritten=model, hardware_bound=True)
+    info = bundle_format.read(bundle)
+    assert (info.model, info.plain_model, info.hardware_bound) == ("net.onnx", "", False)
+    for name in ("net.onnx", "net.data"):
+        assert not (bundle / name).samefile(tmp_path / name)
+    (tmp_path / "net.data").write_bytes(b"another export")
+    assert open_model(bundle / "net.onnx").sha256 == info.sha256
+
+
+def test_settings_of_a_bound_model_are_named(tmp_path: Path, make_bundle: Bundle) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    rewritten = matmul(tmp_path / "cache" / "abc.onnx")
+    for bound, names in ((True, ("graph_optimization_level",)), (False, ())):
+        bundle = make_bundle(model, FEEDS, rewritten=rewritten, hardware_bound=bound)
+        assert bundle_format.read(bundle).model_settings == names

@@ -211,6 +211,7 @@ def test_variables(tmp_path: Path) -> None:
     assert docker[-1] == 'CMD ["python", "/model/load.py"]'
     given = {one["name"]: one["value"] for one in container(files["deploy/k8s.yaml"])["env"]}
     assert given["LD_PRELOAD"] == "/usr/local/lib/libjemalloc.so"
+    assert "# LD_PRELOAD is where deploy/Dockerfile puts the allocator" in files["deploy/k8s.yaml"]
 
 
 def test_each_line_of_the_dockerfile_is_an_instruction(tmp_path: Path) -> None:
@@ -231,7 +232,7 @@ def test_the_images_allocator_is_what_every_language_looks_for(tmp_path: Path, a
     files = made(matmul(tmp_path / "net.onnx"), {"allocator": allocator})
     link = re.search(r"ENV LD_PRELOAD=(.*)", files["deploy/Dockerfile"])
     assert link and f'head -n 1)" {link[1]}' in files["deploy/Dockerfile"]
-    assert allocator in link[1]  # C++, C#, Java, Kotlin, Rust and Swift
+    assert allocator in link[1]  # C++, C#, Java, Kotlin and Rust
     real = tmp_path / f"lib{allocator}.so.2"
     real.write_bytes(b"library")
     own = tmp_path / Path(link[1]).name

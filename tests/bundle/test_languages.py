@@ -11,8 +11,10 @@ import pytest
 from api_calls import LANGUAGES, TABLE, TYPES, wrong_calls
 from emitted_code import HOSTILE, emitted, plans
 
+from ortune.bundle.languages import emit_all
 from ortune.bundle.languages.javascript import OPTIONS as IN_NODE
-from ortune.records import Value
+from ortune.bundle.settings import portable, resolve
+from ortune.records import BundleInfo, Plan, Value
 
 
 def test_every_call_is_in_the_table() -> None:
@@ -34,9 +36,9 @@ def test_every_call_is_in_the_table() -> None:
         ("load.cpp", "Ort::ThreadingOptions threading", "Ort::ThreadOptions threading"),
         ("load.cpp", "ORT_PARALLEL", "ORT_CONCURRENT"),
         ("load.cpp", "OrtThreadWorkerFn work", "OrtWorkerFn work"),
-        ("load.cpp", "then call session.Run(run, binding)", "then call session.Run(binding)"),
-        ("load.cpp", "once with Ort::IoBinding", "once with Ort::Binding"),
-        ("Load.cs", "once with session.CreateIoBinding()", "once with session.MakeIoBinding()"),
+        ("load.cpp", "and call session.Run(run, binding)", "and call session.Run(binding)"),
+        ("load.cpp", "one Ort::IoBinding", "one Ort::Binding"),
+        ("Load.cs", "one session.CreateIoBinding()", "one session.MakeIoBinding()"),
         ("Load.cs", "options.IntraOpNumThreads =", "options.IntraOpThreads ="),
         ("Load.cs", "OrtArenaCfg(0, ", "OrtArenaCfg("),
         ("Load.cs", "ExecutionMode.ORT_PARALLEL", "ExecutionMode.PARALLEL"),
@@ -132,7 +134,33 @@ def test_what_holds_for_the_tuned_cpu_alone_has_a_condition(file: str) -> None:
     assert level and affinity
     for found in (level, affinity):
         before = text[: found.start()].rstrip().removesuffix("{").rstrip().splitlines()[-1]
-        assert re.match(r"\s*if \(?tuned_?[hH]ere", before)
+        assert re.match(r"\s*if \(?tuned_?([hH]ere|[mM]odel)", before)
+
+
+@pytest.mark.parametrize("file", sorted(set(LANGUAGES) - {"load.swift"}))  # it has no switch for the arena
+def test_an_arena_is_off_only_with_the_allocator_that_it_was_measured_with(file: str) -> None:
+    condition = re.compile(r"(?i)if \(?!without_?allocator\(\)\)?")
+    off: dict[str, Value] = {"enable_cpu_mem_arena": False}
+    both = emitted({**off, "allocator": "mimalloc"})[file]
+    assert len(condition.findall(both)) == 1
+    assert "mimalloc (Debian: apt install libmimalloc-dev), so the arena stays on" in both
+    assert not condition.search(emitted(off)[file])
+    alone = emitted({"allocator": "mimalloc"})[file]
+    assert not condition.search(alone) and "stays on" not in alone
+
+
+@pytest.mark.parametrize("file", sorted(LANGUAGES))
+def test_a_bundle_that_is_not_bound_names_no_plain_model(file: str) -> None:
+    plan = portable(Plan(settings={"graph_optimization_level": "basic"}))
+    for bound in (True, False):
+        info = BundleInfo(
+            schema="ortune/bundle/1", model="net.onnx", sha256="", plan=plan, applied=resolve(plan),
+            plain_model="plain/net.onnx", hardware_bound=bound, ort_version="1.31.1",
+            model_settings=("graph_optimization_level",) if bound else (),
+        )  # fmt: skip
+        text = emit_all(info, ())[file]
+        assert ("plain/net.onnx" in text) == bound
+        assert (re.search(r"(?m)^\s*if \(?tuned_?[mM]odel", text) is not None) == bound
 
 
 @pytest.mark.parametrize(
@@ -144,6 +172,7 @@ def test_what_holds_for_the_tuned_cpu_alone_has_a_condition(file: str) -> None:
         ("Load.java", "arena_extend_strategy", "same_as_requested", "the Java binding registers no shared arena"),
         ("Load.kt", "call_style", "io_binding", "the Kotlin binding has no bound inputs"),
         ("load.swift", "inter_op_num_threads", 2, "inter_op_num_threads=min(2, cpus): the Swift binding has no such"),
+        ("load.swift", "allocator", "mimalloc", "allocator=mimalloc: nothing preloads it there"),
         ("load.swift", "global_thread_pool", 2, "the Swift binding makes no global pool"),
         ("load.rs", "transparent_huge_pages", "never", "prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)"),
         ("load.rs", "ort_intra_op_num_threads", 2, "// Start the process with: ORT_INTRA_OP_NUM_THREADS=2 "),
@@ -154,6 +183,20 @@ def test_what_holds_for_the_tuned_cpu_alone_has_a_condition(file: str) -> None:
 def test_what_a_language_cannot_set_is_said(file: str, knob: str, value: Value, said: str) -> None:
     assert said in emitted({knob: value})[file]
     assert said not in emitted({})[file]
+
+
+@pytest.mark.parametrize("file", ["load.cpp", "Load.cs", "load.swift"])
+def test_a_provider_is_appended_by_the_name_that_all_releases_know(file: str) -> None:
+    short = plans()["provider OpenVINOExecutionProvider"][file]
+    assert re.search(r'ppendExecutionProvider\("OpenVINO", ', short)
+    unknown = plans()["provider ImaginaryExecutionProvider"][file]
+    assert "binding cannot append it; load.py can" in unknown
+    assert "ppendExecutionProvider(" not in unknown
+
+
+def test_no_language_of_another_system_asks_for_a_preload() -> None:
+    files = emitted({"allocator": "jemalloc"})
+    assert {name for name, text in files.items() if "LD_PRELOAD" not in text} == {"load.swift"}
 
 
 def test_every_setting_is_set_or_said_in_every_language() -> None:

@@ -181,6 +181,27 @@ def test_cpp_knows_its_machine(tmp_path: Path) -> None:
     judged(said(tmp_path / "main"))
 
 
+def test_cpp_knows_its_runtime_and_its_allocator(tmp_path: Path) -> None:
+    compiler = needs("g++", "clang++")
+    api_stubs.cpp(tmp_path)
+    plain = emitted({"allocator": "mimalloc"})
+    level: dict[str, Value] = {"graph_optimization_level": "disable"}
+    lines, prints = [], []
+    for number, files in enumerate((plain, emitted(level), emitted(level, bound=True))):
+        (tmp_path / f"p{number}.cpp").write_text(files["load.cpp"])
+        lines += [f"#define tuned_model plan{number}", f'#include "p{number}.cpp"', "#undef tuned_model"]
+        own = f"plan{number}"
+        prints.append(f'std::cout << {own}::without_allocator() << {own}::other_build() << "\\n";')
+    (tmp_path / "main.cpp").write_text("\n".join([*lines, "int main() {", *prints, "}"]))
+    words = (compiler, "-std=c++17", f"-I{tmp_path}", tmp_path / "main.cpp", "-o", tmp_path / "main")
+    assert run(*words, "-pthread") == ""
+    # The stub's version is not the bundle's, which matters to a bound model alone.
+    assert said(tmp_path / "main").splitlines() == ["1", "0", "0onnxruntime 1.24.2 here, tuned with 1.31.1"]
+    library = platform.allocator_library("mimalloc")
+    if library is not None:
+        assert said("env", f"LD_PRELOAD={library}", tmp_path / "main").splitlines()[0] == "0"
+
+
 def test_rust_knows_its_machine(tmp_path: Path) -> None:
     compiler = needs("rustc")
     words = (compiler, "--edition", "2021", "--out-dir", tmp_path)

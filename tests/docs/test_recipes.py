@@ -33,7 +33,8 @@ $ python hello.py; exit 2
 """
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+# The README is run in full by a test of its own.
+@pytest.mark.parametrize("page", [p for p in PAGES if p.stem != "README"], ids=lambda p: p.stem)
 def test_a_recipe_runs(page: Path, tmp_path: Path) -> None:
     for step in make_recipes.steps(page.read_text(encoding="utf-8")):
         found = make_recipes.run(step, tmp_path, quick=True)
@@ -98,6 +99,11 @@ def test_what_no_longer_holds_is_found(tmp_path: Path) -> None:
     assert make_recipes.trouble(last, silent)  # the phrase is not said
     row = make_recipes.replace(last, shown=("latency  3 ms", *last.shown))
     assert make_recipes.trouble(row, done[2])  # a row went away
+    assert make_recipes.trouble(done[2], row)  # one is new
+    inner = make_recipes.replace(last, shown=("  headroom  at most 3 %", *last.shown))
+    assert make_recipes.trouble(inner, done[2])  # indented rows count
+    ranked = make_recipes.replace(last, shown=("  Conv  3 ms  12 %", *last.shown))
+    assert make_recipes.trouble(ranked, done[2]) == []  # what is dearest is another each time
     moment = make_recipes.replace(last, shown=("meanwhile  busy machine", *last.shown))
     assert make_recipes.trouble(moment, done[2]) == []  # not all rows are there each time
     was, now = (
@@ -107,6 +113,15 @@ def test_what_no_longer_holds_is_found(tmp_path: Path) -> None:
     assert make_recipes.trouble(was, now) == [
         f"{last.text}: row 'spread' looks different: ('# (##)',), not ('#',)"
     ]
+
+
+def test_what_is_left_out_stays_as_it_is(tmp_path: Path) -> None:
+    page = "<!-- recipe: {} -->\n```console\n$ echo new\nold\n```\n"
+    slow, needing = make_recipes.steps(page.format("slow") + page.format("needs nothing-that-there-is"))
+    assert make_recipes.run(slow, tmp_path, quick=True).shown == ("old",)
+    assert make_recipes.run(slow, tmp_path).shown == ("new",)
+    assert make_recipes.run(needing, tmp_path).shown == ("old",)
+    assert make_recipes.trouble(needing, needing) == []
 
 
 def test_quick_options_are_for_the_quick_check_alone(tmp_path: Path) -> None:

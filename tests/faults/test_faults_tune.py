@@ -6,14 +6,17 @@ the place of a function of the C library that ONNX Runtime's Tan calls.
 
 from __future__ import annotations
 
+import re
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
-from box import Box
+from box import Box, eventually
 from onnx import TensorProto, helper
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
@@ -24,6 +27,7 @@ FAULTS = {
     "hang": "for (;;) pause();",
     "memory": "for (;;) memset(malloc(1 << 24), 1, 1 << 24);",
     "wrong": "return 2 * x;",
+    "slow": "double tan(double); for (volatile int i = 0; i < 100; i++); return tan(x);",
 }
 
 
@@ -43,8 +47,8 @@ def tan_model(path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
 
 
-def tuned(box: Box, budget: str, faults: dict[str, str], *words: str) -> tuple[dict[str, Any], str]:
-    """The result of a tuning with such libraries about, and its report as text."""
+def with_faults(box: Box, faults: dict[str, str]) -> dict[str, str]:
+    """Makes the model and the libraries that pass for allocators; the environment that finds them."""
     if shutil.which("cc") is None:
         pytest.skip("needs a C compiler")
     libraries = box.folder / "lib"
@@ -53,9 +57,13 @@ def tuned(box: Box, budget: str, faults: dict[str, str], *words: str) -> tuple[d
         stem = {"tcmalloc": "libtcmalloc_minimal"}.get(allocator, f"lib{allocator}")
         broken_library(libraries / f"{stem}.so.2", fault)
     tan_model(box.folder / "tan.onnx")
-    done = box.run(
-        "tune", "tan.onnx", "--json", "--budget", budget, *words, env={"LD_LIBRARY_PATH": str(libraries)}
-    )
+    return {"LD_LIBRARY_PATH": str(libraries)}
+
+
+def tuned(box: Box, budget: str, faults: dict[str, str], *words: str) -> tuple[dict[str, Any], str]:
+    """The result of a tuning with such libraries about, and its report as text."""
+    env = with_faults(box, faults)
+    done = box.run("tune", "tan.onnx", "--json", "--budget", budget, *words, env=env)
     assert done.code == 0, done.err
     result = done.document["result"]
     return result, (Path(box.folder / result["bundle"]) / "report.html").read_text()
@@ -91,3 +99,63 @@ def test_a_plan_that_eats_memory(box: Box) -> None:
     assert fate == "failed"
     assert "out-of-memory" in why
     assert "out-of-memory" in page
+
+
+def test_hangs_take_no_more_than_the_budget_holds(box: Box) -> None:
+    result, _ = tuned(box, "45s", {"mimalloc": "hang", "jemalloc": "hang", "tcmalloc": "hang"})
+    found = fates(result)
+    # On a slow machine the budget may end before the last of them.
+    assert {fate for fate, _ in found.values()} <= {"failed", "not-tried"}, found
+    hung = [why for fate, why in found.values() if fate == "failed"]
+    waited = [float(re.search(r"not done after (\d+) s", why).group(1)) for why in hung]
+    # Each takes a share of what the ones before it have left, where thirty trials would be ten seconds and more.
+    assert waited
+    assert all(2 <= seconds < 10 for seconds in waited), waited
+    others = [c for c in result["candidates"] if "allocator" not in c["plan"]["settings"] and c["n_blocks"]]
+    assert others
+
+
+def test_a_rewrite_that_hangs_is_cut_off_and_not_tried(box: Box) -> None:
+    python = box.folder / "slow-python"
+    python.write_text(f'#!/bin/sh\n[ "$2" = tool ] && exec sleep 600\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    done = box.run(
+        "tune", "m.onnx", "--json", "--no-bundle", "--budget", "30s", "--objective", "cold-start",
+        "--python", str(python),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    rewritten = [c for c in done.document["result"]["candidates"] if c["plan"]["rewrites"]]
+    assert rewritten
+    assert {c["fate"] for c in rewritten} == {"not-tried"}
+    assert all("cut off, not done after" in c["why"] for c in rewritten), rewritten
+    assert any(c["n_blocks"] for c in done.document["result"]["candidates"])
+
+
+def confirming(box: Box) -> bool:
+    return any(block["phase"] == "confirm" for block in box.events("block"))
+
+
+def test_a_tuning_that_is_killed_before_it_confirms_comes_to_its_verdict(box: Box) -> None:
+    env = with_faults(box, {"mimalloc": "slow"})
+    words = (
+        "tune", "tan.onnx", "--json", "--no-bundle", "--budget", "60s", "--current", "allocator=mimalloc",
+    )  # fmt: skip
+    running = box.start(*words, env=env)
+    # A plan that has not run yet is looked at first, where such a one won.
+    running.until(lambda: box.events("outputs-seen") or confirming(box))
+    running.signal(signal.SIGKILL)
+    running.wait()
+    eventually(lambda: not box.workers())
+    for left in (box.folder / "tmp").iterdir():
+        shutil.rmtree(left)
+    seen = len(box.events("outputs-seen"))
+    before = [outcome["trial"] for outcome in box.events("outcome")]
+    done = box.run(*words, "--resume", env=env)
+    assert (done.code, done.document["status"]) == (0, "ok"), done.err
+    assert done.document["verdict"] == "faster"
+    assert len(box.events("outputs-seen")) == seen
+    # Only trials of a block that was cut are measured anew; the one that checks the outputs is played back.
+    names = [outcome["trial"] for outcome in box.events("outcome")]
+    again = {name for name in names if names.count(name) > 1}
+    assert again <= set(before[-4:])
+    assert "trials were played back" in " ".join(done.document["result"]["notes"])

@@ -202,7 +202,7 @@ def test_no_place_has_it_and_each_says_why(empty_venv, tmp_path, monkeypatch):
     assert f"$VIRTUAL_ENV ({tmp_path}/gone): {tmp_path}/gone is no Python interpreter" in caught.value.what
     assert "ortune's own" in caught.value.what
     assert "onnxruntime is not installed" in caught.value.what
-    assert "pip install 'ortune[cpu]'" in caught.value.do
+    assert caught.value.do.startswith("pip install onnxruntime, ")
 
 
 def test_described_by_the_environment_relative_to_the_folder(empty_venv):

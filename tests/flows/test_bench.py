@@ -65,6 +65,9 @@ def test_figures_are_those_of_the_raw_samples(model: Path, tmp_path: Path) -> No
         assert [len(p.latency_ns) for p in mine] == [50, 50, 50]
         assert row.median_ns.value == np.median([np.median(p.latency_ns) for p in mine])
         assert row.median_ns.low <= row.median_ns.value <= row.median_ns.high
+        assert row.mean_ns.value == np.median([np.mean(p.latency_ns) for p in mine])
+        every = [ns for p in mine for ns in p.latency_ns]
+        assert (row.min_ns, row.max_ns) == (min(every), max(every))
         everything = np.concatenate([p.latency_ns for p in mine])
         by_quantile = {t.quantile: t for t in row.tails}
         assert by_quantile[0.95].latency_ns.value == np.quantile(everything, 0.95)

@@ -72,6 +72,15 @@ def test_an_injected_wait_is_found_and_the_gate_fails(tmp_path: Path) -> None:
     assert code == 1
     assert document["result"]["gate"]["answer"] == "fail"
     assert document["verdict"] == "slower"
+    assert document["result"]["why"]["a_slowdown_ratio"] > 0
+
+
+def test_no_profile_of_the_runs_explains_what_is_no_time(tmp_path: Path) -> None:
+    """A busy wait in every run costs CPU time too; where its latency went is not what was proven."""
+    words = ("--inject-wait", "90%", "--objective", "cpu", "--budget", "1m")
+    code, document, _ = compare(tmp_path, str(dense(tmp_path / "a.onnx")), *words)
+    assert (code, document["verdict"]) == (0, "slower")
+    assert document["result"]["why"] is None
 
 
 def test_the_gate_passes_what_is_faster(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import datasets
+from rich.console import Console
 
 import ortune
 from ortune.errors import InputError, UsageError
@@ -170,6 +172,29 @@ def test_a_planted_change_is_named(name: str, base: Path, tmp_path: Path) -> Non
     assert verdict == "changed"
     assert any(line.startswith(sentence) for line in said), said
     assert "after the new export" in headline
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_what_is_shown_fits_its_width_and_loses_nothing(base: Path, tmp_path: Path, width: int) -> None:
+    folder = tmp_path / "a-folder-with-a-long-name-that-is-folded-where-a-line-ends"
+    folder.mkdir()
+    changed = model(folder / f"{'long-' * 20}name.onnx", extra=True, second_output=True, prefix="encoder/")
+    for envelope in (
+        ortune.lock(changed, python=PYTHON),
+        ortune.lock(changed, locked(base), check=True, python=PYTHON),
+        ortune.lock(base, locked(base), check=True, python=PYTHON),
+    ):
+        page = io.StringIO()
+        Console(file=page, width=width, highlight=False).print(lock_formats.terminal(envelope))
+        text, result = page.getvalue(), envelope.result
+        assert max(len(line) for line in text.splitlines()) <= width
+        assert "…" not in text
+        bare = "".join(text.split())
+        failing, told = lock_formats.words.details(result)
+        rows = lock_formats.words.summary(result.snapshot, result.path)
+        parts = [text for _, text in rows] if result.written else [result.headline, *failing, *told]
+        for part in parts:
+            assert "".join(part.split()) in bare, part
 
 
 def test_the_optimiser_switched_off_is_named(base: Path) -> None:

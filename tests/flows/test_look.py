@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,10 +15,17 @@ import msgspec
 import numpy as np
 import onnx
 import pytest
+import typer.main
 from onnx import TensorProto, helper, numpy_helper
+from typer.core import TyperGroup
 
+from ortune.cli import main
+from ortune.flows.compare_options import Watcher
+from ortune.flows.ground import InputOptions
+from ortune.flows.look import Options, _Look
 from ortune.flows.look_facts import facts
 from ortune.flows.look_static import static_part
+from ortune.flows.sides import TARGETS
 from ortune.model.open import open_model
 from ortune.records import Finding, LookFact, LookResult, NodeTime, OperatorProfile, OperatorTime, Workload
 from ortune.report.look_words import about
@@ -197,6 +205,40 @@ def test_the_load_of_a_workload_file_is_not_looked_at_and_said(tmp_path: Path) -
     ]
 
 
+def parsed(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The verb that a suggested command line is read as, with every option; a complaint fails the test."""
+    words = main._with_look(shlex.split(line)[1:])
+    command = typer.main.get_command(main.app)
+    assert isinstance(command, TyperGroup)
+    name, verb, rest = command.resolve_command(command.make_context("ortune", list(words)), list(words))
+    assert name and verb
+    monkeypatch.chdir(folder)
+    verb.make_context(name, rest)
+    return name
+
+
+@pytest.mark.parametrize("values_decide", [False, True])
+@pytest.mark.parametrize("target", list(TARGETS))
+def test_every_command_that_is_suggested_can_be_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, values_decide: bool
+) -> None:
+    model = dense(tmp_path / "m.onnx", inputs=[INFO("x", FLOAT, ["rows", 96]), INFO("w", FLOAT, [96, 96])])
+    asked = Options(
+        model=str(model), target=target, settings=["intra=2"], inputs=InputOptions(dims={"rows": ((8, 1.0),)})
+    )
+    taken = _Look(asked, Watcher(), open_model(model), None, tmp_path, 0.0)
+    taken.left_out = ["the profile"]
+    taken.asked = Workload(cases=(), callers=4, gap_ns=30_000_000, seed=5)
+    facts_seen = seen(model, again=taken._again())
+    lines = taken._next(None, {"too-many-threads", *(["depends-on-values"] if values_decide else [])})
+    lines += [fact.do for fact in facts_seen.values() if fact.do.startswith("ortune ")]
+    verbs = [parsed(line, tmp_path, monkeypatch) for line in lines]
+    # The search is for the CPU: tune refuses every other target.
+    assert verbs == ["tune" if target == "cpu" else "profile", "look", "doctor", "compare"]
+    assert lines[-1].endswith("--b-rewrite initializers-out-of-inputs")
+    assert all(f"--target {target}" in line for line in lines if target != "cpu" and line != "ortune doctor")
+
+
 @pytest.mark.parametrize(
     ("word", "said"),
     [("docter", "ortune doctor?"), ("model.onxx", "ortune MODEL.onnx"), ("x" * 5000, "--help")],
@@ -215,7 +257,7 @@ def test_a_missing_model_says_so(tmp_path: Path) -> None:
 
 def seen(path: Path, **known: Any) -> dict[str, LookFact]:
     """What stands out, by name, without running anything."""
-    usual: dict[str, Any] = {"work": None, "profile": None, "machine": []}
+    usual: dict[str, Any] = {"work": None, "profile": None, "machine": [], "again": [str(path)]}
     return {fact.name: fact for fact in facts(open_model(path), **(usual | known))}
 
 

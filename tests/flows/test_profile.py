@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 import ortune
 from ortune.errors import UsageError
 from ortune.records import Envelope, ProfileResult
+from ortune.report import difference_words
 
 CHANNELS, SIZE, LAYERS = 32, 40, 5
 
@@ -100,6 +101,51 @@ def test_nodes_are_named_by_the_users_own(profiled: tuple[Path, Envelope]) -> No
             assert node.flops >= 2 * 9 * CHANNELS * CHANNELS * SIZE * SIZE
 
 
+def test_inserted_nodes_say_what_for_and_all_others_are_known(profiled: tuple[Path, Envelope]) -> None:
+    result = result_of(profiled[1])
+    moved = {node.op_type: node.purpose for node in result.nodes if not node.originals}
+    assert moved == {
+        "ReorderInput": "into blocked layout for conv0",
+        "ReorderOutput": f"out of blocked layout for relu{LAYERS - 1}",
+    }
+    assert not any(node.purpose for node in result.nodes if node.originals)
+    assert result.unmapped == ()
+
+
+def test_memory_names_nodes_and_weights(profiled: tuple[Path, Envelope]) -> None:
+    found = result_of(profiled[1]).memory
+    assert found is not None and found.source == "profile" and found.held_bytes is not None
+    assert found.weights_bytes == LAYERS * CHANNELS * CHANNELS * 9 * 4
+    names = {node.name for node in result_of(profiled[1]).nodes}
+    assert found.peak_node in names and {name for name, _ in found.at_peak} <= names
+    assert dict(found.at_peak)[found.peak_node] == 4 * CHANNELS * SIZE * SIZE
+
+
+def test_the_ort_format_meets_the_model_that_it_was_made_of(tmp_path: Path) -> None:
+    plain = conv_chain(tmp_path / "m.onnx")
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "m.ort")
+    options.add_session_config_entry("session.save_model_format", "ORT")
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    ort.InferenceSession(plain, options, providers=["CPUExecutionProvider"])
+    result = result_of(
+        ortune.profile(
+            tmp_path / "m.ort",
+            against=plain,
+            set=["intra=1"],
+            processes=1,
+            no_peak=True,
+            store=tmp_path / "store",
+        )
+    )
+    assert all(node.originals and node.flops for node in result.nodes if "Conv" in node.op_type)
+    found = result.against
+    assert found is not None and found.sentence.startswith("B takes")
+    rows = [row for row in found.nodes if "Conv" in row.op_type]
+    assert len(rows) == LAYERS and all(row.a_nodes and row.b_nodes for row in rows)
+    assert {row.name for row in rows} == {f"conv{i} (+1)" for i in range(LAYERS)}
+
+
 def test_exports_lie_where_they_were_asked_for(profiled: tuple[Path, Envelope]) -> None:
     folder, envelope = profiled
     assert set(result_of(envelope).exports) == {"chrome", "nodes-csv"}
@@ -109,7 +155,8 @@ def test_exports_lie_where_they_were_asked_for(profiled: tuple[Path, Envelope]) 
 
 def test_a_kept_trace_tells_the_same_without_the_model(profiled: tuple[Path, Envelope]) -> None:
     folder, envelope = profiled
-    before, result = result_of(envelope), result_of(ortune.profile(folder / "kept.json"))
+    before = result_of(envelope)
+    result = result_of(ortune.profile(folder / "kept.json", store=folder / "store"))
     assert sum(c.ns for c in result.categories) == pytest.approx(result.wall_ns)
     assert {o.op_type for o in result.operators} == {o.op_type for o in before.operators}
     # Nothing is known of what is around ONNX Runtime's own run.
@@ -140,7 +187,7 @@ def test_a_dearer_node_is_named_first_and_at_the_right_size(tmp_path: Path) -> N
 def test_a_setting_alone_is_the_same_model_on_both_sides(tmp_path: Path) -> None:
     result = result_of(
         ortune.profile(
-            conv_chain(tmp_path / "m.onnx"), b_set=["level=disable"], set=["intra=1"], processes=3, no_peak=True,
+            conv_chain(tmp_path / "m.onnx"), b_set=["level=disable"], set=["intra=1"], processes=1, no_peak=True,
             store=tmp_path / "store",
         )
     )  # fmt: skip
@@ -160,11 +207,17 @@ def test_a_trace_and_a_model_are_no_pair(tmp_path: Path, profiled: tuple[Path, E
 
 
 def test_two_traces(profiled: tuple[Path, Envelope], tmp_path: Path) -> None:
-    folder = profiled[0]
+    folder, before = profiled[0], result_of(profiled[1])
     slow = json.loads((folder / "kept.json").read_text())
     (tmp_path / "slow.json").write_text(json.dumps(slow))
-    result = result_of(ortune.profile(folder / "kept.json", against=tmp_path / "slow.json"))
+    result = result_of(
+        ortune.profile(folder / "kept.json", against=tmp_path / "slow.json", store=tmp_path / "store")
+    )
     assert result.against is not None
+    # Neither says what its nodes stand for: equal names meet, and that is told.
+    assert result.against.by_name == len(before.nodes) and result.against.by_order == 0
+    assert result.against.only_a == result.against.only_b == ()
+    assert "by name" in dict(difference_words.notes(result.against))["matched"]
     assert result.against.a_wall_ns == result.against.b_wall_ns
     assert all(row.difference_ns == 0 for row in result.against.nodes)
 
@@ -179,6 +232,6 @@ def test_a_parallel_run_sums_up_too(tmp_path: Path) -> None:
     )
     for _ in range(12):
         session.run(None, {"x0": np.ones((1, CHANNELS, SIZE, SIZE), np.float32)})
-    result = result_of(ortune.profile(session.end_profiling()))
+    result = result_of(ortune.profile(session.end_profiling(), store=tmp_path / "store"))
     assert sum(c.ns for c in result.categories) == pytest.approx(result.wall_ns)
     assert result.n_runs >= 6

@@ -9,7 +9,7 @@ import numpy as np
 from ortune.flows.parts import changed, only, parts
 from ortune.flows.refine import combine, explore, prune
 from ortune.records import CaseTimes, Measured, Outcome, Plan, RewriteSpec, TrialDone, Value
-from ortune.search.blocks import BASE
+from ortune.search.blocks import BASE, IDENTICAL
 from ortune.search.race import Entry, Race
 
 TRIAL_NS = 400_000_000
@@ -29,12 +29,15 @@ class Machine:
     def __init__(self) -> None:
         self.rng = np.random.default_rng(5)
         self.now = 0
-        self.plans: dict[str, Plan] = {BASE: Plan()}
+        self.same: tuple[tuple[str, ...], float] = (), 1.0  # settings of which one is as good as all
+        self.plans: dict[str, Plan] = {BASE: Plan(), IDENTICAL: Plan()}
 
     def __call__(self, arm: str, /) -> Outcome:
         self.now += TRIAL_NS
         settings = self.plans[arm].settings
-        level = 5e6 * np.prod([FACTORS.get(item, 1.02) for item in settings.items()])
+        same, gain = self.same
+        level = 5e6 * (gain if settings.keys() & set(same) else 1.0)
+        level *= np.prod([FACTORS.get(item, 1.02) for item in settings.items() if item[0] not in same])
         (name, value), factor = ARENA_PAYS_WITH
         if "enable_cpu_mem_arena" in settings and settings.get(name) == value:
             level *= factor
@@ -169,6 +172,24 @@ def test_a_part_that_lost_alone_may_be_what_pruning_leaves() -> None:
     pruned, _ = prune(run, winner, Plan())
     assert pruned.plan.settings == {"dynamic_block_base": 8}
     assert pruned.live
+
+
+def test_two_parts_that_do_the_same_are_not_both_left_out() -> None:
+    machine = Machine()
+    machine.same = ("graph_optimization_level", "disabled_optimizers"), 0.9
+    run = race(machine)
+    settings: dict[str, Value] = {
+        "dynamic_block_base": 8,
+        "graph_optimization_level": "basic",
+        "disabled_optimizers": "SkipLayerNormFusion",
+    }
+    (winner,) = screened(run, settings)
+    pruned, costs = prune(run, winner, Plan())
+    assert all(abs(np.median(costs[name])) < 0.02 for name in machine.same[0])
+    assert "dynamic_block_base" in pruned.plan.settings
+    assert len(pruned.plan.settings.keys() & set(machine.same[0])) == 1
+    both = [e for e in run.entries.values() if e.plan.settings == {"dynamic_block_base": 8}]
+    assert [e.fate for e in both] == ["retired"]
 
 
 def test_what_was_asked_for_is_no_part_to_prune() -> None:

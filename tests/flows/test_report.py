@@ -187,10 +187,10 @@ def test_page_of_a_tuning_says_first_that_it_is_stored(tmp_path: Path) -> None:
         assert len(text) > len(plain)
 
 
-def test_only_a_tuning_has_a_page(tmp_path: Path) -> None:
+def test_only_a_tuning_and_a_profile_have_a_page(tmp_path: Path) -> None:
     keep(tmp_path, golden.compared())
     done = run(tmp_path, "newest", "--format", "html")
-    assert done.returncode == 2 and "only a tuning has an HTML report" in done.stderr
+    assert done.returncode == 2 and "only a tuning and a profile have an HTML report" in done.stderr
 
 
 def trial(latency_ns: int) -> TrialDone:

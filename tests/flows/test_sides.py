@@ -23,8 +23,8 @@ def model(path: Path, op: str) -> Path:
     return path
 
 
-def bundle(folder: Path, cpu: str) -> Path:
-    """A bundle whose model is bound to a CPU of that name."""
+def bundle(folder: Path, cpu: str, *, bound: bool = True, ort_version: str = "") -> Path:
+    """A bundle with a rewritten model, bound to a CPU of that name unless it says otherwise."""
     path = folder / "m.ortune"
     path.mkdir()
     host = msgspec.structs.replace(platform.host(), cpu=cpu)
@@ -33,8 +33,13 @@ def bundle(folder: Path, cpu: str) -> Path:
         model=model(path / "bound.onnx", "Relu").name,
         plain_model=model(path / "m.onnx", "Abs").name,
         sha256="",
-        plan=Plan(rewrites=(RewriteSpec(name="ort-optimized"),), settings={"intra_op_num_threads": 1}),
-        hardware_bound=True,
+        plan=Plan(
+            rewrites=(RewriteSpec(name="ort-optimized"),),
+            settings={"intra_op_num_threads": 1, "graph_optimization_level": "disable"},
+        ),
+        hardware_bound=bound,
+        model_settings=("graph_optimization_level",) if bound else (),
+        ort_version=ort_version,
         host=host,
     )
     (path / "ortune.json").write_bytes(msgspec.json.encode(info))
@@ -49,8 +54,25 @@ def test_a_model_bound_to_other_hardware_is_not_taken(tmp_path: Path, cpu: str, 
         SideText(text=str(bundle(tmp_path, cpu))), common=Plan(), base_model=None, scratch=tmp_path
     )
     assert side.runs.name == runs
-    assert side.plan.settings == {"intra_op_num_threads": 1}
+    level = {} if runs == "m.onnx" else {"graph_optimization_level": "disable"}
+    assert side.plan.settings == {"intra_op_num_threads": 1, **level}
+    assert bool(side.plan.rewrites) == (runs != "m.onnx")
     assert ("other hardware" in side.label) == (runs == "m.onnx")
+
+
+def test_a_model_bound_to_another_build_is_not_taken(tmp_path: Path) -> None:
+    path = bundle(tmp_path, platform.host().cpu, ort_version="0.1.0")
+    side = resolve(SideText(text=str(path)), common=Plan(), base_model=None, scratch=tmp_path)
+    assert side.runs.name == "m.onnx"
+    assert side.plan == Plan(settings={"intra_op_num_threads": 1})
+    assert side.label.endswith("here, tuned with 0.1.0)")
+
+
+def test_a_bundle_that_is_not_bound_is_the_same_everywhere(tmp_path: Path) -> None:
+    path = bundle(tmp_path, "Another CPU 9000", bound=False, ort_version="0.1.0")
+    side = resolve(SideText(text=str(path)), common=Plan(), base_model=None, scratch=tmp_path)
+    assert (side.runs.name, side.label) == ("bound.onnx", "m.ortune")
+    assert side.plan.settings == {"intra_op_num_threads": 1, "graph_optimization_level": "disable"}
 
 
 def test_a_model_that_changed_is_noticed(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -176,6 +177,34 @@ def test_a_killed_session_goes_on_and_measures_nothing_twice(tmp_path: Path) -> 
     document = json.loads(second.stdout)
     assert f"{before} trials were played back" in " ".join(document["result"]["notes"])
     assert document["result"]["headline"]
+
+
+def test_a_session_that_was_killed_before_its_answer_gives_the_same_one(
+    tuned: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    folder, document = tuned
+    shutil.copytree(folder / "store", tmp_path / "store")
+    with sqlite3.connect(tmp_path / "store" / "ortune.sqlite") as db:
+        session = document["result"]["session"]
+        # What kill -9 leaves: everything up to the last block, and nothing of what followed.
+        last = db.execute(
+            "SELECT MAX(seq) FROM event WHERE session = ? AND kind = 'block'", (session,)
+        ).fetchone()
+        db.execute("DROP TRIGGER event_no_delete")
+        db.execute("DELETE FROM event WHERE session = ? AND seq > ?", (session, *last))
+    db.close()
+    words = command(tmp_path, folder / "small.onnx", "--budget", BUDGET, "--json", "--no-bundle")
+    before = outcomes(tmp_path / "store")
+    done = subprocess.run(
+        [*words, "--current", "intra=1,spin=0", "--resume", session],
+        env=environment(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    again = json.loads(done.stdout)
+    assert again["verdict"] == document["verdict"]
+    for name in ("winner", "against_default", "against_current", "points", "candidates", "controls"):
+        assert again["result"][name] == document["result"][name], name
+    assert outcomes(tmp_path / "store") == before
 
 
 def test_resuming_what_was_never_started_says_so(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ CATEGORIES = (
     ("kernels", 47.7e6),
     ("thread-wait", 5.13e6),
     ("device-copies", 0.0),
+    ("device-wait", 0.0),
     ("casts-and-layout", 3.4e6),
     ("shape-arithmetic", 12e3),
     ("control-flow", 0.0),

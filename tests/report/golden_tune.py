@@ -79,6 +79,7 @@ def usual() -> TuneResult:
                 kept=True,
                 summary="threads that work on one operator",
                 read_back="effect",
+                shown=True,
             ),
             SettingWorth(
                 name="allow_spinning",
@@ -89,6 +90,7 @@ def usual() -> TuneResult:
                 kept=True,
                 summary="idle pool threads spin before they sleep",
                 read_back="echo",
+                shown=True,
             ),
             SettingWorth(
                 name="allocator",

@@ -46,6 +46,9 @@ def row(case: str = "default", **changes: object) -> BenchRow:
         cpu_per_run_ns=estimate(40e6),
         peak_bytes=estimate(260 * 2**20),
         outputs=("logits 1x10", "best 1, indices"),
+        mean_ns=estimate(10.9e6),
+        min_ns=9.511e6,
+        max_ns=31.26e6,
     )
     return msgspec.structs.replace(usual, **changes)
 
@@ -121,6 +124,9 @@ def test_terminal_fits_its_width_and_loses_nothing(rows: tuple[BenchRow, ...], w
         "ortune compare",
         "12 ms or more" if not rows else "12 or more",
         "252 to 268",
+        "mean 10.9 ms 10.5 to 11.3 ms" if not rows else "10.5 to 11.3",
+        "min 9.51 ms single observation, of 864 requests" if not rows else "9.51 ms",
+        "max 31.3 ms single observation, of 864 requests" if not rows else "31.3 ms",
     ):
         assert part in flat, part
     assert "p99.9" not in flat
@@ -130,6 +136,14 @@ def test_a_tail_that_is_not_known_says_what_it_needs() -> None:
     unknown = (TailEstimate(quantile=0.95, latency_ns=None, needed=130, made=90),)
     text = " ".join(shown(document(row(tails=unknown)), 80).split())
     assert "p95 not known 130 requests needed, 90 were made" in text
+
+
+def test_a_document_without_mean_and_extremes_is_told_without_them() -> None:
+    older = {"mean_ns": None, "min_ns": None, "max_ns": None}
+    for envelope in (document(row(**older)), document(row("a", **older), row("b", **older))):
+        text = shown(envelope, 80)
+        assert " min " not in text and " mean " not in text
+        assert "throughput" in text
 
 
 def test_several_callers_are_a_closed_loop() -> None:

@@ -24,7 +24,7 @@ from ortune.records import (
     RewriteSpec,
     StoredSession,
 )
-from ortune.report import brief, brief_formats
+from ortune.report import brief, brief_formats, escape
 from ortune.report.html import points
 from ortune.report.html.brief import render
 
@@ -234,6 +234,20 @@ def test_text_and_markdown_say_the_same(kind: str) -> None:
     assert "\x1b" not in page and "\u202e" not in page
     for risk in found.risks:
         assert risk.name in out.getvalue() and risk.name in page
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_fits_its_width_and_loses_nothing(kind: str, width: int) -> None:
+    envelope = golden_tune.KINDS[kind]
+    found = made(envelope)
+    out = io.StringIO()
+    Console(file=out, width=width, highlight=False).print(brief_formats.terminal(found, session(envelope)))
+    text = out.getvalue()
+    assert max(len(line) for line in text.splitlines()) <= width
+    bare = "".join(text.split())
+    for part in (found.answer, *found.next_steps, *(risk.what for risk in found.risks)):
+        assert "".join(escape.visible(part).split()) in bare, part
 
 
 def test_next_step_can_be_typed() -> None:

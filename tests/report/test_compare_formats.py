@@ -6,6 +6,7 @@ import io
 import re
 
 import golden
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -221,3 +222,22 @@ def test_an_interrupted_run_says_so_in_every_format() -> None:
     envelope = golden.msgspec.structs.replace(golden.compared(), status="interrupted")
     assert "stopped early" in shown(envelope, 80)
     assert "stopped early" in formats.markdown(envelope)
+
+
+@pytest.mark.parametrize(
+    ("low", "ratio", "high", "said"),
+    [
+        (0.9804, 0.9901, 0.9985, "1.01x faster than A: 11.0 ms -> 9.90 ms (95 % interval 1.002-1.02,"),
+        (0.9960, 0.9975, 0.9998, "1.003x faster than A: 11.0 ms -> 9.90 ms (95 % interval 1.0002-1.004,"),
+        (1.0031, 1.2, 1.3, "1.20x slower than A: 11.0 ms -> 9.90 ms (95 % interval 1.003-1.30,"),
+    ],
+)
+def test_an_end_that_excludes_no_change_does_not_look_like_it(
+    low: float, ratio: float, high: float, said: str
+) -> None:
+    verdict = "faster" if ratio < 1 else "slower"
+    found = golden.compared().result
+    changed = msgspec.structs.replace(
+        found.comparison, verdict=verdict, ratio=ratio, ratio_low=low, ratio_high=high
+    )
+    assert said in words.headline(msgspec.structs.replace(found, comparison=changed))

@@ -64,7 +64,7 @@ def test_an_invalid_machine_shows_no_table() -> None:
 
 
 def test_no_runtime_says_what_brings_one() -> None:
-    assert "pip install 'ortune[cpu]'" in shown(golden.diagnosed(runtimes=(), noise=None), 80)
+    assert "pip install onnxruntime brings" in shown(golden.diagnosed(runtimes=(), noise=None), 80)
 
 
 def test_peaks_are_shown_with_their_date() -> None:

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from ortune.records import BenchResult, Envelope, LookResult, Plan, ReportResult, StoredSession
-from ortune.report import history, stored_formats
+from ortune.report import history, stored_formats, told
 
 MARK = "f" * 64
 
@@ -160,6 +160,65 @@ def test_race_data_is_marked() -> None:
     race = msgspec.structs.replace(golden_tune.usual().against_default, phase="race")
     rows = history.rows([stored(golden_tune.tuned(against_default=race))])
     assert rows[0][-1].endswith("faster, not confirmed")
+
+
+def page(result: ReportResult, width: int) -> str:
+    envelope = Envelope(schema="ortune/report/1", ortune="0.1.0", status="ok", result=result)
+    out = io.StringIO()
+    Console(file=out, width=width, highlight=False).print(stored_formats.terminal(envelope))
+    return out.getvalue()
+
+
+LONG = "models/" + "a-very-long-name-" * 6 + "of-a-model.onnx"
+SESSIONS = (
+    stored(golden_tune.tuned(), 1, label=LONG),
+    stored(golden_tune.default_best(), 2),
+    stored(golden.compared(), 3, verb="compare"),
+    stored(None, 4, label=LONG),
+)
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_list_fits_its_width_and_loses_nothing(width: int) -> None:
+    text = page(ReportResult(kind="list", sessions=SESSIONS, n_stored=9), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    bare = "".join(text.split())
+    for session in SESSIONS:
+        assert session.id in text
+        assert "".join(session.label.split()) in bare
+        summary = stored_formats.shorten_end(told.summary(session))
+        assert "".join(summary.split()) in bare
+    assert "the newest 4 of 9" in text
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda s: s.verb + s.id[7])
+def test_a_session_told_again_fits_its_width(session: StoredSession, width: int) -> None:
+    text = page(ReportResult(kind="told", sessions=(session,)), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    bare = "".join(text.split())
+    assert "".join(told.provenance(session).split()) in bare
+    if session.document is None:
+        assert LONG in bare
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("count", [2, 4])
+def test_sessions_side_by_side_fit_the_width_and_lose_nothing(count: int, width: int) -> None:
+    sessions = SESSIONS[-count:]
+    result = ReportResult(kind="history", sessions=sessions, history=history.side_by_side(sessions))
+    text = page(result, width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "…" not in text
+    assert result.history is not None
+    bare = "".join(text.split())
+    for warning in result.history.warnings:
+        assert "".join(warning.split()) in bare
+    for contrast in result.history.contrasts:
+        for value in contrast.values:
+            assert "".join(value.split()) in bare
+    for row in history.rows(sessions):
+        assert all(cell in text for cell in row[:2])
 
 
 @pytest.mark.parametrize("number", range(len(golden_tune.HOSTILE)))

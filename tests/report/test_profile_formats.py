@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 
 import golden_profile
 import msgspec
@@ -50,7 +51,7 @@ def test_everything_that_was_found_is_said() -> None:
         "computing, in kernels 47.70 81.0",
         "waiting for other threads 5.13 8.7",
         "the run 58.90 100.0",
-        "nothing in: copies between devices, control flow itself",
+        "nothing in: copies between devices, waiting for the device, control flow itself",
         "MatMul 30.0 ms 50.9 % 9",
         "nodes (the dearest 10 of 36) node time share x floor bound wait",
         "FusedConv as fused_fusedconv_1",
@@ -59,7 +60,7 @@ def test_everything_that_was_found_is_said() -> None:
         "runs 2 warm-up runs left out; p90 / p10 is 1.11; slow runs (+18 %): 61 % of it in /encoder/MatMul_3, "
         "21 % in overhead between nodes",
         "141 MiB in use at most, at /encoder/layer.3/attention/MatMul_32",
-        "the arena holds 256 MiB; weights 90 MiB (figures of the allocator)",
+        "the arena holds 256 MiB; weights 90 MiB (figures of the allocator, weights that it holds included)",
         "- Cast takes 5.8 % of the run",
         "runs take 1.08x the time of those without it",
         "4 nodes of the optimised graph: fused_cast_35, reorder_1, reorder_2 and 1 more",
@@ -67,6 +68,48 @@ def test_everything_that_was_found_is_said() -> None:
     ):
         assert part in text, part
     assert "/encoder/Gelu_2" not in text
+
+
+def test_nodes_are_called_as_the_user_calls_them_everywhere() -> None:
+    result = golden_profile.usual()
+    replace = msgspec.structs.replace
+    first = replace(result.nodes[0], name="r1_nchwc", originals=("conv1", "relu1"))
+    moved = replace(
+        result.nodes[3], name="ReorderInput_token_3", op_type="ReorderInput", originals=(),
+        purpose="into blocked layout for conv1", bound="overhead",
+    )  # fmt: skip
+    assert result.memory is not None and result.variance is not None
+    found = replace(
+        result,
+        nodes=(first, *result.nodes[1:3], moved),
+        memory=replace(result.memory, source="liveness", peak_node="r1_nchwc", at_peak=(("r1_nchwc", 2048),)),
+        variance=replace(result.variance, owners=(replace(result.variance.owners[0], name="r1_nchwc"),)),
+    )
+    text = flat(shown(profiled(found), 200))
+    for part in (
+        "61 % of it in conv1 (+1)",
+        "in use at most, at conv1 (+1) (largest: conv1 (+1) 2 KiB)",
+        "worked out from sizes and last uses: the profile has no figures of the allocator",
+        "inserted: into blocked layout for conv1",
+        "MatMul as r1_nchwc",
+    ):
+        assert part in text, part
+    assert text.count("r1_nchwc") == 1
+    assert re.search(r"ReorderInput_token_3 \S+ ms .* overhead", text)
+
+
+def test_how_nodes_met_is_said_where_it_is_not_known_what_they_stand_for() -> None:
+    found = msgspec.structs.replace(golden_profile.difference(), by_name=12, by_order=3, rest_ns=-4e5)
+    text = flat(shown(profiled(against=found), 200))
+    assert (
+        "matched 12 by name, 3 by operator and order alone, which is a guess: what these nodes stand" in text
+    )
+    assert "the rest further nodes differ by -400 us together" in text
+    one = msgspec.structs.replace(found, by_name=1, by_order=0)
+    assert "1 by name: what this node stands for in a model is not known" in flat(
+        shown(profiled(against=one), 200)
+    )
+    assert "matched" not in shown(KINDS["difference"], 200)
 
 
 def test_difference_comes_first_and_tells_noise_from_change() -> None:
@@ -87,6 +130,23 @@ def test_difference_comes_first_and_tells_noise_from_change() -> None:
     assert text.index("by category") < text.index("where the time goes")
     one = msgspec.structs.replace(golden_profile.difference(), a_processes=1, b_processes=1)
     assert "noise cannot be told from change" in shown(profiled(against=one), 140)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "said"),
+    [
+        ((5.31, 4.5), "a run, profiled (which made them 5.3x and 4.5x as long); "),
+        ((1.3, 1.1), "a run, profiled; "),
+        ((None, 2.0), "a run, profiled (which made one of them 2.0x as long); "),
+        ((None, None), "a run, profiled; "),
+    ],
+)
+def test_how_much_profiling_slowed_both_is_said_where_it_is_much(
+    ratios: tuple[float | None, float | None], said: str
+) -> None:
+    found = golden_profile.difference()
+    slow = msgspec.structs.replace(found, a_slowdown_ratio=ratios[0], b_slowdown_ratio=ratios[1])
+    assert said in difference_headline(slow)
 
 
 def test_a_difference_without_an_owner_has_a_sentence_too() -> None:

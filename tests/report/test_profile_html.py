@@ -10,6 +10,7 @@ import shutil
 import struct
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import golden_profile
 import msgspec
@@ -17,8 +18,10 @@ import pytest
 from golden_profile import HOSTILE, KINDS, profiled, timeline
 from test_html import DRAWN, Page
 
-from ortune.records import MemoryPoint, Timeline
+from ortune.records import CategoryName, MemoryPoint, Timeline
 from ortune.report.html import profile_page
+from ortune.report.html.profile.categories import MEANINGS
+from ortune.report.profile_tables import CATEGORIES
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FETCHING = {"src", "srcset", "xlink:href", "action", "data", "poster", "formaction"}
@@ -244,6 +247,43 @@ def test_names_cannot_leave_the_timelines_data(rendered: dict[str, str], number:
     name = HOSTILE[number]
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
     assert json.loads(info)["names"][1] == shown
+
+
+def test_a_page_that_is_told_again_says_so_and_why_there_is_no_timeline() -> None:
+    text = profile_page.render(
+        KINDS["usual"], stored="measured before, <b>not now</b>", no_timeline="It was not kept."
+    )
+    seen = Page(text)
+    assert seen.broken == [] and seen.open == []
+    assert "measured before, <b>not now</b>" in seen.text and "It was not kept." in seen.text
+    assert text.index("measured before") < text.index('<section class="verdict"')
+    assert 'id="timeline"' in text and "<script" not in text and "noscript" not in text
+    again = profile_page.render(KINDS["usual"], timeline(), stored="x", no_timeline="It was not kept.")
+    assert "It was not kept." not in again and 'id="timeline-start"' in again
+
+
+def test_a_page_shows_what_inserted_nodes_are_for_and_what_is_too_short_for_the_peak() -> None:
+    result = golden_profile.usual()
+    assert result.headroom is not None
+    moved = msgspec.structs.replace(result.nodes[0], purpose="cast for <b>conv1</b>", bound="overhead")
+    text = profile_page.render(
+        profiled(
+            nodes=(moved, *result.nodes[1:]),
+            headroom=msgspec.structs.replace(result.headroom, overhead_ratio=0.8),
+        )
+    )
+    seen = Page(text)
+    assert "inserted: cast for <b>conv1</b>" in seen.text and "bound by overhead" in seen.text
+    assert "kernels too short for the peak to matter 80 %" in seen.text
+    assert "kernels, of the machine's peak" not in seen.text
+
+
+def test_every_category_has_its_colour_and_its_meaning() -> None:
+    style = profile_page.render(KINDS["usual"])
+    for name in get_args(CategoryName):
+        assert f".c-{name} {{ --hue: var(--c-{name}); }}" in style
+        assert style.count(f"--c-{name}: #") == 3
+        assert name in MEANINGS and name in CATEGORIES
 
 
 def test_an_empty_timeline_is_left_out() -> None:

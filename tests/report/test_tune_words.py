@@ -27,7 +27,8 @@ def test_winner() -> None:
 def test_default_is_best() -> None:
     assert said("default-best") == (
         "the default is already the best of the 7 settings tried for this shape on an idle machine; "
-        "1.5 % would have been seen; not tried: int8, OpenVINO"
+        "1.5 % would have been seen in the plan raced longest; 1 more did not fit the budget; "
+        "not tried: int8, OpenVINO"
     )
 
 
@@ -62,6 +63,14 @@ def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None
     text = said("not-confirmed")
     assert "the race's leader did not confirm (-3.0 % to +1.0 %, 16 fresh blocks)" in text
     assert "faster" not in text
+    assert "already the best" not in text and "nothing better was proven among the 7 settings" in text
+
+
+def test_a_leader_that_failed_while_it_was_confirmed_is_not_told_as_a_default_that_is_best() -> None:
+    fell = "intra_op_num_threads=2 failed 2 times while it was confirmed: crash: killed by SIGSEGV"
+    text = words.headline(golden_tune.default_best(fell=fell).result)
+    assert f"the race's leader fell: {fell}" in text
+    assert "already the best" not in text
 
 
 def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> None:
@@ -80,13 +89,13 @@ def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> No
 def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> None:
     small = golden_tune.refused(confirmed(0.985, 0.98, 0.99))
     text = words.headline(golden_tune.default_best(refused=small, worth_ratio=0.03).result)
-    assert "the race's leader gains -1.5 % (-2.0 % to -1.0 %), less than the 3.0 % worth a change" in text
+    assert "the race's leader is 1.02x faster (1.01-1.02), less than the 3.0 % worth a change" in text
     assert "did not confirm" not in text and "already the best" not in text
     today = golden_tune.with_current(
         winner=golden_tune.CURRENT, against_current=None, winner_figures=None, settings=(), refused=small,
         worth_ratio=0.03,
     )  # fmt: skip
-    assert "today stays; the race's leader gains -1.5 %" in words.headline(today.result)
+    assert "today stays, after the 7 settings tried" in words.headline(today.result)
 
 
 def test_going_back_to_the_default_is_an_answer() -> None:
@@ -167,9 +176,10 @@ def test_unknown_guard() -> None:
 
 def test_settings_that_were_not_shown_to_pay_are_not_said_to() -> None:
     settings = golden_tune.usual().settings
-    weak = msgspec.structs.replace(settings[1], without_low=0.99)
+    weak = msgspec.structs.replace(settings[1], shown=False)
     assert words.settings_summary((settings[0], weak)) == "2 settings, 1 of them shown to pay"
     assert words.settings_summary((weak,)) == "1 setting"
+    assert words.settings_summary((weak, weak)) == "2 settings, none shown to pay alone"
     assert words.settings_summary(()) == ""
 
 

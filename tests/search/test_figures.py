@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from ortune.records import CaseTimes, Measured, TrialDone
-from ortune.search.figures import describe
+from ortune.records import Block, BlockTrial, CaseTimes, Failed, Measured, TrialDone
+from ortune.search.figures import describe, figure, samples, without_latencies
 
 
 def trials(n: int, spread: float = 1.5) -> list[Measured]:
@@ -64,3 +64,30 @@ def test_throughput_of_several_callers_is_not_taken_for_a_latency() -> None:
 @pytest.mark.parametrize("estimand", ["median", "cold-start", "memory", "cpu"])
 def test_what_has_a_row_of_its_own_is_not_told_twice(estimand: str) -> None:
     assert describe(trials(9), estimand).objective_ns is None
+
+
+@pytest.mark.parametrize("estimand", ["median", "p10", "p95", "mean", "cold-start", "memory", "cpu"])
+def test_without_its_latencies_a_block_tells_the_same(estimand: str) -> None:
+    crash = BlockTrial(arm="b", outcome=Failed(plan="b", reason="crash", what="killed"))
+    mine = trials(9)
+    mine[3] = msgspec.structs.replace(
+        mine[3], done=msgspec.structs.replace(mine[3].done, cases=(mine[3].done.cases[0],) * 2)
+    )
+    block = Block(index=0, phase="race", trials=(*(BlockTrial(arm="a", outcome=t) for t in mine), crash))
+    small = without_latencies(block)
+    assert small.trials[-1] == crash
+    kept = [t.outcome for t in small.trials if isinstance(t.outcome, Measured)]
+    assert [figure(t, estimand) for t in kept] == [figure(t, estimand) for t in mine]
+    assert figure(kept[3], estimand, "x") == figure(mine[3], estimand, "x")
+    assert describe(kept, estimand) == describe(mine, estimand)
+    assert all(len(samples(t)) == 0 for t in kept)
+
+
+def test_a_trial_without_runs_stays_one() -> None:
+    case = CaseTimes(case="x", weight=1.0, latency_ns=(), first_ns=10**6)
+    done = TrialDone(load_ns=10**7, cases=(case,), cpu_ns=0, wall_ns=0, n_runs=0)
+    block = Block(index=0, phase="race", trials=(BlockTrial(arm="a", outcome=Measured(plan="a", done=done)),))
+    outcome = without_latencies(block).trials[0].outcome
+    assert isinstance(outcome, Measured)
+    assert figure(outcome, "median") is None
+    assert figure(outcome, "cold-start") == 1.1e7

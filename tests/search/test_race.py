@@ -9,8 +9,8 @@ import pytest
 
 from ortune.errors import MeasurementError
 from ortune.records import Block, CaseTimes, Failed, Measured, Outcome, OutputDifference, Plan, TrialDone
-from ortune.search import budget, confirm
-from ortune.search.blocks import BASE
+from ortune.search import budget, confirm, controls
+from ortune.search.blocks import BASE, IDENTICAL, log_ratios
 from ortune.search.race import CURRENT, Entry, Race
 
 TRIAL_NS = 400_000_000
@@ -20,7 +20,8 @@ class Field:
     """Plans with known factors on a machine with noise; the clock moves with the trials."""
 
     def __init__(self, factors: dict[str, float], seed: int = 0, noise: float = 0.01) -> None:
-        self.factors = {BASE: 1.0, CURRENT: 1.3} | factors
+        self.factors = {BASE: 1.0, IDENTICAL: 1.0, CURRENT: 1.3} | factors
+        self.memory: dict[str, float] = {}
         self.rng = np.random.default_rng(seed)
         self.noise = noise
         self.now = 0
@@ -36,7 +37,12 @@ class Field:
         runs = tuple(int(v) for v in level * np.exp(0.02 * self.rng.standard_normal(15)))
         case = CaseTimes(case="x", weight=1.0, latency_ns=runs, first_ns=runs[0])
         done = TrialDone(
-            load_ns=10**7, cases=(case,), cpu_ns=sum(runs), wall_ns=sum(runs), n_runs=15, peak_bytes=10**8
+            load_ns=10**7,
+            cases=(case,),
+            cpu_ns=sum(runs),
+            wall_ns=sum(runs),
+            n_runs=15,
+            peak_bytes=int(10**8 * self.memory.get(arm, 1.0)),
         )
         return Measured(plan=arm, done=done, elapsed_ns=TRIAL_NS)
 
@@ -110,6 +116,31 @@ def test_a_plan_that_crashes_retires_after_two_failures_and_the_rest_goes_on() -
     assert not any(b.dropped for b in run.blocks)
 
 
+def test_what_a_guard_would_refuse_does_not_lead_the_race_unless_it_is_allowed() -> None:
+    for allowed, best in (((), plan("2")), (("memory",), plan("1"))):
+        field = Field({plan("1").id: 0.5, plan("2").id: 0.9})
+        field.memory = {plan("1").id: 1.4}
+        run = race(field)
+        run.allowed = allowed
+        run.screen([run.add(entry("1")), run.add(entry("2"))])
+        assert run.live()[0].plan == best
+        assert ("--allow memory" in run.entries[plan("1").id].why) is not bool(allowed)
+
+
+def test_the_identical_plan_runs_now_and_then_so_that_a_machine_that_turns_bad_is_seen() -> None:
+    field = Field({plan(str(i)).id: 1.0 for i in range(12)})
+    run = race(field)
+    run.screen([run.add(entry(str(i))) for i in range(12)])
+    beside = confirm.confirm(run, run.live()[0], 9, lambda block, total: None)
+    assert len(run.blocks) > 10
+    assert field.calls.count(IDENTICAL) == len(run.blocks) // 10 + 2
+    assert len(controls.late(log_ratios([*run.blocks, *beside] * 4, IDENTICAL, "median"))) == 1
+    ratios = np.full(20, 0.05)
+    with pytest.raises(MeasurementError, match="over the whole run"):
+        controls.late(ratios)
+    assert controls.late(ratios[:9]) == []
+
+
 def test_a_wrong_output_ends_a_plan_however_fast() -> None:
     field = Field({plan("1").id: 0.5, plan("2").id: 0.95})
     run = race(field, wrong=frozenset({plan("1").id}))
@@ -167,6 +198,26 @@ def test_confirmation_is_on_fresh_blocks_of_a_fixed_number_and_covers_the_truth(
     assert covered >= 34
 
 
+@pytest.mark.parametrize(("asked_after", "blocks"), [(0, 9), (4, 9), (9, 9), (13, 13), (24, 24)])
+def test_a_stop_ends_the_confirmation_with_the_ninth_block_or_the_one_that_runs(
+    asked_after: int, blocks: int
+) -> None:
+    run = race(Field({plan("1").id: 0.9}))
+    done: list[Block] = []
+    run.stop = lambda: len(done) >= asked_after
+    found = confirm.confirm(run, run.add(entry("1")), 24, lambda block, total: done.append(block))
+    assert found == done
+    assert len(found) == blocks
+
+
+def test_the_race_keeps_figures_and_no_latencies() -> None:
+    run = race(Field({plan("1").id: 0.9}))
+    run.screen([run.add(entry("1"))])
+    trials = [t.outcome for b in run.blocks for t in b.trials] + run.entries[plan("1").id].trials
+    assert len(trials) > 16
+    assert not any(c.latency_ns for t in trials if isinstance(t, Measured) for c in t.done.cases)
+
+
 def test_confirming_an_equal_plan_hardly_ever_claims() -> None:
     claims = 0
     for seed in range(40):
@@ -190,15 +241,15 @@ def test_what_the_budget_is_said_to_hold_fits(trial_s: float, references: int) -
         return
     assert split.confirm_ns >= 0.3 * total
     screening = budget.screening_trials(split.plans, references) * trial_s * 1e9
-    assert split.calibration_ns + screening + split.confirm_ns <= total * 1.001
+    calibration = controls.CALIBRATION_BLOCKS * (references + 2) * trial_s * 1e9
+    assert calibration + screening + split.confirm_ns <= total * 1.001
     assert 1 <= split.plans <= 40
 
 
 def test_more_time_holds_more_plans_and_the_named_budget_holds_them_all() -> None:
     counts = [
         (
-            budget.divide(seconds * 1e9, 1e9, wanted=30, references=1)
-            or budget.Split(plans=0, calibration_ns=0, race_ns=0, confirm_ns=0)
+            budget.divide(seconds * 1e9, 1e9, wanted=30, references=1) or budget.Split(plans=0, confirm_ns=0)
         ).plans
         for seconds in (60, 120, 240, 480, 960)
     ]

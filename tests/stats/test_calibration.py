@@ -7,7 +7,7 @@ import pytest
 
 from ortune.errors import OrtuneError
 from ortune.stats.calibration import choose_estimand, guard, identical_control, late_control, spike_control
-from ortune.stats.multiplicity import e_bh, holm
+from ortune.stats.multiplicity import holm
 from ortune.stats.warmup import is_steady, runs_per_trial
 
 NOISE = np.array([0.011, -0.008, 0.004, -0.013, 0.009, 0.002, -0.005, 0.007, -0.006])
@@ -95,16 +95,6 @@ def test_holm_adjusts_step_by_step():
     assert holm([]) == ()
     with pytest.raises(OrtuneError, match="p-values"):
         holm([1.2])
-
-
-def test_e_bh_rejects_the_largest_that_reach_their_bar():
-    logs = [math.log(e) for e in (100.0, 35.0, 10.0, 1.0)]
-    assert e_bh(logs) == (True, False, False, False)  # bars 80, 40, 26.7, 20
-    assert e_bh([logs[3], logs[0], math.log(40.0), logs[2]]) == (False, True, True, False)
-    assert e_bh([math.log(30.0)] * 3) == (True, True, True)
-    assert e_bh([]) == ()
-    with pytest.raises(OrtuneError, match="e-values"):
-        e_bh([math.nan])
 
 
 def test_steady_windows():

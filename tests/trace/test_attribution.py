@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from trace_files import node, profile, run
 
-from ortune.trace.attribution import NAMES, attribute
+from ortune.trace import attribution
+from ortune.trace.attribution import NAMES, attribute, countable
 from ortune.trace.categories import category
 from ortune.trace.layers import layer_of
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.steady import drifts, warmup_runs
+from ortune.trace.table import NO_RUN, as_one_run
 from ortune.trace.variance import variance
 
 
@@ -92,6 +94,69 @@ def test_a_gap_far_beyond_what_is_usual_at_its_place_is_unexplained(tmp_path: Pa
     strange = found.by_category[NAMES.index("unexplained")]
     assert strange[4] == pytest.approx(502_000 - (5 * 2_000 + 20_000))
     assert not strange[:4].any() and not strange[5:].any()
+
+
+def test_a_gap_is_none_while_an_earlier_node_still_runs(tmp_path: Path) -> None:
+    events = []
+    for number in range(9):
+        start = 2000 * number
+        later = 900 if number == 4 else 12
+        events += [node("long", "Conv", start, 1000, thread=1), node("a", "Relu", start, 10, thread=2)]
+        events += [node("b", "Relu", start + later, 10, thread=2), run(start, 1010, thread=1)]
+    trace = read_profile(profile(tmp_path / "p.json", *events))
+    assert not attribute(trace, range(9)).by_category[NAMES.index("unexplained")].any()
+
+
+def test_what_a_device_still_does_when_its_nodes_are_done_is_a_category_of_its_own(tmp_path: Path) -> None:
+    def events(provider: str) -> list[dict[str, Any]]:
+        executor = {**run(110, 60), "name": "SequentialExecutor::Execute"}
+        return [node("c", "Conv", 115, 20, provider=provider), executor, run(100, 500)]
+
+    assert divided(tmp_path, *events("WebGpuExecutionProvider")) == pytest.approx(
+        {"kernels": 20, "device-wait": 440, "between-nodes": 40}
+    )
+    # On the CPU nothing goes on: what is around the executor is ONNX Runtime's own.
+    assert divided(tmp_path, *events("CPUExecutionProvider")) == pytest.approx(
+        {"kernels": 20, "between-nodes": 480}
+    )
+    without = [event for event in events("WebGpuExecutionProvider") if "Executor" not in event["name"]]
+    assert divided(tmp_path, *without) == pytest.approx({"kernels": 20, "between-nodes": 480})
+
+
+def test_a_trace_without_a_whole_run_is_told_as_one(tmp_path: Path) -> None:
+    trace = read_profile(
+        profile(tmp_path / "p.json", node("a", "Conv", 10, 20), node("b", "Cast", 35, 5), run(0, 0))
+    )
+    assert as_one_run(trace) is trace
+    cut = read_profile(profile(tmp_path / "q.json", node("a", "Conv", 10, 20), node("b", "Cast", 35, 5)))
+    assert cut.n_runs == 0 and (cut.run == NO_RUN).all()
+    one = as_one_run(cut)
+    found = {c.name: c.ns / 1000 for c in attribute(one, range(1)).categories() if c.ns}
+    assert found == {"kernels": 20, "casts-and-layout": 5, "between-nodes": 5}
+    assert any("told as one run" in text for text in one.missing)
+
+
+def test_runs_are_left_out_only_where_a_trace_is_strange(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attribution, "MOST_CELLS", 10_000)
+    usual = read_profile(profile(tmp_path / "p.json", node("a", "Conv", 1, 2), run(0, 5), run(10, 5)))
+    assert countable(usual, 0) == range(2) and countable(usual, 1) == range(1, 2)
+    # Names by the thousand that ran once, and runs by the thousand.
+    many = 300
+    events = [*(node(f"n{i}", "Conv", i, 1) for i in range(many)), *(run(i, 1) for i in range(many))]
+    strange = read_profile(profile(tmp_path / "q.json", *events))
+    runs = countable(strange, 0)
+    assert runs.stop == many and len(runs) == 10_000 // many
+    found = attribute(strange, runs)
+    assert np.allclose(found.by_category.sum(axis=0), found.wall_ns)
+
+
+def test_thousands_at_the_same_time_are_divided_at_once(tmp_path: Path) -> None:
+    n = 20_000
+    events = [node(f"n{i % 50}", "Conv", i, n, thread=i) for i in range(n)]
+    parts = divided(tmp_path, *events, run(0, 2 * n, thread=-1))
+    assert parts == pytest.approx({"kernels": 2 * n - 1, "between-nodes": 1}, rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from ortune.stats.processes import t_quantile
-from ortune.trace.difference import SideNode, SideTimes, difference, match
+from ortune.trace import difference as module
+from ortune.trace.difference import SideTimes, difference
+from ortune.trace.matching import SideNode, match
 
 
 def quantile(degrees: float) -> float:
@@ -56,8 +58,118 @@ def test_what_appeared_and_vanished_is_named() -> None:
 def test_nodes_of_other_names_are_matched_by_operator_in_order() -> None:
     a = side("a", [("1", "Conv", (), 1.0), ("2", "Conv", (), 2.0), ("same", "Relu", (), 3.0)])
     b = side("b", [("same", "Relu", (), 3.0), ("x", "Conv", (), 1.0), ("y", "Conv", (), 2.0)])
-    pairs = {(mine[0].name, theirs[0].name) for mine, theirs in match(a.nodes, b.nodes)}
+    pairs = {(mine[0].name, theirs[0].name) for mine, theirs in match(a.nodes, b.nodes).groups}
     assert pairs == {("1", "x"), ("2", "y"), ("same", "same")}
+
+
+def pairs(a: SideTimes, b: SideTimes) -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
+    return {
+        (tuple(n.name for n in mine), tuple(n.name for n in theirs))
+        for mine, theirs in match(a.nodes, b.nodes).groups
+    }
+
+
+def test_a_side_without_origins_meets_the_other_by_its_names() -> None:
+    """As a model in ORT format: its nodes bear names of the model, or those that the optimiser gave."""
+    a = side(
+        "a.onnx",
+        [
+            ("y_nchwc", "Conv", ("conv1", "relu1"), 9.0),
+            ("fused sum", "FusedAdd", ("add1",), 2.0),
+            ("gone", "Cast", ("cast1",), 1.0),
+            ("Reorder_1", "ReorderInput", (), 1.0),
+        ],
+    )
+    b = side(
+        "b.ort",
+        [
+            ("conv1", "FusedConv", (), 8.0),
+            ("fused sum", "FusedAdd", (), 2.0),
+            ("Reorder_7", "ReorderInput", (), 1.0),
+            ("new", "Gather", (), 1.0),
+        ],
+    )
+    assert pairs(a, b) == {
+        (("y_nchwc",), ("conv1",)),
+        (("fused sum",), ("fused sum",)),
+        (("gone",), ()),
+        (("Reorder_1",), ("Reorder_7",)),
+        ((), ("new",)),
+    }
+    found = difference(a, b, quantile)
+    assert (found.by_name, found.by_order) == (2, 1)
+    assert (found.only_a, found.only_b) == (("gone",), ("new",))
+
+
+def test_nodes_of_two_models_meet_in_order_and_those_of_one_do_not() -> None:
+    a = side("a", [("c0", "Conv", ("c0",), 1.0), ("c1", "Conv", ("c1",), 2.0)])
+    other = side("b", [("x0", "Conv", ("x0",), 1.0), ("x1", "Conv", ("x1",), 2.0)])
+    assert pairs(a, other) == {(("c0",), ("x0",)), (("c1",), ("x1",))}
+    # Of one model: c1 has gone, and c9 is none of it.
+    same = side("b", [("c0", "Conv", ("c0",), 1.0), ("c9", "Conv", ("c9",), 2.0)])
+    assert pairs(a, same) == {(("c0",), ("c0",)), (("c1",), ()), ((), ("c9",))}
+
+
+def test_inserted_nodes_meet_by_what_they_are_for_and_not_by_their_numbers() -> None:
+    def made(nodes: list[tuple[str, str]], *, known: bool) -> SideTimes:
+        inserted = [
+            SideNode(
+                name=name,
+                op_type="ReorderInput",
+                originals=(),
+                purpose=purpose if known else "",
+                ns=np.ones(3),
+            )
+            for name, purpose in nodes
+        ]
+        conv = SideNode(name="c", op_type="Conv", originals=("c",) if known else (), ns=np.ones(3))
+        return SideTimes(label="", wall_ns=np.ones(3), categories={}, nodes=[conv, *inserted])
+
+    a = [
+        ("ReorderInput_token_5", "for conv1"),
+        ("ReorderInput_token_3", "for conv2"),
+        ("ReorderInput", "for conv4"),
+    ]
+    b = [
+        ("ReorderInput_token_3", "for conv1"),
+        ("ReorderInput_token_5", "for conv3"),
+        ("ReorderInput", "for conv2"),
+    ]
+    assert pairs(made(a, known=True), made(b, known=True)) == {
+        (("c",), ("c",)),
+        (("ReorderInput_token_5",), ("ReorderInput_token_3",)),
+        (("ReorderInput_token_3",), ("ReorderInput",)),
+        (("ReorderInput",), ()),
+        ((), ("ReorderInput_token_5",)),
+    }
+    names = {row.name for row in difference(made(a, known=True), made(a[:1], known=True), quantile).nodes}
+    assert names == {"inserted: for conv2", "inserted: for conv4"}
+    # Of traces the order alone is known.
+    assert pairs(made(a, known=False), made(b, known=False)) == {
+        (("c",), ("c",)),
+        *(((one,), (other,)) for (one, _), (other, _) in zip(a, b, strict=True)),
+    }
+
+
+def test_nodes_beyond_the_list_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_ROWS", 2)
+    a = side("a", [(f"n{i}", "Conv", (), 100.0) for i in range(6)])
+    b = side("b", [(f"n{i}", "Conv", (), 200.0 + 50 * i) for i in range(6)], seed=1)
+    found = difference(a, b, quantile)
+    assert [row.name for row in found.nodes] == ["n5", "n4"]
+    assert found.rest_ns == pytest.approx(250 + 200 + 150 + 100, rel=0.05)
+    total = sum(row.difference_ns for row in found.nodes) + found.rest_ns + found.same_ns
+    assert total == pytest.approx(found.b_wall_ns - found.a_wall_ns)
+
+
+def test_many_nodes_of_one_operator_are_matched_at_once() -> None:
+    n = 5_000
+    times = np.array([1.0])
+    one = [SideNode(name=f"a{i}", op_type="Conv", originals=(), ns=times) for i in range(n)]
+    two = [SideNode(name=f"b{i}", op_type=f"Conv{i}", originals=(), ns=times) for i in range(n)]
+    assert len(match(one, one).groups) == n and len(match(one, two).groups) == 2 * n
+    sides = [SideTimes(label="", wall_ns=times, categories={}, nodes=nodes) for nodes in (two, two)]
+    assert len(difference(sides[0], sides[1], quantile).operators) == n
 
 
 def test_noise_is_not_told_as_change() -> None:

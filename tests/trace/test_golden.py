@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from direct_count import answers
 
-from ortune.trace.attribution import attribute
+from ortune.trace.attribution import BESIDE_NODES, attribute
 from ortune.trace.operators import by_operator
 from ortune.trace.read import read_trace
 from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Trace
@@ -98,7 +98,7 @@ def test_categories_sum_to_the_runs(name: str, traces: dict[str, Trace]) -> None
     found = attribute(trace, range(trace.n_runs))
     assert found.by_category.sum(axis=0) == pytest.approx(answer["runs_ns"])
     of = dict(zip((c.name for c in found.categories()), found.by_category, strict=True))
-    outside = of["between-nodes"] + of["outside-run"] + of["unexplained"]
+    outside = sum(of[kind] for kind in BESIDE_NODES)
     # Callers' runs share the processor, and each has its own nodes.
     if name != "callers-1.31.1":
         at_work = found.by_category.sum(axis=0) - outside

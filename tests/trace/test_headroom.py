@@ -92,6 +92,31 @@ def test_bound_by_memory_or_in_int8_already() -> None:
     assert "in int8 already" in found([node("a", 1000, 900, op_type="QLinearConv")]).sentence
 
 
+def test_where_nodes_are_too_short_overhead_bounds_them() -> None:
+    short = [node(f"n{i}", 90, 1, bound="overhead", calls=0.02) for i in range(9)]
+    seen = found([*short, node("a", 100, 90)], kernels=910, between_nodes=90)
+    assert seen.overhead_ratio == pytest.approx(810 / 910)
+    assert "0 executions of 4.5 us, too short for this machine's peak to matter" in seen.sentence
+    assert (
+        "overhead for each node bounds them" in seen.sentence
+        and "% of this machine's peak" not in seen.sentence
+    )
+    few = found([short[0], node("a", 900, 810)], kernels=990)
+    assert "% of this machine's peak" in few.sentence and few.overhead_ratio == pytest.approx(90 / 990)
+
+
+def test_a_run_that_waits_for_a_device_is_told_so() -> None:
+    seen = found([node("a", 100, 1)], kernels=100, device_wait=880, between_nodes=20)
+    assert seen.settings_ratio == pytest.approx(0.02)
+    assert "88 % of the run waits for the device" in seen.sentence
+    assert "peak" not in seen.sentence
+
+
+def test_the_dearest_are_called_as_the_user_calls_them() -> None:
+    seen = found([node("r1_nchwc", 1000, 10, originals=("conv1", "relu1"))])
+    assert "dearest: conv1 (Conv" in seen.sentence and "nchwc" not in seen.sentence
+
+
 def test_waiting_that_the_floor_needs_is_not_won() -> None:
     # Two threads share 1000 ns of work evenly: one may wait 300 of it, and nothing is lost.
     even = found([node("a", 1000, 1000, wait_ns=300)], kernels=700, thread_wait=300)

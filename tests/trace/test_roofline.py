@@ -109,6 +109,35 @@ def test_an_unknown_cache_leaves_arithmetic_alone() -> None:
     assert (found.floor_ns, found.bound) == (pytest.approx(10e6), "compute")
 
 
+def test_what_is_short_and_far_from_its_floor_is_bound_by_overhead() -> None:
+    tiny, near, long, body, idle = with_floors(
+        [
+            node("tiny", flops=1e3, time_ns=4e3),
+            node("near", flops=1e5, time_ns=4e3),
+            node("long", flops=1e3, time_ns=4e5),
+            node("body", flops=1e3, time_ns=4e5, calls=100.0),
+            node("idle", flops=1e3, time_ns=0.0),
+        ],
+        PEAK,
+        1,
+    )
+    assert [n.bound for n in (tiny, near, long, body, idle)] == [
+        "overhead", "compute", "compute", "overhead", "compute",
+    ]  # fmt: skip
+    assert tiny.floor_ns == pytest.approx(10.0)
+    # A product as small that takes longer was handed to threads; what else takes that long has worked.
+    product, other, large = with_floors(
+        [
+            node("product", flops=1e4, bytes=4e4, time_ns=4e4),
+            node("other", op_type="Erf", flops=1e4, bytes=4e4, time_ns=4e4),
+            node("large", flops=1e4, bytes=4e5, time_ns=9e4),
+        ],
+        PEAK,
+        1,
+    )
+    assert [n.bound for n in (product, other, large)] == ["overhead", "compute", "compute"]
+
+
 def test_faster_than_the_floor_is_listed_and_capped() -> None:
     over, near, one_step = with_floors(
         [

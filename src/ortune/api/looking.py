@@ -174,6 +174,7 @@ def report(
     load: str | float | None = None,
     last: int = 20,
     store: AnyPath | None = None,
+    timeline: bool = False,
 ) -> Envelope:
     """What was measured before, told again with its date and machine; nothing is measured.
 
@@ -183,6 +184,7 @@ def report(
         load: With ``brief``: requests a second, or text like "200/s" or "12000/min".
         last: How many sessions are listed.
         store: Where the sessions lie.
+        timeline: With what ran when, of a profile that is told alone (a page shows it).
 
     Returns:
         The whole document; ``result`` is a ReportResult.
@@ -200,6 +202,7 @@ def report(
         load_per_s=None if load is None else rate(load),
         last=last,
         store=asked.path(store),
+        timeline=timeline,
     )
     return run(options)
 

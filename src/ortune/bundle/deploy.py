@@ -12,6 +12,7 @@ import re
 import onnx_ir as ir
 
 from ortune.bundle.languages._source import comment, preload, process_line
+from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import as_text, threads
 from ortune.bundle.triton import config
 from ortune.errors import UsageError
@@ -19,13 +20,6 @@ from ortune.records import Applied, BundleInfo, TuneResult, Workload
 
 HEADROOM = 0.25
 """Share of the measured peak that a container gets on top: other inputs, another allocator state."""
-
-PACKAGES = {
-    "mimalloc": "libmimalloc-dev",
-    "jemalloc": "libjemalloc-dev",
-    "tcmalloc": "libgoogle-perftools-dev",
-}
-"""Debian's packages with the allocators, those whose names stay the same from release to release."""
 
 STEMS = {"tcmalloc": "libtcmalloc_minimal"}
 ON_GPU = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"})
@@ -193,6 +187,10 @@ def _asked_words(result: TuneResult, info: BundleInfo, workload: Workload) -> li
     else:
         lines.append(
             "# The plan sets no threads and the tuned machine is not recorded: no CPUs are asked for."
+        )
+    if _of(info, "preload"):
+        lines.append(
+            "# LD_PRELOAD is where deploy/Dockerfile puts the allocator: your image must have it there too."
         )
     if info.hardware_bound:
         lines.append("# The model is made for the CPU that it was tuned on: choose nodes of its kind.")

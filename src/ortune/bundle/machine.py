@@ -14,6 +14,12 @@ from pathlib import Path
 from typing import Any
 
 _ROOT = Path("/")
+PACKAGES = {
+    "mimalloc": "libmimalloc-dev",
+    "jemalloc": "libjemalloc-dev",
+    "tcmalloc": "libgoogle-perftools-dev",
+}
+"""Debian's packages with the allocators, those whose names stay the same from release to release."""
 
 
 def cpus(root: Path = _ROOT) -> int:
@@ -64,6 +70,33 @@ def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
     found = re.search(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(root), re.MULTILINE)
     missing = [f for f in tuned_on["features"] if found and f not in found.group(1).split()]
     return f"no {', '.join(missing)} here" if missing else ""
+
+
+def other_build(tuned_with: str, version: str) -> str:
+    """What differs where ONNX Runtime is another than the one that optimised a model; "" where it is the same.
+
+    Args:
+        tuned_with: Its version then; "" is any.
+        version: The version here.
+    """
+    return (
+        f"onnxruntime {version} here, tuned with {tuned_with}" if version != (tuned_with or version) else ""
+    )
+
+
+def without_allocator(names: list[str], given: str, root: Path = _ROOT) -> str:
+    """Which allocators are not in this process and how to get them, "" where all are.
+
+    Args:
+        names: As the knob ``allocator`` calls them.
+        given: The text of LD_PRELOAD; it counts where the system does not show what is in the process.
+        root: Root of the file tree.
+    """
+    # A library that is preloaded in vain (it is not there, it is another processor's) is in no map.
+    loaded = _text(root / "proc/self/maps") or given
+    missing = [name for name in names if f"lib{name}" not in loaded]
+    packages = ", ".join(f"{name} (Debian: apt install {PACKAGES.get(name, name)})" for name in missing)
+    return f"not in this process: {packages}" if missing else ""
 
 
 def allocator_library(name: str, root: Path = _ROOT) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -33,6 +34,15 @@ def threads(value: Value) -> int | None:
 def is_bound(setting: Applied) -> bool:
     """Whether it names CPUs by number, which means nothing on another machine."""
     return "affinit" in setting.key
+
+
+def needs_allocator(setting: Applied, applied: Sequence[Applied]) -> bool:
+    """Whether a setting is right only with the allocator that the plan preloads.
+
+    Without its arena ONNX Runtime is slower on the C library's malloc.
+    """
+    arena_off = setting.key == "enable_cpu_mem_arena" and not setting.value
+    return arena_off and any(other.channel == "preload" for other in applied)
 
 
 def as_text(value: Value) -> str:

@@ -45,7 +45,9 @@ def python_lines(plan: Plan, model: str = "model.onnx", libraries: Mapping[str, 
         lines.append("run_options = ort.RunOptions()  # session.run(names, feeds, run_options)")
         lines += [f"run_options.add_run_config_entry({s.key!r}, {as_text(s.value)!r})" for s in runs]
     if any((s.channel, s.value) == ("call_style", "io_binding") for s in settings):
-        lines.append("binding = session.io_binding()  # bind once, then session.run_with_iobinding(binding)")
+        lines.append(
+            "binding = session.io_binding()  # keep it, and call as run() of the bundle's load.py does"
+        )
     return "\n".join(lines)
 
 

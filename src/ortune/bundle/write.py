@@ -36,6 +36,7 @@ def write_bundle(
     report_html: str,
     directory: Path,
     force: bool,
+    model_settings: tuple[str, ...] = (),
 ) -> Path:
     """Write ``NAME.ortune`` with the model, its settings, code that loads it, and the proof.
 
@@ -45,12 +46,13 @@ def write_bundle(
         host: Where it was tuned.
         model: The user's model.
         rewritten: The model that the winner runs, where a rewrite made another one; a file that ortune made and
-            that nobody changes.
+            that nobody changes. ``model`` itself counts as none: no rewrite found anything to change.
         feeds: Folder with ``feeds.json``.
         outputs: Folder with ``outputs.json``, the outputs of the default plan for those feeds.
         report_html: Text of ``report.html``.
         directory: Where the bundle goes; made if needed.
         force: Replace an existing bundle; else the new one is called ``NAME-2``, ``NAME-3`` …
+        model_settings: Names of the settings that belong to a hardware-bound ``rewritten``.
 
     Returns:
         The bundle's folder.
@@ -69,7 +71,9 @@ def write_bundle(
         directory.mkdir(parents=True, exist_ok=True)
         work = _fresh_folder(directory)
         own_ops = _copy_custom_ops(workload, work)
-        info, shipped = _copy_models(result, host, model, rewritten, work)
+        if rewritten is not None and rewritten.samefile(model):
+            rewritten = None
+        info, shipped = _copy_models(result, host, model, rewritten, work, model_settings)
         _write_values(feeds, outputs, work)
         used = _portable_workload(workload, own_ops)
         texts = {**emit_all(info, own_ops), **deploy_files(result, info, used, shipped.ir)}
@@ -92,7 +96,12 @@ def write_bundle(
 
 
 def _copy_models(
-    result: TuneResult, host: Host, model: Path, rewritten: Path | None, work: Path
+    result: TuneResult,
+    host: Host,
+    model: Path,
+    rewritten: Path | None,
+    work: Path,
+    model_settings: tuple[str, ...],
 ) -> tuple[BundleInfo, OpenModel]:
     """Puts the models in; a rewritten one has the plain one beside it, in a folder of its own."""
     shipped = open_model(rewritten or model)
@@ -102,7 +111,8 @@ def _copy_models(
     own = portable_name(model.name if rewritten is None else model.stem + rewritten.suffix)
     place = f"model/{own}" if clash or own in _OWN_NAMES else own
     _copy_model(shipped, work / place, ours=rewritten is not None)
-    # The untouched model is what the bundle is proven against again, and what another CPU falls back to.
+    # The untouched model is what the bundle is proven against again, and what a bound one
+    # falls back to elsewhere.
     plain = f"plain/{portable_name(model.name)}" if rewritten is not None else ""
     if plain:
         _copy_model(open_model(model), work / plain, ours=False)
@@ -114,6 +124,7 @@ def _copy_models(
         plan=plan,
         plain_model=plain,
         hardware_bound=bound,
+        model_settings=model_settings if bound else (),
         host=host,
         proof=result.against_default,
         applied=resolve(plan),

@@ -63,7 +63,8 @@ def report(
         from ortune import api
         from ortune.report import stored_formats as formats
 
-        envelope = api.report(*sessions, brief=brief, load=load, last=last, store=store)
+        page = form == "html"
+        envelope = api.report(*sessions, brief=brief, load=load, last=last, store=store, timeline=page)
         if form == "json":
             write_text(msgspec.json.encode(envelope).decode() + "\n", output)
         elif form == "markdown":

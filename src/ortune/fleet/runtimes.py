@@ -59,7 +59,7 @@ def find_runtime(python: str | None = None) -> Runtime:
     reasons = "; ".join(f"{each.origin} ({each.python}): {each.error}" for each in looked)
     raise RuntimeNotFound(
         f"no interpreter with a usable onnxruntime was found. Looked at {reasons}",
-        do="pip install 'ortune[cpu]', or name the interpreter that has it: --python PATH",
+        do="pip install onnxruntime, or name the interpreter that has it: --python PATH",
     )
 
 

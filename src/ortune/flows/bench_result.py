@@ -95,6 +95,9 @@ def _row(case: Case, trials: Sequence[Measured], outputs: tuple[str, ...]) -> Be
         cpu_per_run_ns=typical([t.done.cpu_ns / t.done.n_runs for t in trials]),
         peak_bytes=typical(peaks) if len(peaks) == len(trials) else None,
         outputs=outputs,
+        mean_ns=typical([float(s.mean()) for s in samples]),
+        min_ns=float(min(s.min() for s in samples)),
+        max_ns=float(max(s.max() for s in samples)),
     )
 
 

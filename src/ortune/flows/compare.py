@@ -38,7 +38,7 @@ from ortune.records import (
 )
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, failures, measured
-from ortune.search.figures import OBJECTIVES, describe
+from ortune.search.figures import OBJECTIVES, TIMES, describe
 from ortune.search.guards import case_results, guards
 from ortune.store.db import SessionLog, Store
 from ortune.store.lock import measuring
@@ -190,11 +190,12 @@ class _Run:
         return self._with_why(self._envelope(state, difference, design), new)
 
     def _with_why(self, envelope: Envelope, new: Arm) -> Envelope:
-        """After a difference was proven: where it lies."""
+        """Where a proven difference lies: profiles tell it of the time of runs, not of memory, CPU time or a start."""
         result = envelope.result
         assert isinstance(result, CompareResult)
         proven = envelope.status == "ok" and envelope.verdict in ("faster", "slower")
-        if not (self.o.why and proven and result.base_figures and result.new_figures):
+        told = self.o.why and self.o.objective in TIMES
+        if not (told and proven and result.base_figures and result.new_figures):
             return envelope
         latencies = (result.base_figures.latency_ns or 0.0, result.new_figures.latency_ns or 0.0)
         sides, arms = (self.a, self.b), (self.ground.arm(BASE), new)

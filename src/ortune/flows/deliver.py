@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import platform
+from ortune import platform, rewrites
 from ortune.bundle import format as bundle_format
 from ortune.errors import UsageError
 from ortune.fleet import runtimes
@@ -49,15 +49,23 @@ def _bundle(run: Tuning, envelope: Envelope) -> Envelope:
         run.ground.work,
         run.host,
         model=run.side.model.path,
-        rewritten=run.models.get(run.model_key(result.winner)),
+        rewritten=run.models.made(result.winner),
         feeds=Path(run.ground.refs[0].path),
         outputs=run.reference_outputs(),
         report_html=render(envelope),
         directory=run.o.directory,
         force=run.o.force,
+        model_settings=_model_settings(result.winner),
     )
     done = msgspec.structs.replace(result, bundle=str(path), report=str(path / "report.html"))
     return msgspec.structs.replace(envelope, result=done)
+
+
+def _model_settings(plan: Plan) -> tuple[str, ...]:
+    """The settings that hardware-bound rewrites brought into a plan, by name."""
+    bound = [spec for spec in plan.rewrites if rewrites.find(spec.name).hardware_bound]
+    brought = rewrites.settings_for(bound).items()
+    return tuple(name for name, value in brought if plan.settings.get(name) == value)
 
 
 def _tuned(

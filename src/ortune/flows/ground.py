@@ -32,6 +32,8 @@ from ortune.trials.launch import Limits
 from ortune.trials.outputs import compare_outputs
 
 P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
+HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
+LEAST_PATIENCE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,16 @@ class InputOptions:
     custom_ops: Sequence[str] = ()
     seed: int = 0
     tolerance: float | None = None
+
+
+def patience_s(trial_ns: float, left_ns: float) -> float:
+    """How long one step of a session with a budget may take: never less than a sound plan on a busy machine needs.
+
+    Args:
+        trial_ns: What a trial takes.
+        left_ns: What is left of the budget for this step and those after it.
+    """
+    return max(LEAST_PATIENCE_S, 5e-9 * trial_ns, HANG_SHARE * 1e-9 * left_ns)
 
 
 class Ground:
@@ -149,9 +161,15 @@ class Ground:
             self.say(f"{finding.code} {finding.what}; {finding.fix}")
         self.expect(self.trial_ns)
 
-    def expect(self, trial_ns: float) -> None:
-        """Sets the limits of later trials: thirty times what a trial took is a hang, not noise."""
-        self._limit(max(10.0, 30e-9 * trial_ns))
+    def expect(self, trial_ns: float, left_ns: float | None = None) -> None:
+        """Sets the limits of later trials: thirty times what a trial took is a hang, not noise.
+
+        Args:
+            trial_ns: What a trial takes.
+            left_ns: The time that is left for it and what comes after it; None is no matter.
+        """
+        limit = max(10.0, 30e-9 * trial_ns)
+        self._limit(limit if left_ns is None else min(limit, patience_s(trial_ns, left_ns)))
 
     def _limit(self, seconds: float) -> None:
         memory = self.pod.size.memory_bytes if self.pod else None

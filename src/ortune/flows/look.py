@@ -303,7 +303,7 @@ class _Look:
     def envelope(self, error: OrtuneError | None) -> Envelope:
         """The document with what is known so far."""
         side, about = self.side, self._machine()
-        seen = facts(self.model, self.work, self.profile, about)
+        seen = facts(self.model, self.work, self.profile, about, self._again())
         result = msgspec.structs.replace(
             self.result,
             runtime=side.runtime if side else None,
@@ -337,16 +337,20 @@ class _Look:
     def _next(self, error: OrtuneError | None, seen: set[str]) -> list[str]:
         if error is not None:
             return ["ortune doctor"] if error.code == RuntimeNotFound.default_code else []
-        # A bundle is tuned already; alone, compare proves it again.
-        verb = "compare" if bundle_format.is_bundle(Path(self.o.model)) else "tune"
-        inputs = self._real_inputs() if "depends-on-values" in seen else self._inputs()
+        # A bundle is tuned already; alone, compare proves it again. The search is for the CPU.
+        bundle = bundle_format.is_bundle(Path(self.o.model))
+        verb = "compare" if bundle else "tune" if self.o.target == "cpu" else "profile"
+        inputs = self._real_inputs(verb) if "depends-on-values" in seen else self._inputs()
         found = [shlex.join(["ortune", verb, self.o.model, *inputs, *self._same_plan()])]
         if self.left_out:
-            longer = ["ortune", self.o.model, *self._inputs(), *self._same_plan(), "--budget", "60s"]
-            found.append(shlex.join(longer))
+            found.append(shlex.join(["ortune", *self._again(), "--budget", "60s"]))
         if "too-many-threads" in seen:
             found.append("ortune doctor")
         return found
+
+    def _again(self) -> list[str]:
+        """The model, its inputs and its plan, as this look was given them."""
+        return [self.o.model, *self._inputs(), *self._same_plan()]
 
     def _inputs(self) -> list[str]:
         """The inputs that this look was given, as the next verb takes them."""
@@ -362,13 +366,15 @@ class _Look:
             words += ["--custom-ops", library]
         return words + (["--seed", str(i.seed)] if i.seed else [])
 
-    def _real_inputs(self) -> list[str]:
+    def _real_inputs(self, verb: str) -> list[str]:
         """Real inputs decide the shapes, and no workload file may stand beside them: its load is written out."""
         words = ["--inputs", "real.npz"]
         asked = self.asked
         if asked is None:
             return words
         words += [word for library in asked.custom_ops for word in ("--custom-ops", library)]
+        if verb == "profile":  # which knows no load: one caller, back to back
+            asked = msgspec.structs.replace(asked, sessions=1, callers=1, gap_ns=0)
         return words + load_options(asked)
 
     def _same_plan(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -42,7 +43,11 @@ _MOVES = op_set(
 
 
 def facts(
-    model: OpenModel, work: Workload | None, profile: OperatorProfile | None, machine: Sequence[Finding]
+    model: OpenModel,
+    work: Workload | None,
+    profile: OperatorProfile | None,
+    machine: Sequence[Finding],
+    again: Sequence[str],
 ) -> tuple[LookFact, ...]:
     """Everything that stands out.
 
@@ -51,16 +56,21 @@ def facts(
         work: Its inputs, None where none were found.
         profile: Where the time goes, None where it did not run.
         machine: What doctor says of this machine and bears on this model.
+        again: Words that name the model with the same inputs and plan on a command line.
     """
-    return tuple(_facts(model, work, profile, machine))
+    return tuple(_facts(model, work, profile, machine, again))
 
 
 def _facts(
-    model: OpenModel, work: Workload | None, profile: OperatorProfile | None, machine: Sequence[Finding]
+    model: OpenModel,
+    work: Workload | None,
+    profile: OperatorProfile | None,
+    machine: Sequence[Finding],
+    again: Sequence[str],
 ) -> Iterator[LookFact]:
     if profile and (profile.slowdown_ratio is None or profile.slowdown_ratio < TRUSTED_SLOWDOWN):
         yield from _from_profile(profile)
-    yield from _overridable(model, work)
+    yield from _overridable(model, work, again)
     if work:
         yield from _guesses(model.ir, work)
     yield from _values(model.ir, work)
@@ -97,12 +107,14 @@ def _node(node: NodeTime) -> str:
     return f"{shorten(node.name)} ({node.op_type})" if node.name else node.op_type
 
 
-def _overridable(model: OpenModel, work: Workload | None) -> Iterator[LookFact]:
+def _overridable(model: OpenModel, work: Workload | None, again: Sequence[str]) -> Iterator[LookFact]:
     """Weights among the inputs, in the words of the rewrite that takes them out."""
     name = "initializers-out-of-inputs"
     for params, reason in rewrites.find(name).proposes(model.ir, work):
-        keep = "".join(f":{key}={value}" for key, value in params.items())
-        yield LookFact(name="initializers-in-inputs", what=reason, do=f"--rewrite {name}{keep}")
+        keep = ",".join(f"{key}={value}" for key, value in params.items())
+        rewrite = f"{name}:{keep}" if keep else name
+        do = shlex.join(["ortune", "compare", *again, "--b-rewrite", rewrite])
+        yield LookFact(name="initializers-in-inputs", what=reason, do=do)
 
 
 def _guesses(model: ir.Model, work: Workload) -> Iterator[LookFact]:

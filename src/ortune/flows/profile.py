@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,10 +16,19 @@ from ortune.flows.compare import open_store, session_header
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground, InputOptions
 from ortune.flows.peaks import load_peak, measure_peak
+from ortune.flows.profile_deliver import Wishes, deliver
 from ortune.flows.profile_nodes import Origins, origins
-from ortune.flows.profile_result import quantile, result_of, side_times
+from ortune.flows.profile_result import difference_of, result_of, side_times
 from ortune.flows.profile_words import notes
-from ortune.flows.profiling import Process, base_arm, plain_latency_ns, profile, runs_for, side_of
+from ortune.flows.profiling import (
+    Process,
+    base_arm,
+    plain_latency_ns,
+    profile,
+    runs_for,
+    side_of,
+    slowdown,
+)
 from ortune.flows.sides import Resolved, SideText, merge, read_plan, resolve, target_providers
 from ortune.records import (
     Envelope,
@@ -37,12 +44,10 @@ from ortune.search.figures import figure
 from ortune.store.db import SessionLog
 from ortune.store.lock import measuring
 from ortune.trace import export
-from ortune.trace.attribution import Attribution, attribute
-from ortune.trace.difference import difference
+from ortune.trace.attribution import Attribution, attribute, countable
 from ortune.trace.read import read_trace
 from ortune.trace.steady import warmup_runs
-from ortune.trace.table import Trace
-from ortune.trace.timeline import timeline_data
+from ortune.trace.table import Trace, as_one_run
 from ortune.trials.scratch import scratch_folder
 
 PROCESSES = 5
@@ -92,7 +97,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
         OrtuneError: Nothing could be profiled or read.
     """
     watch, start = watcher or Watcher(), time.monotonic()
-    wanted = export.parse(options.exports)
+    wishes = Wishes(exports=export.parse(options.exports), page=options.report, keep=options.keep)
     if options.processes is not None and options.processes < 1:
         raise UsageError("at least one process is profiled", where="--processes", do="e.g. --processes 5")
     traces = [text for text in (options.subject, options.against) if text and is_trace(text)]
@@ -103,33 +108,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
         options = replace(options, against=options.subject)
     with scratch_folder() as scratch:
         flow = _Traces if traces else _Models
-        return flow(options, watch, scratch, start, wanted).go()
-
-
-def with_page(envelope: Envelope, trace: Trace, path: Path | None) -> Envelope:
-    """Writes the page where one is asked for, and names it among the exports.
-
-    Raises:
-        UsageError: It cannot be written.
-    """
-    if path is None:
-        return envelope
-    from ortune.report.html.profile_page import render
-
-    part = path.with_name(f"{path.name}.part")
-    try:
-        part.write_text(render(envelope, timeline_data(trace)), encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise UsageError(
-            f"the page cannot be written: {error.strerror}", where=str(path), do="choose another --report"
-        ) from error
-    result = envelope.result
-    assert isinstance(result, ProfileResult)
-    named = msgspec.structs.replace(result, exports={**result.exports, "report": str(path)})
-    return msgspec.structs.replace(envelope, result=named)
+        return flow(options, watch, scratch, start, wishes).go()
 
 
 def is_trace(text: str) -> bool:
@@ -145,47 +124,53 @@ def is_trace(text: str) -> bool:
 class _Traces:
     """Traces that others made."""
 
-    def __init__(
-        self, options: Options, watch: Watcher, scratch: Path, start: float, wanted: export.Wanted
-    ) -> None:
-        self.o, self.watch, self.start, self.wanted = options, watch, start, wanted
+    def __init__(self, options: Options, watch: Watcher, scratch: Path, start: float, wishes: Wishes) -> None:
+        self.o, self.watch, self.start, self.wishes = options, watch, start, wishes
 
     def go(self) -> Envelope:
         trace, found, result = self._one(self.o.subject)
         if self.o.against:
             other, other_found, other_result = self._one(self.o.against)
-            sides = [
-                side_times(label, [(t, f)], Origins())
-                for label, t, f in (
-                    (self.o.subject, trace, found),
-                    (self.o.against, other, other_found),
-                )
-            ]
-            against = difference(sides[0], sides[1], quantile)
+            a = side_times(self.o.subject, [(trace, found)], Origins())
+            b = side_times(self.o.against, [(other, other_found)], Origins())
+            told = [f"B: {text}" for text in (*other_result.trace.missing, *other_result.notes)]
             result = msgspec.structs.replace(
-                result, against=against, notes=(*result.notes, *other_result.notes)
+                result, against=difference_of(a, b), notes=(*result.notes, *told)
             )
-        exports = export.write_all(self.wanted, trace, result)
-        result = msgspec.structs.replace(result, exports=exports, elapsed_s=time.monotonic() - self.start)
-        envelope = Envelope(schema="ortune/profile/1", ortune=__version__, status="ok", result=result)
-        return with_page(envelope, trace, self.o.report)
+        store, _ = open_store(self.o.store)
+        try:
+            log = SessionLog(None, "")
+            if store:
+                # Without a machine: where a trace was taken is not in it.
+                log = store.begin("profile", f"profile {self.o.subject}", {"model": self.o.subject})
+            result = msgspec.structs.replace(result, session=log.id, elapsed_s=time.monotonic() - self.start)
+            envelope = Envelope(schema="ortune/profile/1", ortune=__version__, status="ok", result=result)
+            return deliver(envelope, trace, Path(self.o.subject), self.wishes, log)
+        finally:
+            if store:
+                store.close()
 
     def _one(self, text: str) -> tuple[Trace, Attribution, ProfileResult]:
         self.watch.line(f"reading {text}")
-        trace = read_trace(Path(text))
+        trace = as_one_run(read_trace(Path(text)))
         warmup = warmup_runs(trace.run_ns)
-        steady = range(min(warmup, max(trace.n_runs - 1, 0)), trace.n_runs)
+        first = min(warmup, max(trace.n_runs - 1, 0))
+        steady = countable(trace, first)
         found = attribute(trace, steady)
-        return trace, found, result_of(text, trace, found, warmup, Origins())
+        result = result_of(text, trace, found, warmup, Origins())
+        if steady.start > first:
+            note = (
+                f"of {trace.n_runs - first:,} steady runs the last {len(steady):,} are told: all are too many"
+            )
+            result = msgspec.structs.replace(result, notes=(*result.notes, note))
+        return trace, found, result
 
 
 class _Models:
     """Models, run here."""
 
-    def __init__(
-        self, options: Options, watch: Watcher, scratch: Path, start: float, wanted: export.Wanted
-    ) -> None:
-        self.o, self.watch, self.scratch, self.start, self.wanted = options, watch, scratch, start, wanted
+    def __init__(self, options: Options, watch: Watcher, scratch: Path, start: float, wishes: Wishes) -> None:
+        self.o, self.watch, self.scratch, self.start, self.wishes = options, watch, scratch, start, wishes
         self.work: Workload | None = None
         self.shown: Process | None = None
 
@@ -220,8 +205,7 @@ class _Models:
                 result=result,
             )
             assert self.shown is not None
-            envelope = with_page(envelope, self.shown.trace, self.o.report)
-            log.add("result", envelope)
+            envelope = deliver(envelope, self.shown.trace, self.shown.path, self.wishes, log)
             if log.trouble:
                 self.watch.say(log.trouble)
         finally:
@@ -241,26 +225,28 @@ class _Models:
             self.work = grounds[0].work
             peak = self._peak(sides[0])
             processes = self._processes(grounds)
+            # Of several processes the middle one is told in full; names in the profile may differ between them.
+            order = sorted(processes[0], key=lambda p: p.found.mean_wall_ns)
+            shown = self.shown = order.pop(len(order) // 2)
+            processes[0] = [shown, *order]
             known = [
                 origins(s, g.work.cases[0], g.work.custom_ops, self.scratch, mine[0].trace)
                 for s, g, mine in zip(sides, grounds, processes, strict=True)
             ]
-            # Of several processes the middle one is told in full.
-            order = sorted(processes[0], key=lambda p: p.found.mean_wall_ns)
-            shown = self.shown = order[len(order) // 2]
             plain = plain_latency_ns(grounds[0], base_arm(grounds[0]), len(shown.found.wall_ns))
-            result = result_of(
-                self._kept(shown), shown.trace, shown.found, shown.warmup, known[0], peak, sides[0]
-            )
+            result = result_of("", shown.trace, shown.found, shown.warmup, known[0], peak, sides[0])
             result = msgspec.structs.replace(
                 result,
                 side=side_of(grounds[0]),
                 slowdown_ratio=shown.latency_ns / plain if plain else None,
             )
-            result = msgspec.structs.replace(result, notes=(*result.notes, *notes(result, known[0].trouble)))
+            result = msgspec.structs.replace(result, notes=(*result.notes, *notes(result, known)))
             if len(sides) > 1:
-                result = msgspec.structs.replace(result, against=self._difference(sides, processes, known))
-            return msgspec.structs.replace(result, exports=export.write_all(self.wanted, shown.trace, result))
+                other = plain_latency_ns(grounds[1], base_arm(grounds[1]), len(processes[1][0].found.wall_ns))
+                slow = [slowdown(mine, ns) for mine, ns in zip(processes, (plain, other), strict=True)]
+                against = self._difference(sides, processes, known, slow)
+                result = msgspec.structs.replace(result, against=against)
+            return result
         finally:
             for ground in grounds:
                 ground.close()
@@ -294,22 +280,12 @@ class _Models:
                 found[number].append(profile(ground, arm, runs[number], keep))
         return found
 
-    def _kept(self, shown: Process) -> str:
-        """Where the trace lies after this; "" where it is not kept."""
-        if self.o.keep is None:
-            return ""
-        try:
-            shutil.copyfile(shown.path, self.o.keep)
-        except OSError as error:
-            raise UsageError(
-                f"the trace cannot be kept: {error.strerror}",
-                where=str(self.o.keep),
-                do="choose another --keep",
-            ) from error
-        return str(self.o.keep)
-
     def _difference(
-        self, sides: Sequence[Resolved], processes: Sequence[Sequence[Process]], known: Sequence[Origins]
+        self,
+        sides: Sequence[Resolved],
+        processes: Sequence[Sequence[Process]],
+        known: Sequence[Origins],
+        slow: Sequence[float | None],
     ) -> ProfileDifference:
         same = sides[0].label == sides[1].label
         labels = [f"{side.label} ({side.plan.describe()})" if same else side.label for side in sides]
@@ -317,4 +293,4 @@ class _Models:
             side_times(label, [(p.trace, p.found) for p in mine], origin)
             for label, mine, origin in zip(labels, processes, known, strict=True)
         ]
-        return difference(times[0], times[1], quantile)
+        return difference_of(times[0], times[1], slow)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ortune.errors import OrtuneError
+from ortune.flows.profile_memory import Lifetimes, lifetimes
 from ortune.model.cost import costs
 from ortune.model.mapping import as_logged, inherited, originals
 from ortune.model.open import open_model
 from ortune.records import Case, ProfiledNode
-from ortune.trace.attribution import Attribution
+from ortune.trace.attribution import Attribution, mean
 from ortune.trace.layers import layer_of
+from ortune.trace.naming import Place, assigned, numbered_kinds, stem
 from ortune.trace.table import NO_PARENT, Trace
+from ortune.trace.tensors import all_bytes, tensors
 from ortune.trials import requests
 from ortune.trials.launch import Limits
 from ortune.trials.tool import ToolFailed, ToolProcess
 
 if TYPE_CHECKING:
+    import onnx_ir as ir
+
     from ortune.flows.sides import Resolved
 
 _LEVEL = "graph_optimization_level"
@@ -32,15 +39,23 @@ class Origins:
 
     Attributes:
         of: Nodes of the user's model by node of the optimised graph.
+        purpose: What each node that the optimiser inserted is for.
         work: Operations and bytes of one execution, by node of the optimised graph.
         weights: Bytes of the constants that one execution reads, by node of the optimised graph.
-        unmapped: Optimised nodes whose origin is not known.
+        weights_bytes: Of all constants.
+        lifetimes: Of the values of the main graph.
+        places: Where nodes stand whose names differ from process to process.
+        unmapped: Nodes that ran and whose origin is not known.
         trouble: Why nothing is known, "" where it is.
     """
 
-    of: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    work: dict[str, tuple[float, float]] = field(default_factory=dict)
-    weights: dict[str, int] = field(default_factory=dict)
+    of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    purpose: Mapping[str, str] = field(default_factory=dict)
+    work: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    weights: Mapping[str, int] = field(default_factory=dict)
+    weights_bytes: int | None = None
+    lifetimes: Lifetimes = field(default_factory=Lifetimes)
+    places: tuple[Place, ...] = ()
     unmapped: tuple[str, ...] = ()
     trouble: str = ""
 
@@ -55,41 +70,103 @@ def origins(side: Resolved, case: Case, custom_ops: tuple[str, ...], scratch: Pa
         scratch: Where the graph may lie.
         trace: The profile, whose names for nodes without one are to be met.
     """
-    if side.model.info.format == "ort":
-        return Origins(trouble="a model in ORT format holds optimised nodes alone: these are named")
-    shapes = {choice.name: choice.shape for choice in case.inputs}
+    try:
+        if side.model.info.format == "ort":
+            # It holds the optimised graph already, and nothing is known of the model that this was made from.
+            return _found(side.model.ir, side.model.ir, case, trace)
+        return _found(side.model.ir, _optimised(side, custom_ops, scratch), case, trace)
+    except (requests.CannotApply, ToolFailed, OrtuneError) as error:
+        return Origins(trouble=f"where nodes come from is not known: {getattr(error, 'what', error)}")
+
+
+def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.Model:
+    """The graph that ONNX Runtime makes of the model."""
     level = str(side.plan.settings.get(_LEVEL, "all"))
     folder = scratch / f"optimised-{side.plan.id}-{side.model.info.sha256[:8]}"
     folder.mkdir(exist_ok=True)
-    try:
-        tool = ToolProcess(
-            runtime=side.runtime,
-            folder=scratch,
-            applied=requests.applied(side.plan, side.runtime),
-            providers=side.plan.providers,
-            custom_ops=custom_ops,
-            limits=Limits(load_s=_LIMIT_S),
-        )
-        tool("levels", side.runs, folder, {"levels": level, "placement": level})
-        optimised = open_model(folder / f"{level}.onnx").ir
-        original = side.model.ir
-        logged = list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
-        mapping = as_logged(originals(original, optimised), logged)
-        counted = costs(optimised, shapes).nodes
-        work = inherited(mapping, counted, costs(original, shapes).nodes)
-    except (requests.CannotApply, ToolFailed, OrtuneError) as error:
-        return Origins(trouble=f"where nodes come from is not known: {getattr(error, 'what', error)}")
-    return Origins(
-        of=dict(mapping.of),
-        work=work,
-        weights={mapping.keys.get(n.name, n.name): n.weight_bytes for n in counted},
-        unmapped=tuple(mapping.unmapped),
+    tool = ToolProcess(
+        runtime=side.runtime,
+        folder=scratch,
+        applied=requests.applied(side.plan, side.runtime),
+        providers=side.plan.providers,
+        custom_ops=custom_ops,
+        limits=Limits(load_s=_LIMIT_S),
     )
+    tool("levels", side.runs, folder, {"levels": level, "placement": level})
+    return open_model(folder / f"{level}.onnx").ir
+
+
+def _found(original: ir.Model, optimised: ir.Model, case: Case, trace: Trace) -> Origins:
+    shapes = {choice.name: choice.shape for choice in case.inputs}
+    places = _as_in_trace(optimised.graph, trace) if optimised is not original else ()
+    logged = list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
+    mapping = as_logged(originals(original, optimised), logged)
+    counted = costs(optimised, shapes)
+    before = counted if original is optimised else costs(original, shapes)
+    return Origins(
+        of=mapping.of,
+        purpose=mapping.inserted,
+        work=inherited(mapping, counted.nodes, before.nodes),
+        weights={mapping.keys.get(n.name, n.name): n.weight_bytes for n in counted.nodes},
+        weights_bytes=counted.parameter_bytes,
+        lifetimes=lifetimes(optimised.graph, case, mapping.keys, trace),
+        places=places,
+        # By what ran: a provider's fused subgraph is in the profile and in no saved graph.
+        unmapped=tuple(n for n in trace.name.texts if n not in mapping.of and n not in mapping.inserted),
+    )
+
+
+def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[Place, ...]:
+    """Gives inserted and copied nodes of the saved graph the names that they have in the profile.
+
+    Returns:
+        Where these nodes stand, for the profiles of other processes.
+    """
+    nodes = list(graph)
+    kinds = numbered_kinds([(node.name or "", node.op_type) for node in nodes])
+    kinds |= numbered_kinds(list(zip(trace.name.texts, trace.nodes.op_type, strict=True)))
+    moving = [node for node in nodes if (stem(node.name or ""), node.op_type) in kinds]
+    stable = {node for node in nodes if node.name} - set(moving)
+    places = tuple(_place(node, stable) for node in moving)
+    names = {number: name for name, number in assigned(trace, places).items()}
+    for number, node in enumerate(moving):
+        # A name that is not known to be this node's in the profile must not be taken for it.
+        node.name = names.get(number, f"{node.name} (not in the profile)")
+    return places
+
+
+def _place(node: ir.Node, stable: set[ir.Node]) -> Place:
+    reads = [made for value in node.inputs if value is not None and (made := value.producer()) is not None]
+    feeds = [use.node for value in node.outputs for use in value.uses()]
+    return Place(
+        kind=(stem(node.name or ""), node.op_type),
+        before=_nearest(reads, stable, lambda each: each.predecessors()),
+        after=_nearest(feeds, stable, lambda each: each.successors()),
+        reads=tuple(each.name or "" for each in reads if each in stable),
+        feeds=tuple(each.name or "" for each in feeds if each in stable),
+    )
+
+
+def _nearest(
+    nodes: Iterable[ir.Node], stable: set[ir.Node], beyond: Callable[[ir.Node], Iterable[ir.Node]]
+) -> tuple[str, ...]:
+    """Names of the first stable nodes on every way from these on."""
+    found: dict[str, None] = {}
+    waiting, seen = list(nodes), set(nodes)
+    while waiting:
+        node = waiting.pop()
+        if node in stable:
+            found[node.name or ""] = None
+            continue
+        more = [each for each in beyond(node) if each not in seen]
+        seen.update(more)
+        waiting += more
+    return tuple(found)
 
 
 def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[ProfiledNode, ...]:
     """Every node of the trace in the mean steady run, the dearest first."""
-    times, waits = found.by_node.mean(axis=1), found.wait.mean(axis=1)
+    times, waits = mean(found.by_node), mean(found.wait)
     total = float(times.sum())
     inside = _inside(trace)
     made = []
@@ -112,51 +189,30 @@ def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[Pr
                 share_ratio=float(times[number]) / total if total else 0.0,
                 calls=calls,
                 originals=origin,
+                purpose=known.purpose.get(name, ""),
                 flops=work[0] * calls if work else None,
                 bytes=work[1] * calls if work else None,
-                output_bytes=_bytes(trace.nodes.outputs[number]),
+                output_bytes=all_bytes(trace.nodes.outputs[number]),
             )
         )
     return tuple(sorted(made, key=lambda node: (-node.time_ns, node.name)))
 
 
 def whole_numbers(trace: Trace) -> frozenset[str]:
-    """Nodes that multiply int8: their inputs are."""
-    small = ("int8", "uint8")
+    """Nodes that multiply int8: the first of their inputs is, or another one while the first is no float."""
     found = []
-    for name, inputs in zip(trace.name.texts, trace.nodes.inputs, strict=True):
-        if sum(f'"{dtype}"' in inputs for dtype in small) and not inputs.startswith('[{"float"'):
+    for name, text in zip(trace.name.texts, trace.nodes.inputs, strict=True):
+        types = [dtype for dtype, _ in tensors(text) or ()]
+        if types and types[0] != "float" and {"int8", "uint8"}.intersection(types):
             found.append(name)
     return frozenset(found)
 
 
 def _inside(trace: Trace) -> dict[int, str]:
     """The control-flow node around each node that has one, by number of the node."""
-    rows = (trace.parent != NO_PARENT).nonzero()[0]
-    return {int(trace.name.codes[row]): trace.name[int(trace.parent[row])] for row in rows}
-
-
-_SIZES = {
-    "float": 4, "double": 8, "float16": 2, "bfloat16": 2, "int64": 8, "uint64": 8, "int32": 4, "uint32": 4,
-    "int16": 2, "uint16": 2, "int8": 1, "uint8": 1, "bool": 1,
-}  # fmt: skip
-
-
-def _bytes(text: str) -> int | None:
-    """Bytes of the tensors that a trace names; None where it names none, or one of another kind."""
-    try:
-        tensors = json.loads(text) if text else None
-    except ValueError:
-        return None
-    if not isinstance(tensors, list):
-        return None
-    total = 0
-    for tensor in tensors:
-        for dtype, shape in tensor.items() if isinstance(tensor, dict) else ():
-            if dtype not in _SIZES or not isinstance(shape, list):
-                return None
-            elements = 1
-            for size in shape:
-                elements *= size
-            total += elements * _SIZES[dtype]
-    return total
+    rows = np.flatnonzero(trace.parent != NO_PARENT)
+    codes, first = np.unique(trace.name.codes[rows], return_index=True)
+    return {
+        code: trace.name[int(trace.parent[row])]
+        for code, row in zip(codes.tolist(), rows[first].tolist(), strict=True)
+    }

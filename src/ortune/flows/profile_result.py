@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from ortune import platform
+from ortune.flows.profile_memory import memory_of
 from ortune.flows.profile_nodes import Origins, profiled_nodes, whole_numbers
 from ortune.flows.profile_words import findings
 from ortune.flows.sides import Resolved
-from ortune.records import MachinePeak, OperatorTime, ProfiledNode, ProfileResult, TraceInfo
+from ortune.records import (
+    MachinePeak,
+    OperatorTime,
+    ProfileDifference,
+    ProfiledNode,
+    ProfileResult,
+    TraceInfo,
+)
+from ortune.report import difference_words
 from ortune.stats.processes import t_quantile
-from ortune.trace.attribution import Attribution
-from ortune.trace.difference import SideNode, SideTimes
+from ortune.trace.attribution import Attribution, mean
+from ortune.trace.difference import SideTimes, difference
 from ortune.trace.headroom import headroom
 from ortune.trace.layers import layers
-from ortune.trace.memory import memory
+from ortune.trace.matching import SideNode
+from ortune.trace.naming import stable_names
 from ortune.trace.roofline import with_floors
 from ortune.trace.table import Trace
 from ortune.trace.variance import variance
@@ -62,7 +72,9 @@ def result_of(
         providers=dict(sorted(providers.items(), key=lambda item: -item[1])),
         device_ns=_device(trace, found),
         variance=variance(trace, found, warmup),
-        memory=memory(trace, middle) if middle is not None else None,
+        memory=(
+            memory_of(trace, middle, known.lifetimes, known.weights_bytes) if middle is not None else None
+        ),
         peak=peak,
         headroom=headroom(categories, nodes, found.mean_wall_ns),
         unmapped=known.unmapped,
@@ -71,14 +83,21 @@ def result_of(
 
 
 def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], known: Origins) -> SideTimes:
-    """One side of a difference: every node's mean in each process."""
+    """One side of a difference: every node's mean in each process.
+
+    Args:
+        label: What it is called.
+        processes: The first is the one whose names ``known`` has.
+        known: Of the graph that they ran.
+    """
     n = len(processes)
-    nodes: dict[str, tuple[str, np.ndarray]] = {}
-    for number, (trace, found) in enumerate(processes):
-        means = found.by_node.mean(axis=1) if len(found.wall_ns) else np.zeros(len(trace.name.texts))
-        for name, op, ns in zip(trace.name.texts, trace.nodes.op_type, means, strict=True):
-            _, times = nodes.setdefault(name, (op, np.zeros(n)))
-            times[number] = ns
+    nodes: dict[Hashable, tuple[str, str, np.ndarray]] = {}
+    keys = stable_names([trace for trace, _ in processes], known.places)
+    for number, ((trace, found), same) in enumerate(zip(processes, keys, strict=True)):
+        named = zip(same, trace.name.texts, trace.nodes.op_type, mean(found.by_node), strict=True)
+        for key, name, op, ns in named:
+            _, _, times = nodes.setdefault(key, (name, op, np.zeros(n)))
+            times[number] += ns
     categories: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {
         c.name: np.array([found.categories()[i].ns for _, found in processes])
         for i, c in enumerate(processes[0][1].categories())
@@ -88,10 +107,31 @@ def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], known
         wall_ns=np.array([found.mean_wall_ns for _, found in processes]),
         categories=categories,
         nodes=[
-            SideNode(name=name, op_type=op, originals=known.of.get(name, ()), ns=times)
-            for name, (op, times) in nodes.items()
+            SideNode(
+                name=name,
+                op_type=op,
+                originals=known.of.get(name, ()),
+                purpose=known.purpose.get(name, ""),
+                ns=times,
+            )
+            for name, op, times in nodes.values()
         ],
     )
+
+
+def difference_of(
+    a: SideTimes, b: SideTimes, slowdown: Sequence[float | None] = (None, None)
+) -> ProfileDifference:
+    """B minus A, with its sentence.
+
+    Args:
+        a: One side.
+        b: The other.
+        slowdown: A profiled run of either over one that is not profiled.
+    """
+    found = difference(a, b, quantile)
+    found = msgspec.structs.replace(found, a_slowdown_ratio=slowdown[0], b_slowdown_ratio=slowdown[1])
+    return msgspec.structs.replace(found, sentence=difference_words.sentence(found))
 
 
 def quantile(degrees: float) -> float:
@@ -138,13 +178,14 @@ def _device(trace: Trace, found: Attribution) -> dict[str, float]:
     kernels = trace.kernels
     if not len(kernels.row) or not len(found.wall_ns):
         return {}
+    owned = kernels.row >= 0
+    owners = kernels.row[owned]
+    provider = np.full(len(owned), len(trace.provider.texts))
+    provider[owned] = trace.provider.codes[owners]
     begin = trace.run_start_ns[found.runs.start]
     end = trace.run_start_ns[found.runs.stop - 1] + trace.run_ns[found.runs.stop - 1]
-    times: dict[str, float] = {}
-    for row, start, ns in zip(
-        kernels.row.tolist(), kernels.start_ns.tolist(), kernels.duration_ns.tolist(), strict=True
-    ):
-        if trace.run[row] in found.runs if row >= 0 else begin <= start <= end:
-            provider = trace.provider[row] if row >= 0 else "device"
-            times[provider] = times.get(provider, 0.0) + ns / len(found.wall_ns)
-    return times
+    counts = (begin <= kernels.start_ns) & (kernels.start_ns <= end)
+    counts[owned] = (trace.run[owners] >= found.runs.start) & (trace.run[owners] < found.runs.stop)
+    names = (*trace.provider.texts, "device")
+    times = np.bincount(provider[counts], weights=kernels.duration_ns[counts], minlength=len(names))
+    return {name: float(ns) / len(found.wall_ns) for name, ns in zip(names, times, strict=True) if ns}

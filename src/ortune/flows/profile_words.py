@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ortune.records import ProfiledNode, ProfileResult
+
+if TYPE_CHECKING:
+    from ortune.flows.profile_nodes import Origins
 
 UNEXPLAINED = 0.02
 DOMINANT = 0.3
@@ -15,6 +19,7 @@ DISTURBED = 1.25
 FAR_FROM_FLOOR = 5.0
 WORTH_NAMING = 0.05
 NAMED = 3
+LONGEST = 100  # characters of a name in a sentence
 
 
 def findings(result: ProfileResult) -> tuple[str, ...]:
@@ -22,9 +27,14 @@ def findings(result: ProfileResult) -> tuple[str, ...]:
     return tuple(_findings(result))
 
 
-def notes(result: ProfileResult, trouble: str) -> tuple[str, ...]:
-    """What the figures rest on."""
-    return tuple(_notes(result, trouble))
+def notes(result: ProfileResult, known: Sequence[Origins]) -> tuple[str, ...]:
+    """What the figures rest on.
+
+    Args:
+        result: What was found.
+        known: What is known of each side's graph.
+    """
+    return tuple(_notes(result, known))
 
 
 def _findings(result: ProfileResult) -> Iterator[str]:
@@ -47,7 +57,12 @@ def _findings(result: ProfileResult) -> Iterator[str]:
         yield (
             f"{_percent(share['between-nodes'])} of the run lies between {calls:.0f} nodes "
             f"({share['between-nodes'] * wall / max(calls, 1) / 1000:.1f} us each, profiling included): "
-            "small nodes cost more to start than to run"
+            "fewer nodes, or larger batches, have less of it"
+        )
+    if share["device-wait"] > WAITS:
+        yield (
+            f"{_percent(share['device-wait'])} of the run waits for the device and moves inputs and outputs there and "
+            "back: what runs there decides, and not the nodes' time on the host"
         )
     for name, words in (
         ("casts-and-layout", "casts, transposes and quantizing"),
@@ -75,32 +90,38 @@ def _far(result: ProfileResult, wall: float) -> Iterator[str]:
         for n in result.nodes
         if n.category == "kernels"
         and n.floor_ns
+        and n.bound != "overhead"
         and n.time_ns > FAR_FROM_FLOOR * n.floor_ns
         and n.time_ns > WORTH_NAMING * wall
     ][:NAMED]
     for node in far:
         assert node.floor_ns is not None
+        kind = "" if node.op_type.lower() in _name(node).lower() else f" ({node.op_type})"
         yield (
-            f"{_name(node)} ({node.op_type}) takes {node.time_ns / node.floor_ns:.0f} times what its {node.bound} "
+            f"{_name(node)}{kind} takes {node.time_ns / node.floor_ns:.0f} times what its {node.bound} "
             f"needs on this machine, {_percent(node.time_ns / wall)} of the run"
         )
 
 
-def _notes(result: ProfileResult, trouble: str) -> Iterator[str]:
+def _notes(result: ProfileResult, known: Sequence[Origins]) -> Iterator[str]:
     if result.slowdown_ratio is not None and result.slowdown_ratio > DISTURBED:
         yield (
             f"profiling made the run {result.slowdown_ratio:.2f} times as long: small nodes and the time between "
             "them look larger than they are"
         )
-    if trouble:
-        yield trouble
+    for side, origins in zip(("A", "B"), known, strict=False):
+        if origins.trouble:
+            yield f"{side}: {origins.trouble}" if len(known) > 1 else origins.trouble
+    unknown = known[0].lifetimes.n_unknown if known else 0
+    if result.memory is not None and result.memory.source == "liveness" and unknown:
+        values = "value is" if unknown == 1 else "values are"
+        yield f"memory: {unknown} {values} of unknown size and not counted"
 
 
 def _name(node: ProfiledNode) -> str:
-    if not node.originals:
-        return node.name
+    name = node.originals[0] if node.originals else node.name
     more = f" (+{len(node.originals) - 1})" if len(node.originals) > 1 else ""
-    return f"{node.originals[0]}{more}"
+    return (name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}...{name[-LONGEST // 2 :]}") + more
 
 
 def _percent(share: float) -> str:

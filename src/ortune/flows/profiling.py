@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,6 +110,16 @@ def plain_latency_ns(ground: Ground, arm: Arm, runs: int) -> float | None:
         return figure(ground.must(arm, ground.executor.trial(arm)), "median")
     except OrtuneError:
         return None
+
+
+def slowdown(processes: Sequence[Process], plain_ns: float | None) -> float | None:
+    """How much longer profiled runs take than plain ones; None where the plain latency is not known.
+
+    Args:
+        processes: Of one side.
+        plain_ns: Latency of a run without the profiler.
+    """
+    return float(np.median([p.latency_ns for p in processes])) / plain_ns if plain_ns else None
 
 
 def side_of(ground: Ground) -> Side:

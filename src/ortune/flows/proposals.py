@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from ortune import platform, rewrites
 from ortune.flows.sides import Resolved
 from ortune.flows.tune_options import Options
-from ortune.knobs import facts, find, too_old
-from ortune.knobs.propose import Objective
+from ortune.knobs import facts, find
+from ortune.knobs.propose import Objective, refusal
 from ortune.knobs.propose import proposals as knob_proposals
 from ortune.records import Host, Plan, Value, Workload
 
@@ -42,7 +43,8 @@ def propose(
         Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior, late=p.group == "late")
         for p in found
     ]
-    plans += _for_load(work, host, side.runtime.ort_version)
+    for_load, too = _for_load(work, host, side.runtime.ort_version, options.allow)
+    plans += for_load
     model = side.model.ir
     free = (
         []
@@ -57,14 +59,16 @@ def propose(
     unique: dict[str, Proposed] = {}
     for proposed in sorted(plans, key=lambda p: (p.late, -p.prior)):
         unique.setdefault(proposed.plan.id, proposed)
-    return list(unique.values()), tuple(refused)
+    return list(unique.values()), tuple(dict.fromkeys([*refused, *too]))
 
 
-def _for_load(work: Workload, host: Host, ort_version: str) -> list[Proposed]:
-    """What several sessions or callers in one process call for: shared pools, fewer threads each."""
+def _for_load(
+    work: Workload, host: Host, ort_version: str, allow: Sequence[str]
+) -> tuple[list[Proposed], list[str]]:
+    """What several sessions or callers in one process call for: shared pools, fewer threads each; what is refused."""
     together = work.sessions * work.callers
     if together == 1:
-        return []
+        return [], []
     cpus = host.effective_cpus
     tries: list[tuple[dict[str, Value], str]] = [
         ({"intra_op_num_threads": max(1, cpus // together)}, "CPUs divided among the callers"),
@@ -76,8 +80,13 @@ def _for_load(work: Workload, host: Host, ort_version: str) -> list[Proposed]:
     if work.sessions > 1:
         tries.append(({"global_thread_pool": cpus}, "one thread pool for all sessions"))
         tries.append(({"arena_extend_strategy": "power_of_two"}, "one arena for all sessions"))
-    return [
-        Proposed(plan=Plan(settings=settings), origin=f"{together} callers: {why}", prior=0.6)
-        for settings, why in tries
-        if not any(too_old(find(name), ort_version) for name in settings)
-    ]
+    plans, refused = [], []
+    for settings, why in tries:
+        reasons = [refusal(find(k), str(v), ort_version, (), allow) for k, v in settings.items()]
+        if any(reasons):
+            refused += [reason for reason in reasons if reason]
+        else:
+            plans.append(
+                Proposed(plan=Plan(settings=settings), origin=f"{together} callers: {why}", prior=0.6)
+            )
+    return plans, refused

@@ -23,6 +23,7 @@ Costs = NDArray[np.float64]
 STEPS = 3  # how often something is added to the leader
 ADDED = 4  # plans beside the leader in a step: all that helped at once, then one change each
 BLOCKS = (2, 2)  # of a step: for all of them, then for the best two
+CHECK = 4  # blocks of the pruned plan beside the whole one, where more than one part would go
 PAYS = (
     0.5  # a setting stays when leaving it out costs at least this share of the smallest effect that matters
 )
@@ -118,7 +119,8 @@ def _beside(race: Race, leader: Entry, others: list[Entry], floor: Plan) -> Entr
             live = [e for e in field if e.live]
             if not live or not leader.live or not race.round([leader, *live]):
                 break
-        field = sorted((e for e in field if e.live and e.ratios), key=lambda e: against(race, e, leader))[:2]
+        sound = (e for e in field if e.live and e.ratios and not race.refuse(e))
+        field = sorted(sound, key=lambda e: against(race, e, leader))[:2]
     race.reserved = 0
     for entry in others:
         if entry.live and not entry.ratios:
@@ -139,7 +141,9 @@ def against(race: Race, entry: Entry, leader: Entry) -> float:
 
 def prune_trials(race: Race, n_parts: int) -> int:
     """Trials that pruning a plan of so many parts takes."""
-    return confirm.PRUNE_BLOCKS * (race.references + 1 + n_parts) if n_parts > 1 else 0
+    if n_parts < 2:
+        return 0
+    return confirm.prune_blocks(n_parts) * (race.references + 1 + n_parts) + CHECK * (race.references + 2)
 
 
 def prune(race: Race, winner: Entry, floor: Plan) -> tuple[Entry, dict[str, Costs]]:
@@ -166,19 +170,38 @@ def prune(race: Race, winner: Entry, floor: Plan) -> tuple[Entry, dict[str, Cost
             keep[name] = float(np.median(ratios)) > PAYS * np.log1p(race.worth)
     if all(keep.values()):
         return winner, costs
-    if not any(keep.values()):
+    plan = only(winner.plan, {name for name, kept in keep.items() if kept}, floor)
+    pruned = race.entries.get(plan.id) or Entry(plan=plan, origin="the winner without what does not pay")
+    if not any(keep.values()) or (
+        list(keep.values()).count(False) > 1 and not _as_fast(race, pruned, winner)
+    ):
         # Each can go, not all of them: they do the same. The smaller plan that was fastest stands for it.
-        smaller = [e for e in without.values() if e.live]
+        smaller = [e for name, e in without.items() if e.live and not keep[name] and not race.refuse(e)]
         if not smaller:
             return winner, costs
         pruned = min(smaller, key=lambda e: against(race, e, winner))
-    else:
-        plan = only(winner.plan, {name for name, kept in keep.items() if kept}, floor)
-        pruned = race.add(Entry(plan=plan, origin="the winner without what does not pay"))
+    pruned = race.add(pruned)
     if pruned.fate not in (None, "retired", "not-tried"):
         return winner, costs
     winner.retire("pruned", "some of its settings do not pay")
     return _revived(pruned), costs
+
+
+def _as_fast(race: Race, pruned: Entry, winner: Entry) -> bool:
+    """Whether a plan that lost several parts at once is still as fast as the whole: two parts may do the same."""
+    pruned = race.add(pruned)
+    if pruned.fate not in (None, "retired", "not-tried"):
+        return False
+    _revived(pruned)
+    for _ in range(CHECK):
+        if not pruned.live or not race.block([winner, pruned]):
+            break
+    shared = log_ratios(race.blocks, pruned.arm, race.estimand, base=winner.arm)
+    if pruned.live and len(shared) >= 2 and float(np.median(shared)) <= PAYS * np.log1p(race.worth):
+        return True
+    if pruned.live:
+        pruned.retire("retired", "slower than the winner whole" if len(shared) else "the budget ended first")
+    return False
 
 
 def _revived(entry: Entry) -> Entry:

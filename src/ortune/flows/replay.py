@@ -19,13 +19,20 @@ from ortune.store.db import Event, Store
 
 RESUMED = "resumed"
 """Journalled when a session goes on: what is behind the last complete block was not played back."""
+SEEN = "outputs-seen"
+"""Journalled after the trial that checks the outputs of the plan to confirm: it stands in no block."""
+NO_MODEL = "no-model"
+"""Journalled when a rewritten model could not be made."""
 
 
 class _TrialEvent(msgspec.Struct):
     arm: str
     plan_id: str = ""
-    outcome: Outcome | None = None
+    outcome: msgspec.Raw = msgspec.Raw(b"null")
     ended_ns: int = 0
+
+
+_outcomes: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(Outcome)
 
 
 class _DifferenceEvent(msgspec.Struct):
@@ -33,13 +40,21 @@ class _DifferenceEvent(msgspec.Struct):
     difference: OutputDifference
 
 
+class _NoModelEvent(msgspec.Struct):
+    key: str
+    what: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """A stored trial: arm, plan id, outcome, and when it ended (nanoseconds after the session began)."""
+    """A stored trial: arm, plan id, outcome, and when it ended (nanoseconds after the session began).
+
+    The outcome is read when its turn comes: all at once, those of a fast model fill gigabytes.
+    """
 
     arm: str
     plan_id: str
-    outcome: Outcome
+    outcome: msgspec.Raw
     ended_ns: int
 
 
@@ -50,6 +65,7 @@ class Replay:
     Attributes:
         trials: Not yet played, in order.
         differences: Output comparisons by key, so that outputs long deleted need not be made again.
+        no_models: Why a rewritten model could not be made, by its key: one that was cut off must not appear now.
         split: How the budget was divided, None for a new session.
         headroom: What the profile before the race told.
         played: Trials played back.
@@ -58,6 +74,7 @@ class Replay:
 
     trials: deque[Played] = field(default_factory=deque)
     differences: dict[str, OutputDifference] = field(default_factory=dict)
+    no_models: dict[str, str] = field(default_factory=dict)
     split: Split | None = None
     headroom: Headroom | None = None
     played: int = 0
@@ -93,7 +110,7 @@ class Replay:
         self._passed_ns = self._decided_ns = played.ended_ns
         self.played += 1
         self._since = time.monotonic_ns()
-        return played.outcome
+        return _outcomes.decode(played.outcome)
 
 
 def stored(store: Store, session: str) -> Replay:
@@ -108,17 +125,20 @@ def read(events: list[Event]) -> Replay:
     for event in events:
         if event.kind == "outcome":
             found = msgspec.json.decode(event.body, type=_TrialEvent)
-            if found.outcome is not None:
+            if bytes(found.outcome) != b"null":
                 replay.trials.append(
                     Played(
                         arm=found.arm, plan_id=found.plan_id, outcome=found.outcome, ended_ns=found.ended_ns
                     )
                 )
-        elif event.kind == "block":
+        elif event.kind in ("block", SEEN):
             whole = len(replay.trials)
         elif event.kind == "difference":
             difference = msgspec.json.decode(event.body, type=_DifferenceEvent)
             replay.differences[difference.key] = difference.difference
+        elif event.kind == NO_MODEL:
+            failed = msgspec.json.decode(event.body, type=_NoModelEvent)
+            replay.no_models[failed.key] = failed.what
         elif event.kind == "split":
             replay.split = msgspec.json.decode(event.body, type=Split)
             whole = len(replay.trials)  # before the first block stand the pilot's trials, each on its own

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from ortune import __version__, knobs, platform
 from ortune.bundle.format import is_bundle
 from ortune.errors import StoreError, UsageError
@@ -30,6 +32,7 @@ class Options:
         load_per_s: Requests a second that the brief reckons for; None is an example.
         last: How many sessions are listed.
         store: Where the sessions lie.
+        timeline: With what ran when, of one profile.
     """
 
     sessions: Sequence[str] = ()
@@ -37,6 +40,7 @@ class Options:
     load_per_s: float | None = None
     last: int = LAST
     store: Path | None = None
+    timeline: bool = False
 
 
 def report(options: Options) -> Envelope:
@@ -93,6 +97,11 @@ class _Reader:
         assert self._store is not None
         return stored.read(self._store, head, self.here)
 
+    def with_timeline(self, session: StoredSession) -> StoredSession:
+        if self._store is None or session.verb != "profile" or not session.id:
+            return session
+        return msgspec.structs.replace(session, timeline=stored.timeline(self._store, session.id))
+
     def named(self, text: str) -> StoredSession:
         """The session or bundle that the user means."""
         if is_bundle(Path(text)):
@@ -123,6 +132,8 @@ def _plain(options: Options, reader: _Reader) -> ReportResult:
     if not good:
         raise UsageError(found[0].trouble, where=found[0].id, do="ortune report lists what can be told")
     if len(good) == 1:
+        if options.timeline:
+            good = (reader.with_timeline(good[0]),)
         return ReportResult(kind="told", sessions=good, troubles=troubles)
     return ReportResult(kind="history", sessions=good, history=history.side_by_side(good), troubles=troubles)
 

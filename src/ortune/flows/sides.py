@@ -12,7 +12,7 @@ import msgspec
 from ortune import knobs, platform, rewrites
 from ortune.bundle import format as bundle_format
 from ortune.bundle.languages.python import tuned_on
-from ortune.bundle.machine import other_hardware
+from ortune.bundle.machine import other_build, other_hardware
 from ortune.errors import MeasurementError, UsageError
 from ortune.fleet.runtimes import find_runtime
 from ortune.model import from_git
@@ -92,14 +92,12 @@ def resolve(
             model, label = base_model, path.name
         elif bundle_format.is_bundle(path):
             info = bundle_format.read(path)
-            # As its own loader does: a model bound to other hardware is not for this machine.
-            foreign = info.hardware_bound and bool(other_hardware(tuned_on(info.host)))
+            foreign = _elsewhere(info, runtime)
             name = info.plain_model or info.model if plain or foreign else info.model
-            note = " (plain)" if plain else " (plain: tuned on other hardware)" if foreign else ""
+            note = " (plain)" if plain else f" (plain: {foreign})" if foreign else ""
             model, label = open_model(path / name), path.name + note
             if not plain:
-                tuned = bundle_plan(info)
-                plan = merge(plan, msgspec.structs.replace(tuned, rewrites=()) if foreign else tuned)
+                plan = merge(plan, _unbound(info) if foreign else bundle_plan(info))
         else:
             model, label = open_model(path), path.name
     plan = merge(plan, Plan(settings=knobs.parse_settings(list(side.settings))))
@@ -112,6 +110,22 @@ def resolve(
         runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
     knobs.check_conflicts(plan.settings)
     return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs)
+
+
+def _elsewhere(info: BundleInfo, runtime: Runtime) -> str:
+    """Why a hardware-bound model is not for this machine or runtime, "" where it is; as the bundle's own loaders do."""
+    if not info.hardware_bound:
+        return ""
+    if other_hardware(tuned_on(info.host)):
+        return "tuned on other hardware"
+    return other_build(info.ort_version, runtime.ort_version)
+
+
+def _unbound(info: BundleInfo) -> Plan:
+    """A hardware-bound bundle's plan for its plain model: without the rewrites and what they brought with them."""
+    plan = bundle_plan(info)
+    kept = {name: value for name, value in plan.settings.items() if name not in info.model_settings}
+    return msgspec.structs.replace(plan, rewrites=(), settings=kept)
 
 
 def require_unchanged(*sides: Resolved) -> None:

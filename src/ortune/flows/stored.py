@@ -29,6 +29,7 @@ from ortune.records import (
     Plan,
     SoFar,
     StoredSession,
+    Timeline,
     TuneResult,
 )
 from ortune.report.answer import KINDS
@@ -187,6 +188,17 @@ def read(store: Store, head: SessionHead, here: str) -> StoredSession:
         return msgspec.structs.replace(plain, trouble=f"it cannot be read: {error}")
 
 
+def timeline(store: Store, session: str) -> Timeline | None:
+    """What ran when, of a profile that was stored with it."""
+    try:
+        for event in reversed(store.events(session)):
+            if event.kind == "timeline":
+                return msgspec.json.decode(event.body, type=Timeline)
+    except _UNREADABLE:
+        return None
+    return None
+
+
 def _pair(a: str, b: str) -> str:
     return f"{a} against {b}" if a != b else a
 
@@ -226,7 +238,8 @@ def _with_document(plain: StoredSession, body: bytes, here: str) -> StoredSessio
     kind = KINDS.get(found.group(1))
     if kind is None or envelope.result is None:
         return msgspec.structs.replace(known, document=envelope)
-    result = msgspec.convert(envelope.result, type=kind.result)
+    # In JSON the keys of every mapping are text, numbers of threads too.
+    result = msgspec.convert(envelope.result, type=kind.result, str_keys=True)
     return msgspec.structs.replace(
         known,
         headline=kind.headline(result),

@@ -12,12 +12,14 @@ import numpy as np
 from ortune import __version__, knobs, rewrites
 from ortune.errors import Interrupted, MeasurementError, OrtuneError, UsageError
 from ortune.flows.compare_options import Watcher
-from ortune.flows.ground import Ground
+from ortune.flows.ground import Ground, patience_s
 from ortune.flows.headroom_of import headroom_of
 from ortune.flows.parts import changed
+from ortune.flows.promise import promise, standing
 from ortune.flows.proposals import Proposed, propose
 from ortune.flows.refine import PAYS, Costs, combine, explore, late, prune
-from ortune.flows.replay import Replay
+from ortune.flows.replay import NO_MODEL, SEEN, Replay
+from ortune.flows.rewriting import Models
 from ortune.flows.sides import Resolved, merge, read_plan, require_unchanged
 from ortune.flows.tune_options import Options, check_allowed, parse_current
 from ortune.flows.tune_result import make_result
@@ -35,17 +37,12 @@ from ortune.records import (
     VerdictName,
 )
 from ortune.search import budget, confirm, controls
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured
-from ortune.search.figures import OBJECTIVES, figure
-from ortune.search.guards import guards
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
+from ortune.search.figures import OBJECTIVES, TIMES, figure, without_latencies
+from ortune.search.guards import broken, guards
 from ortune.search.race import CURRENT, Entry, Race
-from ortune.stats import detect
 from ortune.store.db import SessionLog
-from ortune.trials.tool import ToolProcess
-
-TIMES = ("latency", "p95", "throughput")
-"""Objectives that a profile of the steady runs says something about."""
-CONTROLLED_SCALE = 0.015  # of blocks on an ordinary machine, before it has been measured
+from ortune.trials.launch import Limits
 
 
 class Tuning:
@@ -84,8 +81,9 @@ class Tuning:
         self.promise = ""
         self.spent = {"calibration": 0, "race": 0, "confirm": 0}
         self.winner: Entry | None = None
-        self.models: dict[str, Path] = {}
+        self.models = Models(side, scratch, tuple(options.inputs.custom_ops), watch.say)
         self.headroom: Headroom | None = None
+        self.stopped = False  # by hand, with something left undone
 
     def go(self) -> Envelope:
         """From the first trial to the document."""
@@ -116,7 +114,10 @@ class Tuning:
             self.winner, self.pruning = prune(self.race, self.winner, self.floor)
         self._default_runs_too()
         self.spent["race"] = self.clock() - began
+        self.stopped = self.watch.stop()
         self._confirm()
+        everything = [*self.calibration, *self.race.blocks, *self.confirmation]
+        self.controls += controls.late(log_ratios(everything, IDENTICAL, self.judgement.estimand))
         require_unchanged(self.side)
         return self._envelope(entries)
 
@@ -169,17 +170,15 @@ class Tuning:
             )
         if self.replay.split is None:
             self.log.add("split", split)
-        load = self.ground.first.done.load_ns / 1e9
-        confirmed = detect.smallest_effect(CONTROLLED_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
-        self.promise = (
-            f"one trial {trial_ns / 1e9:.2f} s (load {load:.2f}); {self.o.budget_s / 60:.3g} min hold "
-            f"{int(self.o.budget_s * 1e9 / trial_ns)} trials: enough for {split.plans} of {wanted} plans, "
-            f"and to confirm one to about ±{100 * confirmed:.0f} %"
+        self.promise = promise(
+            split,
+            wanted,
+            budget_s=self.o.budget_s,
+            spent_ns=self.clock(),
+            trial_ns=trial_ns,
+            load_ns=self.ground.first.done.load_ns,
+            references=self.references,
         )
-        if split.plans < wanted:
-            all_of_them = budget.needed_ns(wanted, trial_ns, self.references) + self.clock()
-            minutes = max(1, round(all_of_them / 60e9 + 0.5))
-            self.promise += f"; all {wanted}: {minutes} min (--budget {minutes}m)"
         self.watch.say(self.promise)
         return split
 
@@ -191,7 +190,8 @@ class Tuning:
             SPIKE: ground.arm(SPIKE, wait=controls.SPIKE_RATIO),
         }
         if self.current is not None and self.with_current:
-            arms[CURRENT] = ground.arm(CURRENT, plan=self.current, model=self._model_of(self.current))
+            model = self.models.path(self.current, self._rewriting_s(self.current))
+            arms[CURRENT] = ground.arm(CURRENT, plan=self.current, model=model)
         ground.executor.arms = arms
 
     def _calibrate(self) -> None:
@@ -205,6 +205,8 @@ class Tuning:
             stop=self.watch.stop,
             on_block=lambda block: self._told(block, f"calibrating, block {block.index + 1} of nine"),
         )
+        self.calibration = [without_latencies(block) for block in self.calibration]
+        self.controls = list(self.judgement.controls)
         self.spent["calibration"] = self.clock() - began
         self.race = Race(
             execute=self._execute,
@@ -214,10 +216,12 @@ class Tuning:
             # Decisions depend on what is stored with the trials alone, so that they can be taken again.
             clock=self.replay.decided,
             stop=self.watch.stop,
-            on_block=lambda race, block: self._told(block, self._standing(race)),
+            on_block=lambda race, block: self._told(block, standing(race)),
             estimand=self.judgement.estimand,
             worth=self.o.worth,
             scale=self.judgement.scale,
+            objective=self.o.objective,
+            allowed=tuple(self.o.allow),
             deadline=0,
             with_current=self.with_current,
             first_trial_ns=self.ground.trial_ns,
@@ -228,35 +232,40 @@ class Tuning:
     def _execute(self, arm: str, /) -> Failed | Measured:
         entry = self.race.entries.get(arm)
         first = entry is not None and entry.outputs is None
+        self.ground.expect(self._typical_ns, self._left_ns)
         return self.ground.executor.trial(self.ground.executor.arms[arm], keep_outputs=first)
 
+    @property
+    def _typical_ns(self) -> float:
+        """What a trial takes: as the pilot said, or more where the race has become slower."""
+        return max(self.ground.trial_ns, self.race.trial_ns)
+
+    @property
+    def _left_ns(self) -> float:
+        """Of the race, and then of the confirmation."""
+        return self.race.deadline - self.clock()
+
     def _announce(self, entry: Entry) -> None:
+        key = self.models.key(entry.plan)
+        failed = self.replay.no_models.get(key, "")
         try:
-            model = self._model_of(entry.plan)
+            model = self.side.runs if failed else self.models.path(entry.plan, self._rewriting_s(entry.plan))
         except OrtuneError as error:
             # One rewrite that fails costs its plan alone; the others go on.
-            entry.retire("not-tried", f"its model could not be made: {error.what}")
+            failed = self.replay.no_models[key] = error.what
+            self.log.add(NO_MODEL, {"key": key, "what": failed})
+        if failed:
+            entry.retire("not-tried", f"its model could not be made: {failed}")
             return
         self.ground.executor.arms[entry.arm] = self.ground.arm(entry.arm, plan=entry.plan, model=model)
 
-    def _model_of(self, plan: Plan) -> Path:
-        """The model that a plan runs: rewritten once where the plan says so."""
-        if not plan.rewrites:
-            return self.side.runs
-        name = self.model_key(plan)
-        if name not in self.models:
-            self.watch.say(f"rewriting the model: {', '.join(r.name for r in plan.rewrites)}")
-            tool = ToolProcess(
-                runtime=self.side.runtime, folder=self.scratch, custom_ops=tuple(self.o.inputs.custom_ops)
-            )
-            self.models[name] = rewrites.apply_all(
-                self.side.model, plan.rewrites, self.scratch / "rewritten", tool
-            )
-        return self.models[name]
-
-    def model_key(self, plan: Plan) -> str:
-        """What a rewritten model is called within this run."""
-        return Plan(rewrites=plan.rewrites).id
+    def _rewriting_s(self, plan: Plan) -> float:
+        """A share of the race for what is merely proposed; for what was asked for, all of the time that is left."""
+        if self.replay.trials:
+            return Limits().load_s  # trials follow that ran it: it was made in time before
+        if plan.rewrites in [p.rewrites for p in (self.floor, self.current) if p is not None]:
+            return max(self.o.budget_s - self.clock() / 1e9, patience_s(self.ground.trial_ns, 0))
+        return patience_s(self._typical_ns, self._left_ns)
 
     def reference_outputs(self) -> Path | None:
         """The default's outputs for the first case."""
@@ -279,28 +288,20 @@ class Tuning:
         left = max(0.0, self.o.budget_s - self.clock() / 1e9)
         self.watch.line(f"{sentence}; {left:.0f} s left")
 
-    def _standing(self, race: Race) -> str:
-        ranked = [e for e in race.live() if e.ratios]
-        if not ranked:
-            return f"racing {len(race.entries)} plans"
-        best = ranked[0]
-        return (
-            f"racing {len(ranked)} of {len(race.entries)} plans; leader {best.plan.describe()} at "
-            f"{100 * np.expm1(best.middle):+.1f} % of the default's time ({len(best.ratios)} blocks, exploratory)"
-        )
-
     # --- after the screening
 
     def _leader(self) -> Entry | None:
         """The plan to confirm: the fastest that has enough blocks; None when nothing was measured."""
-        ranked = [e for e in self.race.live() if len(e.ratios) >= budget.ROUNDS[0]]
+        enough = (e for e in self.race.live() if len(e.ratios) >= budget.ROUNDS[0])
+        ranked = [e for e in enough if not self.race.refuse(e)]
         return ranked[0] if ranked else None
 
     def _default_runs_too(self) -> None:
         """Where something else runs today, the untouched default may be the plan to change to."""
         floor = -PAYS * np.log1p(self.o.worth)
         better = self.winner is not None and self.winner.middle < floor
-        if self.with_current and self.floor == Plan() and not better:
+        worse = broken(self.race.blocks, self.o.objective, self.o.allow, arm=BASE, base=CURRENT)
+        if self.with_current and self.floor == Plan() and not better and not worse:
             self.winner = self.race.add(Entry(plan=Plan(), origin="the untouched default"))
 
     def _confirm(self) -> None:
@@ -309,6 +310,7 @@ class Tuning:
             return
         began = self.clock()
         decided = self.replay.decided()
+        self.race.deadline = int(self.o.budget_s * 1e9)
         self._see_outputs(self.winner)
         if not self.winner.live:
             self.winner = self._leader()
@@ -316,7 +318,7 @@ class Tuning:
                 return
         left = self.o.budget_s * 1e9 - decided
         per_trial = self.race.trial_ns
-        n = budget.confirm_blocks(left, per_trial, self.references)
+        n = wanted = budget.confirm_blocks(left, per_trial, self.references)
         if self.watch.stop():
             n = budget.LEAST_CONFIRM
             seconds = n * (self.references + 1) * per_trial / 1e9
@@ -330,21 +332,24 @@ class Tuning:
                 f"confirming {self.winner.plan.describe() if self.winner else ''} on {total} fresh blocks",
             ),
         )
+        counted = sum(not b.dropped for b in self.confirmation)
+        self.stopped = self.stopped or (self.watch.stop() and counted < wanted)
         self.spent["confirm"] = self.clock() - began
 
     def _see_outputs(self, winner: Entry) -> None:
         """A plan that pruning made has not run yet: its outputs are checked before it may win."""
         if winner.outputs is not None:
             return
-        arm = self.ground.executor.arms[winner.arm]
-        outcome = self.ground.executor.trial(arm, keep_outputs=True)
+        outcome = self._execute(winner.arm)
         if isinstance(outcome, Failed):
             winner.failures.append(outcome)
             winner.retire("failed", f"{outcome.reason}: {outcome.what}")
-            return
-        winner.outputs = self._check(winner, outcome)
-        if winner.outputs is not None and not winner.outputs.ok:
-            winner.retire("wrong-output", winner.outputs.what)
+        else:
+            winner.outputs = self._check(winner, outcome)
+            if winner.outputs is not None and not winner.outputs.ok:
+                winner.retire("wrong-output", winner.outputs.what)
+        if self.replay.live:
+            self.log.add(SEEN, {"arm": winner.arm})
 
     def comparison(self, arm: str, base: str = BASE) -> Comparison | None:
         """The confirmed comparison of an arm, with its guards."""
@@ -376,7 +381,7 @@ class Tuning:
             )
         if not measured(self.calibration, BASE):
             raise MeasurementError("every trial failed")
-        if self.watch.stop() and self.winner is None:
+        if self.stopped and self.winner is None:
             raise Interrupted("stopped before any plan was measured; nothing is claimed")
         result = make_result(self, entries)
         return Envelope(
@@ -385,7 +390,7 @@ class Tuning:
             host=self.host,
             model=ModelRef(path=self.side.model.info.path, sha256=self.side.model.info.sha256),
             workload=self.ground.work,
-            status="interrupted" if self.watch.stop() else "ok",
+            status="interrupted" if self.stopped else "ok",
             verdict=self._verdict(result),
             result=result,
         )

@@ -11,33 +11,37 @@ import numpy as np
 
 from ortune import platform
 from ortune.bundle.snippet import python_lines
-from ortune.knobs import all_knobs
+from ortune.flows.tune_tables import candidates, points, settings, trade
 from ortune.records import (
     Block,
     BlockPoint,
     BudgetReport,
-    Candidate,
     Comparison,
     Measured,
     Plan,
     Refused,
-    SettingWorth,
     Side,
-    TradeRow,
     TuneResult,
 )
 from ortune.report import tune_words
+from ortune.report.numbers import duration
 from ortune.rewrites import find as find_rewrite
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured
-from ortune.search.figures import WORDS, describe, figure
+from ortune.search.blocks import BASE, measured
+from ortune.search.figures import WORDS, describe
 from ortune.search.guards import case_results
-from ortune.search.race import CURRENT, Entry
-from ortune.stats import detect, intervals, pairs
+from ortune.search.race import CURRENT, GUARDED, Entry
+from ortune.stats import detect, intervals
 
 if TYPE_CHECKING:
     from ortune.flows.tune import Tuning
 
-BUSY_SHARE = 0.25  # of the time, from which on a machine where some task waits for a CPU is not idle
+IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
+"""Of the time in which some task waits for a CPU: below the one a machine is idle, above the other it is busy."""
+
+
+LEAST_SEEN, PHASES = 18, 1.25
+"""Blocks from which on the default's own times are looked at, and the ratio of their ninth to their first decile from
+which on they are told."""
 
 
 def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
@@ -57,6 +61,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
     current_trials = measured(run.confirmation, CURRENT) or measured(earlier, CURRENT)
     winner_trials = measured(run.confirmation, run.winner.arm) if run.winner and won else []
     estimand = run.judgement.estimand
+    seen = tuple(points(run))
     result = TuneResult(
         side=Side(label=run.side.label, model=run.side.model.info, plan=Plan(), runtime=run.side.runtime),
         objective=run.o.objective,
@@ -65,6 +70,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         winner=shipped,
         changes=shipped != stays,
         refused=refused,
+        fell=_fell(run),
         current=run.current,
         default_figures=describe(default_trials, estimand),
         current_figures=describe(current_trials, estimand) if current_trials else None,
@@ -72,9 +78,9 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         against_default=against_default,
         against_current=against_current,
         outputs=run.winner.outputs if run.winner and won else None,
-        settings=_settings(run, shipped, winner_trials) if won else (),
-        candidates=_candidates(run, proposed, shipped, refused),
-        trade=_trade(run, shipped, winner_trials),
+        settings=settings(run, shipped, winner_trials) if won else (),
+        candidates=candidates(run, proposed, shipped, refused),
+        trade=trade(run, shipped, winner_trials),
         cases=()
         if not won
         else case_results(
@@ -85,13 +91,15 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
             base=CURRENT if run.with_current else BASE,
             fixed=True,
         ),
-        controls=run.judgement.controls,
+        controls=tuple(run.controls),
         findings=tuple(run.ground.findings),
         notes=(
             *run.ground.work.notes,
             *run.ground.notes,
             *_pod_notes(run),
             *([refused.why] if refused else []),
+            *_guarded(run),
+            *_phases(run, seen),
         ),
         not_tried=run.refused,
         budget=BudgetReport(
@@ -103,7 +111,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
             confirm_s=run.spent["confirm"] / 1e9,
             n_trials=sum(len(b.trials) for b in [*run.calibration, *race_blocks, *run.confirmation]),
         ),
-        points=tuple(_points(run)),
+        points=seen,
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
         allowed=tuple(run.o.allow),
@@ -146,11 +154,49 @@ def _decide(
             f"{name} stays"
         )
     elif failed:
-        names = ", ".join(failed)
-        why = f"{plan.describe()} is faster and makes {names} worse: {name} stays (--allow {names})"
+        names, allow = ", ".join(failed), " ".join(f"--allow {figure}" for figure in failed)
+        why = f"{plan.describe()} is faster and makes {names} worse: {name} stays ({allow})"
     else:
         return plan, None
     return stays, Refused(plan=plan, comparison=against, why=why)
+
+
+def _phases(run: Tuning, seen: Sequence[BlockPoint]) -> list[str]:
+    """A default that changes by itself: on a shared machine that is a neighbour, whom no counter here shows."""
+    values = [p.values["default"] for p in seen if "default" in p.values and not p.dropped]
+    if run.judgement.estimand == "memory" or len(values) < LEAST_SEEN:
+        return []
+    low, high = np.quantile(values, (0.1, 0.9))
+    if high < PHASES * low:
+        return []
+    return [
+        f"the default itself took {duration(low)} to {duration(high)} in this session: the machine has phases, and "
+        "what is best may differ between them; ortune compare proves a bundle again, whenever you like"
+    ]
+
+
+def _fell(run: Tuning) -> str:
+    """The leader that failed while it was confirmed."""
+    if run.winner is None or run.winner.fate != "failed" or not run.confirmation:
+        return ""
+    return f"{run.winner.plan.describe()} {run.winner.why}"
+
+
+def _guarded(run: Tuning) -> list[str]:
+    """The fastest plan that the race left aside because something else gets worse, for those who do not mind."""
+    worth = np.log1p(-run.o.worth)
+    found = [
+        e
+        for e in run.race.entries.values()
+        if e.fate == "retired" and e.why.startswith(GUARDED) and e.middle < worth
+    ]
+    if not found:
+        return []
+    best = min(found, key=lambda e: e.middle)
+    ahead = f"{100 * np.expm1(best.middle):+.0f} % in {len(best.ratios)} blocks"
+    return [
+        f"{best.plan.describe()} was ahead of the default in the race ({ahead}) and was left aside: {best.why}"
+    ]
 
 
 def code_lines(plan: Plan, model: str) -> str:
@@ -162,159 +208,10 @@ def code_lines(plan: Plan, model: str) -> str:
     return f"# the model as rewritten ({names}), which lies in the bundle\n{lines}"
 
 
-def _settings(run: Tuning, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
-    read_back = {r.knob: r.level for r in trials[-1].done.read_back} if trials else {}
-    parts = [(name, str(value)) for name, value in winner.settings.items()]
-    parts += [(spec.name, "") for spec in winner.rewrites]
-    dropped = [name for name in run.pruning if name not in {n for n, _ in parts}]
-    found = []
-    for name, value in [*parts, *((name, "") for name in dropped)]:
-        ratios = run.pruning.get(name, np.empty(0))
-        interval = pairs.wilcoxon_interval(ratios) if len(ratios) >= 3 else None
-        if parts == [(name, value)] and run.confirmation:
-            # Alone in the plan: what it is worth is the confirmed difference to the default, whatever it was worth
-            # beside others that are gone.
-            alone = run.comparison(run.winner.arm) if run.winner else None
-            if alone and alone.ratio_high:
-                found.append(
-                    SettingWorth(
-                        name=name,
-                        value=value,
-                        without_ratio=1 / alone.ratio,
-                        without_low=1 / alone.ratio_high,
-                        without_high=1 / alone.ratio_low if alone.ratio_low else None,
-                        kept=True,
-                        summary=_summary(name),
-                        read_back=read_back.get(name, "none"),
-                    )
-                )
-                continue
-        found.append(
-            SettingWorth(
-                name=name,
-                value=value,
-                without_ratio=interval.ratio if interval else None,
-                without_low=interval.ratio_low if interval else None,
-                without_high=interval.ratio_high if interval and np.isfinite(interval.ratio_high) else None,
-                kept=name not in dropped,
-                why="left out: it does not pay" if name in dropped else "",
-                summary=_summary(name),
-                read_back=read_back.get(name, "none"),
-            )
-        )
-    return tuple(found)
-
-
-def _summary(name: str) -> str:
-    knob = all_knobs().get(name)
-    return knob.summary if knob else find_rewrite(name).summary
-
-
-def _candidates(
-    run: Tuning, proposed: Sequence[Entry], shipped: Plan, refused: Refused | None
-) -> tuple[Candidate, ...]:
-    found = []
-    seen = set()
-    for entry in [*run.race.entries.values(), *proposed]:
-        if entry.arm in seen:
-            continue
-        seen.add(entry.arm)
-        fate, why = entry.fate, entry.why
-        if entry.plan == shipped:
-            fate, why = "winner", ""
-        elif run.with_current and entry.plan == run.current:
-            fate, why = "current", ""
-        elif entry.plan == Plan():
-            fate, why = "default", ""
-        elif refused is not None and entry.plan == refused.plan:
-            fate, why = "retired", refused.why
-        elif fate is None and not entry.ratios:
-            fate, why = "not-tried", "the budget did not hold it"
-        elif fate is None:
-            fate, why = "retired", "another plan was faster"
-        interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
-        found.append(
-            Candidate(
-                plan=entry.plan,
-                origin=entry.origin,
-                fate=fate,
-                why=why,
-                ratio=interval.ratio if interval else None,
-                ratio_low=interval.ratio_low if interval else None,
-                ratio_high=interval.ratio_high if interval and np.isfinite(interval.ratio_high) else None,
-                n_blocks=len(entry.ratios),
-                figures=describe(entry.trials, run.judgement.estimand) if entry.trials else None,
-                outputs=entry.outputs,
-            )
-        )
-    return tuple(sorted(found, key=lambda c: (c.ratio is None, c.ratio or 0.0)))
-
-
-def _trade(run: Tuning, shipped: Plan, winner_trials: Sequence[Measured]) -> tuple[TradeRow, ...]:
-    """Fastest, least CPU a run, least memory, among the default and the plans with correct outputs."""
-    pool: list[tuple[Plan, list[Measured]]] = [(Plan(), measured([*run.calibration, *run.race.blocks], BASE))]
-    pool += [
-        (e.plan, e.trials)
-        for e in run.race.entries.values()
-        if len(e.trials) >= 2 and e.fate not in ("failed", "wrong-output")
-    ]
-    own = {"latency": "fastest", "cpu": "least CPU a run", "memory": "least memory"}.get(run.o.objective)
-    rows = []
-    for title, estimand in (("fastest", "median"), ("least CPU a run", "cpu"), ("least memory", "memory")):
-        plan, trials = min(
-            pool, key=lambda p: float(np.median([figure(t, estimand) or np.inf for t in p[1]]))
-        )
-        confirmed = title == own
-        if confirmed:
-            plan = shipped
-            stays = CURRENT if run.with_current and shipped == run.current else BASE
-            trials = (
-                list(winner_trials)
-                or measured(run.confirmation, stays)
-                or next((t for p, t in pool if p == shipped), trials)
-            )
-        seen = describe(trials, run.judgement.estimand)
-        rows.append(
-            TradeRow(
-                title=title,
-                plan=plan,
-                latency_ns=seen.latency_ns,
-                cpu_per_run_ns=seen.cpu_per_run_ns,
-                peak_bytes=seen.peak_bytes,
-                confirmed=confirmed and bool(run.confirmation),
-            )
-        )
-    return tuple(rows)
-
-
-def _points(run: Tuning) -> list[BlockPoint]:
-    """Every block as a picture needs it."""
-    names = {BASE: "default", IDENTICAL: "identical", SPIKE: "spike", CURRENT: "current"}
-    found = []
-    everything: list[Block] = [*run.calibration, *run.race.blocks, *run.confirmation]
-    for i, block in enumerate(everything):
-        values = {}
-        for trial in block.trials:
-            value = (
-                figure(trial.outcome, run.judgement.estimand) if isinstance(trial.outcome, Measured) else None
-            )
-            if value is not None:
-                values[names.get(trial.arm, trial.arm)] = value
-        found.append(
-            BlockPoint(
-                index=i,
-                phase=block.phase if block.phase != "pilot" else "calibration",
-                values=values,
-                dropped=block.dropped,
-            )
-        )
-    return found
-
-
 def _caution(run: Tuning) -> str:
     """The default's pool knows nothing of a quota: where it is larger than what may be used, beating it is easy."""
     host = run.host
-    if host.effective_cpus >= host.cores or run.with_current:
+    if host.effective_cpus >= host.cores or run.current is not None:
         return ""
     usable = "1 CPU" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs"
     return (
@@ -342,7 +239,12 @@ def _conditions(run: Tuning) -> str:
     ]
     if not waits:
         return ""
-    return "on an idle machine" if float(np.median(waits)) < BUSY_SHARE else "on a busy machine"
+    share = float(np.median(waits))
+    # What other guests of the same host do shows in no counter here: then a known wait is not found either.
+    unseen = any(c.name == "spike-in" and not c.detected for c in run.controls)
+    if share >= BUSY_SHARE:
+        return "on a busy machine"
+    return "" if unseen or share >= IDLE_SHARE else "on an idle machine"
 
 
 def _trials(blocks: Sequence[Block]) -> list[Measured]:

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from ortune.errors import OrtuneError
 from ortune.flows.ground import Ground
 from ortune.flows.profile_nodes import Origins, origins
-from ortune.flows.profile_result import quantile, side_times
-from ortune.flows.profiling import Process, profile, profiled_arm, runs_for
+from ortune.flows.profile_result import difference_of, side_times
+from ortune.flows.profiling import Process, profile, profiled_arm, runs_for, slowdown
 from ortune.flows.sides import Resolved
 from ortune.records import ProfileDifference
-from ortune.trace.difference import difference
 from ortune.trials.executor import Arm
 
 PROCESSES = 3
@@ -56,7 +55,11 @@ def why(
         side_times(label, [(p.trace, p.found) for p in mine], origin)
         for label, mine, origin in zip(labels, found, known, strict=True)
     ]
-    return difference(times[0], times[1], quantile)
+    if len(ground.work.cases) > 1:
+        # The latencies are those of the mix, and the first shape alone is profiled.
+        return difference_of(times[0], times[1])
+    slow = [slowdown(mine, plain) for mine, plain in zip(found, latencies_ns, strict=True)]
+    return difference_of(times[0], times[1], slow)
 
 
 def _origins(ground: Ground, side: Resolved, process: Process) -> Origins:

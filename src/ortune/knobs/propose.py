@@ -122,7 +122,7 @@ def proposals(
     """
     made, left_out = [], []
     for knob, text, prior in _candidates(facts, cpus, ort_version, objective):
-        reason = _refusal(knob, text, ort_version, allocators, allow)
+        reason = refusal(knob, text, ort_version, allocators, allow)
         if reason:
             left_out.append(reason)
             continue
@@ -193,10 +193,10 @@ def _filled(texts: tuple[str, ...], cpus: int) -> list[str]:
     return list(dict.fromkeys(sensible))
 
 
-def _refusal(
+def refusal(
     knob: Knob, text: str, ort_version: str, allocators: Collection[str], allow: Collection[str]
 ) -> str:
-    """Why a change is not proposed, "" where it is."""
+    """Why a change is not proposed, "" where it is; the arguments are those of ``proposals``."""
     too_old = knobs.too_old(knob, ort_version)
     if too_old:
         return too_old

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from ortune.errors import UsageError
 from ortune.platform import cgroup
 
 PERIOD_US = 100_000  # the kernel's and Kubernetes' own
@@ -27,6 +28,9 @@ class Pod:
 
     Where control groups cannot be made (no root, no delegation, not Linux) the CPUs are limited by affinity,
     which gives whole CPUs and is never throttled, and memory by ortune's own watcher.
+
+    Raises:
+        UsageError: CPUs are to be limited where the system has neither (macOS, Windows).
     """
 
     def __init__(self, size: PodSize, root: Path = Path("/")) -> None:
@@ -97,6 +101,12 @@ class Pod:
             self._folders.append(folder)
             self._cpu_folder = folder
             return "cgroup quota"
+        if not hasattr(os, "sched_getaffinity"):
+            raise UsageError(
+                "this system can neither make a CPU quota nor bind a process to some of its CPUs",
+                where="--cpus",
+                do="leave --cpus out, or measure on Linux, for instance in a container started with a CPU limit",
+            )
         return "affinity"
 
     def _limit_memory(self, groups: cgroup.Groups) -> str:

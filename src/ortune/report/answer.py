@@ -18,11 +18,12 @@ from ortune.records import (
     LookResult,
     OutputDifference,
     Plan,
+    ProfileResult,
     Record,
     Side,
     TuneResult,
 )
-from ortune.report import bench_words, compare_words, look_words, tune_words
+from ortune.report import bench_words, compare_words, look_words, profile_words, tune_words
 from ortune.report.numbers import change, duration, percent
 
 
@@ -188,6 +189,12 @@ KINDS: dict[str, Kind] = {
         formats="look_formats",
         headline=_look_headline,
         ort_version=lambda r: str(r.runtime.ort_version) if r.runtime else "",
+    ),
+    "profile": Kind(
+        result=ProfileResult,
+        formats="profile_formats",
+        headline=profile_words.headline,
+        ort_version=lambda r: str(r.side.runtime.ort_version) if r.side else "",
     ),
     "doctor": Kind(
         result=DoctorResult,

@@ -53,7 +53,7 @@ Cell = tuple[str, str]
 
 
 def _shape_tables(result: BenchResult) -> list[tuple[list[str], list[tuple[str, list[Cell]]]]]:
-    """Two tables with a row a shape: latency and its tails, then all else. A cell is value and interval."""
+    """Tables with a row a shape: latency and its tails, mean and extremes, all else. A cell is value and interval."""
     rows = list(result.rows)
     tails = words.shown_tails(rows)
     heads = ["median", *(words.tail_name(t) for t in tails[0])]
@@ -71,7 +71,13 @@ def _shape_tables(result: BenchResult) -> list[tuple[list[str], list[tuple[str, 
         )
         for row in rows
     ]
-    return [(heads, latency), (["throughput", "load", "first run", "CPU a request", "peak memory"], rest)]
+    ends = [(row.case, [(value, span) for _, value, span in words.extremes(row)]) for row in rows]
+    middle = [(["mean", "min", "max"], ends)] if all(len(cells) == 3 for _, cells in ends) else []
+    return [
+        (heads, latency),
+        *middle,
+        (["throughput", "load", "first run", "CPU a request", "peak memory"], rest),
+    ]
 
 
 def _latency_cells(row: BenchRow, result: BenchResult) -> list[Cell]:

@@ -6,9 +6,11 @@ import math
 
 from ortune.records import BenchResult, BenchRow, Estimate, Host, Plan, TailEstimate
 from ortune.report.compare_words import setting
+from ortune.report.numbers import duration
 from ortune.report.numbers import memory as gibibytes
 
 MOST_DIGITS = 4
+SINGLE = "single observation"
 COMPARE = "to find out whether something else is faster: ortune compare"
 TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 SIZES = ((2**30, "GiB"), (2**20, "MiB"), (1.0, "bytes"))
@@ -29,6 +31,11 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     apart = f" (set by the gap of {result.gap_ns / 1e6:g} ms)" if result.gap_ns > row.median_ns.value else ""
     rows = [("latency, median", *time(row.median_ns))]
     rows += [tail(t, result) for t in shown_tails([row])[0]]
+    of = f", of {row.n_requests:,} requests"
+    rows += [
+        (f"  {name}", value, interval + (of if interval == SINGLE else ""))
+        for name, value, interval in extremes(row)
+    ]
     value, interval = throughput(row.throughput_per_s)
     rows.append(("throughput", value, f"{interval}{apart}"))
     rows += [
@@ -38,6 +45,13 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     ]
     rows.append(("peak memory", *memory(row.peak_bytes)))
     return rows
+
+
+def extremes(row: BenchRow) -> list[tuple[str, str, str]]:
+    """Mean, fastest and slowest request: name, value and interval; [] where the document has none."""
+    rows = [("mean", *time(row.mean_ns))] if row.mean_ns is not None else []
+    ends = (("min", row.min_ns), ("max", row.max_ns))
+    return rows + [(name, duration(ns), SINGLE) for name, ns in ends if ns is not None]
 
 
 def shown_tails(rows: list[BenchRow]) -> list[tuple[TailEstimate, ...]]:
@@ -88,7 +102,7 @@ def _scaled(item: Estimate, units: tuple[tuple[float, str], ...]) -> tuple[str, 
     decimals = supported(value, low, high)
     shown = f"{number(value, decimals)} {unit}"
     if item.single:
-        return shown, "single observation"
+        return shown, SINGLE
     if low is None and high is None:
         return shown, "no bound: too few processes for how they differ"
     if low is None or high is None:

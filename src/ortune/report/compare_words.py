@@ -15,7 +15,7 @@ from ortune.records import (
     ReadBack,
     VerdictName,
 )
-from ortune.report.numbers import change, difference, duration, memory, percent, shorten, speed, three
+from ortune.report.numbers import change, difference, duration, factor, memory, percent, shorten, speed, three
 
 
 def headline(result: CompareResult) -> str:
@@ -42,7 +42,8 @@ def claim(result: CompareResult) -> str:
     if c.verdict in ("faster", "slower"):
         high = c.ratio_high if c.ratio_high is not None else float("inf")
         faster = c.verdict == "faster"
-        low, up = (f"{1 / high:.2f}", _up(c.ratio_low)) if faster else (f"{c.ratio_low:.2f}", f"{high:.2f}")
+        ends = (1 / high, 1 / c.ratio_low if c.ratio_low > 0 else None) if faster else (c.ratio_low, high)
+        low, up = ("anything" if end is None else factor(end) for end in ends)
         return f"B {_better_or_worse(c)}: {values} ({level} {low}-{up}, {c.n_blocks} blocks)"
     start = "no difference" if c.verdict == "equivalent" else "no difference shown"
     # A throughput is shown in runs a second, and changes of it are those of the time a run, as everywhere else.
@@ -59,7 +60,7 @@ def estimand_kind(estimand: str) -> str:
 
 
 def _better_or_worse(c: Comparison) -> str:
-    times = f"{1 / c.ratio:.2f}x" if c.ratio < 1 else f"{c.ratio:.2f}x"
+    times = f"{factor(1 / c.ratio if c.ratio < 1 else c.ratio)}x"
     kind = estimand_kind(c.estimand)
     if kind in ("memory", "cpu"):
         return f"needs {times} {'less' if c.ratio < 1 else 'the'} {c.estimand} {'than' if c.ratio < 1 else 'of'} A"
@@ -106,10 +107,6 @@ def objective_row(estimand: str, figures: Sequence[Figures]) -> tuple[str, ...]:
 def span(ratio_low: float, ratio_high: float | None) -> str:
     """An interval as signed changes: "-1.2 % to +0.4 %"."""
     return f"{change(ratio_low)} to {change(ratio_high) if ratio_high is not None else 'anything'}"
-
-
-def _up(ratio_low: float) -> str:
-    return f"{1 / ratio_low:.2f}" if ratio_low > 0 else "anything"
 
 
 def seen(comparison: Comparison) -> str:

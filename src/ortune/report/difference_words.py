@@ -12,15 +12,20 @@ TOP_OPERATORS = 6
 TOP_NODES = 10
 NAMED = 5
 NAME = 48
+DISTURBED = 1.3  # times as long as without the profiler, from which on that is said
 OWNER = 0.1  # of the whole difference, from which on a node is called its largest part
 
 
 def headline(found: ProfileDifference) -> str:
     """The difference and its owner, in one sentence."""
-    if found.sentence:
-        return found.sentence
+    return found.sentence or sentence(found)
+
+
+def sentence(found: ProfileDifference) -> str:
+    """The same, made from the figures."""
     more = found.b_wall_ns - found.a_wall_ns
-    times = f"{duration(found.a_wall_ns)} -> {duration(found.b_wall_ns)} a run, profiled"
+    both = f"{duration(found.a_wall_ns)} -> {duration(found.b_wall_ns)}"
+    times = f"{both} a run, profiled{_slowed(found)}"
     if not more:
         return f"B takes as long as A: {times}"
     part = f" ({percent(abs(more) / found.a_wall_ns)})" if found.a_wall_ns else ""
@@ -32,6 +37,15 @@ def headline(found: ProfileDifference) -> str:
     elif found.nodes or found.same_ns:
         text += "; no single node stands for it"
     return text
+
+
+def _slowed(found: ProfileDifference) -> str:
+    """That the profiler itself is a good part of these times: the difference is then not the one without it."""
+    ratios = [r for r in (found.a_slowdown_ratio, found.b_slowdown_ratio) if r is not None]
+    if not ratios or max(ratios) <= DISTURBED:
+        return ""
+    each = " and ".join(dict.fromkeys(f"{ratio:.1f}x" for ratio in ratios))
+    return f" (which made {'them' if len(ratios) > 1 else 'one of them'} {each} as long)"
 
 
 def brief(found: ProfileDifference, most: int = 5) -> list[str]:
@@ -128,6 +142,9 @@ def notes(found: ProfileDifference) -> list[tuple[str, str]]:
     ]
     if found.same_ns:
         rows.append(("within noise", f"the nodes not listed differ by {_signed(found.same_ns)} together"))
+    if found.rest_ns:
+        rows.append(("the rest", f"further nodes differ by {_signed(found.rest_ns)} together"))
+    rows.append(("matched", _matched(found)))
     if found.a_processes == found.b_processes == 1:
         rows.append(
             ("profiled", "one process on each side: no interval, so noise cannot be told from change")
@@ -137,6 +154,19 @@ def notes(found: ProfileDifference) -> list[tuple[str, str]]:
     else:
         rows.append(("profiled", f"{found.a_processes} processes of A, {found.b_processes} of B"))
     return [(name, text) for name, text in rows if text]
+
+
+def _matched(found: ProfileDifference) -> str:
+    """How nodes were matched where their origin in a model is not known."""
+    parts = []
+    if found.by_name:
+        parts.append(f"{found.by_name} by name")
+    if found.by_order:
+        parts.append(f"{found.by_order} by operator and order alone, which is a guess")
+    if not parts:
+        return ""
+    they = "this node stands" if found.by_name + found.by_order == 1 else "these nodes stand"
+    return f"{', '.join(parts)}: what {they} for in a model is not known"
 
 
 def _names(names: Sequence[str]) -> str:

@@ -92,7 +92,7 @@ def _sections(envelope: Envelope) -> Iterator[tuple[str, list[str]]]:
     for report in result.runtimes:
         yield f"runtime: {report.runtime.python}", _runtime(report)
     if not result.runtimes:
-        yield "runtime", ["none found; pip install 'ortune[cpu]' brings one"]
+        yield "runtime", ["none found; pip install onnxruntime brings one"]
     found = [f"{name}: {path}" for name, path in result.allocators.items()]
     yield "allocators that can be preloaded", found or ["none (apt install libmimalloc2.0)"]
     if result.findings:

@@ -21,6 +21,7 @@ from ortune.records import (
     LookResult,
     ModelRef,
     Plan,
+    ProfileResult,
     Runtime,
     StoredSession,
     Workload,
@@ -30,13 +31,15 @@ from ortune.report.answer import Answer, answer, interval_words, latency_words
 from ortune.report.answer_commands import compare_line
 from ortune.report.brief import plan_words
 from ortune.report.compare_words import figure_value
-from ortune.report.numbers import duration, memory
+from ortune.report.numbers import duration, memory, percent
+from ortune.report.profile_tables import category_words
 from ortune.report.told import STATES, machine, when
 
 NO_CLAIM = (
     "measured apart, so no difference between sessions is a claim: each result holds within its own blocks"
 )
 UNKNOWN = "not known"
+MOST_ROWS = 8  # operators of profiles side by side
 NOT_COMPARABLE = "their times must not be compared"
 
 
@@ -121,7 +124,7 @@ def _runtimes(session: StoredSession) -> list[Runtime]:
     if found is not None:
         return [side.runtime for side in (found.base, found.new) if side is not None]
     result = session.document.result if isinstance(session.document, Envelope) else None
-    if isinstance(result, BenchResult):
+    if isinstance(result, BenchResult | ProfileResult) and result.side is not None:
         return [result.side.runtime]
     return [result.runtime] if isinstance(result, LookResult) and result.runtime else []
 
@@ -131,7 +134,9 @@ def _base_plan(session: StoredSession) -> str:
     if found is not None:
         return plan_words(found.base.plan)
     result = session.document.result if isinstance(session.document, Envelope) else None
-    return plan_words(result.side.plan) if isinstance(result, BenchResult) else UNKNOWN
+    if isinstance(result, BenchResult | ProfileResult) and result.side is not None:
+        return plan_words(result.side.plan)
+    return UNKNOWN
 
 
 def _new_plan(session: StoredSession) -> str:
@@ -152,6 +157,8 @@ def _estimand(session: StoredSession) -> str:
     if found is not None and found.estimand:
         return found.estimand
     result = session.document.result if isinstance(session.document, Envelope) else None
+    if isinstance(result, ProfileResult):
+        return "mean steady run, profiled"
     return "time of a request (bench)" if isinstance(result, BenchResult) else UNKNOWN
 
 
@@ -201,7 +208,9 @@ def _row(session: StoredSession) -> tuple[str, ...]:
     found = _answer(session)
     if found is None:
         state = STATES[session.state] or session.headline or session.trouble
-        return (*head, "", "", state)
+        result = session.document.result if isinstance(session.document, Envelope) else None
+        profiled = duration(result.wall_ns) if isinstance(result, ProfileResult) else ""
+        return (*head, profiled, "", state)
     base = value(found.base_figures, found.estimand)
     if found.new is None:
         return (*head, base, "", "nothing better found")
@@ -211,6 +220,48 @@ def _row(session: StoredSession) -> tuple[str, ...]:
     standing = "" if found.settled else ", not confirmed"
     claim = f"{interval_words(found.comparison)}, {found.comparison.verdict}{standing}"
     return (*head, base, new, claim)
+
+
+def profile_heads(sessions: Sequence[StoredSession]) -> tuple[str, ...]:
+    """Of ``profile_rows``: one column a profile."""
+    return ("where the time goes", *(session.id or session.label for session, _ in _profiles(sessions)))
+
+
+def profile_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
+    """Categories and the dearest operators of several profiles, a column each; none with fewer than two."""
+    found = [result for _, result in _profiles(sessions)]
+    if len(found) < 2:
+        return []
+    groups = [
+        [{category_words(c.name): c.ns for c in result.categories if c.ns} for result in found],
+        [_by_operator(result) for result in found],
+    ]
+    rows: list[tuple[str, ...]] = [("the run", *(duration(result.wall_ns) for result in found))]
+    for group in groups:
+        most = {name: max(times.get(name, 0.0) for times in group) for times in group for name in times}
+        for name in sorted(most, key=lambda name: (-most[name], name))[:MOST_ROWS]:
+            cells = [_part(times.get(name), result) for times, result in zip(group, found, strict=True)]
+            rows.append((name, *cells))
+    return rows
+
+
+def _profiles(sessions: Sequence[StoredSession]) -> list[tuple[StoredSession, ProfileResult]]:
+    results = [(s, s.document.result) for s in sessions if isinstance(s.document, Envelope)]
+    return [(session, result) for session, result in results if isinstance(result, ProfileResult)]
+
+
+def _by_operator(result: ProfileResult) -> dict[str, float]:
+    times: dict[str, float] = {}
+    for operator in result.operators:
+        times[operator.op_type] = times.get(operator.op_type, 0.0) + operator.time_ns
+    return times
+
+
+def _part(ns: float | None, result: ProfileResult) -> str:
+    """A time with its share of the run."""
+    if ns is None:
+        return ""
+    return f"{duration(ns)} ({percent(ns / result.wall_ns)})" if result.wall_ns else duration(ns)
 
 
 SIDE_HEADS = ("session", "side", "latency [middle half]", "CPU a run", "memory", "load")

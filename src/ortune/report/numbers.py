@@ -31,7 +31,13 @@ def percent(share: float | None, digits: int = 1) -> str:
 
 def speed(ratio: float) -> str:
     """A time ratio as people say it: 0.90 is "1.11x faster", 1.05 is "1.05x slower"."""
-    return f"{1 / ratio:.2f}x faster" if ratio < 1 else f"{ratio:.2f}x slower"
+    return f"{factor(1 / ratio)}x faster" if ratio < 1 else f"{factor(ratio)}x slower"
+
+
+def factor(value: float) -> str:
+    """A factor with two decimals, and with up to four where fewer would make it 1: "1.34", "1.004"."""
+    digits = next((n for n in (2, 3) if float(f"{value:.{n}f}") != 1), 4)
+    return f"{value:.{2 if value == 1 else digits}f}"
 
 
 def change(ratio: float) -> str:

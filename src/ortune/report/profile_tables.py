@@ -12,6 +12,7 @@ CATEGORIES: dict[CategoryName, str] = {
     "kernels": "computing, in kernels",
     "thread-wait": "waiting for other threads",
     "device-copies": "copies between devices",
+    "device-wait": "waiting for the device",
     "casts-and-layout": "casts and layout changes",
     "shape-arithmetic": "shape arithmetic",
     "control-flow": "control flow itself",

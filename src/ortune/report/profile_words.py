@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ortune.records import CategoryName, LayerTime, ProfiledNode, ProfileResult
 from ortune.report import difference_words
@@ -18,6 +18,11 @@ TOP_LAYERS = 6
 TOP_OWNERS = 3
 NAME = 48
 ROUGH_SLOWDOWN = 1.3
+SOURCES = {
+    "profile": "figures of the allocator, weights that it holds included",
+    "liveness": "worked out from sizes and last uses: the profile has no figures of the allocator",
+}
+"""Where figures of memory come from."""
 SLOWDOWN_WORTH_SAYING = 0.03
 
 
@@ -62,11 +67,18 @@ def name_of(node: ProfiledNode) -> str:
 
 
 def beneath(node: ProfiledNode) -> str:
-    """What the optimised graph calls it and which operator it is, where the name does not tell."""
+    """What the optimised graph calls it and which operator it is, where the name does not tell; why it was inserted."""
     other = node.name if node.originals and node.name != node.originals[0] else ""
     told = node.op_type.lower() in name_of(node).lower()
     parts = [] if told and not other else [node.op_type]
-    return " ".join([*parts, *(["as", other] if other else [])])
+    parts += ["as", other] if other else []
+    parts += [f"inserted: {node.purpose}"] if node.purpose else []
+    return " ".join(parts)
+
+
+def names(result: ProfileResult) -> dict[str, str]:
+    """What the user calls each node of the optimised graph."""
+    return {node.name: name_of(node) for node in result.nodes}
 
 
 def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str, str, str]]:
@@ -194,8 +206,10 @@ def variance(result: ProfileResult) -> str:
     if v.spread_ratio is not None:
         parts.append(f"p90 / p10 is {v.spread_ratio:.2f}")
     if v.extra_ns is not None and v.owners and result.wall_ns:
+        called = names(result)
         owners = [
-            f"{percent(o.share_ratio, 0)} {'of it ' if i == 0 else ''}in {shorten(owner_name(o.name, o.op_type), NAME)}"
+            f"{percent(o.share_ratio, 0)} {'of it ' if i == 0 else ''}in "
+            f"{shorten(owner_name(o.name, o.op_type, called), NAME)}"
             for i, o in enumerate(v.owners[:TOP_OWNERS])
             if i == 0 or o.share_ratio >= 0.1
         ]
@@ -203,9 +217,9 @@ def variance(result: ProfileResult) -> str:
     return "; ".join(parts)
 
 
-def owner_name(name: str, op_type: str) -> str:
-    """A node's name as it is, a category's in words."""
-    return name if op_type else category_words(name)
+def owner_name(name: str, op_type: str, called: Mapping[str, str]) -> str:
+    """What the user calls a node; a category in words."""
+    return called.get(name, name) if op_type else category_words(name)
 
 
 def memory_line(result: ProfileResult) -> str:
@@ -213,15 +227,15 @@ def memory_line(result: ProfileResult) -> str:
     m = result.memory
     if m is None:
         return ""
+    called = names(result)
     text = f"{size(m.peak_bytes)} in use at most"
-    text += f", at {shorten(m.peak_node, NAME)}" if m.peak_node else ""
+    text += f", at {shorten(called.get(m.peak_node, m.peak_node), NAME)}" if m.peak_node else ""
     if m.at_peak:
-        largest = ", ".join(f"{shorten(name, 32)} {size(n)}" for name, n in m.at_peak[:2])
+        largest = ", ".join(f"{shorten(called.get(name, name), 32)} {size(n)}" for name, n in m.at_peak[:2])
         text += f" (largest: {largest})"
     text += f"; the arena holds {size(m.held_bytes)}" if m.held_bytes is not None else ""
-    text += f"; weights {size(m.weights_bytes)}" if m.weights_bytes is not None else ""
-    how = {"profile": "figures of the allocator", "liveness": "worked out from sizes and last uses"}
-    return f"{text} ({how[m.source]})"
+    text += f"; weights {size(m.weights_bytes)}" if m.weights_bytes else ""
+    return f"{text} ({SOURCES[m.source]})"
 
 
 def size(n_bytes: int) -> str:

@@ -13,12 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ortune.errors import UsageError
-from ortune.records import Envelope, ReportResult, StoredSession, TuneResult
+from ortune.records import Envelope, ProfileResult, ReportResult, StoredSession, TuneResult
 from ortune.report import brief_formats, escape, history, told
 from ortune.report.answer import KINDS
 from ortune.report.numbers import shorten
 
 LIST_HEADS = ("session", "measured", "verb", "about", "answer")
+NO_TIMELINE = (
+    "The timeline was not kept with this session; ortune profile TRACE --report FILE.html draws one."
+)
 
 
 def terminal(envelope: Envelope) -> RenderableType:
@@ -50,7 +53,7 @@ def markdown(envelope: Envelope) -> str:
 
 
 def html(envelope: Envelope) -> str:
-    """The whole report of a tuning, or a brief, as one page.
+    """The whole report of a tuning or a profile, or a brief, as one page.
 
     Raises:
         UsageError: There is no page of what is told.
@@ -71,12 +74,21 @@ def html(envelope: Envelope) -> str:
         # The page of a stored session says first that it is one; nothing but the page itself begins its main part.
         mark = Markup('<main>\n<p class="flag" style="margin:1rem 0 0">{}</p>').format(line)
         return render(document).replace("<main>", mark, 1)
+    if (
+        result.kind == "told"
+        and isinstance(document, Envelope)
+        and isinstance(document.result, ProfileResult)
+    ):
+        from ortune.report.html.profile_page import render as render_profile
+
+        line, timeline = told.provenance(result.sessions[0]), result.sessions[0].timeline
+        return render_profile(document, timeline, stored=escape.visible(line), no_timeline=NO_TIMELINE)
     if session is not None and session.bundle is not None:
         raise UsageError(
             "the bundle holds its report already: report.html in its folder", where=session.label
         )
     raise UsageError(
-        "only a tuning has an HTML report",
+        "only a tuning and a profile have an HTML report",
         where="--format html",
         do="--format markdown, or --brief --format html for a comparison on one page",
     )
@@ -165,6 +177,10 @@ def _history(result: ReportResult) -> RenderableType:
     sides = history.side_rows(result.sessions)
     if sides:
         parts += [Text(), _table(history.SIDE_HEADS, sides, left=(0, 1), folds=(0,))]
+    shares = history.profile_rows(result.sessions)
+    if shares:
+        left, heads = (0,), history.profile_heads(result.sessions)
+        parts += [Text(), _table(heads, shares, left=left, folds=())]
     parts += [Text(), _text("what differs" if found.contrasts else "nothing else differs", "bold")]
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
@@ -191,6 +207,9 @@ def _history_markdown(result: ReportResult) -> str:
     sides = history.side_rows(result.sessions)
     if sides:
         lines += [*_md_table(history.SIDE_HEADS, sides), ""]
+    shares = history.profile_rows(result.sessions)
+    if shares:
+        lines += [*_md_table(history.profile_heads(result.sessions), shares), ""]
     if found.contrasts:
         heads = ("differs", *(_name(s) for s in result.sessions))
         lines += [*_md_table(heads, [(c.name, *c.values) for c in found.contrasts]), ""]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.records import Host, SoFar, StoredSession
+from ortune.records import Envelope, Host, ProfileResult, SoFar, StoredSession
 from ortune.report.numbers import duration, memory
 
 STATES = {
@@ -31,11 +31,16 @@ def machine(host: Host | None) -> str:
 
 def provenance(session: StoredSession) -> str:
     """The line above everything told again: when, where, with what; never as if it were new."""
-    began = (
-        f"measured {when(session)}" if session.at else "measured at a time that the bundle does not record"
-    )
-    place = PLACES[session.here]
-    parts = [f"{began} on {machine(session.host)}" + (f" ({place})" if place else "")]
+    if is_trace(session):
+        parts = [f"read {when(session)} from a trace, which does not say where and when it was measured"]
+    else:
+        began = (
+            f"measured {when(session)}"
+            if session.at
+            else "measured at a time that the bundle does not record"
+        )
+        place = PLACES[session.here]
+        parts = [f"{began} on {machine(session.host)}" + (f" ({place})" if place else "")]
     if session.ort_version:
         parts.append(f"onnxruntime {session.ort_version}")
     if session.ortune:
@@ -43,6 +48,12 @@ def provenance(session: StoredSession) -> str:
     if session.id:
         parts.append(f"session {session.id}")
     return "; ".join([", ".join(parts), "not measured now"])
+
+
+def is_trace(session: StoredSession) -> bool:
+    """Whether it is a profile that was read and not taken."""
+    result = session.document.result if isinstance(session.document, Envelope) else None
+    return isinstance(result, ProfileResult) and result.side is None
 
 
 def summary(session: StoredSession) -> str:

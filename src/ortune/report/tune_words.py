@@ -17,6 +17,7 @@ from ortune.report.compare_words import (
 )
 from ortune.report.numbers import change, difference, duration, memory, percent, three
 
+NAMED = 6  # plans in a list, at most
 GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "memory", "cpu": "CPU time"}
 FATES: dict[Fate, str] = {
     "winner": "winner",
@@ -122,9 +123,8 @@ def _against_today(result: TuneResult) -> list[str]:
     new = figure_value(result.winner_figures or result.default_figures, estimand)
     default = f"the untouched default would be {figure_value(result.default_figures, estimand)}"
     if result.winner == result.current:
-        best = f"already the best of {_tried_words(result)}" if tried(result.candidates) else "kept"
-        return [f"{now} today {'is ' + best if result.refused is None else 'stays'}", *_refused(result), default,
-                _seen(result)]  # fmt: skip
+        stands = f"{_stands(result)} {_tried_words(result)}" if tried(result.candidates) else "is kept"
+        return [f"{now} today {stands}", *_refused(result), default, _seen(result)]
     if found is None:
         return [f"{now} today; the winner was not compared with it", default]
     if found.verdict != "faster":
@@ -138,19 +138,36 @@ def _against_today(result: TuneResult) -> list[str]:
 
 
 def _default_best(result: TuneResult) -> list[str]:
-    parts = [f"the default is already the best of {_tried_words(result)}"]
-    if result.refused is not None and result.refused.comparison.verdict == "faster":
-        parts = [f"the default stays, after {_tried_words(result)}"]
+    parts = [f"the default {_stands(result)} {_tried_words(result)}"]
     if not tried(result.candidates):
         parts = ["the default stays: no other setting was tried"]
     parts += [*_refused(result), _seen(result)]
+    if left := _left_out(result.candidates):
+        parts.append(f"{len(left)} more did not fit the budget")
     if result.not_tried:
         parts.append(f"not tried: {', '.join(result.not_tried)}")
     return parts
 
 
+def _stands(result: TuneResult) -> str:
+    """Already the best, only where no plan is left that may be better; else that nothing better was proven."""
+    found = result.refused.comparison.verdict if result.refused else None
+    if found == "faster":
+        return "stays, after"
+    if found == "inconclusive" or result.fell:
+        return "stays: nothing better was proven among"
+    return "is already the best of"
+
+
+def _left_out(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Plans that were proposed and for which there was no time."""
+    return [c for c in candidates if c.fate == "not-tried" and "budget" in c.why]
+
+
 def _refused(result: TuneResult) -> list[str]:
     """What the fresh blocks said of the race's leader, where it is not shipped."""
+    if result.fell:
+        return [f"the race's leader fell: {result.fell}"]
     if result.refused is None:
         return []
     found = result.refused.comparison
@@ -160,7 +177,7 @@ def _refused(result: TuneResult) -> list[str]:
     if found.ratio > 1 - result.worth_ratio:
         least = percent(result.worth_ratio)
         return [
-            f"the race's leader gains {change(found.ratio)} ({interval}), less than the {least} worth a change"
+            f"the race's leader is {gain_words(found)} ({bounds(found)}), less than the {least} worth a change"
         ]
     failed = [g for g in found.guards if g.failed]
     allow = " ".join(f"--allow {g.figure}" for g in failed)
@@ -185,7 +202,8 @@ def _seen(result: TuneResult) -> str:
     found = result.refused.comparison if result.refused else deciding(result)
     share = found.smallest_effect_ratio if found else result.smallest_effect_ratio
     if share is not None:
-        return f"{percent(share)} would have been seen"
+        where = "" if deciding(result) else f" in the {'leader' if found else 'plan raced longest'}"
+        return f"{percent(share)} would have been seen{where}"
     for control in result.controls:
         if control.name == "spike-in" and control.detected and control.expected_ratio:
             return f"a known wait of {change(control.expected_ratio)} was seen"
@@ -240,13 +258,15 @@ def settings_summary(settings: Sequence[SettingWorth]) -> str:
     paying = sum(pays(s) for s in kept)
     if len(kept) == 1:
         return "1 setting" + (", shown to pay" if paying else "")
-    shown = "each shown to pay" if paying == len(kept) else f"{paying} of them shown to pay"
+    shown = {0: "none shown to pay alone", len(kept): "each shown to pay"}.get(
+        paying, f"{paying} of them shown to pay"
+    )
     return f"{len(kept)} settings, {shown}"
 
 
 def pays(item: SettingWorth) -> bool:
     """Whether leaving the setting out was shown to be slower."""
-    return item.without_low is not None and item.without_low > 1
+    return item.shown
 
 
 def setting(item: SettingWorth) -> str:
@@ -279,6 +299,10 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
         )
     for fate in ("failed", "wrong-output"):
         found += [(FATES[fate], f"{c.plan.describe()}: {c.why}") for c in result.candidates if c.fate == fate]
+    if left := _left_out(result.candidates):
+        names = [c.plan.describe() for c in left]
+        more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
+        found.append(("no time for", ", ".join([*names[:NAMED], *more])))
     if result.not_tried and result.winner != Plan():
         found.append(("not tried", ", ".join(result.not_tried)))
     return [(name, text) for name, text in found if text]
@@ -320,6 +344,6 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
 
 def trade_cells(row: TradeRow) -> tuple[str, ...]:
     """Title, plan, latency, CPU time a run, peak memory, standing."""
-    standing = "confirmed" if row.confirmed else "exploratory"
+    standing = "confirmed" if row.confirmed else "kept" if row.kept else "exploratory"
     figures = duration(row.latency_ns), duration(row.cpu_per_run_ns), memory(row.peak_bytes)
     return row.title, row.plan.describe(), *figures, standing

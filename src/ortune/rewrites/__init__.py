@@ -17,12 +17,13 @@ import onnx_ir as ir
 from ortune.errors import UsageError
 from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model
-from ortune.rewrites._base import Param, Rewrite, RewriteResult
+from ortune.rewrites._base import ANY_NAME, Param, Rewrite, RewriteResult
 from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by
 
 __all__ = [
-    "MODEL_KEY", "NODE_KEY", "Param", "Rewrite", "RewriteResult", "Rewritten", "Step", "Tool", "all_rewrites",
-    "apply_all", "canonical", "completed", "find", "made_by", "parse", "proposals", "rewrite_model", "settings_for",
+    "ANY_NAME", "MODEL_KEY", "NODE_KEY", "Param", "Rewrite", "RewriteResult", "Rewritten", "Step", "Tool",
+    "all_rewrites", "apply_all", "canonical", "completed", "find", "made_by", "parse", "proposals", "rewrite_model",
+    "settings_for",
 ]  # fmt: skip
 
 

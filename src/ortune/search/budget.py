@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-CALIBRATION_BLOCKS = 9
+from ortune.search.controls import CALIBRATION_BLOCKS
+
 LEAST_CONFIRM, MOST_CONFIRM = 9, 24
 ROUNDS = (2, 4, 8)
 """Blocks after which the field is halved."""
@@ -27,13 +28,10 @@ class Split:
 
     Attributes:
         plans: How many plans the screening holds.
-        race_ns: For screening, combinations and pruning together.
         confirm_ns: Kept for the confirmation.
     """
 
     plans: int
-    calibration_ns: float
-    race_ns: float
     confirm_ns: float
 
 
@@ -66,7 +64,7 @@ def divide(budget_ns: float, trial_ns: float, *, wanted: int, references: int) -
     share = SCREEN_SHARE if wanted > 1 else 1.0
     while plans < wanted and screening_trials(plans + 1, references) * cost <= share * race:
         plans += 1
-    return Split(plans=plans, calibration_ns=calibration, race_ns=race, confirm_ns=confirm)
+    return Split(plans=plans, confirm_ns=confirm)
 
 
 def needed_ns(plans: int, trial_ns: float, references: int) -> float:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ortune.records import Block, Comparison
-from ortune.search.blocks import BASE, failures, log_ratios, run_block
+from ortune.search.blocks import BASE, IDENTICAL, failures, log_ratios, run_block
 from ortune.search.budget import LEAST_CONFIRM
 from ortune.search.figures import WORDS
 from ortune.search.race import CURRENT, FAILURES_RETIRE, Entry, Race
 from ortune.stats import detect, intervals, pairs
 
-PRUNE_BLOCKS = 6
+LEAST_PRUNE = 6
+CONTROL_EVERY = 8
+"""Fresh blocks of which one holds the identical plan too."""
+
+
+def prune_blocks(n_parts: int) -> int:
+    """Blocks after which a part can be shown to pay: the smallest p is 2**-n, and Holm's limit 0.05 / parts."""
+    return max(LEAST_PRUNE, math.ceil(math.log2(20 * max(1, n_parts))))
 
 
 def prune(race: Race, winner: Entry, without: Sequence[Entry]) -> dict[str, np.ndarray]:
@@ -23,7 +31,7 @@ def prune(race: Race, winner: Entry, without: Sequence[Entry]) -> dict[str, np.n
         Arm of the smaller plan -> log(smaller / winner) a block; fewer blocks when the time ran out.
     """
     first = len(race.blocks)
-    for _ in range(PRUNE_BLOCKS):
+    for _ in range(prune_blocks(len(without))):
         for i in range(0, len(without), 4):
             live = [e for e in without[i : i + 4] if e.live]
             if live and winner.live and not race.block([winner, *live]):
@@ -33,15 +41,23 @@ def prune(race: Race, winner: Entry, without: Sequence[Entry]) -> dict[str, np.n
 
 
 def confirm(race: Race, winner: Entry, n_blocks: int, on_block: Callable[[Block, int], None]) -> list[Block]:
-    """Fresh blocks of baseline, winner (and current), their number fixed beforehand. Stops early only by force."""
+    """Fresh blocks of baseline, winner (and current), their number fixed beforehand.
+
+    Where a stop is asked for, it ends with the ninth block, or with the one that runs. That choice cannot follow the
+    figures: nobody is shown any before the last block.
+    """
     arms = [BASE, winner.arm, *([CURRENT] if race.with_current else [])]
     blocks: list[Block] = []
     attempts = 0
     failed = 0
-    while sum(not b.dropped for b in blocks) < n_blocks and attempts < n_blocks + 3:
+    while True:
+        wanted = min(n_blocks, LEAST_CONFIRM) if race.stop() else n_blocks
+        if sum(not b.dropped for b in blocks) >= wanted or attempts >= wanted + 3:
+            break
         attempts += 1
+        with_control = [*arms, IDENTICAL] if attempts % CONTROL_EVERY == 1 else arms
         block = run_block(
-            race.execute, arms, race.rng, len(race.blocks) + len(blocks), "confirm", lambda: False
+            race.execute, with_control, race.rng, len(race.blocks) + len(blocks), "confirm", lambda: False
         )
         if block is not None:
             blocks.append(block)

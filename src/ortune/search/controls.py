@@ -79,6 +79,27 @@ def failed_twice() -> MeasurementError:
     )
 
 
+def late(ratios: np.ndarray) -> list[Control]:
+    """The identical plan once more, over the whole session; nothing where it only ran in the calibration.
+
+    Args:
+        ratios: log(identical / baseline) (n,), of every block that has both.
+
+    Raises:
+        MeasurementError: It does not look identical: the machine turned bad on the way.
+    """
+    if len(ratios) <= CALIBRATION_BLOCKS:
+        return []
+    found = calibration.late_control(ratios)
+    if not found.ok:
+        raise MeasurementError(
+            "no verdict: over the whole run an identical plan did not look identical",
+            do="quiet the machine (ortune doctor names the load) and try again",
+            code=INVALID,
+        )
+    return [found]
+
+
 def calibrate(
     execute: Execute,
     references: Sequence[str],

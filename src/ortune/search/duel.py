@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from ortune.errors import Interrupted, MeasurementError
+from ortune.errors import Interrupted
 from ortune.records import Block, Comparison, Control, Failed, Gate
 from ortune.search import controls
 from ortune.search.blocks import (
@@ -28,7 +28,7 @@ from ortune.search.blocks import (
     run_block,
 )
 from ortune.search.figures import WORDS
-from ortune.stats import calibration, detect, evidence, intervals, pairs
+from ortune.stats import detect, evidence, intervals, pairs
 
 DEAR_BLOCKS = 6  # the fewest blocks that an exact test can use
 FAILURES_ALLOWED = 1  # the second failure of a side ends the comparison
@@ -168,7 +168,7 @@ def run(
                 duel.ended = "stopped" if stop() else "failed"
             # The dearest block so far is what the next may cost, so that the promise is kept.
             block_ns = max(block_ns, clock() - began)
-    _late_control(duel)
+    duel.controls += controls.late(duel.ratios(IDENTICAL))
     return duel
 
 
@@ -322,17 +322,3 @@ def _scale(duel: Duel) -> float:
     """Robust scale of the blocks' log ratios, both kinds together: each about its own middle."""
     new = duel.ratios(NEW)
     return intervals.robust_scale(new) if len(new) >= 5 else (duel.prior_scale or 0.0)
-
-
-def _late_control(duel: Duel) -> None:
-    d = duel.ratios(IDENTICAL)
-    if len(d) <= controls.CALIBRATION_BLOCKS:
-        return
-    late = calibration.late_control(d)
-    duel.controls.append(late)
-    if not late.ok:
-        raise MeasurementError(
-            "no verdict: over the whole run an identical plan did not look identical",
-            do="quiet the machine (ortune doctor names the load) and try again",
-            code=controls.INVALID,
-        )

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
 import numpy as np
 
-from ortune.records import CaseTimes, Figures, Measured
+from ortune.records import Block, CaseTimes, Figures, Measured
 from ortune.stats import pairs
 
 Estimand = Literal["median", "p10", "p95", "mean", "cold-start", "memory", "cpu"]
@@ -34,9 +35,38 @@ OBJECTIVES: dict[str, Estimand | None] = {
     "cpu": "cpu",
 }
 
+TIMES = ("latency", "p95", "throughput")
+"""Objectives that a profile of the steady runs says something about."""
 
 LEAST_PROCESSES = 6
 """With fewer, no interval of 95 % over processes exists."""
+
+
+_QUANTILES = {"p10": 0.1, "median": 0.5, "p90": 0.9, "p95": 0.95}
+
+
+class CaseFigures(CaseTimes, frozen=True, kw_only=True):
+    """A case's times of which only the figures are kept, in ``known``; ``latency_ns`` is empty."""
+
+    n_runs: int
+    known: dict[str, float]
+
+
+def without_latencies(block: Block) -> Block:
+    """The same block with its trials' figures in the place of their latencies.
+
+    A trial of a fast model makes twenty thousand runs, and a long race has thousands of trials. ``figure`` and
+    ``describe`` read the same off both; ``samples`` and ``recorded_waits`` need the latencies themselves.
+    """
+    trials = []
+    for trial in block.trials:
+        outcome = trial.outcome
+        if isinstance(outcome, Measured):
+            cases = tuple(_case_figures(c) for c in outcome.done.cases)
+            done = msgspec.structs.replace(outcome.done, cases=cases)
+            outcome = msgspec.structs.replace(outcome, done=done)
+        trials.append(msgspec.structs.replace(trial, outcome=outcome))
+    return msgspec.structs.replace(block, trials=tuple(trials))
 
 
 def figure(trial: Measured, estimand: str, case: str | None = None) -> float | None:
@@ -57,9 +87,9 @@ def figure(trial: Measured, estimand: str, case: str | None = None) -> float | N
     cases = [c for c in done.cases if case is None or c.case == case]
     if estimand == "cold-start":
         return done.load_ns + _mix(cases, [float(c.first_ns) for c in cases])
-    if not all(c.latency_ns for c in cases):
+    if not all(_n_runs(c) for c in cases):
         return None
-    return _mix(cases, [_of_samples(np.asarray(c.latency_ns, dtype=float), estimand) for c in cases])
+    return _mix(cases, [_of_case(c, estimand) for c in cases])
 
 
 def samples(trial: Measured, case: str | None = None) -> np.ndarray:
@@ -77,7 +107,7 @@ def describe(trials: Sequence[Measured], estimand: str) -> Figures:
     own = _middle_half(trials, estimand) if estimand in ("p10", "p95", "mean") else (None, None, None)
     peaks = [t.done.peak_bytes for t in trials if t.done.peak_bytes is not None]
     # One value a process: runs within one are not independent of each other.
-    each = [[np.log(_spread(c)) for c in t.done.cases if len(c.latency_ns) >= 8] for t in trials]
+    each = [[np.log(_spread(c)) for c in t.done.cases if _n_runs(c) >= 8] for t in trials]
     spreads = np.asarray([np.mean(found) for found in each if found])
     spread = pairs.wilcoxon_interval(spreads) if len(spreads) >= LEAST_PROCESSES else None
     return Figures(
@@ -107,10 +137,32 @@ def _middle_half(trials: Sequence[Measured], estimand: str) -> tuple[float, floa
     return float(low), float(middle), float(high)
 
 
-def _of_samples(values: np.ndarray, estimand: str) -> float:
+def _of_case(case: CaseTimes, estimand: str) -> float:
+    if isinstance(case, CaseFigures):
+        return case.known[estimand]
+    values = np.asarray(case.latency_ns, dtype=float)
     if estimand == "mean":
         return float(values.mean())
-    return float(np.quantile(values, {"median": 0.5, "p10": 0.1, "p95": 0.95}[estimand]))
+    return float(np.quantile(values, _QUANTILES[estimand]))
+
+
+def _n_runs(case: CaseTimes) -> int:
+    return case.n_runs if isinstance(case, CaseFigures) else len(case.latency_ns)
+
+
+def _case_figures(case: CaseTimes) -> CaseFigures:
+    names = ("mean", *_QUANTILES) if _n_runs(case) else ()
+    return CaseFigures(
+        case=case.case,
+        weight=case.weight,
+        latency_ns=(),
+        first_ns=case.first_ns,
+        warmup_runs=case.warmup_runs,
+        steady=case.steady,
+        output_shapes=case.output_shapes,
+        n_runs=_n_runs(case),
+        known={name: _of_case(case, name) for name in names},
+    )
 
 
 def _mix(cases: Sequence[CaseTimes], values: Sequence[float]) -> float:
@@ -120,5 +172,4 @@ def _mix(cases: Sequence[CaseTimes], values: Sequence[float]) -> float:
 
 def _spread(case: CaseTimes) -> float:
     """p90 over p10 within one process: the "variance" that users feel."""
-    low, high = np.quantile(np.asarray(case.latency_ns, dtype=float), [0.1, 0.9])
-    return float(high / low)
+    return _of_case(case, "p90") / _of_case(case, "p10")

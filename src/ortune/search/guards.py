@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ortune.records import Block, CaseResult, Guard, Workload
+from ortune.records import Block, CaseResult, Guard, Measured, Workload
 from ortune.search.blocks import BASE, NEW, log_ratios, measured
 from ortune.search.figures import figure, samples
 from ortune.stats import calibration, evidence, pairs, tails
+
+NAMES = {"mean": "mean", "memory": "peak memory", "cpu": "CPU time"}
 
 
 def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str = BASE) -> tuple[Guard, ...]:
@@ -17,19 +19,47 @@ def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str
     old, new = measured(blocks, base), measured(blocks, arm)
     n = min(len(old), len(new))
     p95 = tails.grouped_log_ratios([samples(t) for t in old[:n]], [samples(t) for t in new[:n]], 0.95)
-    peaks = [t.done.peak_bytes for t in old if t.done.peak_bytes]
     found = {
         "mean": calibration.guard("mean", log_ratios(blocks, arm, "mean", base=base)),
         "p95": calibration.guard("p95", p95),
         "memory": calibration.guard(
             "memory",
             log_ratios(blocks, arm, "memory", base=base),
-            base_bytes=float(np.median(peaks)) if peaks else None,
+            base_bytes=_peak(old),
         ),
         "cpu": calibration.guard("cpu", log_ratios(blocks, arm, "cpu", base=base)),
     }
     found.pop({"throughput": "mean"}.get(objective, objective), None)
     return tuple(found.values())
+
+
+def broken(
+    blocks: Sequence[Block], objective: str, allowed: Sequence[str], *, arm: str, base: str = BASE
+) -> str:
+    """What a plan in the race makes worse than a guard allows, with the option that allows it; "" for nothing.
+
+    The confirmation would refuse it: it is not to be led there. No claim rests on this, so two blocks are enough;
+    three in four must lie beyond the limit. The p95 needs more runs than a race has.
+    """
+    own = {"throughput": "mean"}.get(objective, objective)
+    for name in ("mean", "memory", "cpu"):
+        if name == own or name in allowed:
+            continue
+        ratios = log_ratios(blocks, arm, name, base=base)
+        if len(ratios) < 2:
+            continue
+        limit = calibration.guard_limit(name, _peak(measured(blocks, base)))
+        if np.quantile(ratios, 0.25) > np.log(limit):
+            worse = 100 * np.expm1(np.median(ratios))
+            return (
+                f"{NAMES[name]} {worse:+.0f} %, where {100 * (limit - 1):+.0f} % is allowed (--allow {name})"
+            )
+    return ""
+
+
+def _peak(trials: Sequence[Measured]) -> float | None:
+    peaks = [t.done.peak_bytes for t in trials if t.done.peak_bytes]
+    return float(np.median(peaks)) if peaks else None
 
 
 def case_results(

@@ -14,9 +14,10 @@ import numpy as np
 
 from ortune.errors import MeasurementError
 from ortune.records import Block, Failed, Fate, Measured, OutputDifference, Plan
-from ortune.search.blocks import BASE, Execute, run_block
+from ortune.search.blocks import BASE, IDENTICAL, Execute, run_block
 from ortune.search.budget import FIELD, ROUNDS
-from ortune.search.figures import figure
+from ortune.search.figures import figure, without_latencies
+from ortune.search.guards import broken
 from ortune.stats import evidence
 
 CURRENT = "current"
@@ -25,6 +26,9 @@ AT_ONCE = ("unsupported", "unknown-key", "timeout")
 """Reasons that retire a plan at its first failure: what cannot be another time, and a hang, whose limit is thirty
 times a usual trial: a second one would eat the budget."""
 EVIDENCE_LIMIT = float(np.log(20.0))
+GUARDED = "makes something else worse"
+CONTROL_EVERY = 10
+"""Blocks of the race of which one holds the identical plan too: a machine may turn bad after the calibration."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,6 +84,7 @@ class Race:
         check: Compares a first trial's outputs with the baseline's; None when the trial kept none.
         deadline: Clock value after which no further block is started.
         worth: The smallest effect that matters, as a share.
+        objective, allowed: What counts, and the guards that may be broken for it.
         scale: Block scale from calibration, log units.
         first_trial_ns: What a trial costs before the first block has shown it.
         reserved: Trials that must still fit before the deadline after any further block.
@@ -95,6 +100,8 @@ class Race:
     estimand: str
     worth: float
     scale: float
+    objective: str = "latency"
+    allowed: tuple[str, ...] = ()
     deadline: int
     with_current: bool = False
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -151,12 +158,15 @@ class Race:
     def block(self, entries: Sequence[Entry]) -> bool:
         """One block of the baseline (and current) and up to five plans. False when the time is up."""
         arms = [BASE, *([CURRENT] if self.with_current else []), *(e.arm for e in entries)]
+        if len(self.blocks) % CONTROL_EVERY == CONTROL_EVERY - 1:
+            arms.append(IDENTICAL)
         if self.out_of_time(len(arms)):
             return False
         began = self.clock()
         block = run_block(self.execute, arms, self.rng, len(self.blocks), "race", self.stop, whole=False)
         if block is None:
             return False
+        block = without_latencies(block)
         self._costs.append((self.clock() - began) / len(arms))
         self.blocks.append(block)
         self._take(block)
@@ -164,8 +174,8 @@ class Race:
         return True
 
     def halve(self, entries: Sequence[Entry], *, last: bool) -> None:
-        """Keeps the better half; the evidence retires what cannot win."""
-        ranked = sorted(entries, key=lambda e: e.middle)
+        """Keeps the better half; the evidence retires what cannot win, and what a guard would refuse goes."""
+        ranked = sorted((e for e in entries if not self.refuse(e)), key=lambda e: e.middle)
         keep = max(1, -(-len(ranked) // 2))
         for place, entry in enumerate(ranked):
             self._retire_on_evidence(entry)
@@ -173,6 +183,14 @@ class Race:
                 entry.retire("retired", f"not among the better half after {len(entry.ratios)} blocks")
             elif entry.live and len(entry.ratios) >= ROUNDS[1] and entry.middle > np.log1p(self.worth):
                 entry.retire("retired", f"slower than the default in {len(entry.ratios)} blocks")
+
+    def refuse(self, entry: Entry) -> bool:
+        """Retires a plan that makes something else worse than its guard allows; whether it did."""
+        reference = CURRENT if self.with_current else BASE
+        why = broken(self.blocks, self.objective, self.allowed, arm=entry.arm, base=reference)
+        if why and entry.live:
+            entry.retire("retired", f"{GUARDED}: {why}")
+        return bool(why)
 
     def _retire_on_evidence(self, entry: Entry) -> None:
         gain = float(np.log1p(-self.worth))

@@ -102,6 +102,20 @@ def choose_estimand(median_logratios: ArrayLike, p10_logratios: ArrayLike) -> Li
     return "p10" if steadier else "median"
 
 
+def guard_limit(figure: str, base_bytes: float | None = None) -> float:
+    """The largest ratio that a guard allows; memory may grow by 16 MB however small the baseline's peak is.
+
+    Raises:
+        OrtuneError: A peak memory that is not positive.
+    """
+    limit = GUARD_LIMITS[figure]
+    if figure == "memory" and base_bytes is not None:
+        if not base_bytes > 0.0:
+            raise OrtuneError(f"the baseline's peak memory must be positive, not {base_bytes} bytes")
+        limit = max(limit, 1.0 + MEMORY_SLACK_BYTES / base_bytes)
+    return limit
+
+
 def guard(
     figure: Literal["mean", "p95", "memory", "cpu"],
     d: ArrayLike | None,
@@ -124,11 +138,7 @@ def guard(
     Raises:
         OrtuneError: A log ratio that is not finite, or a peak memory that is not positive.
     """
-    limit = GUARD_LIMITS[figure]
-    if figure == "memory" and base_bytes is not None:
-        if not base_bytes > 0.0:
-            raise OrtuneError(f"the baseline's peak memory must be positive, not {base_bytes} bytes")
-        limit = max(limit, 1.0 + MEMORY_SLACK_BYTES / base_bytes)
+    limit = guard_limit(figure, base_bytes)
     if d is None:
         return Guard(
             figure=figure, limit_ratio=limit, known=False, note="not known: not measured often enough"

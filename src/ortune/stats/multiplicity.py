@@ -1,4 +1,4 @@
-"""Many claims in one report: Holm for p-values, e-BH for e-values."""
+"""Many claims in one report: Holm for p-values."""
 
 from __future__ import annotations
 
@@ -25,27 +25,3 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     adjusted = np.empty_like(p)
     adjusted[order] = scaled
     return tuple(float(value) for value in adjusted)
-
-
-def e_bh(log_e: Sequence[float], alpha: float = 0.05) -> tuple[bool, ...]:
-    """Which hypotheses the e-BH procedure rejects, in the order given.
-
-    Keeps the expected share of false claims below alpha for e-values of any dependence: rejects the k
-    largest, for the largest k whose k-th value reaches n / (k alpha).
-
-    Args:
-        log_e: Natural logs of the e-values.
-        alpha: Bound on the false discovery rate.
-
-    Raises:
-        OrtuneError: A log e-value that is not a number.
-    """
-    values = np.asarray(log_e, dtype=np.float64)
-    if np.isnan(values).any():
-        raise OrtuneError(f"log e-values must be numbers: {list(log_e)}")
-    n = values.size
-    order = np.argsort(-values, kind="stable")
-    reached = np.flatnonzero(values[order] >= np.log(n / (alpha * np.arange(1, n + 1))))
-    rejected = np.zeros(n, dtype=bool)
-    rejected[order[: int(reached[-1]) + 1 if reached.size else 0]] = True
-    return tuple(bool(value) for value in rejected)

@@ -1,4 +1,4 @@
-"""Exact tests, estimates and intervals for a fixed number of blocks: sign-flip, Wilcoxon, bootstrap.
+"""Exact tests, estimates and intervals for a fixed number of blocks: sign-flip and Wilcoxon.
 
 All take block log ratios d (n,), natural log of candidate / baseline, and are two-sided. n must have been
 fixed before looking; the always-valid alternative is ``ortune.stats.evidence``.
@@ -6,9 +6,7 @@ fixed before looking; the always-valid alternative is ``ortune.stats.evidence``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -79,11 +77,6 @@ def wilcoxon(d: ArrayLike, theta: float = 0.0) -> float:
     return float(min(1.0, 2.0 * null[: smaller + 1].sum()))
 
 
-def hodges_lehmann(d: ArrayLike) -> float:
-    """The Hodges-Lehmann estimate of the centre: median of all pairwise means, in log units."""
-    return float(np.median(_pairwise_means(as_blocks(d))))
-
-
 def wilcoxon_interval(d: ArrayLike, level: float = 0.95) -> Interval:
     """Interval of the centre by inverting the signed-rank test, around the Hodges-Lehmann estimate.
 
@@ -143,54 +136,6 @@ def sign_flip_interval(d: ArrayLike, level: float = 0.95) -> Interval:
     return Interval(
         low=float(means[keep - 1]), centre=float(values.mean()), high=float(means[-keep]), level=attained
     )
-
-
-def bca_interval(
-    d: ArrayLike,
-    statistic: Callable[..., Any] = np.mean,
-    level: float = 0.95,
-    resamples: int = 9_999,
-    seed: int = 0,
-) -> Interval:
-    """Bias-corrected and accelerated bootstrap interval.
-
-    Args:
-        d: Values (n,), at least three; in log units for block log ratios.
-        statistic: Called as ``statistic(array, axis=-1)``, e.g. ``np.mean`` or ``np.median``.
-        level: Confidence level, reached only approximately: small n gives less.
-        resamples: Number of bootstrap samples.
-        seed: The same seed gives the same interval.
-
-    Raises:
-        OrtuneError: Fewer than three values, or one that is not finite.
-    """
-    values = as_blocks(d, at_least=3)
-    n = values.size
-    rng = np.random.default_rng(seed)
-    step = max(1, 1_000_000 // n)
-    drawn = np.concatenate(
-        [
-            statistic(values[rng.integers(0, n, (min(step, resamples - start), n))], axis=-1)
-            for start in range(0, resamples, step)
-        ]
-    )
-    centre = float(statistic(values, axis=-1))
-    below = (float((drawn < centre).mean()) + float((drawn <= centre).mean())) / 2.0
-    left_out = np.array([statistic(np.delete(values, i), axis=-1) for i in range(n)])
-    pull = left_out.mean() - left_out
-    spread = float((pull**2).sum())
-    if spread == 0.0 or not 0.0 < below < 1.0:  # a statistic that no resampling moves: nothing to correct
-        low, high = np.quantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-        return Interval(low=float(low), centre=centre, high=float(high), level=level)
-    normal = NormalDist()
-    bias = normal.inv_cdf(below)
-    acceleration = float((pull**3).sum()) / (6.0 * spread**1.5)
-    shares = []
-    for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0):
-        z = bias + normal.inv_cdf(tail)
-        shares.append(normal.cdf(bias + z / (1.0 - acceleration * z)))
-    low, high = np.quantile(drawn, shares)
-    return Interval(low=float(low), centre=centre, high=float(high), level=level)
 
 
 def _signed_sums(sizes: NDArray[np.float64]) -> NDArray[np.float64]:

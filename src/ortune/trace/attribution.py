@@ -8,18 +8,23 @@ from typing import Any, get_args
 import numpy as np
 
 from ortune.records import Category, CategoryName
-from ortune.trace.categories import categories
+from ortune.trace.categories import DEVICES, categories
+from ortune.trace.grouping import combined, sums
 from ortune.trace.overlap import shares
-from ortune.trace.table import CONTROL_FLOW, NO_PARENT, Trace
+from ortune.trace.table import ABSENT, CONTROL_FLOW, NO_PARENT, Trace
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 NAMES: tuple[CategoryName, ...] = get_args(CategoryName)
+BESIDE_NODES: tuple[CategoryName, ...] = ("device-wait", "between-nodes", "outside-run", "unexplained")
+"""What of a run is in no node."""
 USUAL_GAP = 5.0
 SHORT_GAP_NS = 20_000
 """A gap between two nodes is the executor's up to ``USUAL_GAP`` times what it usually is at that place and this
 more; beyond that something else had the CPU, which no profile explains."""
+MOST_CELLS = 1 << 24
+"""Nodes times runs: as many as a trace has executions is usual, and always taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +56,21 @@ class Attribution:
 
     def categories(self) -> tuple[Category, ...]:
         """Every category in the mean run, in a fixed order; they sum to ``mean_wall_ns``."""
-        means = self.by_category.mean(axis=1) if len(self.wall_ns) else np.zeros(len(NAMES))
-        return tuple(Category(name=name, ns=float(ns)) for name, ns in zip(NAMES, means, strict=True))
+        return tuple(
+            Category(name=name, ns=float(ns)) for name, ns in zip(NAMES, mean(self.by_category), strict=True)
+        )
+
+
+def mean(by_run: Floats) -> Floats:
+    """The mean over runs of a table (rows, runs); zeros where there is no run."""
+    found: Floats = by_run.mean(axis=1) if by_run.shape[1] else np.zeros(by_run.shape[0])
+    return found
+
+
+def countable(trace: Trace, first: int) -> range:
+    """The runs from ``first`` on; of more than can be divided at once, the last ones."""
+    most = max(MOST_CELLS, 2 * len(trace)) // max(1, len(trace.name.texts))
+    return range(max(first, trace.n_runs - max(1, most)), trace.n_runs)
 
 
 def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attribution:
@@ -64,31 +82,32 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
         wall_ns: Wall time around each of them (r,); without it ONNX Runtime's own, and nothing is outside the run.
     """
     n_nodes, n_runs = len(trace.name.texts), len(runs)
-    inside = np.isin(trace.run, np.arange(runs.start, runs.stop))
-    column = trace.run[inside] - runs.start
-    node = trace.name.codes[inside].astype(np.int64)
-    own = shares(trace, runs)[inside]
-    waited = np.minimum(np.maximum(trace.wait_ns[inside], 0), own)
+    rows = np.flatnonzero((trace.run >= runs.start) & (trace.run < runs.stop))
+    node = trace.name.codes[rows].astype(np.int64)
+    column = trace.run[rows] - runs.start
+    own = shares(trace, runs)[rows]
+    waited = np.minimum(np.maximum(trace.wait_ns[rows], 0), own)
     # What a node that runs bodies waits for is its bodies' work.
     flow = [i for i, text in enumerate(trace.op_type.texts) if text in CONTROL_FLOW]
-    waited[np.isin(trace.op_type.codes[inside], flow)] = 0.0
+    waited[np.isin(trace.op_type.codes[rows], flow)] = 0.0
 
-    by_node, wait = np.zeros((n_nodes, n_runs)), np.zeros((n_nodes, n_runs))
-    np.add.at(by_node, (node, column), own)
-    np.add.at(wait, (node, column), waited)
+    by_node, wait = (sums(node, column, values, (n_nodes, n_runs)) for values in (own, waited))
     calls = np.bincount(node, minlength=n_nodes) / max(1, n_runs)
 
     kinds = categories(trace.nodes)
     found = np.zeros((len(NAMES), n_runs))
-    for number, kind in enumerate(kinds):
-        found[NAMES.index(kind)] += by_node[number] - wait[number]
+    number = np.array([NAMES.index(kind) for kind in kinds], dtype=np.int64)
+    for kind in np.unique(number):
+        found[kind] = (by_node[number == kind] - wait[number == kind]).sum(axis=0)
     found[NAMES.index("thread-wait")] += wait.sum(axis=0)
 
     run_ns = trace.run_ns[runs.start : runs.stop].astype(np.float64)
     wall = run_ns if wall_ns is None else np.asarray(wall_ns, dtype=np.float64)
     idle = np.maximum(run_ns - by_node.sum(axis=0), 0.0)
-    strange = np.minimum(_strange_gaps(trace, runs), idle)
-    found[NAMES.index("between-nodes")] = idle - strange
+    device = np.minimum(_around_executor(trace, runs, rows), idle)
+    strange = np.minimum(_strange_gaps(trace, runs, rows), idle - device)
+    found[NAMES.index("device-wait")] = device
+    found[NAMES.index("between-nodes")] = idle - device - strange
     found[NAMES.index("outside-run")] = np.maximum(wall - run_ns, 0.0)
     found[NAMES.index("unexplained")] = wall - found.sum(axis=0)
     return Attribution(
@@ -102,24 +121,49 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
     )
 
 
-def _strange_gaps(trace: Trace, runs: range) -> Floats:
+def _around_executor(trace: Trace, runs: range, rows: Integers) -> Floats:
+    """Nanoseconds of each run before and after its executor, where a node of it ran on a device (r,).
+
+    There inputs go to the device, and the run waits for what the device still does and for the outputs.
+    """
+    found = np.zeros(len(runs))
+    codes = [i for i, text in enumerate(trace.provider.texts) if text in DEVICES]
+    there = trace.run[rows[np.isin(trace.provider.codes[rows], codes)]] - runs.start
+    executor = trace.executor_ns[runs.start : runs.stop]
+    around = np.maximum(trace.run_ns[runs.start : runs.stop] - executor, 0)
+    found[there] = np.where(executor[there] == ABSENT, 0, around[there])
+    return found
+
+
+def _strange_gaps(trace: Trace, runs: range, rows: Integers) -> Floats:
     """Nanoseconds of each run in gaps that are far longer than usual at their place (r,)."""
-    rows = np.flatnonzero((trace.parent == NO_PARENT) & np.isin(trace.run, np.arange(runs.start, runs.stop)))
+    rows = rows[trace.parent[rows] == NO_PARENT]
     found = np.zeros(len(runs))
     if len(rows) < 2:
         return found
     rows = rows[np.lexsort((trace.start_ns[rows], trace.run[rows]))]
-    run = trace.run[rows]
-    # In order of their starts; overlapping nodes leave no gap.
-    end = trace.start_ns[rows] + trace.duration_ns[rows]
-    gap = trace.start_ns[rows][1:] - end[:-1]
+    run = trace.run[rows] - runs.start
+    # In order of their starts; while one that started earlier still runs there is no gap.
+    gap = trace.start_ns[rows][1:] - _latest_end(trace, rows, run)[:-1]
     within = (run[1:] == run[:-1]) & (gap > 0)
-    pair = trace.name.codes[rows][:-1].astype(np.int64) * len(trace.name.texts) + trace.name.codes[rows][1:]
-    _, place = np.unique(pair, return_inverse=True)
+    codes, n = trace.name.codes[rows], len(trace.name.texts)
+    _, place = combined((codes[:-1], n), (codes[1:], n))
     usual = _medians(place[within], gap[within], int(place.max()) + 1)
     excess = gap - (USUAL_GAP * usual[place] + SHORT_GAP_NS)
     strange = within & (excess > 0)
-    np.add.at(found, run[1:][strange] - runs.start, excess[strange])
+    np.add.at(found, run[1:][strange], excess[strange])
+    return found
+
+
+def _latest_end(trace: Trace, rows: Integers, run: Integers) -> Integers:
+    """For each row the latest end of it and those before it in its run; rows are sorted by run."""
+    end = trace.start_ns[rows] + trace.duration_ns[rows]
+    order = np.argsort(end, kind="stable")
+    # Ranks instead of times, so that a later run's are always above those of an earlier one.
+    rank = np.empty(len(rows), dtype=np.int64)
+    rank[order] = np.arange(len(rows))
+    latest = np.maximum.accumulate(rank + run * len(rows)) - run * len(rows)
+    found: Integers = end[order][latest]
     return found
 
 

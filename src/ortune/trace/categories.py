@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import math
-
 from ortune.records import CategoryName
 from ortune.trace.table import CONTROL_FLOW, Nodes
+from ortune.trace.tensors import elements, tensors
 
 LAYOUT = frozenset(
     (
@@ -16,7 +14,12 @@ LAYOUT = frozenset(
 )  # fmt: skip
 """Operators that change how values are stored, and nothing else."""
 
-SHAPES = frozenset(("Shape", "Size", "ConstantOfShape"))
+DEVICES = frozenset(
+    f"{name}ExecutionProvider"
+    for name in ("WebGpu", "Js", "CUDA", "Tensorrt", "NvTensorRTRTX", "ROCM", "MIGraphX", "Dml", "CANN")
+)
+"""Execution providers that hand work to a device and go on: the run waits for it at its end, outside of all nodes."""
+
 SMALL = 64
 """Elements: up to so many whole numbers are a shape or an index, not data."""
 _WHOLE = frozenset(("int64", "int32", "bool", "uint64", "uint32"))
@@ -51,20 +54,7 @@ def categories(nodes: Nodes) -> list[CategoryName]:
 
 def _whole_elements(text: str) -> int | None:
     """Elements of all these tensors; None where one holds no whole numbers, or nothing is known."""
-    try:
-        tensors = json.loads(text) if text else None
-    except ValueError:
+    found = tensors(text)
+    if not found or any(dtype not in _WHOLE for dtype, _ in found):
         return None
-    if not isinstance(tensors, list) or not tensors:
-        return None
-    total = 0
-    for tensor in tensors:
-        if not isinstance(tensor, dict):
-            return None
-        for dtype, shape in tensor.items():
-            if dtype not in _WHOLE or not isinstance(shape, list):
-                return None
-            if not all(isinstance(size, int) and size >= 0 for size in shape):
-                return None
-            total += math.prod(shape)
-    return total
+    return sum(elements(shape) or 0 for _, shape in found)

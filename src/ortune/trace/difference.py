@@ -9,23 +9,14 @@ from typing import Any
 import numpy as np
 
 from ortune.records import DifferenceRow, ProfileDifference
+from ortune.trace.matching import SideNode, match
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Quantile = Callable[[float], float]
 """Two-sided 95 % quantile of Student's t for that many degrees of freedom."""
 
 FEWEST = 3  # processes a side from which on a difference has an interval
-MOST_ROWS = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideNode:
-    """One node of one side: mean own time in each profiled process, nanoseconds (processes,)."""
-
-    name: str
-    op_type: str
-    originals: tuple[str, ...]
-    ns: Floats
+MOST_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +37,14 @@ class SideTimes:
 
 
 def difference(a: SideTimes, b: SideTimes, quantile: Quantile) -> ProfileDifference:
-    """B minus A. The rows of ``nodes`` sum to the difference of the time that is in nodes.
-
-    Nodes are matched by the nodes of the user's model that they stand for; a fused node on one side meets all its
-    parts on the other. Nodes without a known origin meet those of the same name and operator, then, in order, those
-    of the same operator that are left.
-    """
+    """B minus A. Rows of ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference of the time that is in nodes."""
     categories = [
         _row(name, a.categories.get(name), b.categories.get(name), quantile)
         for name in dict.fromkeys([*a.categories, *b.categories])
     ]
-    matched = [_node_row(group, quantile) for group in match(a.nodes, b.nodes)]
-    told, noise = [row for row in matched if _told(row)], [row for row in matched if not _told(row)]
+    matches = match(a.nodes, b.nodes)
+    matched = [_node_row(group, quantile) for group in matches.groups]
+    told = _sorted(row for row in matched if _told(row))
     return ProfileDifference(
         a=a.label,
         b=b.label,
@@ -67,80 +54,21 @@ def difference(a: SideTimes, b: SideTimes, quantile: Quantile) -> ProfileDiffere
         b_processes=len(b.wall_ns),
         categories=_sorted(row for row in categories if row.a_ns or row.b_ns),
         operators=_sorted(_operators(a.nodes, b.nodes, quantile)),
-        nodes=_sorted(told)[:MOST_ROWS],
-        same_ns=sum(row.difference_ns for row in noise),
+        nodes=told[:MOST_ROWS],
+        by_name=matches.by_name,
+        by_order=matches.by_order,
+        same_ns=sum(row.difference_ns for row in matched if not _told(row)),
+        rest_ns=sum(row.difference_ns for row in told[MOST_ROWS:]),
         only_a=tuple(n for row in matched if row.b_ns is None for n in row.a_nodes),
         only_b=tuple(n for row in matched if row.a_ns is None for n in row.b_nodes),
     )
 
 
-def match(a: Sequence[SideNode], b: Sequence[SideNode]) -> list[tuple[list[SideNode], list[SideNode]]]:
-    """Groups of nodes that do the same work, each with what it has on either side."""
-    groups = _Groups()
-    for side, nodes in enumerate((a, b)):
-        for number, node in enumerate(nodes):
-            groups.find((side, number))
-            for origin in node.originals:
-                groups.join((side, number), ("origin", origin))
-    loose = [
-        [n for n in range(len(nodes)) if len(groups.members((side, n))) == 1 and not nodes[n].originals]
-        for side, nodes in enumerate((a, b))
-    ]
-    for key in (lambda node: (node.name, node.op_type), lambda node: node.op_type):
-        waiting: dict[Any, list[int]] = {}
-        for n in loose[1]:
-            waiting.setdefault(key(b[n]), []).append(n)
-        left: list[list[int]] = [[], []]
-        for n in loose[0]:
-            same = waiting.get(key(a[n]))
-            if same:
-                groups.join((0, n), (1, same.pop(0)))
-            else:
-                left[0].append(n)
-        left[1] = [n for rest in waiting.values() for n in rest]
-        loose = left
-    found = []
-    for members in groups.all():
-        mine = [a[m[1]] for m in members if m[0] == 0]
-        theirs = [b[m[1]] for m in members if m[0] == 1]
-        if mine or theirs:
-            found.append((mine, theirs))
-    return found
-
-
-class _Groups:
-    """Disjoint sets."""
-
-    def __init__(self) -> None:
-        self.parent: dict[Any, Any] = {}
-        self._members: dict[Any, list[Any]] = {}
-
-    def find(self, item: Any) -> Any:
-        if item not in self.parent:
-            self.parent[item] = item
-            self._members[item] = [item]
-        while self.parent[item] != item:
-            self.parent[item] = self.parent[self.parent[item]]
-            item = self.parent[item]
-        return item
-
-    def join(self, one: Any, other: Any) -> None:
-        small, large = sorted((self.find(one), self.find(other)), key=lambda r: len(self._members[r]))
-        if small != large:
-            self.parent[small] = large
-            self._members[large] += self._members.pop(small)
-
-    def members(self, item: Any) -> list[Any]:
-        return self._members[self.find(item)]
-
-    def all(self) -> Iterable[list[Any]]:
-        return self._members.values()
-
-
 def _node_row(group: tuple[list[SideNode], list[SideNode]], quantile: Quantile) -> DifferenceRow:
     a, b = group
     origins = list(dict.fromkeys(o for node in [*a, *b] for o in node.originals))
-    name = origins[0] if origins else (a or b)[0].name
+    first = (a or b)[0]
+    name = origins[0] if origins else f"inserted: {first.purpose}" if first.purpose else first.name
     if len(origins) > 1:
         name = f"{name} (+{len(origins) - 1})"
     kinds = [" + ".join(dict.fromkeys(n.op_type for n in side)) for side in (a, b)]
@@ -160,8 +88,11 @@ def _node_row(group: tuple[list[SideNode], list[SideNode]], quantile: Quantile) 
 
 
 def _operators(a: Sequence[SideNode], b: Sequence[SideNode], quantile: Quantile) -> Iterable[DifferenceRow]:
-    for op in dict.fromkeys(node.op_type for node in [*a, *b]):
-        mine, theirs = ([n for n in side if n.op_type == op] for side in (a, b))
+    by_operator: dict[str, tuple[list[SideNode], list[SideNode]]] = {}
+    for side, nodes in enumerate((a, b)):
+        for node in nodes:
+            by_operator.setdefault(node.op_type, ([], []))[side].append(node)
+    for op, (mine, theirs) in by_operator.items():
         yield _row(op, _total(mine), _total(theirs), quantile)
 
 

@@ -62,13 +62,19 @@ def headroom(categories: Sequence[Category], nodes: Sequence[ProfiledNode], wall
     covered_ratio = known / total if total else 0.0
     busy = sum(_busy_ns(n) for n in covered)
     ratio = min(1.0, sum(min(n.floor_ns or 0.0, n.time_ns) for n in covered) / busy) if busy else None
+    short = [n for n in covered if n.bound == "overhead"]
+    device = sum(c.ns for c in categories if c.name == "device-wait")
+    if wall_ns > 0 and device > SMALL * wall_ns:
+        words = _device_words(device / wall_ns)
+    else:
+        words = _kernel_words(covered, short, ratio, covered_ratio, parts)
     return Headroom(
         settings_ratio=settings,
         parts=parts,
         kernels_ratio=ratio,
         covered_ratio=covered_ratio,
-        sentence=f"{_settings_words(settings, parts, _bounded(ratio, covered_ratio))}; "
-        + _kernel_words(covered, ratio, covered_ratio, parts),
+        overhead_ratio=sum(n.time_ns for n in short) / known if known else 0.0,
+        sentence=f"{_settings_words(settings, parts, _bounded(ratio, covered_ratio))}; {words}",
     )
 
 
@@ -109,8 +115,19 @@ def _whole(words: Mapping[str, float], settings: float) -> Iterator[tuple[str, i
             yield word, percent
 
 
+def _device_words(share: float) -> str:
+    return (
+        f"{round(100 * share)} % of the run waits for the device: only faster kernels there, or fewer of them, make it "
+        "shorter"
+    )
+
+
 def _kernel_words(
-    covered: Sequence[ProfiledNode], ratio: float | None, covered_ratio: float, parts: Mapping[str, float]
+    covered: Sequence[ProfiledNode],
+    short: Sequence[ProfiledNode],
+    ratio: float | None,
+    covered_ratio: float,
+    parts: Mapping[str, float],
 ) -> str:
     if sum(parts.values()) > SMALL:
         words = _by_word(parts)
@@ -122,6 +139,13 @@ def _kernel_words(
         return (
             f"how near the kernels are to this machine's peak is known for only {round(100 * covered_ratio)} % of "
             "their time"
+        )
+    spent = sum(n.time_ns for n in short)
+    if spent > MOSTLY * sum(n.time_ns for n in covered):
+        calls = sum(n.calls for n in short)
+        return (
+            f"most of the kernels' time goes to {calls:.0f} executions of {spent / calls / 1000:.1f} us, too short for "
+            "this machine's peak to matter: overhead for each node bounds them, and fewer nodes or larger batches help"
         )
     floor = sum(n.floor_ns or 0.0 for n in covered)
     at_memory = sum(n.floor_ns or 0.0 for n in covered if n.bound == "memory") > MOSTLY * floor
@@ -150,7 +174,7 @@ def _dearest(covered: Sequence[ProfiledNode]) -> str:
     total = sum(lost_ns(n) for n in covered)
     worst = sorted(covered, key=lambda n: (-lost_ns(n), n.name))[:NAMED]
     return ", ".join(
-        f"{_short(n.name) or 'a node without a name'} ({n.op_type}, "
+        f"{_short(n.originals[0] if n.originals else n.name) or 'a node without a name'} ({n.op_type}, "
         f"{round(100 * lost_ns(n) / total) if total else 0} % of what is lost)"
         for n in worst
     )

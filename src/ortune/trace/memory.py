@@ -67,7 +67,8 @@ def memory(
     at = int(np.argmax(in_use))
     step = _step(trace, int(rows[at]), nodes)
     if values and step is not None:
-        owners = _alive(values, step)
+        # Inputs are the caller's: they are not in the allocator's figures.
+        owners = _alive([value for value in values if value.made != BEFORE], step)
     else:
         owners = _outputs_alive(names[: at + 1], in_use[: at + 1], trace.output_bytes[rows][: at + 1])
     return MemoryProfile(

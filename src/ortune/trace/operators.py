@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ortune.records import NodeTime, OperatorTime
+from ortune.trace.grouping import combined, sums
 from ortune.trace.table import Labels, Trace
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
@@ -33,13 +33,13 @@ def by_operator(trace: Trace, skip_runs: int = 0) -> tuple[OperatorTime, ...]:
     keys, rows = groups(trace.op_type, trace.provider)
     typical = np.median(per_run(trace, rows, len(keys), kept_runs(trace, skip_runs)), axis=1)
     total = float(typical.sum())
-    with_node = np.unique(np.stack([rows, trace.name.codes]), axis=1)[0]
-    nodes = Counter(with_node.tolist())
+    first, _ = combined((rows, len(keys)), (trace.name.codes, len(trace.name.texts)))
+    nodes = np.bincount(rows[first], minlength=len(keys))
     found = [
         OperatorTime(
             op_type=op,
             provider=provider,
-            n_nodes=nodes[key],
+            n_nodes=int(nodes[key]),
             time_ns=float(ns),
             share_ratio=float(ns) / total if total else 0.0,
         )
@@ -74,15 +74,12 @@ def run_time_ns(trace: Trace, skip_runs: int = 0) -> float:
 
 def groups(*labels: Labels) -> tuple[list[tuple[str, ...]], np.ndarray[Any, np.dtype[np.int64]]]:
     """Rows with the same texts: the different combinations, in order of their texts, and each row's number."""
-    codes = np.stack([column.codes for column in labels])
-    unique, rows = np.unique(codes, axis=1, return_inverse=True)
-    keys = [
-        tuple(c.texts[code] for c, code in zip(labels, combination, strict=True)) for combination in unique.T
-    ]
+    first, rows = combined(*((column.codes, len(column.texts)) for column in labels))
+    keys = [tuple(column[row] for column in labels) for row in first.tolist()]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     place = np.empty(len(keys), dtype=np.int64)
     place[order] = np.arange(len(keys))
-    return [keys[i] for i in order], place[rows.reshape(-1)]
+    return [keys[i] for i in order], place[rows]
 
 
 def per_run(
@@ -96,10 +93,8 @@ def per_run(
         n_keys: How many there are.
         runs: Which runs.
     """
-    sums = np.zeros((n_keys, max(1, len(runs))))
     column = np.full(trace.n_runs + 1, -1, dtype=np.int64)  # the last one is for rows of no run
     column[list(runs)] = np.arange(len(runs))
     to = column[trace.run]
     inside = to >= 0
-    np.add.at(sums, (np.asarray(rows)[inside], to[inside]), trace.self_ns[inside])
-    return sums
+    return sums(np.asarray(rows)[inside], to[inside], trace.self_ns[inside], (n_keys, max(1, len(runs))))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ortune.trace.table import NO_PARENT, Trace
+from ortune.trace.table import NO_PARENT, Numbers, Trace
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -22,49 +22,87 @@ def shares(trace: Trace, runs: range) -> Floats:
         runs: The runs that count; rows of others get their own time.
     """
     found = trace.self_ns.astype(np.float64)
-    top = trace.parent == NO_PARENT
-    for run in runs:
-        rows = np.flatnonzero(trace.run == run)
-        if len(np.unique(trace.thread[rows])) < 2:
-            continue
-        first = rows[top[rows]]
-        order = first[np.argsort(trace.start_ns[first], kind="stable")]
-        ends = trace.start_ns[order] + trace.duration_ns[order]
-        # One step of the clock may lie on both sides of a border.
-        if (trace.start_ns[order][1:] + trace.resolution_ns >= ends[:-1]).all():
-            continue
-        found[rows] = _divided(trace, rows)
+    of_these = np.flatnonzero((trace.run >= runs.start) & (trace.run < runs.stop))
+    if not len(of_these) or (trace.thread[of_these] == trace.thread[of_these[0]]).all():
+        return found
+    order = of_these[np.argsort(trace.run[of_these], kind="stable")]
+    borders = np.searchsorted(trace.run[order], np.arange(runs.start, runs.stop + 1))
+    for begin, end in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
+        rows = order[begin:end]
+        if _overlap(trace, rows):
+            found[rows] = _divided(trace, rows)
     return found
 
 
-def _divided(trace: Trace, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Floats:
-    """The time of the run divided among the rows that are active; a parent is while none of its children is."""
-    start = trace.start_ns[rows]
-    end = start + trace.duration_ns[rows]
-    times = np.concatenate([end, start])
-    opens = np.concatenate([np.zeros(len(rows), bool), np.ones(len(rows), bool)])
-    which = np.concatenate([np.arange(len(rows)), np.arange(len(rows))])
-    # At the same instant ends come before starts, but a row that takes no time starts before it ends.
-    empty = np.concatenate([start == end, np.zeros(len(rows), bool)])
-    order = np.lexsort((empty, opens & ~np.concatenate([empty[: len(rows)], start == end]), times))
-    place = {int(row): i for i, row in enumerate(rows)}
-    parent = [place.get(int(p), NO_PARENT) for p in trace.parent[rows]]
-    children = [0] * len(rows)
-    active: set[int] = set()
-    found = np.zeros(len(rows))
-    last = 0
+def _overlap(trace: Trace, rows: Numbers) -> bool:
+    """Whether nodes of the main graph run at the same time, beyond one step of the clock at a border."""
+    first = rows[trace.parent[rows] == NO_PARENT]
+    if not len(first) or (trace.thread[rows] == trace.thread[rows[0]]).all():
+        return False
+    first = first[np.argsort(trace.start_ns[first], kind="stable")]
+    ends = trace.start_ns[first] + trace.duration_ns[first]
+    return bool((trace.start_ns[first][1:] + trace.resolution_ns < ends[:-1]).any())
+
+
+def _divided(trace: Trace, rows: Numbers) -> Floats:
+    """The time of the run divided among the rows that are at work; a parent is while none of its children is.
+
+    One row at work among n has a n-th of the time that passes: the sum of these since the run began is kept, and each
+    row has the difference between where it stops and where it starts.
+    """
+    n = len(rows)
+    start, duration = trace.start_ns[rows], trace.duration_ns[rows]
+    order, times = _borders(start, duration)
+    place = {row: i for i, row in enumerate(rows.tolist())}
+    parent = [place.get(row, NO_PARENT) for row in trace.parent[rows].tolist()]
+    children, there = [0] * n, [False] * n
+    since: list[float | None] = [None] * n
+    found = np.zeros(n)
+    passed, working, last = 0.0, 0, 0
+
+    def begin(row: int) -> None:
+        nonlocal working
+        since[row] = passed
+        working += 1
+
+    def stop(row: int) -> None:
+        nonlocal working
+        began = since[row]
+        if began is not None:
+            found[row] += passed - began
+            since[row] = None
+            working -= 1
+
     for i in order.tolist():
-        now, row = int(times[i]), int(which[i])
-        if active and now > last:
-            working = [r for r in active if not children[r]]
-            for r in working:
-                found[r] += (now - last) / len(working)
+        now, row, opens = times[i], i % n, i >= n
+        if working and now > last:
+            passed += (now - last) / working
         last = now
-        step = 1 if opens[i] else -1
-        if step > 0:
-            active.add(row)
+        around = parent[row]
+        there[row] = opens
+        if opens:
+            if not children[row]:
+                begin(row)
         else:
-            active.discard(row)
-        if parent[row] != NO_PARENT:
-            children[parent[row]] += step
+            stop(row)
+        if around != NO_PARENT:
+            children[around] += 1 if opens else -1
+            if opens:
+                stop(around)
+            elif not children[around] and there[around]:
+                begin(around)
     return found
+
+
+def _borders(start: Numbers, duration: Numbers) -> tuple[Numbers, list[int]]:
+    """Ends (0 to n) and starts (n to 2n) in the order in which they are met, and their times since the first."""
+    n = len(start)
+    first = int(start.min())
+    begins = start - first
+    empty = duration == 0
+    times = np.concatenate([begins + duration, begins])
+    opens = np.arange(2 * n) >= n
+    none = np.concatenate([empty, empty])
+    # At the same instant ends come before starts, but a row that takes no time starts before it ends.
+    order = np.lexsort((none & ~opens, opens & ~none, times))
+    return order, times.tolist()

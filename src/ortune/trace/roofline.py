@@ -11,7 +11,7 @@ import numpy as np
 from ortune.records import MachinePeak, ProfiledNode
 
 Kind = Literal["float32", "int8"]
-Bound = Literal["compute", "memory", ""]
+Bound = Literal["compute", "memory", "overhead", ""]
 
 INT8_OPERATORS = frozenset(
     (
@@ -31,6 +31,16 @@ CPU_PROVIDERS = frozenset(
 
 _CLOCK_NS = 1000.0  # of the profiler: an execution took up to so much longer than was written
 _TURBO = 1.03  # clocks differ by so much from one moment to the next
+PRODUCTS = INT8_OPERATORS | {
+    "Conv", "FusedConv", "ConvTranspose", "MatMul", "FusedMatMul", "Gemm", "FusedGemm",
+}  # fmt: skip
+"""Operators whose kernels come near what their arithmetic and their memory need, however small they are."""
+SHORT_NS = 10_000.0
+"""An execution that is shorter, and far from its floor, is mostly started and ended."""
+WAKING_NS = 100_000.0
+SMALL_NS = 5_000.0
+"""A product that is shorter than the former and needs less than the latter is mostly handed to threads."""
+FAR = 0.2  # of a node's time: what it needs is no more than that
 
 
 def floor(flops: float, bytes: float, *, kind: Kind, threads: int, peak: MachinePeak) -> tuple[float, Bound]:
@@ -87,9 +97,10 @@ def with_floors(
     - Weights, where those of the whole model (or of the body that a loop repeats) are larger than that cache: from one
       run to the next it keeps its own size of them at most, here an equal share of each node's.
 
-    So a small elementwise node has next to no floor, and is told to be far from it. Without a known size of the cache
-    only arithmetic counts. A time below the floor means that the work is over-counted or the peak under-measured: the
-    floor stays as it is, ``nearness`` is 1 there, and ``below_floor`` lists such nodes.
+    So a small elementwise node has next to no floor; where its executions take less than ``SHORT_NS`` each, overhead is
+    what bounds it, and so it is of small products that take many times what they need. Without a known size of the
+    cache only arithmetic counts. A time below the floor means that the work is over-counted or the peak under-measured:
+    the floor stays as it is, ``nearness`` is 1 there, and ``below_floor`` lists such nodes.
 
     Args:
         nodes: With the work of all executions in a run.
@@ -115,8 +126,25 @@ def with_floors(
             once = max(0.0, node.bytes - constant) / max(node.calls, 1.0)
             moved = max(0.0, once - cache) * max(node.calls, 1.0) + missed.get(node.name, 0.0)
         ns, bound = floor(node.flops, moved, kind="int8" if whole else "float32", threads=threads, peak=peak)
+        moving, _ = floor(0.0, node.bytes or 0.0, kind="float32", threads=threads, peak=peak)
+        if _is_overhead(node, ns, ns + moving):
+            bound = "overhead"
         found.append(msgspec.structs.replace(node, floor_ns=ns, bound=bound))
     return tuple(found)
+
+
+def _is_overhead(node: ProfiledNode, floor_ns: float, needed_ns: float) -> bool:
+    """Whether starting its executions is most of what a node costs.
+
+    Args:
+        node: With its time.
+        floor_ns: What it needs at least.
+        needed_ns: The same, if all that it touches comes from memory.
+    """
+    if 0 < node.time_ns < SHORT_NS * node.calls and floor_ns < FAR * node.time_ns:
+        return True
+    small = node.time_ns < WAKING_NS * node.calls and needed_ns < SMALL_NS * node.calls
+    return node.op_type in PRODUCTS and small and needed_ns < FAR * node.time_ns
 
 
 def nearness(node: ProfiledNode) -> float | None:

@@ -6,7 +6,7 @@ Readers fill it, one a format; everything else in this room and beyond asks it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ CONTROL_FLOW = frozenset(
     ("Loop", "If", "Scan", "SequenceMap", "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch")
 )
 """Operators that run graphs of their own: the time of such a node contains that of the nodes in its bodies."""
+
+_LONGEST_NS = 1 << 60
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -214,10 +216,38 @@ def runs_of(
     at = np.searchsorted(run_start_ns, start_ns, side="right") - 1
     inside = (at >= 0) & (start_ns <= end[at]) & alone[at]
     found[inside] = at[inside]
-    for on in np.unique(run_thread):
-        rows = np.flatnonzero((thread == on) & (found == NO_RUN))
-        mine = np.flatnonzero(run_thread == on)
+    left = np.flatnonzero(found == NO_RUN)
+    left = left[np.argsort(thread[left], kind="stable")]
+    runs = np.argsort(run_thread, kind="stable")  # those of one thread stay in order of their starts
+    threads, run_threads = thread[left], run_thread[runs]
+    for on in np.intersect1d(threads, run_threads):
+        rows, mine = left[_span(threads, on)], runs[_span(run_threads, on)]
         place = np.searchsorted(run_start_ns[mine], start_ns[rows], side="right") - 1
         inside = (place >= 0) & (start_ns[rows] <= end[mine[place]])
         found[rows[inside]] = mine[place[inside]]
     return found
+
+
+def _span(column: Numbers, value: int) -> slice:
+    """Where a value stands in a sorted column."""
+    return slice(
+        int(np.searchsorted(column, value, side="left")), int(np.searchsorted(column, value, side="right"))
+    )
+
+
+def as_one_run(trace: Trace) -> Trace:
+    """All that was recorded as if it were one run, where no run was recorded to its end; else the trace itself."""
+    if trace.n_runs or not len(trace):
+        return trace
+    start = int(trace.start_ns.min())
+    took = int((trace.start_ns + trace.duration_ns).max()) - start
+    if took > _LONGEST_NS:
+        return trace
+    return replace(
+        trace,
+        run=np.zeros(len(trace), dtype=np.int64),
+        run_start_ns=np.array([start], dtype=np.int64),
+        run_ns=np.array([took], dtype=np.int64),
+        executor_ns=np.array([ABSENT], dtype=np.int64),
+        missing=(*trace.missing, "where runs begin and end: all that was recorded is told as one run"),
+    )

@@ -147,14 +147,14 @@ def _tracks(part: _Part, slack_ns: int) -> list[Numbers]:
         if (start[1:] + slack_ns >= end[:-1]).all():
             found.append(at)
         else:
-            number = _apart(start.tolist(), end.tolist(), slack_ns, TRACKS - len(found))
+            number = apart(start.tolist(), end.tolist(), slack_ns, TRACKS - len(found))
             found += [at[number == n] for n in range(int(number.max()) + 1)]
         if len(found) >= TRACKS:
             break
     return found[:TRACKS]
 
 
-def _apart(starts: list[int], ends: list[int], slack_ns: int, most: int) -> Numbers:
+def apart(starts: list[int], ends: list[int], slack_ns: int, most: int) -> Numbers:
     """The track of each execution, the first that is free; -1 where none is."""
     number = np.full(len(starts), -1, dtype=np.int64)
     free: list[int] = []

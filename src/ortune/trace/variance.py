@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ortune.records import NodeVariance, RunVariance
-from ortune.trace.attribution import NAMES, Attribution
+from ortune.trace.attribution import BESIDE_NODES, NAMES, Attribution, Floats, Integers, mean
 from ortune.trace.table import Trace
 
 SLOW = 0.1  # share of the runs that are the slow ones
 OWNERS = 10
 FEWEST = 10
-BESIDE_NODES = ("between-nodes", "outside-run", "unexplained")
 
 
 def variance(trace: Trace, found: Attribution, warmup: int) -> RunVariance:
@@ -31,13 +30,12 @@ def variance(trace: Trace, found: Attribution, warmup: int) -> RunVariance:
     slow = order[-max(1, int(SLOW * len(wall))) :]
     usual = order[len(wall) // 4 : -(len(wall) // 4)]
     extra = float(wall[slow].mean() - np.median(wall))
-    rows = []
-    for number, (name, op) in enumerate(zip(trace.name.texts, trace.nodes.op_type, strict=True)):
-        more = float(found.by_node[number, slow].mean() - found.by_node[number, usual].mean())
-        rows.append((more, name, op))
-    for name in BESIDE_NODES:
-        times = found.by_category[NAMES.index(name)]
-        rows.append((float(times[slow].mean() - times[usual].mean()), name, ""))
+    by_node = _more(found.by_node, slow, usual)
+    # Only the largest can be among the owners.
+    largest = np.argsort(-by_node, kind="stable")[:OWNERS].tolist()
+    rows = [(float(by_node[n]), trace.name.texts[n], trace.nodes.op_type[n]) for n in largest]
+    beside = _more(found.by_category[[NAMES.index(name) for name in BESIDE_NODES]], slow, usual)
+    rows += [(float(more), name, "") for more, name in zip(beside, BESIDE_NODES, strict=True)]
     owners = sorted((r for r in rows if r[0] > 0), reverse=True)[:OWNERS]
     return RunVariance(
         warmup_runs=warmup,
@@ -49,3 +47,8 @@ def variance(trace: Trace, found: Attribution, warmup: int) -> RunVariance:
             for more, name, op in owners
         ),
     )
+
+
+def _more(times: Floats, slow: Integers, usual: Integers) -> Floats:
+    """How much longer each row takes in slow runs than in usual ones."""
+    return mean(times[:, slow]) - mean(times[:, usual])

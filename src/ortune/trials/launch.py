@@ -107,7 +107,7 @@ def run_trial(
                 pod.enter(process.pid)
             end = watch.follow(request)
         finally:
-            _end(process)
+            end_process(process)
     elapsed_ns = time.monotonic_ns() - start
     lines = _log_lines(log_path)
     if isinstance(end, TrialError):
@@ -205,15 +205,8 @@ class _Watch:
                 deadline = time.monotonic() + self.limits.run_s
 
     def _over_limits(self, deadline: float) -> TrialError | None:
-        held = platform.process_memory_bytes(self.process.pid) or 0
-        left = platform.memory_left_bytes()
-        allowed = int(self.limits.memory_share * ((left or 0) + held))
-        if left is None:
-            allowed = self.limits.memory_bytes or 0
-        elif self.limits.memory_bytes is not None:
-            allowed = min(allowed, self.limits.memory_bytes)
-        if allowed and held > allowed:
-            what = f"held {held / 2**30:.1f} GiB of {allowed / 2**30:.1f} GiB allowed; ended before the system would"
+        what = over_memory(self.process, self.limits)
+        if what:
             return self._error("out-of-memory", what)
         if time.monotonic() > deadline:
             limit = self.limits.run_s if self.phase == "running" else self.limits.load_s
@@ -248,8 +241,22 @@ def _pump(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
     lines.put(None)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Makes sure that nothing of the trial is left alive."""
+def over_memory(process: subprocess.Popen[bytes], limits: Limits) -> str:
+    """What a process holds beyond its limits, in words; "" while it holds less."""
+    held = platform.process_memory_bytes(process.pid) or 0
+    left = platform.memory_left_bytes()
+    allowed = int(limits.memory_share * ((left or 0) + held))
+    if left is None:
+        allowed = limits.memory_bytes or 0
+    elif limits.memory_bytes is not None:
+        allowed = min(allowed, limits.memory_bytes)
+    if not allowed or held <= allowed:
+        return ""
+    return f"held {held / 2**30:.1f} GiB of {allowed / 2**30:.1f} GiB allowed; ended before the system would"
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """Makes sure that nothing of a trial or a task is left alive."""
     # While its status was not collected, the number is its own; its children die with it even if it ended itself.
     if process.returncode is None and hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):

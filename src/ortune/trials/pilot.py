@@ -78,7 +78,7 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
     where = place(arm)
     if outcome.reason == "no-runtime":
         raise RuntimeNotFound(
-            outcome.what, where=arm.runtime.python, do="pip install 'ortune[cpu]', or --python PATH"
+            outcome.what, where=arm.runtime.python, do="pip install onnxruntime, or --python PATH"
         )
     loading = outcome.phase in ("starting", "importing", "preparing", "loading")
     if outcome.phase != "preparing" and loading and outcome.reason in ("load-error", "unsupported"):

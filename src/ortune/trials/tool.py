@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import signal
 import subprocess
 import tempfile
@@ -30,7 +29,7 @@ from ortune.records import (
 )
 from ortune.trials import requests
 from ortune.trials.archive import write_worker
-from ortune.trials.launch import Limits
+from ortune.trials.launch import Limits, end_process, over_memory
 
 _POLL_S = 0.05
 _LOG_BYTES = 8_000
@@ -146,7 +145,7 @@ class ToolProcess:
             try:
                 trouble = self._wait(process, msgspec.json.encode(request) + b"\n")
             finally:
-                _end(process)
+                end_process(process)
         lines = log_path.read_bytes()[-_LOG_BYTES:].decode("utf-8", "replace").splitlines()
         log_lines = tuple(line for line in lines if line.strip())[-_LOG_LINES:]
         return trouble or _answer(said_path.read_bytes(), process.returncode), log_lines
@@ -163,12 +162,11 @@ class ToolProcess:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=_POLL_S)
                 return None
-            held, left = platform.process_memory_bytes(process.pid) or 0, platform.memory_left_bytes()
-            if left is not None and held > self.limits.memory_share * (left + held):
-                what = f"held {held / 2**30:.1f} GiB; ended before the system would"
+            what = over_memory(process, self.limits)
+            if what:
                 return TrialError(reason="out-of-memory", what=what, phase="loading")
             if time.monotonic() > deadline:
-                what = f"not done after {self.limits.load_s:.0f} s"
+                what = f"cut off, not done after {self.limits.load_s:.0f} s"
                 return TrialError(reason="timeout", what=what, phase="loading")
 
 
@@ -187,16 +185,3 @@ def _answer(said: bytes, code: int) -> ToolDone | TrialError:
         return TrialError(reason="crash", what=f"the tool process was killed by {name}", phase="loading")
     reason: FailureReason = "crash" if code else "protocol"
     return TrialError(reason=reason, what=f"the tool process exited with code {code} and said nothing")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Makes sure that nothing of the process is left alive."""
-    if process.returncode is None and hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    elif process.returncode is None:
-        process.kill()
-    process.wait()
-    if process.stdin:
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()

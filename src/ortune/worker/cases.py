@@ -5,18 +5,56 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 from . import channels, timing
 
 CHUNKS = 4  # timed runs of several cases are interleaved in this many rounds, so that drift hits all alike
 
 
+class Bound:
+    """One caller's calls through one binding, as ``run`` of a bundle's load.py makes them.
+
+    Each call binds the arrays that it is given. Outputs keep their memory only where no shape can change: ONNX
+    Runtime refuses a result that does not fit what is bound.
+    """
+
+    def __init__(self, session: Any, run_options: Any) -> None:
+        self.session, self.run_options = session, run_options
+        values = session.get_inputs() + session.get_outputs()
+        self.fixed = all(
+            v.type.startswith("tensor(") and all(type(d) is int for d in v.shape) for v in values
+        )
+        self.names = [o.name for o in session.get_outputs()]
+        self.binding: Any = None
+        self.inputs: Any = None  # names of the inputs that are bound
+
+    def __call__(self, feeds: Dict[str, Any]) -> Any:
+        """One call; the outputs as numpy arrays of their own."""
+        new = feeds.keys() != self.inputs
+        # An input that is left out now must not keep its last value.
+        binding = self.session.io_binding() if new else self.binding
+        for name, value in feeds.items():
+            binding.bind_cpu_input(name, value)
+        if new or not self.fixed:
+            for name in self.names:
+                binding.bind_output(name)
+        self.binding, self.inputs = binding, set(feeds) if new else self.inputs
+        self.session.run_with_iobinding(binding, self.run_options)
+        return binding.copy_outputs_to_cpu()
+
+
 class Case:
     """One input shape: its feeds and what was measured with them."""
 
     def __init__(
-        self, ort: Any, session: Any, settings: channels.Settings, feed: Dict[str, Any], values: Any
+        self,
+        ort: Any,
+        session: Any,
+        settings: channels.Settings,
+        feed: Dict[str, Any],
+        values: Any,
+        bound: Optional[Bound] = None,
     ) -> None:
         self.name, self.weight = feed["name"], feed["weight"]
         self.session = session
@@ -27,15 +65,8 @@ class Case:
             self.call: Callable[[], Any] = lambda: session.run_with_ort_values(
                 self.names, feeds, settings.run
             )
-        elif settings.call_style == "io_binding":
-            binding = session.io_binding()
-            for name, value in feeds.items():
-                binding.bind_cpu_input(name, value)
-            for name in self.names:
-                binding.bind_output(name)
-            self.call = lambda: (
-                session.run_with_iobinding(binding, settings.run) or binding.copy_outputs_to_cpu()
-            )
+        elif bound is not None:
+            self.call = lambda: bound(feeds)
         else:
             self.call = lambda: session.run(self.names, feeds, settings.run)
         self.latencies: List[int] = []
@@ -86,6 +117,14 @@ class Case:
         }  # fmt: skip
 
 
+def caller(
+    ort: Any, session: Any, settings: channels.Settings, feeds: List[Dict[str, Any]], values: Any
+) -> List[Case]:
+    """One caller's cases; where inputs and outputs are bound, one binding serves them all."""
+    bound = Bound(session, settings.run) if settings.call_style == "io_binding" else None
+    return [Case(ort, session, settings, feed, values, bound) for feed in feeds]
+
+
 def run(callers: List[List[Case]], request: Dict[str, Any]) -> None:
     """Times every caller's cases; several callers each in a thread of their own, let go together."""
     if len(callers) == 1:
@@ -93,12 +132,12 @@ def run(callers: List[List[Case]], request: Dict[str, Any]) -> None:
         return
     gate = threading.Barrier(len(callers))
 
-    def caller(cases: List[Case]) -> None:
+    def call(cases: List[Case]) -> None:
         gate.wait()
         _run_one(cases, request)
 
     with ThreadPoolExecutor(len(callers)) as threads:
-        list(threads.map(caller, callers))  # an error of a caller is raised here
+        list(threads.map(call, callers))  # an error of a caller is raised here
 
 
 def _run_one(cases: List[Case], request: Dict[str, Any]) -> None:

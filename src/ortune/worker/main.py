@@ -12,7 +12,6 @@ import time
 from typing import Any, Dict, List, Optional
 
 from . import cases, channels, protocol, timing
-from .cases import Case
 from .protocol import Link, Stop
 
 
@@ -76,7 +75,7 @@ def _trial(link: Link, request: Dict[str, Any]) -> None:
 
     link.phase = "running"
     callers = [
-        [Case(ort, each, settings, feed, values) for feed in request["feeds"]]
+        cases.caller(ort, each, settings, request["feeds"], values)
         for each in sessions
         for _ in range(request["callers"])
     ]

@@ -9,22 +9,35 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from functools import cache
+from importlib.resources import files
+from typing import Any, ClassVar, NamedTuple
 
 from ortune.bundle.languages import fill
-from ortune.bundle.settings import as_text, is_bound, threads
+from ortune.bundle.machine import PACKAGES
+from ortune.bundle.settings import as_text, is_bound, needs_allocator, threads
 from ortune.records import Applied, BundleInfo, Value
 
 CPU = "CPUExecutionProvider"
 MACHINES = {"AMD64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
 """One name for each architecture; systems call it differently."""
 
-GENERIC = frozenset({
-    "AzureExecutionProvider", "CoreMLExecutionProvider", "DmlExecutionProvider", "MIGraphXExecutionProvider",
-    "NvTensorRTRTXExecutionProvider", "OpenVINOExecutionProvider", "QNNExecutionProvider", "VitisAIExecutionProvider",
-    "WebGpuExecutionProvider", "XnnpackExecutionProvider",
-})  # fmt: skip
-"""Providers that ONNX Runtime's C API appends by name, with options as text."""
+
+@cache
+def table() -> dict[str, Any]:
+    """What ``tools/make_api_table.py`` read in the sources of the bindings' releases."""
+    text = files(__package__).joinpath("api_table.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def by_name() -> Mapping[str, str]:
+    """Providers that ONNX Runtime's C API appends by name, with options as text.
+
+    The name given is the short one: releases before 1.22 know no other.
+    """
+    found: Mapping[str, str] = table()["providers"]
+    return found
 
 
 class Note(NamedTuple):
@@ -39,14 +52,15 @@ class Language:
 
     Attributes:
         LEAST: A thread count that fits the machine. TEXT: a number as text.
-        IF: A condition around one statement. TUNED, ENOUGH: the conditions "this is the tuned CPU", "... and has
-            as many CPUs as it had".
+        IF: A condition around one statement. TUNED, ENOUGH, ALLOCATOR: the conditions "this is the tuned model",
+            "this is the tuned CPU, with as many CPUs as it had", "the plan's allocator is in the process".
         OPTIONS: Session options by ORT's Python name, as statements. SWITCHES: those that are two statements.
         WORDS: ORT's names of levels and modes in this language.
         CONFIG, RUN_CONFIG, CUSTOM_OPS, VARIABLE: Statements; "" where the binding has none.
         POOL: Statements that make the global pool with that many threads.
         LOCAL_POOL: The statement on the session's options that goes with POOL.
         HUGE_PAGES: Not empty where the code turns transparent huge pages off itself.
+        PRELOADS: Whether a system that the binding runs on preloads libraries by LD_PRELOAD.
         LIST, PAIR: Elements of a list, and a pair of texts within one.
         INDENT: Columns before a statement of a function.
         LINKED_OPS: What to call for operators of a library that is linked, where CUSTOM_OPS is "".
@@ -60,6 +74,7 @@ class Language:
     IF: ClassVar[str]
     TUNED: ClassVar[str]
     ENOUGH: ClassVar[str]
+    ALLOCATOR: ClassVar[str] = "!without_allocator()"
     BOOLS: ClassVar[tuple[str, str]] = ("false", "true")
     OPTIONS: ClassVar[Mapping[str, str]]
     SWITCHES: ClassVar[Mapping[str, tuple[str, str]]] = {}
@@ -73,6 +88,7 @@ class Language:
     LOCAL_POOL: ClassVar[str] = ""
     BINDING: ClassVar[str] = ""
     HUGE_PAGES: ClassVar[str] = ""
+    PRELOADS: ClassVar[bool] = True
     LIST: ClassVar[str] = "{}"
     PAIR: ClassVar[str] = ""
     INDENT: ClassVar[int] = 2
@@ -110,14 +126,17 @@ class Language:
         host = self.info.host
         notes = self.notes()
         start = [f"{s.key}={self._plain(s.value)}" for s in self.of("env")]
-        start += [f'LD_PRELOAD="{preload(str(s.value))}"' for s in self.of("preload")]
+        preloads = [(str(s.value), preload(str(s.value))) for s in self.of("preload") if self.PRELOADS]
+        start += [f'LD_PRELOAD="{find}"' for _, find in preloads]
         comments = [line for n in notes for line in (f"// {comment(n.setting)}", f"//     {comment(n.do)}")]
         variables = [self.VARIABLE.format(self.quote(s.key), self.text(s.value)) for s in self.of("env")]
         libraries = [self.CUSTOM_OPS.format(self.quote(name)) for name in self.custom_ops if self.CUSTOM_OPS]
         runs = [self.RUN_CONFIG.format(self.quote(s.key), self.text(s.value)) for s in self.of("run_config")]
         places = {
             "MODEL": self.quote(self.info.model),
-            "PLAIN_MODEL": self.quote(self.info.plain_model),
+            "PLAIN_MODEL": self.quote(self.info.plain_model if self.info.hardware_bound else ""),
+            "TUNED_WITH": self.quote(self.info.ort_version),
+            "WITHOUT_ALLOCATOR": self.quote(self.without_allocator()),
             "TUNED_MACHINE": self.quote(MACHINES.get(host.machine, host.machine) if host else ""),
             "TUNED_CPU": self.quote(host.cpu if host else ""),
             "TUNED_CPUS": str(host.effective_cpus if host else 1),
@@ -127,7 +146,7 @@ class Language:
             "CANNOT_COMMENTS": self.block(comments, self.INDENT // 2 if self.INDENT > 2 else 0),
             "START_COMMENTS": "".join(f"// Start the process with: {comment(line)}\n" for line in start),
             "ENVIRONMENT": self.block(variables),
-            "PRELOAD": self.pairs([(str(s.value), preload(str(s.value))) for s in self.of("preload")]),
+            "PRELOAD": self.pairs(preloads),
             "OPTIONS": self.block([*self.session_lines(), *self.provider_lines()]),
             "CUSTOM_OPS": self.block(libraries),
             "RUN_OPTIONS": self.block(runs),
@@ -146,11 +165,22 @@ class Language:
             if is_bound(setting):
                 # Numbered CPUs: of no use on another machine, an error where there are fewer.
                 line = self.IF.format(self.ENOUGH, line)
-            elif self.info.hardware_bound and setting.key == "graph_optimization_level":
+            elif setting.knob in self.info.model_settings:
                 # It belongs to the model that is optimised already; the plain one needs the default.
                 line = self.IF.format(self.TUNED, line)
+            elif needs_allocator(setting, self.info.applied):
+                line = self.IF.format(self.ALLOCATOR, line)
             lines.append(line)
         return lines
+
+    def without_allocator(self) -> str:
+        """What the code says where the plan's allocator is not in the process."""
+        names = [str(s.value) for s in self.of("preload") if self.PRELOADS]
+        packages = ", ".join(f"{name} (Debian: apt install {PACKAGES.get(name, name)})" for name in names)
+        stays = any(needs_allocator(s, self.info.applied) for s in self.info.applied)
+        return (
+            f"not in this process: {packages}" + (", so the arena stays on" if stays else "") if names else ""
+        )
 
     def statement(self, setting: Applied) -> str:
         """One setting as a statement on ``options``, "" where it is none."""
@@ -229,6 +259,7 @@ class Language:
                 not self.POOL,
                 f"{own} makes no global pool; its sessions have pools of their own",
             ),
+            "preload": (not self.PRELOADS, "nothing preloads it there; the system's allocator stays"),
             "process": (not pages and process_line(setting) != "", process_line(setting)),
             "call_style": (
                 setting.value != "run",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from ortune.bundle.languages import fill
-from ortune.bundle.languages._source import GENERIC, Language, escaped
+from ortune.bundle.languages._source import Language, by_name, escaped
 from ortune.bundle.settings import as_text, is_bound
 from ortune.records import BundleInfo
 
@@ -30,7 +30,7 @@ class Cpp(Language):
     LEAST = "std::min({}, cpus())"
     TEXT = "std::to_string({}).c_str()"
     IF = "if ({}) {{\n  {}\n}}"
-    TUNED = "tuned_here"
+    TUNED = "tuned_model"
     ENOUGH = "tuned_here && cpus() >= TUNED_CPUS"
     OPTIONS: ClassVar[Mapping[str, str]] = {
         "intra_op_num_threads": "options.SetIntraOpNumThreads({});",
@@ -64,7 +64,10 @@ class Cpp(Language):
         "}}"
     )
     LOCAL_POOL = "options.DisablePerSessionThreads();"
-    BINDING = "bind once with Ort::IoBinding binding(session), then call session.Run(run, binding)"
+    BINDING = (
+        "keep one Ort::IoBinding binding(session), bind each call's values to it, and call "
+        "session.Run(run, binding)"
+    )
     HUGE_PAGES = "prctl"
     PAIR = "{{{}, {}}}"
 
@@ -77,8 +80,8 @@ class Cpp(Language):
     def provider(self, name: str, options: Mapping[str, str]) -> list[str] | None:
         """Statements that append an execution provider."""
         texts = f"{TEXTS}{{{self.mapping(options)}}}"
-        if name in GENERIC:
-            return [f"options.AppendExecutionProvider({self.quote(name)}, {texts});"]
+        if name in by_name():
+            return [f"options.AppendExecutionProvider({self.quote(by_name()[name])}, {texts});"]
         if name in BY_CLASS:
             kind, method, own = BY_CLASS[name]
             lines = [f"Ort::{kind} {own};"] + ([f"{own}.Update({texts});"] if options else [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ortune.bundle.languages._source import GENERIC, Language, as_json
+from ortune.bundle.languages._source import Language, as_json, by_name
 from ortune.records import BundleInfo
 
 BY_CLASS = {
@@ -29,8 +29,9 @@ class CSharp(Language):
     LEAST = "Math.Min({}, Cpus())"
     TEXT = "({}).ToString()"
     IF = "if ({})\n{{\n    {}\n}}"
-    TUNED = "tunedHere"
+    TUNED = "tunedModel"
     ENOUGH = "tunedHere && Cpus() >= TunedCpus"
+    ALLOCATOR = "!WithoutAllocator()"
     OPTIONS: ClassVar[Mapping[str, str]] = {
         "intra_op_num_threads": "options.IntraOpNumThreads = {};",
         "inter_op_num_threads": "options.InterOpNumThreads = {};",
@@ -65,7 +66,10 @@ class CSharp(Language):
         "var environment = OrtEnv.CreateInstanceWithOptions(ref creation);"
     )
     LOCAL_POOL = "options.DisablePerSessionThreads();"
-    BINDING = "bind once with session.CreateIoBinding(), then call session.RunWithBinding(run, binding)"
+    BINDING = (
+        "keep one session.CreateIoBinding(), bind each call's values to it, and call "
+        "session.RunWithBinding(run, binding)"
+    )
     PAIR = "({}, {})"
     INDENT = 8
 
@@ -78,8 +82,8 @@ class CSharp(Language):
         given = "new Dictionary<string, string>"
         entries = ", ".join(f"[{self.quote(key)}] = {self.quote(value)}" for key, value in options.items())
         texts = f"{given} {{ {entries} }}" if entries else f"{given}()"
-        if name in GENERIC:
-            return [f"options.AppendExecutionProvider({self.quote(name)}, {texts});"]
+        if name in by_name():
+            return [f"options.AppendExecutionProvider({self.quote(by_name()[name])}, {texts});"]
         if name in BY_CLASS:
             kind, method, own = BY_CLASS[name]
             lines = [f"using var {own} = new {kind}();"]

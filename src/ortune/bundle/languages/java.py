@@ -31,8 +31,9 @@ class Java(Language):
     LEAST = "Math.min({}, cpus())"
     TEXT = "String.valueOf({})"
     IF = "if ({}) {{\n  {}\n}}"
-    TUNED = "tunedHere"
+    TUNED = "tunedModel"
     ENOUGH = "tunedHere && cpus() >= TUNED_CPUS"
+    ALLOCATOR = "!withoutAllocator()"
     OPTIONS: ClassVar[Mapping[str, str]] = {
         "intra_op_num_threads": "options.setIntraOpNumThreads({});",
         "inter_op_num_threads": "options.setInterOpNumThreads({});",
@@ -91,14 +92,14 @@ class Java(Language):
         "  }\n"
     )
     PLAIN_SESSION = (
-        "    try (OrtSession.SessionOptions options = sessionOptions(folder, other.isEmpty())) {\n"
+        "    try (OrtSession.SessionOptions options = sessionOptions(folder, other.isEmpty(), plain.isEmpty())) {\n"
         "      return environment.createSession(folder.resolve(model).toString(), options);\n"
         "    }\n"
     )
     # Closing the options unloads the libraries, whose code the session calls.
     OPS_SESSION = (
         "    // Left open: closing the options would unload the custom operators' libraries, which the session calls.\n"
-        "    OrtSession.SessionOptions options = sessionOptions(folder, other.isEmpty());\n"
+        "    OrtSession.SessionOptions options = sessionOptions(folder, other.isEmpty(), plain.isEmpty());\n"
         "    try {\n"
         "      return environment.createSession(folder.resolve(model).toString(), options);\n"
         "    } catch (OrtException error) {\n"

@@ -7,7 +7,8 @@ from typing import Any
 
 from ortune.bundle.languages import fill
 from ortune.bundle.languages.python import tuned_on
-from ortune.bundle.settings import as_text, is_bound, threads
+from ortune.bundle.machine import PACKAGES
+from ortune.bundle.settings import as_text, is_bound, needs_allocator, threads
 from ortune.records import Applied, BundleInfo, ProviderSpec, Value
 
 OPTIONS = {
@@ -44,12 +45,18 @@ def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:
     """The file ``load.mjs``."""
     own = info.plan.providers or (ProviderSpec(name="CPUExecutionProvider"),)
     environment = [s for s in info.applied if s.channel == "env"]
+    preloads = [str(s.value) for s in info.applied if s.channel == "preload"]
+    needs = any(needs_allocator(s, info.applied) for s in info.applied)
     places = {
         "MODEL": _literal(info.model),
-        "PLAIN_MODEL": _literal(info.plain_model),
+        "PLAIN_MODEL": _literal(info.plain_model if info.hardware_bound else ""),
+        "ORT_VERSION": _literal(info.ort_version),
+        "PACKAGES": _literal({name: PACKAGES.get(name, name) for name in preloads}),
         "TUNED_ON": _literal(tuned_on(info.host)),
         "PROVIDERS": _literal([PROVIDERS[p.name] for p in own if p.name in PROVIDERS]),
-        "PRELOAD": _literal([s.value for s in info.applied if s.channel == "preload"]),
+        "PRELOAD": _literal(preloads),
+        # Within a template literal, so of plain words alone.
+        "LEFT_OUT": ", so the arena stays on" if needs else "",
         "ENVIRONMENT": ", ".join(f"{_literal(s.key)}: String({_expression(s.value)})" for s in environment),
         "OPTIONS": "".join(_options(info)),
         "CANNOT": _literal(_cannot(info, custom_ops)),
@@ -66,9 +73,11 @@ def _options(info: BundleInfo) -> list[str]:
             value = WORDS.get(str(setting.value))
             text = _expression(setting.value) if value is None else _literal(value)
             entry = f"{OPTIONS[setting.key]}: {text}"
-            if info.hardware_bound and setting.key == "graph_optimization_level":
+            if setting.knob in info.model_settings:
                 # It belongs to the model that is optimised already; the plain one needs the default.
-                entry = f"...(tunedHere ? {{ {entry} }} : {{}})"
+                entry = f"...(tunedModel ? {{ {entry} }} : {{}})"
+            elif needs_allocator(setting, info.applied):
+                entry = f"...(withoutAllocator() ? {{}} : {{ {entry} }})"
             lines.append(f"    {entry},\n")
         elif setting.channel == "session_config" and not is_bound(setting):
             group, _, key = setting.key.partition(".")

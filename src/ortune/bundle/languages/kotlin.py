@@ -16,8 +16,9 @@ class Kotlin(Java):
     FILE = "Load.kt"
     LEAST = "minOf({}, cpus())"
     TEXT = "{}.toString()"
-    TUNED = "tunedHere"
+    TUNED = "tunedModel"
     ENOUGH = "tunedHere && cpus() >= TUNED_CPUS"
+    ALLOCATOR = "!withoutAllocator()"
     OPTIONS: ClassVar[Mapping[str, str]] = {key: line.rstrip(";") for key, line in Java.OPTIONS.items()}
     CONFIG = Java.CONFIG.rstrip(";")
     RUN_CONFIG = Java.RUN_CONFIG.rstrip(";")
@@ -53,13 +54,13 @@ class Kotlin(Java):
         "  }\n"
     )
     PLAIN_SESSION = (
-        "    return sessionOptions(folder, other.isEmpty()).use { options ->\n"
+        "    return sessionOptions(folder, other.isEmpty(), plain.isEmpty()).use { options ->\n"
         "      environment.createSession(folder.resolve(model).toString(), options)\n"
         "    }\n"
     )
     OPS_SESSION = (
         "    // Left open: closing the options would unload the custom operators' libraries, which the session calls.\n"
-        "    val options = sessionOptions(folder, other.isEmpty())\n"
+        "    val options = sessionOptions(folder, other.isEmpty(), plain.isEmpty())\n"
         "    try {\n"
         "      return environment.createSession(folder.resolve(model).toString(), options)\n"
         "    } catch (error: OrtException) {\n"

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from ortune.bundle.languages import fill
-from ortune.bundle.settings import as_text, is_bound, threads
+from ortune.bundle.settings import as_text, is_bound, needs_allocator, threads
 from ortune.records import Applied, BundleInfo, Host, ProviderSpec, Value
 
 
@@ -16,11 +16,14 @@ def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:
     own = [s.value for s in info.applied if s.channel == "call_style"]
     places = {
         "MODEL": repr(info.model),
-        "PLAIN_MODEL": repr(info.plain_model),
+        "PLAIN_MODEL": repr(info.plain_model if info.hardware_bound else ""),
         "TUNED_ON": literal(tuned_on(info.host)),
         "ORT_VERSION": repr(info.ort_version),
         "PROVIDERS": literal(providers(info)),
         "PRELOAD": literal([s.value for s in info.applied if s.channel == "preload"]),
+        "NEED_ALLOCATOR": literal(
+            [f"{s.knob}={as_text(s.value)}" for s in info.applied if needs_allocator(s, info.applied)]
+        ),
         "PROCESS": literal([(s.key, s.value) for s in info.applied if s.channel == "process"]),
         "CUSTOM_OPS": literal(list(custom_ops)),
         "CALL_STYLE": repr(own[0] if own else "run"),
@@ -109,9 +112,11 @@ def _session_options(info: BundleInfo) -> list[str]:
         if is_bound(setting):
             # Numbered CPUs: of no use on another machine, an error where there are fewer.
             lines += [f"if tuned_here and cpus() >= TUNED_ON.get('cpus', 1):\n    {line}" for line in own]
-        elif info.hardware_bound and setting.key == "graph_optimization_level":
+        elif setting.knob in info.model_settings:
             # It belongs to the model that is optimised already; the plain one needs ONNX Runtime's default.
-            lines += [f"if tuned_here:\n    {line}" for line in own]
+            lines += [f"if tuned_model:\n    {line}" for line in own]
+        elif needs_allocator(setting, info.applied):
+            lines += [f"if not without_allocator(PRELOAD, preloaded()):\n    {line}" for line in own]
         else:
             lines += [line for line in own if line not in lines]
     return lines

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from typing import ClassVar
 
-from ortune.bundle.languages._source import Language, as_json, escaped
+from ortune.bundle.languages._source import Language, as_json, escaped, table
 from ortune.records import BundleInfo
 
 PROVIDERS = {
@@ -36,7 +33,7 @@ class Rust(Language):
     LEAST = "{}.min(cpus())"
     TEXT = "({}).to_string()"
     IF = "if {} {{\n    {}\n}}"
-    TUNED = "tuned_here"
+    TUNED = "tuned_model"
     ENOUGH = "tuned_here && cpus() >= TUNED_CPUS"
     OPTIONS: ClassVar[Mapping[str, str]] = {
         "intra_op_num_threads": "options = options.with_intra_threads({})?;",
@@ -79,7 +76,8 @@ class Rust(Language):
         "}}"
     )
     BINDING = (
-        "bind once with session.create_binding(), then call session.run_binding_with_options(binding, run)"
+        "keep one session.create_binding(), bind each call's values to it, and call "
+        "session.run_binding_with_options(binding, run)"
     )
     LIST = "&[{}]"
     PAIR = "({}, {})"
@@ -123,11 +121,9 @@ class Rust(Language):
         return {"IMPORTS": self.block(lines, 0), "CRATE": f"ort = {crate}"}
 
 
-@cache
 def crate_version() -> str:
     """The release of the crate that the code is written for and checked against."""
-    table = json.loads(files(__package__).joinpath("api_table.json").read_text(encoding="utf-8"))
-    return str(table["ort"]["release"])
+    return str(table()["ort"]["release"])
 
 
 def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ortune.bundle.languages._source import GENERIC, Language, escaped
+from ortune.bundle.languages._source import Language, by_name, escaped
 from ortune.records import BundleInfo
 
 
@@ -17,7 +17,7 @@ class Swift(Language):
     LEAST = "min({}, cpus())"
     TEXT = "String({})"
     IF = "if {} {{\n    {}\n}}"
-    TUNED = "tunedHere"
+    TUNED = "tunedModel"
     ENOUGH = "tunedHere && cpus() >= tunedCpus"
     OPTIONS: ClassVar[Mapping[str, str]] = {
         "intra_op_num_threads": "try options.setIntraOpNumThreads({})",
@@ -32,8 +32,12 @@ class Swift(Language):
     }
     CONFIG = "try options.addConfigEntry(withKey: {}, value: {})"
     RUN_CONFIG = "try run.addConfigEntry(withKey: {}, value: {})"
-    LINKED_OPS = 'link the library and call options.registerCustomOps(usingFunction: "RegisterCustomOps")'
+    LINKED_OPS = (
+        "link the library and put into sessionOptions: "
+        'try options.registerCustomOps(usingFunction: "RegisterCustomOps")'
+    )
     VARIABLE = "wanted.append(({}, {}))"
+    PRELOADS = False  # Apple's systems alone have the package
     LIST = "[{}]"
     PAIR = "({}, {})"
     INDENT = 8
@@ -47,11 +51,12 @@ class Swift(Language):
 
     def provider(self, name: str, options: Mapping[str, str]) -> list[str] | None:
         """Statements that append an execution provider."""
-        if name not in GENERIC:
+        short = by_name().get(name)
+        if short is None:
             return None
         entries = ", ".join(f"{self.quote(key)}: {self.quote(value)}" for key, value in options.items())
         return [
-            f"try options.appendExecutionProvider({self.quote(name)}, providerOptions: [{entries or ':'}])"
+            f"try options.appendExecutionProvider({self.quote(short)}, providerOptions: [{entries or ':'}])"
         ]
 
 

@@ -22,4 +22,6 @@ KNOB = Knob(
     probe="thp",
     conflicts=("malloc_huge_pages",),
     summary="huge pages for this process",
+    tries=("never",),
+    group="late",
 )

@@ -20,18 +20,24 @@ from ortune.report.html.page import Section, environment
 from ortune.report.html.profile import Given
 from ortune.report.numbers import duration, memory, percent
 
+SHORT = 0.5  # of the kernels' time, from which on the machine's peak says nothing of them
 
-def render(envelope: Envelope, timeline: Timeline | None = None) -> str:
+
+def render(
+    envelope: Envelope, timeline: Timeline | None = None, *, stored: str = "", no_timeline: str = ""
+) -> str:
     """The page as one HTML document; it fetches nothing.
 
     Args:
         envelope: The document of ``ortune profile``; its ``result`` is a ProfileResult.
         timeline: Executions over time (``trace.timeline``); without it that section is left out.
+        stored: Of a session that is told again, the line that says so.
+        no_timeline: What stands in place of the timeline where there is none.
     """
     result: ProfileResult = envelope.result
-    given = Given(result=result, timeline=timeline)
+    given = Given(result=result, timeline=timeline, no_timeline=no_timeline)
     shown = [s for module in section_modules() if (s := _section(module, given)) is not None]
-    drawn = any(section.name == "timeline" for section in shown)
+    drawn = timeline is not None and any(section.name == "timeline" for section in shown)
     script = _file("timeline.js") if drawn else ""
     large, unit = _large(result)
     return (
@@ -50,6 +56,7 @@ def render(envelope: Envelope, timeline: Timeline | None = None) -> str:
             headroom=result.headroom.sentence if result.headroom else "",
             facts=_facts(envelope),
             interrupted=envelope.status == "interrupted",
+            stored=stored,
             sections=shown,
             envelope=envelope,
             result=result,
@@ -101,7 +108,11 @@ def _facts(envelope: Envelope) -> list[tuple[str, str]]:
         found.append(("with the profiler", f"{result.slowdown_ratio:.2f}x the time without"))
     if result.headroom is not None:
         found.append(("settings can win at most", percent(result.headroom.settings_ratio, 0)))
-        if result.headroom.kernels_ratio is not None:
+        if result.headroom.overhead_ratio > SHORT:
+            found.append(
+                ("kernels too short for the peak to matter", percent(result.headroom.overhead_ratio, 0))
+            )
+        elif result.headroom.kernels_ratio is not None:
             found.append(("kernels, of the machine's peak", percent(result.headroom.kernels_ratio, 0)))
     if result.memory is not None:
         found.append(("memory in use at most", memory(result.memory.peak_bytes)))

@@ -4,12 +4,16 @@ It is an array with one event a line, in the order of the trace. Nodes keep the 
 own profiles, so that tools for those read it; added are ``run``, ``original`` (nodes of the user's model) and
 ``category``. ``Wait`` in the thread statistics holds waiting and sharing out together. Loading and initialisation are
 left out: a trace's columns hold how long they took and not when they were.
+
+Perfetto leaves out events that overlap on one track, and takes numbers of threads from 0 to 2^32 - 1 alone: kernels
+that ran at the same time get tracks of their own, and threads with other numbers small ones.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import Any, BinaryIO
 
 import msgspec
@@ -18,9 +22,12 @@ import numpy as np
 from ortune.records import ProfiledNode, ProfileResult
 from ortune.trace.export._runs import run_threads
 from ortune.trace.table import ABSENT, NO_RUN, Trace
+from ortune.trace.timeline import apart
 
 CHUNK = 1 << 14
 HOST, DEVICE = 1, 2  # process ids of the two groups of tracks
+MOST_LANES = 64  # of a device
+_NUMBERS = range(1 << 32)
 _COLUMNS = (
     "start_ns", "duration_ns", "thread", "run", "wait_ns", "helpers", "output_bytes", "parameter_bytes",
     "activation_bytes", "in_use_bytes", "held_bytes",
@@ -33,6 +40,28 @@ _SIZES = {
     "mem_arena_held": "held_bytes",
 }
 """ONNX Runtime's names of the sizes, and ours."""
+
+
+class _Tracks:
+    """Numbers of tracks: of threads, and of what ran on a device."""
+
+    def __init__(self, trace: Trace) -> None:
+        given = np.unique(trace.thread).tolist()
+        used = set(given)
+        free = (number for number in count(1) if number not in used)
+        self.threads: dict[int, int] = {t: t if t in _NUMBERS else next(free) for t in given}
+        start = trace.kernels.start_ns
+        order = np.argsort(start, kind="stable")
+        ends = (start + trace.kernels.duration_ns)[order]
+        number = apart(start[order].tolist(), ends.tolist(), 0, MOST_LANES)
+        lane = np.empty(len(order), dtype=np.int64)
+        lane[order] = np.where(number < 0, MOST_LANES - 1, number)
+        self.device = [next(free) for _ in range(int(lane.max(initial=-1)) + 1)]
+        self._lane = lane
+
+    def of_kernel(self, at: int) -> int:
+        """The track of a kernel."""
+        return self.device[int(self._lane[at])]
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
@@ -48,11 +77,12 @@ def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
 
 
 def _chunks(trace: Trace, result: ProfileResult) -> Iterator[Iterable[dict[str, Any]]]:
-    yield _titles(trace)
+    tracks = _Tracks(trace)
+    yield _titles(tracks)
     kernels = np.argsort(trace.kernels.row, kind="stable")
     after = trace.kernels.row[kernels]
     first = int(np.searchsorted(after, 0))
-    yield (_kernel(trace, at) for at in kernels[:first].tolist())
+    yield (_kernel(trace, at, tracks) for at in kernels[:first].tolist())
     known = {node.name: node for node in result.nodes}
     shapes = [
         {"input_type_shape": _raw(i), "output_type_shape": _raw(o)}
@@ -64,16 +94,18 @@ def _chunks(trace: Trace, result: ProfileResult) -> Iterator[Iterable[dict[str, 
         behind: dict[int, list[int]] = {}
         for at in kernels[low:high].tolist():
             behind.setdefault(int(trace.kernels.row[at]), []).append(at)
-        yield _rows(trace, range(begin, end), known, shapes, behind)
-    yield _runs(trace)
+        yield _rows(trace, range(begin, end), known, shapes, behind, tracks)
+    yield _runs(trace, tracks)
 
 
-def _titles(trace: Trace) -> Iterator[dict[str, Any]]:
+def _titles(tracks: _Tracks) -> Iterator[dict[str, Any]]:
     yield _title("process_name", HOST, 0, "ONNX Runtime")
-    for thread in np.unique(trace.thread).tolist():
-        yield _title("thread_name", HOST, thread, f"thread {thread}")
-    if len(trace.kernels.row):
-        yield _title("process_name", DEVICE, 0, "device")
+    for thread, number in tracks.threads.items():
+        yield _title("thread_name", HOST, number, f"thread {thread}")
+    if tracks.device:
+        yield _title("process_name", DEVICE, tracks.device[0], "device")
+    for lane, number in enumerate(tracks.device):
+        yield _title("thread_name", DEVICE, number, f"device {lane}" if lane else "device")
 
 
 def _title(what: str, group: int, thread: int, text: str) -> dict[str, Any]:
@@ -86,6 +118,7 @@ def _rows(
     known: dict[str, ProfiledNode],
     shapes: list[dict[str, Any]],
     behind: dict[int, list[int]],
+    tracks: _Tracks,
 ) -> Iterator[dict[str, Any]]:
     columns = {name: getattr(trace, name)[rows.start : rows.stop].tolist() for name in _COLUMNS}
     codes = trace.name.codes[rows.start : rows.stop].tolist()
@@ -98,9 +131,9 @@ def _rows(
         # Types and shapes are known of the first execution alone.
         args |= {key: raw for key, raw in shapes[codes[at]].items() if raw is not None}
         shapes[codes[at]] = {}
-        yield _event("Node", f"{name}_kernel_time", values["thread"], values, args)
+        yield _event("Node", f"{name}_kernel_time", tracks.threads[values["thread"]], values, args)
         for kernel in behind.get(row, ()):
-            yield _kernel(trace, kernel)
+            yield _kernel(trace, kernel, tracks)
 
 
 def _own(trace: Trace, code: int, values: dict[str, int], node: ProfiledNode | None) -> dict[str, Any]:
@@ -131,21 +164,22 @@ def _raw(text: str) -> msgspec.Raw | None:
     return msgspec.Raw(text.encode().replace(b"\n", b" "))
 
 
-def _kernel(trace: Trace, at: int) -> dict[str, Any]:
+def _kernel(trace: Trace, at: int, tracks: _Tracks) -> dict[str, Any]:
     kernels = trace.kernels
     row = int(kernels.row[at])
     args = {"node": trace.name[row]} if row >= 0 else {}
     values = {"start_ns": int(kernels.start_ns[at]), "duration_ns": int(kernels.duration_ns[at])}
-    return _event("Kernel", kernels.name[at], 0, values, args, group=DEVICE)
+    return _event("Kernel", kernels.name[at], tracks.of_kernel(at), values, args, group=DEVICE)
 
 
-def _runs(trace: Trace) -> Iterator[dict[str, Any]]:
+def _runs(trace: Trace, tracks: _Tracks) -> Iterator[dict[str, Any]]:
     thread = run_threads(trace)
     for run in range(trace.n_runs):
         values = {"start_ns": int(trace.run_start_ns[run]), "duration_ns": int(trace.run_ns[run])}
         executor = int(trace.executor_ns[run])
         args = {"run": run} | ({"executor_us": executor / 1000} if executor != ABSENT else {})
-        yield _event("Session", "model_run", int(thread[run]), values, args)
+        number = tracks.threads.get(int(thread[run]), 0)
+        yield _event("Session", "model_run", number, values, args)
 
 
 def _event(

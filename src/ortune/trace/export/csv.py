@@ -54,7 +54,8 @@ NODES: dict[str, str] = {
     "flops": "floating-point operations in a run",
     "bytes": "bytes read and written in a run",
     "floor_ns": "least time that this machine needs for that",
-    "bound": "what the floor is made of",
+    "bound": "what the floor is made of, or overhead",
+    "purpose": "what an inserted node is for",
     "output_bytes": "of all its outputs",
 }
 """Columns of a node and what they hold."""
@@ -113,7 +114,7 @@ def write_nodes(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
             (
                 _text(n.name), _text(n.op_type), _text(n.provider), msgspec.json.encode(n.originals).decode(),
                 _text(n.layer), _text(n.inside), n.category, n.time_ns, n.share_ratio, n.wait_ns, n.calls,
-                n.flops, n.bytes, n.floor_ns, n.bound, n.output_bytes,
+                n.flops, n.bytes, n.floor_ns, n.bound, _text(n.purpose), n.output_bytes,
             )
             for n in result.nodes
         ),

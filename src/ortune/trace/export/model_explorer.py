@@ -19,7 +19,9 @@ GRADIENT = (
     {"stop": 0.25, "bgColor": "#fbe3a6"},
     {"stop": 1, "bgColor": "#c0392b"},
 )
-"""From no time to that of the dearest node."""
+"""From the least time to that of the dearest node."""
+RESERVED = "results"
+"""A file in which this key is in ``results`` is taken for one of several graphs."""
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
@@ -29,11 +31,12 @@ def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
     for node in result.nodes:
         key = owner(node)
         times[key] = times.get(key, 0.0) + node.time_ns
-    document: dict[str, Any] = {
-        "name": "ms a run",
-        "results": {key: {"value": round(ns / 1e6, 6)} for key, ns in times.items()},
-        "gradient": GRADIENT,
-    }
+    times.pop(RESERVED, None)
+    values: dict[str, dict[str, Any]] = {key: {"value": round(ns / 1e6, 6)} for key, ns in times.items()}
+    if len({value["value"] for value in values.values()}) == 1:
+        # Between a least and a greatest value that are the same no colour can be found.
+        values = {key: {**value, "bgColor": GRADIENT[-1]["bgColor"]} for key, value in values.items()}
+    document: dict[str, Any] = {"name": "ms a run", "results": values, "gradient": GRADIENT}
     file.write(msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
 
 

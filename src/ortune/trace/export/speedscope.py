@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 
 from ortune.records import ProfileResult
+from ortune.trace.attribution import BESIDE_NODES
 from ortune.trace.export._runs import run_threads
 from ortune.trace.table import NO_PARENT, Numbers, Trace
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-BESIDE_NODES = ("between-nodes", "outside-run", "unexplained")
 _CHUNK = 1 << 14
 
 _encode = msgspec.json.Encoder().encode

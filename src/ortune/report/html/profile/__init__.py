@@ -12,7 +12,12 @@ from ortune.records import ProfileResult, Timeline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What a section may show."""
+    """What a section may show.
+
+    Attributes:
+        no_timeline: Why there is none, "" where that need not be said.
+    """
 
     result: ProfileResult
     timeline: Timeline | None = None
+    no_timeline: str = ""

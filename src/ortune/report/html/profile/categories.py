@@ -17,6 +17,8 @@ MEANINGS = {
     "kernels": "what the operators compute",
     "thread-wait": "the thread that runs a node waits for the pool's others, or shares out their work",
     "device-copies": "values copied between devices",
+    "device-wait": "before and after the executor, in a run with nodes on a device: inputs on their way there, waiting "
+    "until it is done, outputs on their way back",
     "casts-and-layout": "casts, transposes, reordering for blocked layouts, quantizing and dequantizing",
     "shape-arithmetic": "nodes that only compute shapes and indices",
     "control-flow": "If, Loop and Scan themselves, without the nodes of their bodies",

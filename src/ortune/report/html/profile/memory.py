@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from markupsafe import Markup
@@ -28,22 +28,23 @@ def content(given: Given) -> dict[str, object] | None:
     found = given.result.memory
     if found is None:
         return None
-    figures = [("in use at most", words.size(found.peak_bytes)), ("at node", found.peak_node)]
+    called = words.names(given.result)
+    peak_node = called.get(found.peak_node, found.peak_node)
+    figures = [("in use at most", words.size(found.peak_bytes)), ("at node", peak_node)]
     if found.held_bytes is not None:
         figures.append(("held by the arena", words.size(found.held_bytes)))
-    if found.weights_bytes is not None:
+    if found.weights_bytes:
         figures.append(("weights", words.size(found.weights_bytes)))
-    how = {"profile": "figures of the allocator", "liveness": "worked out from sizes and last uses"}
-    figures.append(("from", how[found.source]))
+    figures.append(("from", words.SOURCES[found.source]))
     return {
-        "figure": _figure(found) if found.points else None,
+        "figure": _figure(found, called) if found.points else None,
         "figures": [(name, text) for name, text in figures if text],
-        "at_peak": [(name, words.size(n)) for name, n in found.at_peak],
+        "at_peak": [(called.get(name, name), words.size(n)) for name, n in found.at_peak],
         "n_points": len(found.points),
     }
 
 
-def _figure(found: MemoryProfile) -> dict[str, Markup]:
+def _figure(found: MemoryProfile, called: Mapping[str, str]) -> dict[str, Markup]:
     held = [p.held_bytes for p in found.points if p.held_bytes is not None]
     scale = _scale(max([found.peak_bytes, *held, *(p.in_use_bytes for p in found.points), 1]))
     steps = _steps(found.points, STEPS)
@@ -54,11 +55,13 @@ def _figure(found: MemoryProfile) -> dict[str, Markup]:
     tips = _steps(found.points, TIPS)
     for i, point in enumerate(tips):
         beyond = f", {words.size(point.held_bytes)} held" if point.held_bytes is not None else ""
-        title = svg.tag("title", f"{point.node}: {words.size(point.in_use_bytes)} in use{beyond}")
+        node = called.get(point.node, point.node)
+        title = svg.tag("title", f"{node}: {words.size(point.in_use_bytes)} in use{beyond}")
         place = {"x": svg.share(i / len(tips)), "width": svg.share(1 / len(tips))}
         marks.append(svg.tag("rect", title, **place, y="0", height="100%", class_="spot"))
     alt = (
-        f"Memory over {len(found.points)} nodes; at most {words.size(found.peak_bytes)} at {found.peak_node}"
+        f"Memory over {len(found.points)} nodes; at most {words.size(found.peak_bytes)} at "
+        f"{called.get(found.peak_node, found.peak_node)}"
     )
     return {
         "side": svg.side_labels(
@@ -71,7 +74,7 @@ def _figure(found: MemoryProfile) -> dict[str, Markup]:
 def _scale(most: int) -> svg.Scale:
     """From zero, with ticks at round numbers of the unit."""
     unit = next((u for u in (2**30, 2**20, 2**10) if most >= u), 1)
-    step = next(s * 10**e for e in range(5) for s in (1, 2, 5) if most / unit <= 4 * s * 10**e)
+    step = next(s * 10**e for e in range(20) for s in (1, 2, 5) if most / unit <= 4 * s * 10**e)
     ticks = tuple(float(unit * step * i) for i in range(5) if unit * step * i <= most * 1.02)
     return svg.Scale(low=0.0, high=most * 1.04, ticks=ticks)
 

@@ -12,7 +12,7 @@ ORDER = 50
 TITLE = "Nodes"
 NOTE = (
     "The user's own node first, and below it what the optimised graph calls it. Floor: the least time this machine "
-    "needs for the node's work; lost: the time beyond."
+    "needs for the node's work; lost: the time beyond. Bound by overhead: starting the node is most of what it costs."
 )
 MOST = 200
 FIRST = 20
@@ -50,6 +50,7 @@ def _row(node: ProfiledNode, result: ProfileResult) -> dict[str, str]:
         "also": whole,
         "optimised": node.name if node.originals and node.name != node.originals[0] else "",
         "inside": node.inside,
+        "purpose": node.purpose,
         "op_type": node.op_type,
         "provider": node.provider.removesuffix("ExecutionProvider"),
         "time": duration(node.time_ns),

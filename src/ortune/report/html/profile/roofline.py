@@ -161,7 +161,7 @@ def _legend(peak: MachinePeak | None, dots: Sequence[ProfiledNode]) -> list[tupl
             most_int8 = operations(max(peak.int8_ops_per_s.values())).replace("FLOP", "OP")
             found.append(("roof int8", f"int8: {most_int8}/s"))
     bounds = {n.bound for n in dots}
-    found += [(f"node {b}", f"bound by {b}") for b in ("compute", "memory") if b in bounds]
+    found += [(f"node {b}", f"bound by {b}") for b in ("compute", "memory", "overhead") if b in bounds]
     return found
 
 

@@ -22,12 +22,17 @@ def content(given: Given) -> dict[str, object] | None:
     found = given.result.variance
     if found is None or len(found.runs_ns) < 2:
         return None
+    called = words.names(given.result)
     return {
         "figure": _figure(found),
         "n_runs": len(found.runs_ns),
         "sentence": words.variance(given.result),
         "owners": [
-            (words.owner_name(o.name, o.op_type), f"+{duration(o.extra_ns)}", percent(o.share_ratio, 0))
+            (
+                words.owner_name(o.name, o.op_type, called),
+                f"+{duration(o.extra_ns)}",
+                percent(o.share_ratio, 0),
+            )
             for o in found.owners
         ],
     }

@@ -20,13 +20,14 @@ NOTE = (
 
 
 def content(given: Given) -> dict[str, object] | None:
-    """The data for the script; None without a timeline, or with an empty one."""
+    """The data for the script; why there is none; or None."""
     found = given.timeline
     if found is None or not found.tracks:
-        return None
+        return {"absent": given.no_timeline} if given.no_timeline else None
     shown = sum(track.count for track in found.tracks)
     left_out = f", {found.n_left_out:,} left out" if found.n_left_out else ""
     return {
+        "absent": "",
         "info": _data(found),
         "start": base64.b64encode(found.start_ticks).decode(),
         "duration": base64.b64encode(found.duration_ticks).decode(),

@@ -1,0 +1,103 @@
+"""What becomes of a profile that was taken or read: kept, exported, drawn, and stored for telling it again."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ortune.errors import UsageError
+from ortune.records import Envelope, ProfileResult
+from ortune.store.db import SessionLog
+from ortune.trace import export
+from ortune.trace.table import Trace
+from ortune.trace.timeline import timeline_data
+
+STORED = 20_000
+"""Executions of the timeline that goes into the store: the last runs of a long trace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What was asked for beside the result itself.
+
+    Attributes:
+        exports: Other tools' formats.
+        page: Where the page goes.
+        keep: Where the trace is kept.
+    """
+
+    exports: export.Wanted = ()
+    page: Path | None = None
+    keep: Path | None = None
+
+
+def deliver(envelope: Envelope, trace: Trace, path: Path, wishes: Wishes, log: SessionLog) -> Envelope:
+    """Writes what was asked for and stores the document, also where a file cannot be written.
+
+    Args:
+        envelope: The document of ``profile``.
+        trace: What it was made from.
+        path: Where that lies now.
+        wishes: What to write.
+        log: The session.
+
+    Raises:
+        UsageError: A file cannot be written; what was measured is stored.
+    """
+    try:
+        if wishes.keep is not None:
+            envelope = _changed(envelope, trace=_kept(envelope, path, wishes.keep))
+        result = _result(envelope)
+        envelope = _changed(envelope, exports=export.write_all(wishes.exports, trace, result))
+        if wishes.page is not None:
+            _write_page(envelope, trace, wishes.page)
+            exports = {**_result(envelope).exports, "report": str(wishes.page)}
+            envelope = _changed(envelope, exports=exports)
+    except UsageError as error:
+        if not log.id or log.trouble:
+            raise
+        do = "; ".join(part for part in (error.do, f"the result is stored: ortune report {log.id}") if part)
+        raise UsageError(error.what, where=error.where, do=do) from error
+    finally:
+        log.add("timeline", timeline_data(trace, STORED))
+        log.add("result", envelope)
+    return envelope
+
+
+def _kept(envelope: Envelope, path: Path, keep: Path) -> object:
+    try:
+        shutil.copyfile(path, keep)
+    except OSError as error:
+        raise UsageError(
+            f"the trace cannot be kept: {error.strerror}", where=str(keep), do="choose another --keep"
+        ) from error
+    return msgspec.structs.replace(_result(envelope).trace, path=str(keep))
+
+
+def _write_page(envelope: Envelope, trace: Trace, path: Path) -> None:
+    from ortune.report.html.profile_page import render
+
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(render(envelope, timeline_data(trace)), encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise UsageError(
+            f"the page cannot be written: {error.strerror}", where=str(path), do="choose another --report"
+        ) from error
+
+
+def _changed(envelope: Envelope, **fields: object) -> Envelope:
+    result = msgspec.structs.replace(_result(envelope), **fields)
+    return msgspec.structs.replace(envelope, result=result)
+
+
+def _result(envelope: Envelope) -> ProfileResult:
+    assert isinstance(envelope.result, ProfileResult)
+    return envelope.result

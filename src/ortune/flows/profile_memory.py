@@ -1,0 +1,135 @@
+"""How large the values of the graph that ran are and how long they are needed: what holds memory, and when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from ortune.model.graphs import op_set, subgraphs
+from ortune.records import Case, MemoryProfile
+from ortune.trace.memory import BEFORE, Lifetime, liveness, memory
+from ortune.trace.table import NO_PARENT, Trace
+from ortune.trace.tensors import n_bytes, tensors
+
+_SAME_BUFFER = op_set("Reshape Squeeze Unsqueeze Flatten Identity")
+"""Operators whose output is their input's memory under another shape."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifetimes:
+    """The values of a graph, in the order in which its nodes ran.
+
+    Attributes:
+        nodes: Names in the profile.
+        values: What they make, named after the node that makes it, and inputs.
+        n_unknown: Values whose size is not known, and which are left out.
+    """
+
+    nodes: tuple[str, ...] = ()
+    values: tuple[Lifetime, ...] = ()
+    n_unknown: int = 0
+
+
+@dataclass(slots=True)
+class _Value:
+    name: str
+    bytes: int | None
+    made: int
+    last: int
+
+
+def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace) -> Lifetimes:
+    """Follows every value of the main graph; bodies of control flow count as their node.
+
+    Args:
+        graph: The optimised graph.
+        case: Sizes of its inputs.
+        keys: Names in the profile of nodes without one, by their place ("Conv#3").
+        trace: The profile: what it says of outputs is taken before what the graph declares.
+    """
+    outputs = dict(zip(trace.name.texts, trace.nodes.outputs, strict=True))
+    named = [
+        (node.name or keys.get(f"{node.op_type}#{place}", f"{node.op_type}#{place}"), node)
+        for place, node in enumerate(graph)
+    ]
+    ran = _starts(trace)
+    if all(name in ran for name, _ in named):
+        named.sort(key=lambda item: ran[item[0]])
+    given = {choice.name: n_bytes(choice.dtype, choice.shape) for choice in case.inputs}
+    # Weights may be inputs too, and stay so where nothing reads them any more.
+    found: dict[ir.Value, _Value] = {
+        value: _Value(f"{value.name} (input)", given[value.name], BEFORE, BEFORE)
+        for value in graph.inputs
+        if value.name in given
+    }
+    for step, (name, node) in enumerate(named):
+        for value in _reads(node):
+            if value in found:
+                found[value].last = step
+        made = [value for value in node.outputs if value.name]
+        source = found.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
+        if node.op_type in _SAME_BUFFER and source is not None and made:
+            found[made[0]] = source
+            continue
+        sizes = _sizes(outputs.get(name, ""), made)
+        for value, size in zip(made, sizes, strict=True):
+            found[value] = _Value(name, size, step, step)
+    for value in graph.outputs:
+        if value in found:
+            found[value].last = len(named)
+    values = list({id(value): value for value in found.values()}.values())
+    return Lifetimes(
+        nodes=tuple(name for name, _ in named),
+        values=tuple(
+            Lifetime(name=v.name, bytes=v.bytes, made=v.made, last=v.last)
+            for v in values
+            if v.bytes is not None
+        ),
+        n_unknown=sum(v.bytes is None for v in values),
+    )
+
+
+def memory_of(trace: Trace, run: int, known: Lifetimes, weights_bytes: int | None) -> MemoryProfile | None:
+    """Memory over the nodes of a run: by the allocator's figures, else by sizes and last uses; None without either."""
+    found = memory(trace, run, known.nodes, known.values, weights_bytes)
+    if found is None and known.values:
+        found = liveness(known.nodes, known.values, weights_bytes)
+    return found
+
+
+def _starts(trace: Trace) -> dict[str, int]:
+    """When each node of the main graph first began."""
+    found: dict[str, int] = {}
+    rows = (trace.parent == NO_PARENT).nonzero()[0]
+    for code, start in zip(trace.name.codes[rows].tolist(), trace.start_ns[rows].tolist(), strict=True):
+        name = trace.name.texts[code]
+        if start < found.get(name, start + 1):
+            found[name] = start
+    return found
+
+
+def _sizes(told: str, made: list[ir.Value]) -> list[int | None]:
+    """Bytes of a node's outputs: as the profile tells them, else as the graph declares them."""
+    seen = tensors(told)
+    if seen is not None and len(seen) == len(made):
+        return [n_bytes(dtype, shape) for dtype, shape in seen]
+    return [_declared(value) for value in made]
+
+
+def _declared(value: ir.Value) -> int | None:
+    dtype, sizes = value.dtype, [size for size in value.shape or () if isinstance(size, int)]
+    if value.shape is None or len(sizes) < len(value.shape) or dtype is None or dtype == ir.DataType.STRING:
+        return None
+    return math.ceil(math.prod(sizes) * dtype.bitwidth / 8)
+
+
+def _reads(node: ir.Node) -> Iterator[ir.Value]:
+    """Every value that a node reads, its bodies included."""
+    yield from (value for value in node.inputs if value is not None)
+    for graph in subgraphs(node):
+        for inner in graph:
+            yield from _reads(inner)
+        yield from graph.outputs

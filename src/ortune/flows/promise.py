@@ -1,0 +1,58 @@
+"""What a budget holds, said before it is spent; and where the race stands while it is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ortune.search import budget
+from ortune.search.race import Race
+from ortune.stats import detect, pairs
+
+USUAL_SCALE = 0.015  # of blocks on an ordinary machine, before this one has been measured
+
+
+def promise(
+    split: budget.Split,
+    wanted: int,
+    *,
+    budget_s: float,
+    spent_ns: int,
+    trial_ns: float,
+    load_ns: float,
+    references: int,
+) -> str:
+    """Trials, plans and precision that the budget holds, and the budget that would hold every plan.
+
+    Args:
+        split: The budget as it was divided.
+        wanted: Plans that are proposed.
+        budget_s: The whole of it.
+        spent_ns: What the inputs and the pilot took of it.
+        trial_ns: What a trial takes.
+        load_ns: What loading the model takes of it.
+        references: Plans that stand in every block.
+    """
+    confirmed = detect.smallest_effect(USUAL_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
+    text = (
+        f"one trial {trial_ns / 1e9:.2f} s (load {load_ns / 1e9:.2f}); {budget_s / 60:.3g} min hold "
+        f"{int(budget_s * 1e9 / trial_ns)} trials: enough for {split.plans} of {wanted} plans, "
+        f"and to confirm one to about ±{100 * confirmed:.0f} %"
+    )
+    if split.plans == wanted:
+        return text
+    minutes = max(1, round((budget.needed_ns(wanted, trial_ns, references) + spent_ns) / 60e9 + 0.5))
+    return f"{text}; all {wanted}: {minutes} min (--budget {minutes}m)"
+
+
+def standing(race: Race) -> str:
+    """Who leads the race, by how much, and how sure that is."""
+    ranked = [e for e in race.live() if e.ratios]
+    if not ranked:
+        return f"racing {len(race.entries)} plans"
+    best = ranked[0]
+    found = pairs.wilcoxon_interval(best.ratios)
+    middle, low, high = (f"{100 * np.expm1(x):+.1f}" for x in (found.centre, found.low, found.high))
+    return (
+        f"racing {len(ranked)} of {len(race.entries)} plans; leader {best.plan.describe()} {middle} % against the "
+        f"default ({low} to {high}, {len(best.ratios)} blocks, exploratory)"
+    )

@@ -1,0 +1,193 @@
+"""The tables of a tuning's answer: what each setting is worth, every plan tried, what trades for what, every block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ortune.flows.refine import Costs
+from ortune.knobs import all_knobs
+from ortune.records import (
+    Block,
+    BlockPoint,
+    Candidate,
+    Measured,
+    Plan,
+    Refused,
+    SettingWorth,
+    TradeRow,
+)
+from ortune.rewrites import find as find_rewrite
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured
+from ortune.search.figures import describe, figure
+from ortune.search.race import CURRENT, Entry
+from ortune.stats import pairs
+from ortune.stats.multiplicity import holm
+
+if TYPE_CHECKING:
+    from ortune.flows.tune import Tuning
+
+CLAIMED = 0.05
+
+
+def settings(run: Tuning, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
+    """What each setting and rewrite of the winner is worth, then those that were left out of it."""
+    read_back = {r.knob: r.level for r in trials[-1].done.read_back} if trials else {}
+    parts = [(name, str(value)) for name, value in winner.settings.items()]
+    parts += [(spec.name, "") for spec in winner.rewrites]
+    dropped = [name for name in run.pruning if name not in {n for n, _ in parts}]
+    # Alone in the plan: what it is worth is the confirmed difference to the default, whatever it was worth beside
+    # others that are gone.
+    alone = run.comparison(run.winner.arm) if run.winner and run.confirmation and len(parts) == 1 else None
+    paying = _paying({name: run.pruning[name] for name, _ in parts if name in run.pruning})
+    found = []
+    for name, value in [*parts, *((name, "") for name in dropped)]:
+        kept = name not in dropped
+        if alone is not None and kept:
+            low, middle, high = (
+                1 / x if x else None for x in (alone.ratio_high, alone.ratio, alone.ratio_low)
+            )
+            shown = alone.verdict == "faster"
+        else:
+            low, middle, high = _cost(run.pruning.get(name, np.empty(0)))
+            shown = name in paying
+        found.append(
+            SettingWorth(
+                name=name,
+                value=value,
+                without_ratio=middle,
+                without_low=low,
+                without_high=high,
+                kept=kept,
+                shown=shown,
+                why="" if kept else "left out: it does not pay",
+                summary=_summary(name),
+                read_back=read_back.get(name, "none"),
+            )
+        )
+    return tuple(found)
+
+
+def _cost(ratios: Costs) -> tuple[float | None, float | None, float | None]:
+    """What leaving a part out costs: lower end, middle and upper end as ratios; unknown below three blocks."""
+    if len(ratios) < 3:
+        return None, None, None
+    found = pairs.wilcoxon_interval(ratios)
+    return found.ratio_low, found.ratio, found.ratio_high if np.isfinite(found.ratio_high) else None
+
+
+def _paying(costs: dict[str, Costs]) -> set[str]:
+    """The parts whose loss was shown to cost something: one-sided, and together wrong once in twenty at most."""
+    measured_ = {name: d for name, d in costs.items() if len(d)}
+    p = [pairs.wilcoxon(d) / 2 if np.median(d) > 0 else 1.0 for d in measured_.values()]
+    return {name for name, adjusted in zip(measured_, holm(p), strict=True) if adjusted <= CLAIMED}
+
+
+def _summary(name: str) -> str:
+    knob = all_knobs().get(name)
+    return knob.summary if knob else find_rewrite(name).summary
+
+
+def candidates(
+    run: Tuning, proposed: Sequence[Entry], shipped: Plan, refused: Refused | None
+) -> tuple[Candidate, ...]:
+    """Every plan that was proposed or made on the way, with its figures and what became of it; fastest first."""
+    found = []
+    seen = set()
+    for entry in [*run.race.entries.values(), *proposed]:
+        if entry.arm in seen:
+            continue
+        seen.add(entry.arm)
+        fate, why = entry.fate, entry.why
+        if entry.plan == shipped:
+            fate, why = "winner", ""
+        elif run.with_current and entry.plan == run.current:
+            fate, why = "current", ""
+        elif entry.plan == Plan():
+            fate, why = "default", ""
+        elif refused is not None and entry.plan == refused.plan:
+            fate, why = "retired", refused.why
+        elif fate is None and not entry.ratios:
+            fate, why = "not-tried", "the budget did not hold it"
+        elif fate is None:
+            fate, why = "retired", "another plan was faster"
+        interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
+        found.append(
+            Candidate(
+                plan=entry.plan,
+                origin=entry.origin,
+                fate=fate,
+                why=why,
+                ratio=interval.ratio if interval else None,
+                ratio_low=interval.ratio_low if interval else None,
+                ratio_high=interval.ratio_high if interval and np.isfinite(interval.ratio_high) else None,
+                n_blocks=len(entry.ratios),
+                figures=describe(entry.trials, run.judgement.estimand) if entry.trials else None,
+                outputs=entry.outputs,
+            )
+        )
+    return tuple(sorted(found, key=lambda c: (c.ratio is None, c.ratio or 0.0)))
+
+
+def trade(run: Tuning, shipped: Plan, winner_trials: Sequence[Measured]) -> tuple[TradeRow, ...]:
+    """Fastest, least CPU a run, least memory, among the default and the plans with correct outputs."""
+    pool: list[tuple[Plan, list[Measured]]] = [(Plan(), measured([*run.calibration, *run.race.blocks], BASE))]
+    pool += [
+        (e.plan, e.trials)
+        for e in run.race.entries.values()
+        if len(e.trials) >= 2 and e.fate not in ("failed", "wrong-output")
+    ]
+    own = {"latency": "fastest", "cpu": "least CPU a run", "memory": "least memory"}.get(run.o.objective)
+    rows = []
+    for title, estimand in (("fastest", "median"), ("least CPU a run", "cpu"), ("least memory", "memory")):
+        plan, trials = min(
+            pool, key=lambda p: float(np.median([figure(t, estimand) or np.inf for t in p[1]]))
+        )
+        mine = title == own
+        if mine:
+            plan = shipped
+            stays = CURRENT if run.with_current and shipped == run.current else BASE
+            trials = (
+                list(winner_trials)
+                or measured(run.confirmation, stays)
+                or next((t for p, t in pool if p == shipped), trials)
+            )
+        seen = describe(trials, run.judgement.estimand)
+        rows.append(
+            TradeRow(
+                title=title,
+                plan=plan,
+                latency_ns=seen.latency_ns,
+                cpu_per_run_ns=seen.cpu_per_run_ns,
+                peak_bytes=seen.peak_bytes,
+                confirmed=mine and bool(winner_trials),
+                kept=mine and not winner_trials,
+            )
+        )
+    return tuple(rows)
+
+
+def points(run: Tuning) -> list[BlockPoint]:
+    """Every block as a picture needs it."""
+    names = {BASE: "default", IDENTICAL: "identical", SPIKE: "spike", CURRENT: "current"}
+    found = []
+    everything: list[Block] = [*run.calibration, *run.race.blocks, *run.confirmation]
+    for i, block in enumerate(everything):
+        values = {}
+        for trial in block.trials:
+            value = (
+                figure(trial.outcome, run.judgement.estimand) if isinstance(trial.outcome, Measured) else None
+            )
+            if value is not None:
+                values[names.get(trial.arm, trial.arm)] = value
+        found.append(
+            BlockPoint(
+                index=i,
+                phase=block.phase if block.phase != "pilot" else "calibration",
+                values=values,
+                dropped=block.dropped,
+            )
+        )
+    return found

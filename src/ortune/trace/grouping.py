@@ -1,0 +1,59 @@
+"""Rows that have the same numbers in several columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ortune.trace.table import Numbers
+
+Integers = np.ndarray[Any, np.dtype[Any]]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+TABLE = 1 << 20
+"""Up to so many possible combinations (or four for each row) are looked up in a table, which needs no sorting."""
+
+
+def combined(*columns: tuple[Integers, int]) -> tuple[Numbers, Numbers]:
+    """Numbers the combinations that occur.
+
+    Args:
+        columns: Whole numbers from 0 on (rows,), and what they are all below.
+
+    Returns:
+        The first row of each combination (combinations,), in the order of the numbers, and the combination of each
+        row (rows,).
+    """
+    codes, size = columns[0]
+    place, n = _dense(np.asarray(codes, dtype=np.int64), size)
+    for codes, size in columns[1:]:
+        place, n = _dense(place * size + codes, n * size)
+    first = np.empty(n, dtype=np.int64)
+    # Written from the last row to the first, which stays.
+    first[place[::-1]] = np.arange(len(place) - 1, -1, -1)
+    return first, place
+
+
+def sums(rows: Integers, columns: Integers, values: Integers, shape: tuple[int, int]) -> Floats:
+    """Adds up values by their places in a table.
+
+    Args:
+        rows: Row of each value (values,).
+        columns: Its column.
+        values: What is added.
+        shape: Of the table.
+    """
+    flat = np.bincount(rows * shape[1] + columns, weights=values, minlength=shape[0] * shape[1])
+    return np.asarray(flat, dtype=np.float64).reshape(shape)
+
+
+def _dense(keys: Numbers, size: int) -> tuple[Numbers, int]:
+    """The keys, all below ``size``, numbered without gaps; and how many different ones there are."""
+    if size > max(TABLE, 4 * len(keys)):
+        different, place = np.unique(keys, return_inverse=True)
+        return place.reshape(-1), len(different)
+    there = np.zeros(size, dtype=bool)
+    there[keys] = True
+    numbers = np.cumsum(there, dtype=np.int64) - 1
+    return numbers[keys], int(there.sum())

@@ -1,0 +1,157 @@
+"""Which nodes of two optimised graphs do the same work."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ortune.trace.naming import stem
+
+Item = tuple[Any, Any]
+"""A node as (side, number), side 0 or 1; or ("origin", name), a node of the user's model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideNode:
+    """One node of one side.
+
+    Attributes:
+        originals: Nodes of the user's model that it stands for.
+        purpose: What an inserted node is for, "" for others and where not known.
+        ns: Mean own time in each profiled process, nanoseconds (processes,).
+    """
+
+    name: str
+    op_type: str
+    originals: tuple[str, ...]
+    purpose: str = ""
+    ns: np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    """Groups of nodes, each with what it has on either side.
+
+    Attributes:
+        by_name: Pairs that were joined by name and operator, since an origin was missing.
+        by_order: Pairs that were joined because they are the next of their operator on either side.
+    """
+
+    groups: list[tuple[list[SideNode], list[SideNode]]]
+    by_name: int
+    by_order: int
+
+
+def match(a: Sequence[SideNode], b: Sequence[SideNode]) -> Matches:
+    """Matches nodes by the nodes of the user's model that they stand for, and inserted ones by what they are for.
+
+    A fused node on one side meets all its parts on the other. A node whose origin is not known is looked for among the
+    origins of the other side, since a fused node often keeps a name of the model. What has met nobody then meets nodes
+    of the same operator and name (in order, where names differ in a number that ONNX Runtime gave), and after these
+    nodes of the same operator in order: the latter not where both sides have their origins from one model, as a node
+    that is not in the other graph has really gone.
+    """
+    sides = (a, b)
+    groups = _Groups()
+    for side, nodes in enumerate(sides):
+        for number, node in enumerate(nodes):
+            groups.add((side, number))
+            for origin in node.originals:
+                groups.join((side, number), ("origin", origin))
+            if node.purpose and not node.originals:
+                groups.join((side, number), ("origin", ("inserted", node.op_type, node.purpose)))
+    origins = [{origin for node in nodes for origin in node.originals} for nodes in sides]
+    one_model = bool(origins[0] & origins[1])
+    by_name = 0
+    for side, nodes in enumerate(sides):
+        for number, node in enumerate(nodes):
+            if not node.originals and node.name in origins[1 - side]:
+                groups.join((side, number), ("origin", node.name))
+                by_name += 1
+    by_name += _pair(
+        groups,
+        sides,
+        lambda node: (stem(node.name), node.op_type),
+        lambda node: not (one_model and node.purpose),
+    )
+    by_order = _pair(
+        groups,
+        sides,
+        lambda node: node.op_type,
+        lambda node: not (one_model and (node.originals or node.purpose)),
+    )
+    found = []
+    for members in groups.all():
+        mine = [a[number] for side, number in members if side == 0]
+        theirs = [b[number] for side, number in members if side == 1]
+        if mine or theirs:
+            found.append((mine, theirs))
+    return Matches(groups=found, by_name=by_name, by_order=by_order)
+
+
+def _pair(
+    groups: _Groups,
+    sides: Sequence[Sequence[SideNode]],
+    key: Callable[[SideNode], Hashable],
+    may: Callable[[SideNode], bool],
+) -> int:
+    """Joins nodes of equal keys in order, those that may and whose group is on one side alone; how many pairs."""
+    waiting: dict[Hashable, deque[int]] = {}
+    for number, node in enumerate(sides[1]):
+        if may(node) and groups.one_sided((1, number)):
+            waiting.setdefault(key(node), deque()).append(number)
+    pairs = 0
+    for number, node in enumerate(sides[0]):
+        if not may(node) or not groups.one_sided((0, number)):
+            continue
+        same = waiting.get(key(node))
+        while same and not groups.one_sided((1, same[0])):
+            same.popleft()  # another node of its group has met somebody meanwhile
+        if same:
+            groups.join((0, number), (1, same.popleft()))
+            pairs += 1
+    return pairs
+
+
+class _Groups:
+    """Disjoint sets of items, each with the sides that it has nodes of."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Item, Item] = {}
+        self._members: dict[Item, list[Item]] = {}
+        self._sides: dict[Item, set[Any]] = {}
+
+    def add(self, item: Item) -> None:
+        """Adds an item as a set of its own, where it is not there yet."""
+        if item not in self._parent:
+            self._parent[item] = item
+            self._members[item] = [item]
+            self._sides[item] = {item[0]} - {"origin"}
+
+    def join(self, one: Item, other: Item) -> None:
+        """Makes one set of two."""
+        self.add(one)
+        self.add(other)
+        small, large = sorted((self._root(one), self._root(other)), key=lambda r: len(self._members[r]))
+        if small != large:
+            self._parent[small] = large
+            self._members[large] += self._members.pop(small)
+            self._sides[large] |= self._sides.pop(small)
+
+    def one_sided(self, item: Item) -> bool:
+        """Whether an item's set has nodes of one side alone."""
+        return len(self._sides[self._root(item)]) == 1
+
+    def all(self) -> Iterable[list[Item]]:
+        """Every set."""
+        return self._members.values()
+
+    def _root(self, item: Item) -> Item:
+        while self._parent[item] != item:
+            self._parent[item] = self._parent[self._parent[item]]
+            item = self._parent[item]
+        return item

@@ -1,0 +1,166 @@
+"""Names of nodes across processes: some of them ONNX Runtime gives anew each time.
+
+What its optimiser inserts or copies gets a number to be unique, ``ReorderInput_token_159``; which one differs from
+process to process, and so does which of them has none. Such nodes are told apart by when they ran: after what makes
+what they read, before what reads what they make. Where the graph is not known their order must do, which is the same
+in each process unless the graph has branches or is run in parallel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ortune.trace.table import NO_PARENT, Trace
+from ortune.trace.tensors import Tensor, tensors
+
+_TOKEN = re.compile(r"_token_\d+$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A node of the main graph whose name differs from process to process, by what is around it.
+
+    Attributes:
+        kind: Its name without the number, and its operator.
+        before, after: The nearest nodes that it depends on and that depend on it, of those whose names do not differ.
+        reads, feeds: Those of them that are right beside it.
+    """
+
+    kind: tuple[str, str]
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    feeds: tuple[str, ...] = ()
+
+
+def stem(name: str) -> str:
+    """The name before it was made unique."""
+    return _TOKEN.sub("", name)
+
+
+def is_numbered(name: str) -> bool:
+    """Whether the name was made unique."""
+    return _TOKEN.search(name) is not None
+
+
+def numbered_kinds(nodes: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    """Names without numbers, each with its operator, of which some node has a number.
+
+    Args:
+        nodes: Name and operator of each.
+    """
+    return frozenset((stem(name), op_type) for name, op_type in nodes if is_numbered(name))
+
+
+def assigned(trace: Trace, places: Sequence[Place]) -> dict[str, int]:
+    """Which place each node of such a name has in this process; a node that fits none is left out.
+
+    Of the places that fit when a node begins, it has the one whose result is needed first: if the nodes can be shared
+    out at all, this does it.
+    """
+    known = _Ran(trace)
+    waiting: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
+    for number, place in enumerate(places):
+        begin = max((known.end[name] for name in place.before if name in known.end), default=-np.inf)
+        end = min((known.start[name] for name in place.after if name in known.start), default=np.inf)
+        waiting.setdefault(place.kind, []).append((end, begin, number))
+    found: dict[str, int] = {}
+    for row in in_order(trace, main_graph=True):
+        name = trace.name.texts[row]
+        fitting = [
+            item
+            for item in waiting.get((stem(name), trace.nodes.op_type[row]), ())
+            if item[1] - trace.resolution_ns <= known.start[name] <= item[0] + trace.resolution_ns
+            and known.fits(name, places[item[2]])
+        ]
+        if fitting:
+            taken = min(fitting)
+            waiting[(stem(name), trace.nodes.op_type[row])].remove(taken)
+            found[name] = taken[2]
+    return found
+
+
+def stable_names(traces: Sequence[Trace], places: Sequence[Place] = ()) -> list[list[Hashable]]:
+    """What tells each node of each trace apart, the same for the same node in all of them.
+
+    Args:
+        traces: Of processes that ran the same model with the same plan.
+        places: Of nodes whose names differ, where the graph is known.
+
+    Returns:
+        For each trace one key a text of ``Trace.name``.
+    """
+    if not traces:
+        return []
+    logged = [pair for t in traces for pair in zip(t.name.texts, t.nodes.op_type, strict=True)]
+    kinds = numbered_kinds(logged)
+    common = set.intersection(*(set(trace.name.texts) for trace in traces))
+    return [_keys(trace, assigned(trace, places), kinds, common) for trace in traces]
+
+
+def in_order(trace: Trace, *, main_graph: bool = False) -> list[int]:
+    """The nodes, as numbers of texts of ``Trace.name``, in the order in which they first began.
+
+    Args:
+        trace: The profile.
+        main_graph: Without those of bodies.
+    """
+    first = np.full(len(trace.name.texts), np.iinfo(np.int64).max)
+    rows = np.flatnonzero(trace.parent == NO_PARENT) if main_graph else slice(None)
+    np.minimum.at(first, trace.name.codes[rows], trace.start_ns[rows])
+    order = np.argsort(first, kind="stable")
+    return [int(number) for number in order if first[number] < np.iinfo(np.int64).max]
+
+
+class _Ran:
+    """When each node of the main graph first ran, and on what."""
+
+    def __init__(self, trace: Trace) -> None:
+        rows = np.flatnonzero(trace.parent == NO_PARENT)
+        order = rows[np.argsort(-trace.start_ns[rows], kind="stable")]
+        names = [trace.name.texts[code] for code in trace.name.codes[order].tolist()]
+        # The earliest comes last and stays.
+        self.start = dict(zip(names, trace.start_ns[order].tolist(), strict=True))
+        ends = (trace.start_ns[order] + trace.duration_ns[order]).tolist()
+        self.end = dict(zip(names, ends, strict=True))
+        self._number = {text: number for number, text in enumerate(trace.name.texts)}
+        self._nodes = trace.nodes
+
+    def fits(self, name: str, place: Place) -> bool:
+        """Whether the shapes that a node read and made are those of what is beside the place."""
+        read, made = self._of(name, self._nodes.inputs), self._of(name, self._nodes.outputs)
+        return all(self._share(read, self._of(each, self._nodes.outputs)) for each in place.reads) and all(
+            self._share(made, self._of(each, self._nodes.inputs)) for each in place.feeds
+        )
+
+    def _of(self, name: str, texts: tuple[str, ...]) -> list[Tensor] | None:
+        number = self._number.get(name)
+        return tensors(texts[number]) if number is not None else None
+
+    def _share(self, one: list[Tensor] | None, other: list[Tensor] | None) -> bool:
+        return one is None or other is None or bool(set(one).intersection(other))
+
+
+def _keys(
+    trace: Trace, places: dict[str, int], kinds: frozenset[tuple[str, str]], common: set[str]
+) -> list[Hashable]:
+    keys: list[Hashable] = list(trace.name.texts)
+    seen: Counter[tuple[str, str]] = Counter()
+    for number in in_order(trace):
+        name, op_type = trace.name.texts[number], trace.nodes.op_type[number]
+        if name in places:
+            keys[number] = ("place", places[name])
+            continue
+        kind = (stem(name), op_type)
+        if kind not in kinds:
+            if name in common:
+                continue
+            kind = ("", op_type)
+        keys[number] = (*kind, seen[kind])
+        seen[kind] += 1
+    return keys

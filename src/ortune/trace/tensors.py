@@ -1,0 +1,56 @@
+"""Types and shapes of tensors as a trace writes them: ``[{"float":[1,3]}]``, one object a tensor."""
+
+from __future__ import annotations
+
+import msgspec
+
+LARGEST = 1 << 60
+"""Bytes and elements: more is no tensor's size, whatever a damaged trace says."""
+MOST_DIMS = 64
+SIZES = {
+    "float": 4, "double": 8, "float16": 2, "bfloat16": 2, "int64": 8, "uint64": 8, "int32": 4, "uint32": 4,
+    "int16": 2, "uint16": 2, "int8": 1, "uint8": 1, "bool": 1,
+}  # fmt: skip
+"""Bytes of an element, by ONNX Runtime's names of types."""
+
+Tensor = tuple[str, tuple[int, ...]]
+
+_decode = msgspec.json.Decoder(list[dict[str, list[int]]]).decode
+
+
+def tensors(text: str) -> list[Tensor] | None:
+    """Type and shape of each tensor; None where the text is none of a trace's, [] where it names no tensor."""
+    try:
+        found = _decode(text) if text else None
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return None
+    if found is None:
+        return None
+    listed = [(dtype, tuple(shape)) for tensor in found for dtype, shape in tensor.items()]
+    return None if any(elements(shape) is None for _, shape in listed) else listed
+
+
+def elements(shape: tuple[int, ...]) -> int | None:
+    """How many there are; None for what is no shape."""
+    if len(shape) > MOST_DIMS or any(size < 0 for size in shape):
+        return None
+    total = 1
+    for size in shape:
+        total *= size
+    return total if total <= LARGEST else None
+
+
+def n_bytes(dtype: str, shape: tuple[int, ...]) -> int | None:
+    """Bytes of a tensor; None where its type has no fixed size, or the shape is none."""
+    count = elements(shape)
+    return None if count is None or dtype not in SIZES else count * SIZES[dtype]
+
+
+def all_bytes(text: str) -> int | None:
+    """Bytes of all tensors that a trace names; None where it names none, or one whose size is not known."""
+    found = tensors(text)
+    if found is None:
+        return None
+    sizes = [n_bytes(dtype, shape) for dtype, shape in found]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) and sum(known) <= LARGEST else None

@@ -1,0 +1,65 @@
+"""The pages name what there is: every document, verb, code and file, and what Node cannot set."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from ortune.bundle.languages.javascript import _cannot
+from ortune.cli.main import app
+from ortune.knobs import all_knobs
+from ortune.records import Applied, BundleInfo, Knob, Plan
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+INDEX = (DOCS / "index.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("schema", sorted(p.name for p in (DOCS / "schema").iterdir()))
+def test_every_schema_is_in_the_table_of_documents(schema: str) -> None:
+    assert f"| [{schema}](schema/{schema}) |" in INDEX
+
+
+def test_every_verb_has_a_page_and_a_row() -> None:
+    verbs = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    assert {"look", "profile"} < verbs
+    rows = set(re.findall(r"(?m)^\| [^|]+ \| `ortune (\w+)[ `]", INDEX.partition("## Which verb")[2]))
+    assert verbs - {"look"} <= rows
+    for verb in verbs:
+        title = (DOCS / f"{verb}.md").read_text(encoding="utf-8").partition("\n")[0]
+        assert title == ("# A first look" if verb == "look" else f"# ortune {verb}")
+
+
+def test_every_code_of_a_finding_is_explained() -> None:
+    sources = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "src").rglob("*.py"))
+    codes = set(re.findall(r'code="([A-Z]{3}\d{3})"', sources))
+    assert {"ENV001", "THR001", "MSR010"} <= codes
+    explained = re.findall(r"(?m)^\| `([A-Z]{3}\d{3})` \|", (DOCS / "doctor.md").read_text(encoding="utf-8"))
+    assert sorted(codes) == sorted(explained)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda p: p.stem)
+def test_a_file_to_make_is_named_where_titles_are_not_shown(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for before, name in re.findall(r'((?:[^\n]+\n)+)\n```\w+ title="([^"]+)"', text):
+        assert name in before, f"say {name} in the text above its block"
+
+
+def settings(knob: Knob) -> list[Applied]:
+    """The knob at each of its values, or at one."""
+    return [
+        Applied(knob=knob.name, channel=knob.channel, key=knob.key, value=value)
+        for value in knob.choices or ("1",)
+    ]
+
+
+def test_the_page_on_languages_says_what_node_cannot_set() -> None:
+    applied = tuple(setting for knob in all_knobs().values() for setting in settings(knob))
+    info = BundleInfo(schema="", model="", sha256="", plan=Plan(), applied=applied)
+    cannot = {text.partition("=")[0] for text in _cannot(info, ())}
+    page = (DOCS / "languages.md").read_text(encoding="utf-8")
+    row = re.search(r"(?m)^\| `load.mjs` \|[^|]*\|[^|]*\|([^|]*)\|$", page)
+    assert row and set(re.findall(r"`(\w+)`", row[1])) == cannot
