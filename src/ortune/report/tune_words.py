@@ -302,7 +302,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     if left := _left_out(result.candidates):
         names = [c.plan.describe() for c in left]
         more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
-        found.append(("no time for", ", ".join([*names[:NAMED], *more])))
+        found.append(("no time for", "; ".join([*names[:NAMED], *more])))
     if result.not_tried and result.winner != Plan():
         found.append(("not tried", ", ".join(result.not_tried)))
     return [(name, text) for name, text in found if text]
