@@ -47,8 +47,10 @@ EXIT = re.compile(r"\(exit code (\d+)\)")
 FIGURE = re.compile(r"[-+]?\d+(\.\d+)?(e-?\d+)?")
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 UNIT = re.compile(r"\b(?:[num]?s|bytes|[KMG]iB|runs/s)(?!\w)|%")
-OF_THE_MOMENT = frozenset({"failed", "fastest tenth", "finding", "meanwhile", "note", "profiling"})
-"""Rows of what happened just then."""
+OF_THE_MOMENT = frozenset(
+    {"failed", "fastest tenth", "finding", "meanwhile", "note", "p95", "p99", "p99.9", "profiling"}
+)
+"""Rows of what happened just then; high percentiles are told where there were requests enough."""
 TOO_SHORT = 2  # the exit code where the budget holds no measurement
 UNQUIET = 3  # the exit code where the machine was too unquiet for any verdict
 TRIES = 3
