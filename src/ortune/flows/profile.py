@@ -238,7 +238,7 @@ class _Models:
             result = msgspec.structs.replace(
                 result,
                 side=side_of(grounds[0]),
-                slowdown_ratio=shown.latency_ns / plain if plain else None,
+                slowdown_ratio=slowdown([shown], plain),
             )
             result = msgspec.structs.replace(result, notes=(*result.notes, *notes(result, known)))
             if len(sides) > 1:

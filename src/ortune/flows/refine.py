@@ -59,7 +59,7 @@ def combine(race: Race, leader: Entry, floor: Plan) -> Entry:
         The new leader, or the old one where nothing beat it.
     """
     alone = sorted(
-        (e for e in race.entries.values() if e.ratios and e.fate not in ("failed", "wrong-output")),
+        (e for e in race.entries.values() if e.ratios and e.sound),
         key=lambda e: e.rank,
     )
     for _ in range(STEPS):
@@ -158,8 +158,8 @@ def prune(race: Race, winner: Entry, floor: Plan) -> tuple[Entry, dict[str, Cost
     without = {}
     for name, plan in mine:
         entry = race.entries.get(plan.id) or race.add(Entry(plan=plan, origin=f"the winner without {name}"))
-        if entry.fate in (None, "retired", "not-tried"):
-            without[name] = _revived(entry)
+        if _revive(entry):
+            without[name] = entry
     cost = confirm.prune(race, winner, list(without.values()))
     costs = {name: cost.get(entry.arm, np.empty(0)) for name, entry in without.items()}
     if not winner.live:
@@ -181,18 +181,17 @@ def prune(race: Race, winner: Entry, floor: Plan) -> tuple[Entry, dict[str, Cost
             return winner, costs
         pruned = min(smaller, key=lambda e: against(race, e, winner))
     pruned = race.add(pruned)
-    if pruned.fate not in (None, "retired", "not-tried"):
+    if not _revive(pruned):
         return winner, costs
     winner.retire("pruned", "some of its settings do not pay")
-    return _revived(pruned), costs
+    return pruned, costs
 
 
 def _as_fast(race: Race, pruned: Entry, winner: Entry) -> bool:
     """Whether a plan that lost several parts at once is still as fast as the whole: two parts may do the same."""
     pruned = race.add(pruned)
-    if pruned.fate not in (None, "retired", "not-tried"):
+    if not _revive(pruned):
         return False
-    _revived(pruned)
     for _ in range(CHECK):
         if not pruned.live or not race.block([winner, pruned]):
             break
@@ -204,7 +203,12 @@ def _as_fast(race: Race, pruned: Entry, winner: Entry) -> bool:
     return False
 
 
-def _revived(entry: Entry) -> Entry:
-    """An entry back in the race: alone it was not worth more time, as a part of the winner it is."""
+def _revive(entry: Entry) -> bool:
+    """Puts an entry back into the race; False for what fails, is wrong or was pruned, which stays out.
+
+    Alone it was not worth more time, as a part of the winner it is.
+    """
+    if entry.fate not in (None, "retired", "not-tried"):
+        return False
     entry.fate, entry.why = None, ""
-    return entry
+    return True

@@ -134,11 +134,7 @@ def candidates(
 def trade(run: Tuning, shipped: Plan, winner_trials: Sequence[Measured]) -> tuple[TradeRow, ...]:
     """Fastest, least CPU a run, least memory, among the default and the plans with correct outputs."""
     pool: list[tuple[Plan, list[Measured]]] = [(Plan(), measured([*run.calibration, *run.race.blocks], BASE))]
-    pool += [
-        (e.plan, e.trials)
-        for e in run.race.entries.values()
-        if len(e.trials) >= 2 and e.fate not in ("failed", "wrong-output")
-    ]
+    pool += [(e.plan, e.trials) for e in run.race.entries.values() if len(e.trials) >= 2 and e.sound]
     own = {"latency": "fastest", "cpu": "least CPU a run", "memory": "least memory"}.get(run.o.objective)
     rows = []
     for title, estimand in (("fastest", "median"), ("least CPU a run", "cpu"), ("least memory", "memory")):

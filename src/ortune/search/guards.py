@@ -29,7 +29,7 @@ def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str
         ),
         "cpu": calibration.guard("cpu", log_ratios(blocks, arm, "cpu", base=base)),
     }
-    found.pop({"throughput": "mean"}.get(objective, objective), None)
+    found.pop(_own(objective), None)
     return tuple(found.values())
 
 
@@ -41,20 +41,25 @@ def broken(
     The confirmation would refuse it: it is not to be led there. No claim rests on this, so two blocks are enough;
     three in four must lie beyond the limit. The p95 needs more runs than a race has.
     """
-    own = {"throughput": "mean"}.get(objective, objective)
     for name in ("mean", "memory", "cpu"):
-        if name == own or name in allowed:
+        if name == _own(objective) or name in allowed:
             continue
         ratios = log_ratios(blocks, arm, name, base=base)
         if len(ratios) < 2:
             continue
-        limit = calibration.guard_limit(name, _peak(measured(blocks, base)))
+        peak = _peak(measured(blocks, base)) if name == "memory" else None
+        limit = calibration.guard_limit(name, peak)
         if np.quantile(ratios, 0.25) > np.log(limit):
             worse = 100 * np.expm1(np.median(ratios))
             return (
                 f"{NAMES[name]} {worse:+.0f} %, where {100 * (limit - 1):+.0f} % is allowed (--allow {name})"
             )
     return ""
+
+
+def _own(objective: str) -> str:
+    """The figure that an objective is about, which is no guard of it."""
+    return {"throughput": "mean"}.get(objective, objective)
 
 
 def _peak(trials: Sequence[Measured]) -> float | None:

@@ -59,6 +59,11 @@ class Entry:
         return self.fate is None
 
     @property
+    def sound(self) -> bool:
+        """Whether it neither failed nor gave wrong outputs."""
+        return self.fate not in ("failed", "wrong-output")
+
+    @property
     def rank(self) -> float:
         """The median drawn towards 0 where few blocks stand behind it: a lucky pair must not lead."""
         n = len(self.ratios)
