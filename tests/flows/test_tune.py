@@ -25,7 +25,7 @@ from ortune import records
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
 
-BUDGET = "35s"
+BUDGET, LARGER = "35s", "70s"
 
 
 def small_model(path: Path) -> Path:
@@ -66,13 +66,13 @@ def environment(folder: Path) -> dict[str, str]:
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("tuned")
     model = small_model(folder / "small.onnx")
-    for _ in range(3):
+    for budget in (BUDGET, LARGER, LARGER):  # the first may not hold even one plan on a machine that is busy
         done = subprocess.run(
-            command(folder, model, "--budget", BUDGET, "--json", "--force", "--current", "intra=1,spin=0"),
+            command(folder, model, "--budget", budget, "--json", "--force", "--current", "intra=1,spin=0"),
             env=environment(folder), capture_output=True, text=True, check=False,
         )  # fmt: skip
-        # 3: too unquiet for any verdict; no claim: too unquiet for this one. Both are other tests' subjects.
-        if done.returncode not in (0, 3) or (done.returncode == 0 and claims(json.loads(done.stdout))):
+        # No verdict, or none of this kind: too unquiet. Both are other tests' subjects.
+        if done.returncode == 0 and claims(json.loads(done.stdout)):
             break
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)
@@ -113,7 +113,7 @@ def test_the_budget_is_promised_and_kept(tuned: tuple[Path, dict[str, Any]]) -> 
     result = msgspec.convert(tuned[1]["result"], records.TuneResult)
     assert "trials" in result.budget.promise
     # Trials of a busy machine can outlast their estimate; by more than a third is a broken promise.
-    assert result.elapsed_s < 35 * 1.34
+    assert result.elapsed_s < 1.34 * result.budget.budget_s
 
 
 def test_the_bundle_holds_what_the_answer_says(tuned: tuple[Path, dict[str, Any]]) -> None:
@@ -193,7 +193,8 @@ def test_a_session_that_was_killed_before_its_answer_gives_the_same_one(
         db.execute("DROP TRIGGER event_no_delete")
         db.execute("DELETE FROM event WHERE session = ? AND seq > ?", (session, *last))
     db.close()
-    words = command(tmp_path, folder / "small.onnx", "--budget", BUDGET, "--json", "--no-bundle")
+    budget = f"{document['result']['budget']['budget_s']:g}s"
+    words = command(tmp_path, folder / "small.onnx", "--budget", budget, "--json", "--no-bundle")
     before = outcomes(tmp_path / "store")
     done = subprocess.run(
         [*words, "--current", "intra=1,spin=0", "--resume", session],

@@ -61,6 +61,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
     current_trials = measured(run.confirmation, CURRENT) or measured(earlier, CURRENT)
     winner_trials = measured(run.confirmation, run.winner.arm) if run.winner and won else []
     estimand = run.judgement.estimand
+    model, made = run.side.model.path, run.models.made(shipped)
     seen = tuple(points(run))
     result = TuneResult(
         side=Side(label=run.side.label, model=run.side.model.info, plan=Plan(), runtime=run.side.runtime),
@@ -80,7 +81,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         outputs=run.winner.outputs if run.winner and won else None,
         settings=settings(run, shipped, winner_trials) if won else (),
         candidates=candidates(run, proposed, shipped, refused),
-        trade=trade(run, shipped, winner_trials),
+        trade=trade(run, shipped, winner_trials, describe(default_trials, estimand)),
         cases=()
         if not won
         else case_results(
@@ -115,7 +116,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
         allowed=tuple(run.o.allow),
-        code=code_lines(shipped, run.side.model.path.name),
+        code=code_lines(shipped, model.stem + made.suffix if made else model.name),
         reproduce=_reproduce(run),
         session=run.log.id,
         elapsed_s=run.clock() / 1e9,
@@ -155,7 +156,7 @@ def _decide(
         )
     elif failed:
         names, allow = ", ".join(failed), " ".join(f"--allow {figure}" for figure in failed)
-        why = f"{plan.describe()} is faster and makes {names} worse: {name} stays ({allow})"
+        why = f"{plan.describe()} is better and makes {names} worse: {name} stays ({allow})"
     else:
         return plan, None
     return stays, Refused(plan=plan, comparison=against, why=why)

@@ -13,6 +13,7 @@ from ortune.records import (
     Block,
     BlockPoint,
     Candidate,
+    Figures,
     Measured,
     Plan,
     Refused,
@@ -20,7 +21,7 @@ from ortune.records import (
     TradeRow,
 )
 from ortune.rewrites import find as find_rewrite
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
 from ortune.search.figures import describe, figure
 from ortune.search.race import CURRENT, Entry
 from ortune.stats import pairs
@@ -131,38 +132,51 @@ def candidates(
     return tuple(sorted(found, key=lambda c: (c.ratio is None, c.ratio or 0.0)))
 
 
-def trade(run: Tuning, shipped: Plan, winner_trials: Sequence[Measured]) -> tuple[TradeRow, ...]:
-    """Fastest, least CPU a run, least memory, among the default and the plans with correct outputs."""
-    pool: list[tuple[Plan, list[Measured]]] = [(Plan(), measured([*run.calibration, *run.race.blocks], BASE))]
-    pool += [(e.plan, e.trials) for e in run.race.entries.values() if len(e.trials) >= 2 and e.sound]
+def trade(
+    run: Tuning, shipped: Plan, winner_trials: Sequence[Measured], default: Figures
+) -> tuple[TradeRow, ...]:
+    """Fastest, least CPU a run, least memory, among the default and the plans with correct outputs.
+
+    Plans were measured at different times of a machine that has phases. So each is judged by its ratio to the default
+    of the same blocks, and shown as that ratio of the default's figures in the table above it.
+    """
+    pool = [e for e in run.race.entries.values() if e.sound and _beside(run, e.arm, "median") is not None]
+    beside = {e.arm: {k: _beside(run, e.arm, k) or 1.0 for k in ("median", "cpu", "memory")} for e in pool}
     own = {"latency": "fastest", "cpu": "least CPU a run", "memory": "least memory"}.get(run.o.objective)
     rows = []
     for title, estimand in (("fastest", "median"), ("least CPU a run", "cpu"), ("least memory", "memory")):
-        plan, trials = min(
-            pool, key=lambda p: float(np.median([figure(t, estimand) or np.inf for t in p[1]]))
+        best = min(pool, key=lambda e: beside[e.arm][estimand], default=None)
+        gains = best is not None and beside[best.arm][estimand] < 1
+        plan = best.plan if best is not None and gains else Plan()
+        of = (
+            beside[best.arm]
+            if best is not None and gains
+            else dict.fromkeys(("median", "cpu", "memory"), 1.0)
         )
-        mine = title == own
+        seen, mine = default, title == own
         if mine:
-            plan = shipped
+            plan, of = shipped, dict.fromkeys(of, 1.0)
             stays = CURRENT if run.with_current and shipped == run.current else BASE
-            trials = (
-                list(winner_trials)
-                or measured(run.confirmation, stays)
-                or next((t for p, t in pool if p == shipped), trials)
-            )
-        seen = describe(trials, run.judgement.estimand)
+            trials = list(winner_trials) or measured(run.confirmation, stays)
+            seen = describe(trials, run.judgement.estimand) if trials else default
         rows.append(
             TradeRow(
                 title=title,
                 plan=plan,
-                latency_ns=seen.latency_ns,
-                cpu_per_run_ns=seen.cpu_per_run_ns,
-                peak_bytes=seen.peak_bytes,
+                latency_ns=seen.latency_ns * of["median"],
+                cpu_per_run_ns=seen.cpu_per_run_ns * of["cpu"],
+                peak_bytes=seen.peak_bytes * of["memory"] if seen.peak_bytes is not None else None,
                 confirmed=mine and bool(winner_trials),
                 kept=mine and not winner_trials,
             )
         )
     return tuple(rows)
+
+
+def _beside(run: Tuning, arm: str, estimand: str) -> float | None:
+    """An arm's figure as a ratio of the default's in the same blocks; None where fewer than two hold both."""
+    found = log_ratios(run.race.blocks, arm, estimand)
+    return float(np.exp(np.median(found))) if len(found) >= 2 else None
 
 
 def points(run: Tuning) -> list[BlockPoint]:
