@@ -10,10 +10,12 @@ A page is Markdown that a person writes. What is run in it, in order, in one emp
 A comment above a console block, ``<!-- recipe: long; holds: one | two -->``, is about its last command. It says what is
 checked besides the exit code and the names of rows: phrases that the output must hold (figures in them stand for any
 figure). ``long`` keeps its measurement out of the quick check, which gives it one second: the model is made, fed and
-run, the settings reach it, and then the budget is too small, which is exit code 2. ``after long`` is a command that
-tells of such a measurement: in the quick check there is nothing to tell, which is exit code 2 as well. Options after
-``quick:`` are added in the quick check, and all else still holds. ``slow`` is left out of it, and
-``needs NAME`` wherever that allocator is not installed: the command stays as it is.
+run, the settings reach it, and then the budget is too small, which is exit code 2. ``compare`` tells of B's first run
+before: how each setting was read back and whether the outputs are equal. What the page shows of settings, and phrases
+about either, must be said there too. ``after long`` is a command that tells of such a measurement: in the quick check
+there is nothing to tell, which is exit code 2 as well, in the words for just that. Options after ``quick:`` are added in
+the quick check, and all else still holds. ``slow`` is left out of it, and ``needs NAME`` wherever that allocator is not
+installed: the command stays as it is.
 
     python tools/make_recipes.py            runs every page and writes the outputs into it
     python tools/make_recipes.py --check    runs every page and writes nothing; 1 where something no longer holds
@@ -51,7 +53,13 @@ OF_THE_MOMENT = frozenset(
     {"failed", "fastest tenth", "finding", "meanwhile", "note", "p95", "p99", "p99.9", "profiling"}
 )
 """Rows of what happened just then; high percentiles are told where there were requests enough."""
-TOO_SHORT = 2  # the exit code where the budget holds no measurement
+TOO_SHORT, SAID_TOO_SHORT = 2, "budget holds not even"
+"""The exit code where the budget holds no measurement, and what is said then."""
+NOTHING_TO_TELL = "no finished tuning or comparison is stored"
+ARRIVED = re.compile(r"\S+=\S+ (?:read back|set, not verified)")
+"""How a comparison tells that a setting of B reached ONNX Runtime."""
+FIRST_RUN = re.compile(r"read back|not verified|outputs (identical|equal|alike)")
+"""What a phrase is about that is known before anything is timed."""
 UNQUIET = 3  # the exit code where the machine was too unquiet for any verdict
 TRIES = 3
 
@@ -187,25 +195,31 @@ def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:
     expected = TOO_SHORT if nothing else stated.exit_code
     if found.exit_code != expected:
         return [f"{stated.text}: exit code {found.exit_code}, not {expected}\n{said}"]
-    if quick and stated.long:
-        return (
-            [] if "budget holds not even" in said else [f"{stated.text}: measured nothing, because\n{said}"]
-        )
     if nothing:
-        return []
+        own = [SAID_TOO_SHORT] if stated.long else [NOTHING_TO_TELL]
+        lost = [phrase for phrase in (*first_run(stated), *own) if not _holds(phrase, found)]
+        return [f"{stated.text}: {phrase!r} is not said\n{said}" for phrase in lost]
     was, now = shapes(stated.shown), shapes(found.shown)
     other = sorted(name for name in was if name in now and was[name] != now[name])
-    lost = labels(stated.shown) - labels(found.shown) - OF_THE_MOMENT
+    gone = labels(stated.shown) - labels(found.shown) - OF_THE_MOMENT
     fresh = labels(found.shown) - labels(stated.shown) - OF_THE_MOMENT
     missing = [phrase for phrase in stated.holds if not _holds(phrase, found)]
     stale = [phrase for phrase in stated.holds if not _holds(phrase, stated)]
     return [
-        *(f"{stated.text}: no row {name!r} any more\n{said}" for name in sorted(lost)),
+        *(f"{stated.text}: no row {name!r} any more\n{said}" for name in sorted(gone)),
         *(f"{stated.text}: row {name!r} is new\n{said}" for name in sorted(fresh)),
         *(f"{stated.text}: row {name!r} looks different: {now[name]}, not {was[name]}" for name in other),
         *(f"{stated.text}: {phrase!r} is not said\n{said}" for phrase in missing),
         *(f"{stated.text}: {phrase!r} is not in the page" for phrase in stale),
     ]
+
+
+def first_run(step: Step) -> list[str]:
+    """What a long comparison says of B's first run, before its budget is looked at."""
+    if not step.long:
+        return []
+    shown = ARRIVED.findall(" ".join(" ".join(step.shown).split()))
+    return [*shown, *(phrase for phrase in step.holds if FIRST_RUN.search(phrase))]
 
 
 def labels(lines: tuple[str, ...]) -> set[str]:

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 from ortune.bundle.machine import (
     allocator_library,
     cpus,
+    forbid_huge_pages,
     is_preloaded,
     other_build,
     other_hardware,
+    threads,
     without_allocator,
 )
 from ortune.errors import UsageError
@@ -95,7 +97,8 @@ def _session(
     bound = bool(info.get("hardware_bound"))
     build = other_build(info.get("ort_version") or "", ort.__version__) if bound else ""
     plain = info.get("plain_model") or "" if bound and (other or build) else ""
-    settings = info["applied"]
+    tuned_cpus = host["effective_cpus"] if host else 1
+    settings = [{**s, "value": _here(s["value"], tuned_cpus)} for s in info["applied"]]
     if other:
         use = "the plain model is used" if plain else "other settings may be faster here"
         warnings.warn(f"tuned on another CPU ({other}): {use}; tune again here", stacklevel=3)
@@ -104,7 +107,7 @@ def _session(
             f"the model is for another ONNX Runtime ({build}): the plain model is used; tune again with it",
             stacklevel=3,
         )
-    if other or (host and cpus() < host["effective_cpus"]):
+    if other or cpus() < tuned_cpus:
         # Numbered CPUs mean nothing on another machine.
         settings = [s for s in settings if "affinit" not in s["key"]]
     if plain:
@@ -115,6 +118,10 @@ def _session(
     settings, lost = _with_allocator(settings)
     if lost:
         warnings.warn(lost, stacklevel=3)
+    never = {"key": "transparent_huge_pages", "value": "never"}.items()
+    on = forbid_huge_pages() if any(never <= s.items() for s in settings) else ""
+    if on:
+        warnings.warn(on, stacklevel=3)
     calls = [f"{s['knob']}={_text(s['value'])}" for s in settings if _is_of_the_call(s)]
     if calls:
         warnings.warn(
@@ -194,7 +201,7 @@ def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
             _once_done.add("env_allocator")
         options.add_session_config_entry("session.use_env_allocators", "1")
     for setting in settings:
-        channel, key, value = setting["channel"], setting["key"], _here(setting["value"])
+        channel, key, value = setting["channel"], setting["key"], setting["value"]
         if channel == "session_option":
             if not hasattr(options, key):
                 raise AttributeError(f"SessionOptions has no {key}")
@@ -223,7 +230,7 @@ def _start_line(settings: list[dict[str, Any]]) -> str:
     """What must stand before the program's command and was not there, "" when nothing is missing."""
     words = []
     for setting in settings:
-        key, value = setting["key"], _text(_here(setting["value"]))
+        key, value = setting["key"], _text(setting["value"])
         if setting["channel"] == "env" and os.environ.get(key) != value:
             words.append(f"{key}={value}")
         elif setting["channel"] == "preload":
@@ -252,10 +259,10 @@ def _cpu_numbers(text: str) -> set[int]:
     return numbers
 
 
-def _here(value: Any) -> Any:
-    """A stored value for this machine: a thread count is bounded by the CPUs of this process."""
+def _here(value: Any, tuned_cpus: int) -> Any:
+    """A stored value for this machine: a thread count is bounded by its CPUs where there were more."""
     found = _THREADS.fullmatch(value) if isinstance(value, str) else None
-    return min(int(found.group(1)), cpus()) if found else value
+    return threads(int(found.group(1)), tuned_cpus) if found else value
 
 
 def _text(value: Any) -> str:

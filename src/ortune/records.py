@@ -411,7 +411,8 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     """A complete trial, as the worker measured it.
 
     Attributes:
-        cpu_ns, wall_ns: CPU time and wall time over the timed runs of all cases (gaps included).
+        cpu_ns, wall_ns: CPU time and wall time over the timed runs of all cases (gaps included); of several callers,
+            while all are at work.
         n_runs: Timed runs of all cases and callers together; with several callers ``wall_ns`` / ``n_runs`` is the time
             that the process takes a run, and a latency is what one caller waits.
         idle_cpu_ratio: CPU over wall seconds in a short idle stretch after the runs (spinning threads).
@@ -885,8 +886,10 @@ class BundleInfo(Record, frozen=True, kw_only=True):
             ``plain_model`` is to be used. A bundle that is not bound runs ``model`` everywhere.
         model_settings: Names of the settings that belong to a hardware-bound model: the plain one runs without.
         applied: The plan's settings with their channels, so that a loader needs no list of knobs. A thread count
-            is text, ``min(4, cpus)``, here as in ``plan``.
+            is text, ``min(4, cpus)``, here as in ``plan``: the 4 that were measured, and at most one for each CPU
+            where there are fewer than ``host.effective_cpus``.
         ort_version: ONNX Runtime that it was tuned with.
+        session: Id of the stored session that made it, which begins with its date; "" where none was stored.
     """
 
     schema: str
@@ -900,6 +903,7 @@ class BundleInfo(Record, frozen=True, kw_only=True):
     proof: Comparison | None = None
     applied: tuple[Applied, ...] = ()
     ort_version: str = ""
+    session: str = ""
 
 
 # --- bench ----------------------------------------------------------------------------------------------
@@ -1198,6 +1202,7 @@ CategoryName = Literal[
     "shape-arithmetic",
     "control-flow",
     "between-nodes",
+    "device-idle",
     "outside-run",
     "unexplained",
 ]
@@ -1212,6 +1217,7 @@ casts-and-layout: Cast, Transpose, reordering to and from blocked layouts, quant
 shape-arithmetic: nodes that only compute shapes and indices.
 control-flow: If, Loop, Scan themselves, without the nodes of their bodies.
 between-nodes: inside the run and in no node: the executor, allocation, the profiler's own writing.
+device-idle: between the kernels on a device, where the trace holds nothing else: the device waits for the host.
 outside-run: around ONNX Runtime's run: the language binding, copies of inputs and outputs.
 unexplained: what is left; negative where the parts add up to more than the whole.
 """
@@ -1254,10 +1260,13 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
         inside: The control-flow node whose body it is in, "" in the main graph.
         time_ns: Its own, without the nodes of its bodies. The sum over nodes is the run without ``between-nodes``.
         wait_ns: The part of it that is thread-wait.
+        imbalance_ns: The part of that at the end of parallel work, when other threads were not done: uneven parts, or
+            threads that began late. The rest is sharing the work out.
         calls: Executions in a run; a body of a loop has many.
         originals: Nodes of the user's own model that it stands for; () where not known, or inserted.
         flops, bytes: Work of all its executions in a run; None where not known.
-        floor_ns: The least time that this machine needs for that work; None without a measured peak.
+        floor_ns: The least time that this machine needs for that work with the threads that it may use; None without a
+            measured peak.
         bound: What the floor is made of; "overhead" where an execution is so short, and so far from its floor, that
             starting it is most of what it costs.
         purpose: What a node that the optimiser inserted is for ("into blocked layout for conv1"), "" for all others.
@@ -1272,6 +1281,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
     category: CategoryName = "kernels"
     time_ns: float
     wait_ns: float = 0.0
+    imbalance_ns: float = 0.0
     share_ratio: float
     calls: float = 1.0
     originals: tuple[str, ...] = ()
@@ -1294,7 +1304,7 @@ class LayerTime(Record, frozen=True, kw_only=True):
 
 
 class NodeVariance(Record, frozen=True, kw_only=True):
-    """How much a node, or a category, adds to what makes the slow runs slow; ``share_ratio`` of all of it."""
+    """How much longer a node, or a category, takes in slow runs; ``share_ratio`` of all that takes longer."""
 
     name: str
     op_type: str = ""
@@ -1307,16 +1317,25 @@ class RunVariance(Record, frozen=True, kw_only=True):
 
     Attributes:
         warmup_runs: Runs at the start that are not like the later ones, found by ``trace.steady``.
-        runs_ns: Every run, in order.
+        left_out_runs: Runs at the start that are in no other figure: those that warm up, and at least the first and
+            the warm-up that ortune asked for where it ran the model.
+        runs_ns: Every run, in order, by ONNX Runtime's own clock: without what lies outside the run.
         spread_ratio: p90 / p10 of the steady runs.
-        extra_ns: Mean of the slowest tenth of the steady runs (at least one) minus their median.
-        owners: What makes that difference, the largest share first.
+        slow_runs: How many the slowest tenth of the steady runs are; 0 where there are too few to tell.
+        usual_ns: Mean of the middle half of the steady runs, which the slow ones are held against.
+        extra_ns: Mean of the slow runs minus ``usual_ns``.
+        less_ns: What parts of the run took less in the slow ones; what took longer is ``extra_ns`` and this.
+        owners: What took longer, the largest share first.
     """
 
     warmup_runs: int
+    left_out_runs: int = 0
     runs_ns: tuple[float, ...]
     spread_ratio: float | None = None
+    slow_runs: int = 0
+    usual_ns: float | None = None
     extra_ns: float | None = None
+    less_ns: float = 0.0
     owners: tuple[NodeVariance, ...] = ()
 
 
@@ -1329,17 +1348,21 @@ class MemoryPoint(Record, frozen=True, kw_only=True):
 
 
 class MemoryProfile(Record, frozen=True, kw_only=True):
-    """Memory over the nodes of one steady run.
+    """Memory over the nodes of one run.
 
     Attributes:
         source: "profile" (the allocator's own figures) or "liveness" (from sizes and last uses).
-        peak_bytes: Most that is in use at once.
-        peak_node: While which node.
+        run: Which one, from 0: a steady one, or the first with its shapes where later ones take one planned block, of
+            which no node shows; None for "liveness".
+        peak_bytes: Most that is in use at once, in this run or another with the same shapes.
+        peak_node: While which node of this run most is in use.
+        held_bytes: Most that the arena held in any run.
         at_peak: Values or nodes that hold memory at the peak, the largest first, at most ten.
         weights_bytes: Of the parameters that the nodes read.
     """
 
     source: Literal["profile", "liveness"]
+    run: int | None = None
     peak_bytes: int
     peak_node: str
     held_bytes: int | None = None
@@ -1352,16 +1375,18 @@ class Headroom(Record, frozen=True, kw_only=True):
     """What can still be won, and by what.
 
     Attributes:
-        settings_ratio: Share of the run that settings could win at most (thread wait, overhead, copies, casts).
+        settings_ratio: Share of the profiled run that settings could win at most outside its kernels (thread wait,
+            overhead, copies, casts), what the profiler itself costs included; None where that cost is so large that
+            the parts do not tell.
         parts: That share by category.
-        kernels_ratio: Time floor over kernel time: how near the kernels are to the machine's peak; None where not
-            known.
-        covered_ratio: Share of the kernel time whose work is known.
+        kernels_ratio: Time floor over kernel time: how near the kernels are to the peak of the threads that they may
+            use; None where not known, or ``settings_ratio`` is None.
+        covered_ratio: Share of the kernel time with a floor that can be trusted.
         overhead_ratio: Share of that time in nodes whose ``bound`` is "overhead": the peak says nothing of them.
         sentence: All of it in one sentence.
     """
 
-    settings_ratio: float
+    settings_ratio: float | None
     parts: dict[str, float] = {}
     kernels_ratio: float | None = None
     covered_ratio: float = 0.0
@@ -1374,12 +1399,14 @@ class TraceInfo(Record, frozen=True, kw_only=True):
 
     Attributes:
         format: "ort-json", "web-console", ...
+        device_only: It holds kernels on a device and nothing of the host: these are the nodes.
         complete: False where it was cut off and read as far as it goes.
         missing: What it does not hold, in sentences.
     """
 
     path: str
     format: str
+    device_only: bool = False
     n_events: int
     n_runs: int
     complete: bool = True
@@ -1395,6 +1422,9 @@ class ProfileResult(Record, frozen=True, kw_only=True):
             ``model_run`` where only a trace was given.
         slowdown_ratio: A profiled run over one that is not profiled; None for a trace.
         device_ns: Time of kernels on a device, by provider, beside the host's time and not part of the sum.
+        layers: Places in the hierarchy of names; in a very large one without the deepest and cheapest.
+        layers_left_out: How many these are.
+        pieces: How many parts of parallel work each other thread of the pool took in the whole profile, the most first.
         unmapped: Nodes of the optimised graph whose origin in the model is not known.
     """
 
@@ -1407,7 +1437,9 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     operators: tuple[OperatorTime, ...] = ()
     nodes: tuple[ProfiledNode, ...] = ()
     layers: tuple[LayerTime, ...] = ()
+    layers_left_out: int = 0
     providers: dict[str, float] = {}
+    pieces: tuple[int, ...] = ()
     device_ns: dict[str, float] = {}
     variance: RunVariance | None = None
     memory: MemoryProfile | None = None
@@ -1428,7 +1460,8 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
     Attributes:
         name: What both have in common; for nodes the user's own node, where that is known.
         a_ns, b_ns: None where it is not there on that side.
-        low_ns, high_ns: Interval of the difference over repeated runs (95 %); None with too few.
+        low_ns, high_ns: Interval of the difference, as wide as it must be so that of all rows of its list which leave
+            out 0 at most 5 % have not changed; None with too few processes or runs.
         a_nodes, b_nodes: Names in the optimised graphs.
     """
 
@@ -1447,8 +1480,11 @@ class ProfileDifference(Record, frozen=True, kw_only=True):
     """``--against``: where the time went, B minus A. Each list is sorted by contribution, the largest first.
 
     Attributes:
+        low_ns, high_ns: Interval of the difference of the mean run (95 %); None with too few processes or runs.
         sentence: The difference and its owner, in one sentence.
-        a_processes, b_processes: Profiled processes on each side; intervals are over them.
+        a_processes, b_processes: Profiled processes on each side. Intervals are over them; with one on each side they
+            are over its runs, and tell nothing of how processes differ.
+        plain_ns: The difference that was measured without the profiler; None where it was not.
         a_slowdown_ratio, b_slowdown_ratio: A profiled run over one that is not profiled; None where not known.
         by_name, by_order: Pairs of nodes that were matched by name and operator, and by operator in order alone, since
             of one of them it is not known which node of the model it stands for.
@@ -1461,6 +1497,9 @@ class ProfileDifference(Record, frozen=True, kw_only=True):
     b: str
     a_wall_ns: float
     b_wall_ns: float
+    low_ns: float | None = None
+    high_ns: float | None = None
+    plain_ns: float | None = None
     sentence: str = ""
     a_processes: int = 1
     b_processes: int = 1
@@ -1571,7 +1610,9 @@ class LockedModel(Record, frozen=True, kw_only=True):
     """The model as exported.
 
     Attributes:
-        weights: Digest of the weights' values, whatever they are called.
+        weights: Digest of the weights' values, whatever they are called and wherever they are used.
+        contents: Digest of the whole graph without its names, the values of each weight in their place; "" in a lock
+            of an ortune that did not keep it.
         weights_bytes: By element type; small int64 tensors are shapes and axes, and count as structure.
         inputs, outputs: "name: type[dimensions]", in the model's order.
     """
@@ -1583,6 +1624,7 @@ class LockedModel(Record, frozen=True, kw_only=True):
     opsets: dict[str, int] = {}
     parameters: int
     weights: str
+    contents: str = ""
     weights_bytes: dict[str, int] = {}
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
@@ -1598,7 +1640,8 @@ class LockedRun(Record, frozen=True, kw_only=True):
         random: Operators that make the outputs differ from run to run.
         given: Of a bundle, what was asked for on top of its own plan; ``plan`` then holds thread counts as the bundle
             does, ``min(4, cpus)``. None for a model.
-        placement: Nodes by execution provider; with a provider beside the CPU's, those that ran.
+        placement: Nodes by execution provider; with a provider beside the CPU's, those that ran, which are compared
+            only where machine and features agree.
     """
 
     plan: Plan
@@ -1831,6 +1874,7 @@ class Brief(Record, frozen=True, kw_only=True):
         today_plan, tuned_plan: In words.
         figures: The objective first, then CPU time and memory; empty where nothing was measured.
         cpus: CPUs busy at that load; None where CPU time was not measured.
+        cpus_note: Why ``cpus`` is the least that is busy, and no saving is claimed; "" where it is not so.
     """
 
     subject: str
@@ -1843,6 +1887,7 @@ class Brief(Record, frozen=True, kw_only=True):
     load_given: bool = False
     figures: tuple[BriefFigure, ...] = ()
     cpus: BriefFigure | None = None
+    cpus_note: str = ""
     risks: tuple[BriefRisk, ...] = ()
     next_steps: tuple[str, ...] = ()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 
 from api_calls import LANGUAGES
@@ -41,8 +42,9 @@ def emitted(
     bound: bool = False,
     custom_ops: tuple[str, ...] = (),
     host: Host | None = None,
+    files: Collection[str] = tuple(LANGUAGES),
 ) -> dict[str, str]:
-    """The files of the compiled languages for a plan."""
+    """The files for a plan; of the compiled languages, unless said."""
     plan = portable(Plan(settings=settings, providers=providers))
     info = BundleInfo(
         schema="ortune/bundle/1", model=model, sha256="", plan=plan, applied=resolve(plan),
@@ -50,18 +52,24 @@ def emitted(
         plain_model=f"plain/{model}" if bound else "", hardware_bound=bound, ort_version="1.31.1",
         model_settings=("graph_optimization_level",) if bound else (),
     )  # fmt: skip
-    return {name: text for name, text in emit_all(info, custom_ops).items() if name in LANGUAGES}
+    return {name: text for name, text in emit_all(info, custom_ops).items() if name in files}
+
+
+def single() -> dict[str, dict[str, Value]]:
+    """Every setting alone, with each of its values."""
+    return {
+        f"{name}={i}": {name: value}
+        for name, knob in knobs.all_knobs().items()
+        if knob.channel != "page"
+        for i, value in enumerate(values(knob))
+    }
 
 
 @cache
 def plans() -> dict[str, dict[str, str]]:
     """Every setting one at a time, all at once, and no setting."""
     native = {name: knob for name, knob in knobs.all_knobs().items() if knob.channel != "page"}
-    found = {
-        f"{name}={i}": emitted({name: value})
-        for name, knob in native.items()
-        for i, value in enumerate(values(knob))
-    }
+    found = {name: emitted(settings) for name, settings in single().items()}
     everything = {
         name: knob.choices[-1] if knob.choices else values(knob)[0] for name, knob in native.items()
     }

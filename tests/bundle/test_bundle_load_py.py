@@ -104,12 +104,16 @@ def test_global_pool_reaches_the_session(tmp_path: Path, make_bundle: Bundle) ->
     assert difference(check(bundle)) < 1e-5
 
 
-def test_threads_fit_the_cpus_of_the_process(tmp_path: Path, make_bundle: Bundle) -> None:
-    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"intra_op_num_threads": 4096})
-    threads = int(ask(bundle, "session.get_session_options().intra_op_num_threads"))
-    assert threads == platform.host().effective_cpus
-    narrow = "__import__('os').sched_setaffinity(0, [min(__import__('os').sched_getaffinity(0))])"
-    assert ask(bundle, f"({narrow}, load.load().get_session_options().intra_op_num_threads)[1]") == "1"
+def test_threads_are_as_measured_and_on_fewer_cpus_at_most_those(tmp_path: Path, make_bundle: Bundle) -> None:
+    here = platform.host()
+    count = "session.get_session_options().intra_op_num_threads"
+    for host, threads in (
+        (here, here.effective_cpus + 3),
+        (msgspec.structs.replace(here, effective_cpus=4096), here.effective_cpus),
+    ):
+        settings: dict[str, Value] = {"intra_op_num_threads": here.effective_cpus + 3}
+        bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, settings, host=host, force=True)
+        assert ask(bundle, count) == str(threads)
 
 
 def test_environment_is_printed_and_the_script_starts_again_with_it(
@@ -153,6 +157,22 @@ def test_process_settings_are_put_before_the_command(tmp_path: Path, make_bundle
     assert ("start with: taskset -c 0 python load.py" in printed) == (platform.host().affinity > 1)
     after = "(load.set_process(), __import__('os').sched_getaffinity(0), load.start_line())[1:]"
     assert ask(bundle, after) == "({0}, '')"
+
+
+STATUS = Path("/proc/self/status")
+OFF = "'THP_enabled:\\t0' in __import__('pathlib').Path('/proc/self/status').read_text()"
+
+
+@pytest.mark.skipif(
+    not STATUS.exists() or "THP_enabled:\t1" not in STATUS.read_text(), reason="no huge pages to turn off"
+)
+def test_huge_pages_are_off_once_the_session_is_there(tmp_path: Path, make_bundle: Bundle) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    for value in ("never", "system"):
+        bundle = make_bundle(model, FEEDS, {"transparent_huge_pages": value}, force=True)
+        assert ask(bundle, OFF) == str(value == "never")
+        done = run_python("-W", "error", "-c", f"import ortune; ortune.load({str(bundle)!r}); print({OFF})")
+        assert (done.stdout.strip(), done.stderr) == (str(value == "never"), "")
 
 
 def test_another_cpu_takes_the_plain_model_and_drops_what_belongs_to_this_one(

@@ -11,7 +11,7 @@ import pytest
 from conftest import Bundle, matmul, run_python
 
 import ortune
-from ortune import platform
+from ortune import loader, platform
 from ortune.errors import UsageError
 from ortune.records import Value, Workload
 
@@ -48,7 +48,7 @@ def test_the_package_stays_whole() -> None:
 
 def test_gives_the_session_that_load_py_gives(tmp_path: Path, make_bundle: Bundle) -> None:
     settings: dict[str, Value] = {
-        "intra_op_num_threads": 4096,
+        "intra_op_num_threads": platform.host().effective_cpus + 3,
         "graph_optimization_level": "extended",
         "execution_mode": "parallel",
         "enable_cpu_mem_arena": False,
@@ -68,7 +68,7 @@ for session in (own.load(), ortune.load({str(bundle)!r})):
 """
     mine, ours = run(code).splitlines()
     assert mine == ours
-    assert mine.startswith(f"{platform.host().effective_cpus} GraphOptimizationLevel.ORT_ENABLE_EXTENDED")
+    assert mine.startswith(f"{platform.host().effective_cpus + 3} GraphOptimizationLevel.ORT_ENABLE_EXTENDED")
 
 
 def test_what_a_process_shares_is_given_once(tmp_path: Path, make_bundle: Bundle) -> None:
@@ -98,6 +98,23 @@ def test_is_silent_where_all_is_as_it_was(tmp_path: Path, make_bundle: Bundle) -
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ortune.load(bundle)
+
+
+def test_says_where_huge_pages_stay_on(
+    tmp_path: Path, make_bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"transparent_huge_pages": "never"})
+    monkeypatch.setattr(loader, "forbid_huge_pages", lambda: "not set: huge pages")
+    with pytest.warns(UserWarning, match="not set: huge pages") as caught:
+        ortune.load(bundle)
+    assert caught[0].filename == __file__
+
+
+def test_threads_fit_a_smaller_machine(tmp_path: Path, make_bundle: Bundle) -> None:
+    here = platform.host().effective_cpus
+    host = msgspec.structs.replace(platform.host(), effective_cpus=4096)
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"intra_op_num_threads": here + 3}, host=host)
+    assert ortune.load(bundle).get_session_options().intra_op_num_threads == here
 
 
 def test_warns_on_another_cpu_and_takes_the_plain_model(tmp_path: Path, make_bundle: Bundle) -> None:

@@ -57,6 +57,19 @@ def test_quota_as_the_tuner_reads_it(tmp_path: Path, name: str) -> None:
     assert machine.cpus(root) == min(allowed, math.ceil(expected) if expected else allowed)
 
 
+def test_threads_are_bounded_on_fewer_cpus_alone(tmp_path: Path) -> None:
+    here = machine.cpus(tmp_path)
+    assert machine.threads(here + 2, here, tmp_path) == machine.threads(here + 2, 1, tmp_path) == here + 2
+    assert machine.threads(here + 2, here + 1, tmp_path) == here
+    assert machine.threads(1, here + 1, tmp_path) == 1
+
+
+@pytest.mark.parametrize("library", [object(), type("Refuses", (), {"prctl": lambda *_: -1})()])
+def test_huge_pages_that_stay_on_are_told(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
+    monkeypatch.setattr(machine.ctypes, "CDLL", lambda _: library)
+    assert machine.forbid_huge_pages().startswith("not set: transparent_huge_pages=never")
+
+
 def test_this_machine_is_as_the_tuner_reads_it() -> None:
     host = platform.host()
     assert machine.cpus() == host.effective_cpus

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from api_calls import LANGUAGES, TABLE, TYPES, wrong_calls
-from emitted_code import HOSTILE, emitted, plans
+from emitted_code import HOSTILE, PROVIDERS, emitted, plans, single
 
 from ortune.bundle.languages import emit_all
 from ortune.bundle.languages.javascript import OPTIONS as IN_NODE
@@ -111,12 +111,12 @@ def test_no_comment_ends_early() -> None:
 @pytest.mark.parametrize(
     ("file", "expression"),
     [
-        ("load.cpp", "options.SetIntraOpNumThreads(std::min(4, cpus()));"),
-        ("Load.cs", "options.IntraOpNumThreads = Math.Min(4, Cpus());"),
-        ("Load.java", "options.setIntraOpNumThreads(Math.min(4, cpus()));"),
-        ("Load.kt", "options.setIntraOpNumThreads(minOf(4, cpus()))"),
-        ("load.swift", "try options.setIntraOpNumThreads(min(4, cpus()))"),
-        ("load.rs", "options = options.with_intra_threads(4.min(cpus()))?;"),
+        ("load.cpp", "options.SetIntraOpNumThreads(threads(4));"),
+        ("Load.cs", "options.IntraOpNumThreads = Threads(4);"),
+        ("Load.java", "options.setIntraOpNumThreads(threads(4));"),
+        ("Load.kt", "options.setIntraOpNumThreads(threads(4))"),
+        ("load.swift", "try options.setIntraOpNumThreads(threads(4))"),
+        ("load.rs", "options = options.with_intra_threads(threads(4))?;"),
     ],
 )
 def test_threads_are_counted_where_it_runs(file: str, expression: str) -> None:
@@ -214,12 +214,26 @@ def test_every_setting_is_set_or_said_in_every_language() -> None:
 
 def test_the_page_says_what_each_language_cannot_set() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "languages.md").read_text(encoding="utf-8")
-    single = [files for name, files in plans().items() if "=" in name]
-    for file in LANGUAGES:
-        found = {match for files in single for match in re.findall(r"(?m)^\s*// (\w+)=", files[file])}
+    names = {*LANGUAGES, "load.mjs"}
+    alone = [emitted(settings, files=names) for settings in single().values()]
+    for file in names:
+        found = {match for files in alone for match in re.findall(r"(?m)^\s*// (\w+)=", files[file])}
         row = re.search(rf"(?m)^\| `{re.escape(file)}` \|[^|]*\|[^|]*\|([^|]*)\|$", page)
         assert row and set(re.findall(r"`(\w+)`", row[1])) == found
     assert TABLE["release"] in page and TABLE["ort"]["release"] in page
+
+
+def test_node_says_what_to_do_instead_of_what_it_cannot_set() -> None:
+    settings: dict[str, Value] = {"memory_arena_shrinkage": "cpu:0", "intra_op_thread_affinities": "1;2"}
+    text = emitted(settings, PROVIDERS, custom_ops=("a\n.so",), files=("load.mjs",))["load.mjs"]
+    for setting, do in (
+        ("memory_arena_shrinkage=cpu:0", "the Node binding has no such option; load.py sets it"),
+        ("intra_op_thread_affinities=1;2", "the Node binding has no such option; load.py sets it"),
+        ("provider ImaginaryExecutionProvider", "the Node binding cannot append it; load.py can"),
+        ("device_id=0 of CUDAExecutionProvider", "the Node binding has no such option; load.py can"),
+        ("custom operators of a<a>.so", "the Node binding loads no library of operators; load.py does"),
+    ):
+        assert f"// {setting}\n//     {do}\n" in text
 
 
 def test_cpp_makes_threads_where_the_plan_has_them() -> None:

@@ -109,25 +109,30 @@ def test_rust_compiles(tmp_path: Path) -> None:
 
 
 def on_hosts(file: str) -> list[str]:
-    """The file for four machines: this one, one of another CPU, one with more features, another architecture."""
+    """The file for five machines: this one, one of another CPU, one with more features, another architecture, and one
+    with more CPUs."""
     host = platform.host()
     hosts = [
         host,
         msgspec.structs.replace(host, cpu="Another CPU 9000"),
         msgspec.structs.replace(host, features=(*host.features, "imaginary")),
         msgspec.structs.replace(host, machine="sparc"),
+        msgspec.structs.replace(host, effective_cpus=4096),
     ]
     settings: dict[str, Value] = {"ort_intra_op_num_threads": 4096, "allocator": "jemalloc"}
     return [emitted(settings, host=one)[file] for one in hosts]
 
 
 def judged(said: str) -> None:
-    """What a program says of those four, a line each, then its CPUs and the line to start it with."""
-    *others, cpus, line = said.splitlines()
+    """What a program says of those five, a line each, then its CPUs and the lines to start the first and last with."""
+    *others, cpus, line, smaller = said.splitlines()
     assert others[0] == "" and others[1].endswith(" here, tuned on Another CPU 9000")
     assert others[2] == "no imaginary here" and others[3].endswith(" here, tuned on sparc")
+    assert others[4] == ""
     assert 1 <= int(cpus) <= len(os.sched_getaffinity(0))
-    assert line.startswith(f"ORT_INTRA_OP_NUM_THREADS={cpus} LD_PRELOAD=")
+    # More threads than CPUs were measured here; on a machine with fewer CPUs they are too many.
+    assert line.startswith("ORT_INTRA_OP_NUM_THREADS=4096 LD_PRELOAD=")
+    assert smaller.startswith(f"ORT_INTRA_OP_NUM_THREADS={cpus} LD_PRELOAD=")
 
 
 def said(*command: str | Path) -> str:
@@ -149,7 +154,10 @@ def test_java_knows_its_machine(tmp_path: Path) -> None:
         (tmp_path / f"p{number}").mkdir()
         (tmp_path / f"p{number}" / "Load.java").write_text(f"package p{number};\n{text}")
         lines.append(f"System.out.println(p{number}.Load.otherHardware());")
-    lines += ["System.out.println(p0.Load.cpus());", "System.out.println(p0.Load.startLine());"]
+    lines += [
+        f"System.out.println({call}());"
+        for call in ("p0.Load.cpus", "p0.Load.startLine", "p4.Load.startLine")
+    ]
     main = tmp_path / "Main.java"
     main.write_text("class Main { public static void main(String[] a) { " + " ".join(lines) + " } }")
     assert run(compiler, "-d", tmp_path / "out", "-sourcepath", f"{tmp_path}:{tmp_path / 'stub'}", main) == ""
@@ -164,7 +172,9 @@ def test_cpp_knows_its_machine(tmp_path: Path) -> None:
         (tmp_path / f"p{number}.cpp").write_text(text)
         lines += [f"#define tuned_model plan{number}", f'#include "p{number}.cpp"', "#undef tuned_model"]
         prints.append(f'std::cout << plan{number}::other_hardware() << "\\n";')
-    prints.append('std::cout << plan0::cpus() << "\\n" << plan0::start_line() << "\\n";')
+    prints += [
+        f'std::cout << {c}() << "\\n";' for c in ("plan0::cpus", "plan0::start_line", "plan4::start_line")
+    ]
     (tmp_path / "main.cpp").write_text("\n".join([*lines, "int main() {", *prints, "}"]))
     assert (
         run(
@@ -213,8 +223,8 @@ def test_rust_knows_its_machine(tmp_path: Path) -> None:
     for number, text in enumerate(on_hosts("load.rs")):
         (tmp_path / f"p{number}.rs").write_text(text)
         prints.append(f'println!("{{}}", p{number}::other_hardware());')
-    prints.append('println!("{}\\n{}", p0::cpus(), p0::start_line());')
-    modules = "".join(f"mod p{number};\n" for number in range(4))
+    prints += [f'println!("{{}}", {call}());' for call in ("p0::cpus", "p0::start_line", "p4::start_line")]
+    modules = "".join(f"mod p{number};\n" for number in range(5))
     (tmp_path / "main.rs").write_text(
         "#![allow(dead_code)]\n" + modules + "fn main() {\n" + "\n".join(prints) + "\n}\n"
     )

@@ -1,4 +1,4 @@
-"""The pages name what there is: every document, verb, code and file, and what Node cannot set."""
+"""The pages name what there is: every document, verb, code and file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from ortune.bundle.languages.javascript import _cannot
 from ortune.cli.main import app
-from ortune.knobs import all_knobs
-from ortune.records import Applied, BundleInfo, Knob, Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -46,20 +43,3 @@ def test_a_file_to_make_is_named_where_titles_are_not_shown(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for before, name in re.findall(r'((?:[^\n]+\n)+)\n```\w+ title="([^"]+)"', text):
         assert name in before, f"say {name} in the text above its block"
-
-
-def settings(knob: Knob) -> list[Applied]:
-    """The knob at each of its values, or at one."""
-    return [
-        Applied(knob=knob.name, channel=knob.channel, key=knob.key, value=value)
-        for value in knob.choices or ("1",)
-    ]
-
-
-def test_the_page_on_languages_says_what_node_cannot_set() -> None:
-    applied = tuple(setting for knob in all_knobs().values() for setting in settings(knob))
-    info = BundleInfo(schema="", model="", sha256="", plan=Plan(), applied=applied)
-    cannot = {text.partition("=")[0] for text in _cannot(info, ())}
-    page = (DOCS / "languages.md").read_text(encoding="utf-8")
-    row = re.search(r"(?m)^\| `load.mjs` \|[^|]*\|[^|]*\|([^|]*)\|$", page)
-    assert row and set(re.findall(r"`(\w+)`", row[1])) == cannot

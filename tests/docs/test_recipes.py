@@ -125,11 +125,55 @@ def test_what_is_left_out_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_quick_options_are_for_the_quick_check_alone(tmp_path: Path) -> None:
-    page = "<!-- recipe: {} -->\n```console\n$ {}\n```\n"
-    first, last = make_recipes.steps(
-        page.format("quick: --less", "echo took") + page.format("after long", "exit 2")
-    )
-    assert make_recipes.run(first, tmp_path, quick=True).shown == ("took --less",)
-    assert make_recipes.run(first, tmp_path).shown == ("took",)
-    found = make_recipes.run(last, tmp_path)
-    assert make_recipes.trouble(last, found, quick=True) == [] != make_recipes.trouble(last, found)
+    (step,) = make_recipes.steps("<!-- recipe: quick: --less -->\n```console\n$ echo took\n```\n")
+    assert make_recipes.run(step, tmp_path, quick=True).shown == ("took --less",)
+    assert make_recipes.run(step, tmp_path).shown == ("took",)
+
+
+TOO_SHORT = "ortune: one trial takes 0.3 s: the 1 s budget holds not even 6 blocks"
+
+
+@pytest.mark.parametrize(
+    ("marks", "said", "lost"),
+    [
+        ("long; holds: a=1 read back | faster", f"B ran: a=1 read back: echo\n{TOO_SHORT}", []),
+        (
+            "long; holds: a=1 read back | faster",
+            f"B ran: b=1 read back: echo\n{TOO_SHORT}",
+            ["a=1 read back"],
+        ),
+        (
+            "long; holds: outputs identical",
+            f"B ran: outputs equal to 1e-03\n{TOO_SHORT}",
+            ["outputs identical"],
+        ),
+        ("long", "ortune: no setting is called 'blok'", ["budget holds not even"]),
+        ("after long", "ortune: no finished tuning or comparison is stored", []),
+        ("after long", "ortune: No such option '--breif'", ["no finished tuning or comparison is stored"]),
+    ],
+)
+def test_what_the_quick_check_demands_of_a_long_measurement(
+    tmp_path: Path, marks: str, said: str, lost: list[str]
+) -> None:
+    """Exit code 2 is also that of a mistake."""
+    (tmp_path / "said").write_text(said)
+    (step,) = make_recipes.steps(f"<!-- recipe: {marks} -->\n```console\n$ cat said >&2; exit 2;:\n```\n")
+    found = make_recipes.run(step, tmp_path, quick=True)
+    told = make_recipes.trouble(step, found, quick=True)
+    assert [re.findall(r"'([^']*)' is not said", sentence)[0] for sentence in told] == lost
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_the_quick_check_of_a_long_comparison_can_fail(page: Path) -> None:
+    for step in make_recipes.steps(page.read_text(encoding="utf-8")):
+        if step.long and step.shown and step.text.startswith("ortune compare"):
+            found = make_recipes.first_run(step)
+            assert found, step.text
+            # One setting of B at least, beside what both sides share.
+            assert len(found) >= step.text.count("--b-set "), step.text
+
+
+def test_a_setting_that_the_page_shows_must_arrive_in_the_quick_check() -> None:
+    page = "<!-- recipe: long; holds: outputs identical -->\n```console\n$ ortune compare m\nsettings  a=1 read\n"
+    (step,) = make_recipes.steps(f"{page}          back: effect; b=2 set, not verified\n```\n")
+    assert make_recipes.first_run(step) == ["a=1 read back", "b=2 set, not verified", "outputs identical"]

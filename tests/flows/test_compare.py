@@ -73,6 +73,9 @@ def test_an_injected_wait_is_found_and_the_gate_fails(tmp_path: Path) -> None:
     assert document["result"]["gate"]["answer"] == "fail"
     assert document["verdict"] == "slower"
     assert document["result"]["why"]["a_slowdown_ratio"] > 0
+    # Profiles are without the wait: they explain another difference than the proven one, and say so.
+    assert document["result"]["why"]["plain_ns"] > 0
+    assert "without the profiler" in document["result"]["why"]["sentence"]
 
 
 def test_no_profile_of_the_runs_explains_what_is_no_time(tmp_path: Path) -> None:

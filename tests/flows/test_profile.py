@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,8 +15,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from ortune.errors import UsageError
+from ortune.flows import profile as flow
+from ortune.flows.ground import Ground
+from ortune.flows.profiling import Process, profile
 from ortune.records import Envelope, ProfileResult
 from ortune.report import difference_words
+from ortune.trials.executor import Arm
 
 CHANNELS, SIZE, LAYERS = 32, 40, 5
 
@@ -133,14 +138,14 @@ def test_the_ort_format_meets_the_model_that_it_was_made_of(tmp_path: Path) -> N
             tmp_path / "m.ort",
             against=plain,
             set=["intra=1"],
-            processes=1,
+            processes=2,
             no_peak=True,
             store=tmp_path / "store",
         )
     )
     assert all(node.originals and node.flops for node in result.nodes if "Conv" in node.op_type)
     found = result.against
-    assert found is not None and found.sentence.startswith("B takes")
+    assert found is not None and " a run, profiled (too few runs" in found.sentence
     rows = [row for row in found.nodes if "Conv" in row.op_type]
     assert len(rows) == LAYERS and all(row.a_nodes and row.b_nodes for row in rows)
     assert {row.name for row in rows} == {f"conv{i} (+1)" for i in range(LAYERS)}
@@ -164,7 +169,31 @@ def test_a_kept_trace_tells_the_same_without_the_model(profiled: tuple[Path, Env
     assert result.side is None and result.slowdown_ratio is None
 
 
-def test_a_dearer_node_is_named_first_and_at_the_right_size(tmp_path: Path) -> None:
+def counted_ns(process: Process, names: tuple[str, ...]) -> np.ndarray:
+    """What these nodes take in each steady run of a process, counted over its JSON: nanoseconds (runs,)."""
+    events = json.loads(process.path.read_text())
+    runs = sorted((e for e in events if e["name"] == "model_run"), key=lambda e: e["ts"])
+    wanted = {f"{name}_kernel_time" for name in names}
+    kernels = [e for e in events if e["name"] in wanted]
+    return np.array(
+        [
+            sum(1000 * e["dur"] for e in kernels if run["ts"] <= e["ts"] < run["ts"] + run["dur"])
+            for run in runs[process.found.runs.start : process.found.runs.stop]
+        ]
+    )
+
+
+def test_a_dearer_node_is_named_first_and_at_the_right_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides: dict[str, list[Process]] = {}
+
+    def kept(ground: Ground, arm: Arm, runs: int, keep: Path) -> Process:
+        process = profile(ground, arm, runs, tmp_path / keep.name)
+        sides.setdefault(ground.side.label, []).append(process)
+        return process
+
+    monkeypatch.setattr(flow, "profile", kept)
     plain = conv_chain(tmp_path / "plain.onnx")
     dear = conv_chain(tmp_path / "dear.onnx", dear=2)
     result = result_of(
@@ -174,10 +203,22 @@ def test_a_dearer_node_is_named_first_and_at_the_right_size(tmp_path: Path) -> N
     assert found is not None
     row = found.nodes[0]
     assert row.name.startswith("conv2")
-    assert row.a_ns is not None and row.low_ns is not None
-    # Three times the work is twice as much more; the Slice and what no longer fuses come on top.
-    assert 1.4 * row.a_ns < row.difference_ns < 3.5 * row.a_ns
-    assert row.low_ns > 0
+    assert row.low_ns is not None and row.low_ns > 0
+    # The right size is what the JSON of all ten profiles says of these nodes.
+    a, b = (
+        [counted_ns(p, names) for p in sides[side]]
+        for side, names in (("plain.onnx", row.a_nodes), ("dear.onnx", row.b_nodes))
+    )
+    means = [np.mean([runs.mean() for runs in side]) for side in (a, b)]
+    assert (row.a_ns, row.b_ns) == pytest.approx(means, rel=1e-9)
+    assert row.difference_ns == pytest.approx(means[1] - means[0], rel=1e-9)
+    # Three times the channels are three times the work; in the runs that nothing disturbed that is what it took.
+    conv = [name for name in row.b_nodes if "relu" not in name]
+    (least_a, least_b) = (
+        min(runs.min() for runs in a),
+        min(counted_ns(p, tuple(conv)).min() for p in sides["dear.onnx"]),
+    )
+    assert least_b / least_a == pytest.approx(3.0, rel=0.15)
     total = sum(r.difference_ns for r in found.nodes) + found.same_ns
     inside = {r.name: r.difference_ns for r in found.categories}
     beside = sum(inside.get(name, 0.0) for name in ("between-nodes", "outside-run", "unexplained"))
@@ -187,7 +228,8 @@ def test_a_dearer_node_is_named_first_and_at_the_right_size(tmp_path: Path) -> N
 def test_a_setting_alone_is_the_same_model_on_both_sides(tmp_path: Path) -> None:
     result = result_of(
         ortune.profile(
-            conv_chain(tmp_path / "m.onnx"), b_set=["level=disable"], set=["intra=1"], processes=1, no_peak=True,
+            # Two processes give no intervals, so that every row is told.
+            conv_chain(tmp_path / "m.onnx"), b_set=["level=disable"], set=["intra=1"], processes=2, no_peak=True,
             store=tmp_path / "store",
         )
     )  # fmt: skip
@@ -201,9 +243,67 @@ def test_a_setting_alone_is_the_same_model_on_both_sides(tmp_path: Path) -> None
     assert any("Conv + Relu" in row.op_type for row in found.nodes)
 
 
-def test_a_trace_and_a_model_are_no_pair(tmp_path: Path, profiled: tuple[Path, Envelope]) -> None:
-    with pytest.raises(UsageError, match="cannot be compared"):
-        ortune.profile(profiled[0] / "kept.json", against=conv_chain(tmp_path / "m.onnx"))
+def test_a_plan_is_the_other_side_of_a_model(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"settings": {"level": "disable"}}')
+    result = result_of(
+        ortune.profile(
+            conv_chain(tmp_path / "m.onnx"),
+            against=plan,
+            set=["intra=1"],
+            processes=2,
+            no_peak=True,
+            store=tmp_path / "store",
+        )
+    )
+    found = result.against
+    assert found is not None and (found.a, found.b) == ("m.onnx", "plan.json")
+    assert any("Conv + Relu" in row.op_type for row in found.nodes)
+
+
+def test_what_is_no_pair_is_refused(tmp_path: Path, profiled: tuple[Path, Envelope]) -> None:
+    trace, model, plan = profiled[0] / "kept.json", conv_chain(tmp_path / "m.onnx"), tmp_path / "plan.json"
+    plan.write_text('{"settings": {}}')
+    for a, b, kind in ((trace, model, "model"), (model, trace, "model"), (trace, plan, "plan")):
+        with pytest.raises(UsageError, match=f"a trace and a {kind} cannot be compared"):
+            ortune.profile(a, against=b)
+    with pytest.raises(UsageError, match="a plan needs a model") as refused:
+        ortune.profile(plan, against=model)
+    assert f"--against {plan}" in refused.value.do
+    plan.write_text('{"setings": {}}')
+    with pytest.raises(UsageError, match="no part called 'setings'"):
+        ortune.profile(model, against=plan)
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (b"\x1f\x8b\x08rest", "is compressed"),
+        (b"PK\x03\x04rest", "is compressed"),
+        ("[]".encode("utf-16"), "is UTF-16"),
+        (b"\xef\xbb\xbf[]", "holds no trace event"),
+        (b"see [profiling] kernel nothing", "is no trace|no kernel|holds no"),
+    ],
+)
+def test_a_trace_that_must_be_made_readable_says_how(tmp_path: Path, head: bytes, said: str) -> None:
+    path = tmp_path / "profile"  # told by what is in it
+    path.write_bytes(head)
+    with pytest.raises(UsageError, match=said):
+        ortune.profile(path, store=tmp_path / "store")
+
+
+def test_options_that_say_nothing_about_a_trace_are_refused(profiled: tuple[Path, Envelope]) -> None:
+    trace = profiled[0] / "kept.json"
+    given: list[dict[str, Any]] = [
+        {"set": ["intra=1"], "plan": "p.json", "processes": 3}, {"b_set": ["intra=1"]}, {"target": "cuda"},
+        {"python": "python3"}, {"dim": ["n=3"]}, {"shape": ["x:1x3"]}, {"inputs": "f.npz"}, {"seed": 7},
+        {"budget": "1m"},
+    ]  # fmt: skip
+    for options in given:
+        with pytest.raises(UsageError, match="of no use with a trace") as refused:
+            ortune.profile(trace, **options)
+        for name in options:
+            assert f"--{name.replace('_', '-')}" in refused.value.what
 
 
 def test_two_traces(profiled: tuple[Path, Envelope], tmp_path: Path) -> None:
@@ -219,7 +319,9 @@ def test_two_traces(profiled: tuple[Path, Envelope], tmp_path: Path) -> None:
     assert result.against.only_a == result.against.only_b == ()
     assert "by name" in dict(difference_words.notes(result.against))["matched"]
     assert result.against.a_wall_ns == result.against.b_wall_ns
-    assert all(row.difference_ns == 0 for row in result.against.nodes)
+    assert result.against.sentence.startswith("no difference shown") and result.against.nodes == ()
+    assert result.against.low_ns is not None and result.against.low_ns < 0  # over the runs of either
+    assert "over its runs" in dict(difference_words.notes(result.against))["profiled"]
 
 
 def test_a_parallel_run_sums_up_too(tmp_path: Path) -> None:

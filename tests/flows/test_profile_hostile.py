@@ -131,3 +131,26 @@ def test_more_memory_than_there_is_can_be_drawn(tmp_path: Path) -> None:
     ]
     result = shown(profile(tmp_path / "t.json", *events, run(0, 40)), tmp_path, report=tmp_path / "page.html")
     assert result.memory is not None and result.memory.peak_bytes == 2**62
+
+
+def test_of_two_traces_the_node_that_differs_is_told_and_in_how_few_processes(tmp_path: Path) -> None:
+    paths = []
+    for side, times in enumerate(((400, 300, 200), (400, 300, 260))):
+        rng, events, at = random.Random(side), [], 0
+        for _ in range(60):
+            start = at
+            for name, us in zip("abc", times, strict=True):
+                took = round(us * rng.gauss(1.0, 0.03))
+                events.append(node(name, "Conv", at, took))
+                at += took
+            events.append(run(start, at - start))
+            at += 100
+        paths.append(profile(tmp_path / f"{side}.json", *events))
+    found = shown(paths[0], tmp_path, against=paths[1]).against
+    assert found is not None
+    (row,) = found.nodes
+    assert row.name == "c" and row.difference_ns == pytest.approx(60_000, rel=0.1)
+    assert found.low_ns is not None and found.high_ns is not None
+    assert 0 < found.low_ns < 60_000 < found.high_ns
+    assert " more than A in these two processes: " in found.sentence
+    assert found.sentence.endswith(f"the largest part is in c (+{row.difference_ns / 1000:.1f} us)")

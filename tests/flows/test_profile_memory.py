@@ -109,8 +109,8 @@ def test_without_the_allocators_figures_sizes_and_last_uses_tell(tmp_path: Path)
     assert reckoned.peak_node == "if" and reckoned.weights_bytes == 8
     assert reckoned.peak_bytes == 5 * SIZE + 5
     assert reckoned.at_peak[:3] == (("concat", 2 * SIZE), ("if", 2 * SIZE), ("x (input)", SIZE))
-    # The allocator has the same beside the input, which is the caller's; its chunks may be larger.
-    assert 4 * SIZE <= told.peak_bytes <= 6 * SIZE and told.peak_node in ("if", "neg")
+    # The allocator has the same beside the input, which is the caller's, and the weights; its chunks may be larger.
+    assert 4 * SIZE <= told.peak_bytes <= 6 * SIZE + 512 and told.peak_node in ("if", "neg")
     assert memory_of(old, 0, Lifetimes(), None) is None
 
 

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from ortune import platform
 from ortune.errors import MeasurementError
-from ortune.flows.sides import SideText, require_unchanged, resolve
+from ortune.flows.sides import SideText, bundle_plan, require_unchanged, resolve
 from ortune.records import BundleInfo, Plan, RewriteSpec
 
 
@@ -82,3 +82,15 @@ def test_a_model_that_changed_is_noticed(tmp_path: Path) -> None:
     shutil.copy(model(tmp_path / "other.onnx", "Sigmoid"), path)
     with pytest.raises(MeasurementError, match="changed while"):
         require_unchanged(side)
+
+
+@pytest.mark.parametrize("fewer", [False, True])
+def test_a_bundles_threads_are_as_measured_unless_there_are_fewer_cpus(tmp_path: Path, fewer: bool) -> None:
+    here = platform.host().effective_cpus
+    path = bundle(tmp_path, platform.host().cpu)
+    info = msgspec.json.decode((path / "ortune.json").read_bytes(), type=BundleInfo)
+    host = msgspec.structs.replace(platform.host(), effective_cpus=here + 1 if fewer else here)
+    plan = Plan(settings={"intra_op_num_threads": f"min({here + 2}, cpus)"})
+    assert bundle_plan(msgspec.structs.replace(info, plan=plan, host=host)) == Plan(
+        settings={"intra_op_num_threads": here if fewer else here + 2}
+    )

@@ -132,9 +132,12 @@ def test_the_bundle_holds_what_the_answer_says(tuned: tuple[Path, dict[str, Any]
 
 
 def test_every_trial_was_journalled_before_it_started(tuned: tuple[Path, dict[str, Any]]) -> None:
-    folder, _ = tuned
+    folder, document = tuned
+    session = document["result"]["session"]
     with sqlite3.connect(folder / "store" / "ortune.sqlite") as db:
-        kinds = [row[0] for row in db.execute("SELECT kind FROM event ORDER BY seq")]
+        rows = db.execute("SELECT kind FROM event WHERE session = ? ORDER BY seq", (session,))
+        kinds = [row[0] for row in rows]
+    assert "trial" in kinds
     assert kinds.count("trial") == kinds.count("outcome")
     pairs = [k for k in kinds if k in ("trial", "outcome")]
     assert pairs[0::2] == ["trial"] * (len(pairs) // 2)

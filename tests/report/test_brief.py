@@ -138,6 +138,50 @@ def test_a_saving_is_claimed_only_where_the_interval_shows_one() -> None:
         assert brief.saving(found.cpus).startswith(words)
 
 
+BACK_TO_BACK = msgspec.structs.replace(golden_tune.workload(), gap_ns=0)
+ASLEEP: dict[str, bool | int] = {"allow_spinning": False}
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "load", "gap"),
+    [
+        ({}, ({}, ASLEEP), 50.0, "9ms"),  # 20 ms apart, 11 ms of them at work
+        ({"callers": 2}, (ASLEEP, {}), 100.0, "9ms"),
+        ({}, ({}, {}), 0.1, "100ms"),
+        ({}, ({}, ASLEEP), 100.0, ""),  # asked for again before it is through
+        ({"gap_ns": 10_000_000}, ({}, ASLEEP), 50.0, ""),
+        ({}, (ASLEEP, {"intra_op_num_threads": 1}), 50.0, ""),
+        ({}, ({"spin_duration_us": 0}, {"force_spinning_stop": True}), 50.0, ""),
+        ({}, ({"global_thread_pool": 1}, {"execution_mode": "parallel"}), 50.0, "9ms"),
+    ],
+)
+def test_no_saving_is_claimed_of_pauses_that_were_not_measured(
+    change: dict[str, int], settings: tuple[dict[str, bool | int], ...], load: float, gap: str
+) -> None:
+    base, new = (golden.side("a.onnx", **each) for each in settings)
+    envelope = golden.compared(
+        base=base,
+        new=new,
+        base_figures=golden.figures(11e6),
+        new_figures=golden.figures(11e6),
+        comparison=golden.comparison(verdict="faster", guards=(CPU,)),
+    )
+    envelope = msgspec.structs.replace(envelope, workload=msgspec.structs.replace(BACK_TO_BACK, **change))
+    found = made(envelope, load)
+    words, page = brief_formats.cpu_words(found), render(found, session(envelope))
+    advice = f"measure with --gap {gap}"
+    assert (advice in words) == (advice in page) == bool(gap)
+    assert (": the change saves" in words) == ("<dd>saves" in page) == (not gap)
+    assert ("at least" in words) == ("at least" in page) == bool(gap)
+    assert found.cpus is not None and (found.cpus.ratio_low is None) == bool(gap)
+
+
+def test_what_is_busy_today_is_the_least_where_nothing_is_better() -> None:
+    envelope = msgspec.structs.replace(golden_tune.KINDS["default-best"], workload=BACK_TO_BACK)
+    words = brief_formats.cpu_words(made(envelope, 1.0))
+    assert "keeps at least" in words and "measured back to back" in words and "change" not in words
+
+
 def test_figures_agree_with_the_claim() -> None:
     latency = made(golden_tune.tuned()).figures[0]
     assert (latency.name, latency.today, latency.ratio) == ("typical latency", 11e6, 0.9)

@@ -15,6 +15,7 @@ from rich.console import Console
 from ortune.records import Category, Envelope, ProfileResult
 from ortune.report import profile_formats as formats
 from ortune.report import profile_words as words
+from ortune.report.difference_words import brief as difference_brief
 from ortune.report.difference_words import headline as difference_headline
 from ortune.report.profile_tables import apportion, unit_of
 
@@ -57,8 +58,8 @@ def test_everything_that_was_found_is_said() -> None:
         "FusedConv as fused_fusedconv_1",
         "12 %",
         "encoder/layer.0 22.4 ms 38.0 % 9",
-        "runs 2 warm-up runs left out; p90 / p10 is 1.11; slow runs (+18 %): 61 % of it in /encoder/MatMul_3, "
-        "21 % in overhead between nodes",
+        "runs the first 2 runs left out; p90 / p10 is 1.11; the slowest 2 runs (+18 %): 61 % of what takes longer in "
+        "/encoder/MatMul_3, 21 % in overhead between nodes",
         "141 MiB in use at most, at /encoder/layer.3/attention/MatMul_32",
         "the arena holds 256 MiB; weights 90 MiB (figures of the allocator, weights that it holds included)",
         "- Cast takes 5.8 % of the run",
@@ -87,7 +88,7 @@ def test_nodes_are_called_as_the_user_calls_them_everywhere() -> None:
     )
     text = flat(shown(profiled(found), 200))
     for part in (
-        "61 % of it in conv1 (+1)",
+        "61 % of what takes longer in conv1 (+1)",
         "in use at most, at conv1 (+1) (largest: conv1 (+1) 2 KiB)",
         "worked out from sizes and last uses: the profile has no figures of the allocator",
         "inserted: into blocked layout for conv1",
@@ -115,7 +116,8 @@ def test_how_nodes_met_is_said_where_it_is_not_known_what_they_stand_for() -> No
 def test_difference_comes_first_and_tells_noise_from_change() -> None:
     text = flat(shown(KINDS["difference"], 140))
     assert text.startswith(
-        "B takes 3.20 ms (5.4 %) more than A: 58.9 ms -> 62.1 ms a run, profiled; the largest part is in /encoder"
+        "B takes 3.20 ms (5.4 %) more than A: 58.9 ms -> 62.1 ms a run, profiled (95 % interval +2.70 ms "
+        "to +3.70 ms); the largest part is in /encoder"
     )
     for part in (
         "computing, in kernels 47.70 50.60 +2.90 +2.50 to +3.30",
@@ -128,17 +130,58 @@ def test_difference_comes_first_and_tells_noise_from_change() -> None:
     ):
         assert part in text, part
     assert text.index("by category") < text.index("where the time goes")
+    few = msgspec.structs.replace(golden_profile.difference(), a_processes=2, b_processes=2, low_ns=None)
+    text = flat(shown(profiled(against=few), 200))
+    assert "noise cannot be told from change" in text and "(too few runs to tell it from noise)" in text
+
+
+def test_intervals_of_one_process_are_said_to_be_those_of_its_runs() -> None:
     one = msgspec.structs.replace(golden_profile.difference(), a_processes=1, b_processes=1)
-    assert "noise cannot be told from change" in shown(profiled(against=one), 140)
+    text = flat(shown(profiled(against=one), 200))
+    assert "more than A in these two processes: 58.9 ms" in text
+    assert (
+        "1 process on each side: intervals are over its runs, and two processes of one model may differ"
+        in text
+    )
+
+
+def test_what_is_within_noise_is_no_difference() -> None:
+    found = msgspec.structs.replace(golden_profile.difference(), low_ns=-1e5)
+    head = difference_headline(found)
+    assert head.startswith(
+        "no difference shown: 58.9 ms -> 62.1 ms a run, profiled (95 % interval -100 us to +3.70 ms)"
+    )
+    assert "one node differs: /encoder" in head and "B takes" not in head
+    other = msgspec.structs.replace(found.nodes[0], name="other")
+    more = difference_headline(msgspec.structs.replace(found, nodes=(*found.nodes, other)))
+    assert "of single nodes 2 differ, most of all /encoder" in more
+    assert difference_headline(msgspec.structs.replace(found, nodes=())).endswith("+3.70 ms)")
+
+
+@pytest.mark.parametrize(
+    ("plain_ns", "said"),
+    [
+        (9.2e6, "; without the profiler 9.20 ms more)"),
+        (-1e6, "; without the profiler 1.00 ms less)"),
+        (1e6, "; without the profiler 1.00 ms more)"),
+        (3.9e6, ""),
+        (None, ""),
+    ],
+)
+def test_another_difference_than_the_proven_one_is_said(plain_ns: float | None, said: str) -> None:
+    found = msgspec.structs.replace(golden_profile.difference(), plain_ns=plain_ns)
+    head = difference_headline(found)
+    assert said in head and ("without the profiler" in head) == bool(said)
 
 
 @pytest.mark.parametrize(
     ("ratios", "said"),
     [
-        ((5.31, 4.5), "a run, profiled (which made them 5.3x and 4.5x as long); "),
-        ((1.3, 1.1), "a run, profiled; "),
-        ((None, 2.0), "a run, profiled (which made one of them 2.0x as long); "),
-        ((None, None), "a run, profiled; "),
+        ((5.31, 4.5), "+3.70 ms; 5.3x and 4.5x as long as without the profiler); "),
+        ((0.8, 0.66), "+3.70 ms; 0.8x and 0.7x as long as without the profiler); "),
+        ((1.3, 1.1), "+3.70 ms); "),
+        ((None, 2.0), "+3.70 ms; one of them 2.0x as long as without the profiler); "),
+        ((None, None), "+3.70 ms); "),
     ],
 )
 def test_how_much_profiling_slowed_both_is_said_where_it_is_much(
@@ -153,8 +196,6 @@ def test_a_difference_without_an_owner_has_a_sentence_too() -> None:
     found = golden_profile.difference()
     replace = msgspec.structs.replace
     assert difference_headline(replace(found, sentence="as given")) == "as given"
-    same = replace(found, b_wall_ns=found.a_wall_ns)
-    assert difference_headline(same).startswith("B takes as long as A")
     less = replace(found, b_wall_ns=30e6, nodes=())
     assert difference_headline(less).startswith("B takes 28.9 ms (49.1 %) less than A: ")
 
@@ -215,7 +256,7 @@ def test_what_is_unexplained_is_itself_a_finding() -> None:
 
 def test_what_says_nothing_is_left_out() -> None:
     text = shown(KINDS["plain-trace"], 80)
-    for part in ("x floor", "bound", "wait ", "layers", "memory", "profiling", "slow runs"):
+    for part in ("x floor", "bound", "wait ", "layers", "memory", "profiling", "slowest 2 runs"):
         assert part not in text
     bare = flat(shown(KINDS["bare"], 80))
     assert bare == (
@@ -265,3 +306,35 @@ def test_the_largest_layers_are_the_first_level_that_tells_something() -> None:
     listing = words.layers(golden_profile.usual())
     assert [row.name for row in listing.rows] == [f"encoder/layer.{n}" for n in range(4)]
     assert words.layers(golden_profile.bare()).rows == ()
+
+
+def test_too_few_runs_name_no_owner_and_what_took_less_is_said() -> None:
+    result = golden_profile.usual()
+    replace = msgspec.structs.replace
+    assert result.variance is not None and result.variance.extra_ns is not None
+    few = replace(result.variance, slow_runs=0, usual_ns=None, extra_ns=None, owners=())
+    assert "24 runs are too few to tell" in words.variance(replace(result, variance=few))
+    less = replace(result.variance, less_ns=result.variance.extra_ns)
+    assert words.variance(replace(result, variance=less)).endswith("10.6 ms less)")
+    assert "less" not in words.variance(result)
+
+
+def test_the_run_whose_memory_is_shown_is_named() -> None:
+    result = golden_profile.usual()
+    assert result.memory is not None
+    first = msgspec.structs.replace(result.memory, run=0)
+    assert "(run 1, figures of the allocator" in words.memory_line(
+        msgspec.structs.replace(result, memory=first)
+    )
+    planned = msgspec.structs.replace(first, peak_bytes=300 * 2**20)
+    line = words.memory_line(msgspec.structs.replace(result, memory=planned))
+    assert line.startswith("300 MiB in use at most, ") and " MiB in run 1, at " in line
+
+
+def test_in_short_only_what_changed_is_told() -> None:
+    found = golden_profile.difference()
+    quiet = msgspec.structs.replace(found.categories[0], low_ns=-1e5)
+    lines = difference_brief(msgspec.structs.replace(found, categories=(quiet, *found.categories[1:])))
+    assert any(line.startswith("+2.90 ms  computing") for line in difference_brief(found))
+    assert not any("computing" in line or "new" in line for line in lines)
+    assert len(lines) == 3

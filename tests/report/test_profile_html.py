@@ -18,7 +18,7 @@ import pytest
 from golden_profile import HOSTILE, KINDS, profiled, timeline
 from test_html import DRAWN, Page
 
-from ortune.records import CategoryName, MemoryPoint, Timeline
+from ortune.records import CategoryName, Headroom, LayerTime, MemoryPoint, Timeline
 from ortune.report.html import profile_page
 from ortune.report.html.profile.categories import MEANINGS
 from ortune.report.profile_tables import CATEGORIES
@@ -182,7 +182,7 @@ def test_everything_that_was_found_is_on_the_page(rendered: dict[str, str]) -> N
     for part in (
         "58.9 ms a run, profiled (mean of 24 steady runs): 81.0 % computing, in kernels",
         "settings can win at most 8 %",
-        "24, after 2 that warmed up",
+        "24, after 2 left out",
         "1.08x the time without",
         "/encoder/layer.1/attention/FusedConv_1 (+1) with /encoder/layer.1/attention/Relu_1 as fused_fusedconv_1",
         "The next 16",
@@ -201,6 +201,13 @@ def test_everything_that_was_found_is_on_the_page(rendered: dict[str, str]) -> N
         "only in B 8 nodes: n0, n1, n2, n3, n4 and 3 more",
     ):
         assert part in moved, part
+
+
+def test_the_large_number_says_that_it_is_noise() -> None:
+    noise = msgspec.structs.replace(golden_profile.difference(), low_ns=-1e5)
+    assert (
+        "+3.20 ms a run, B against A, within noise" in Page(profile_page.render(profiled(against=noise))).text
+    )
 
 
 def test_only_what_is_beyond_noise_is_drawn_as_sure(rendered: dict[str, str]) -> None:
@@ -264,18 +271,31 @@ def test_a_page_that_is_told_again_says_so_and_why_there_is_no_timeline() -> Non
 
 def test_a_page_shows_what_inserted_nodes_are_for_and_what_is_too_short_for_the_peak() -> None:
     result = golden_profile.usual()
-    assert result.headroom is not None
     moved = msgspec.structs.replace(result.nodes[0], purpose="cast for <b>conv1</b>", bound="overhead")
-    text = profile_page.render(
-        profiled(
-            nodes=(moved, *result.nodes[1:]),
-            headroom=msgspec.structs.replace(result.headroom, overhead_ratio=0.8),
-        )
-    )
-    seen = Page(text)
+    seen = Page(profile_page.render(profiled(nodes=(moved, *result.nodes[1:]))))
     assert "inserted: cast for <b>conv1</b>" in seen.text and "bound by overhead" in seen.text
-    assert "kernels too short for the peak to matter 80 %" in seen.text
-    assert "kernels, of the machine's peak" not in seen.text
+
+
+def test_the_headroom_stands_on_the_page_in_its_own_words_alone() -> None:
+    headroom = Headroom(settings_ratio=0.03, kernels_ratio=0.5, overhead_ratio=0.8, sentence="what it means")
+    text = Page(profile_page.render(profiled(headroom=headroom))).text
+    assert text.count("what it means") == 1
+    assert "at most 3" not in text and "80 %" not in text and "machine's peak 50" not in text
+    assert (
+        "what it means"
+        in Page(
+            profile_page.render(profiled(headroom=msgspec.structs.replace(headroom, settings_ratio=None)))
+        ).text
+    )
+
+
+def test_all_runs_that_are_left_out_are_shaded() -> None:
+    variance = golden_profile.usual().variance
+    assert variance is not None
+    page = profile_page.render(
+        profiled(variance=msgspec.structs.replace(variance, warmup_runs=0, left_out_runs=13))
+    )
+    assert "the first 13 left out" in page and re.search(r'<rect[^>]*width="50%"[^>]*class="warm"', page)
 
 
 def test_every_category_has_its_colour_and_its_meaning() -> None:
@@ -319,3 +339,13 @@ def test_a_browser_draws_the_timeline_and_runs_nothing_else(tmp_path: Path) -> N
 def test_columns_of_the_golden_timeline_are_what_they_say() -> None:
     given = timeline(n=2)
     assert struct.unpack("<4I", given.start_ticks) == (0, 0, 10, 12)
+
+
+def test_the_table_of_layers_drops_the_deepest_and_never_a_branch() -> None:
+    def place(name: str, ns: float) -> LayerTime:
+        return LayerTime(layer=name, depth=name.count("/") + 1, n_nodes=1, time_ns=ns, share_ratio=0.0)
+
+    found = [place("big", 100.0), *(place(f"big/{i}", 1.0) for i in range(100)), place("small", 0.5)]
+    text = Page(profile_page.render(profiled(layers=tuple(found), layers_left_out=7))).text
+    assert "small" in text and "22 more: the JSON document holds them." in text
+    assert "The 7 deepest and cheapest are left out everywhere" in text

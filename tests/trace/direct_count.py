@@ -87,15 +87,15 @@ def answers(data: bytes) -> dict[str, Any]:
             row[i] += more
         kind = CATEGORY.get(op, "kernels")
         categories[kind] = categories.get(kind, 0) + 1000 * us
-    waits = []
+    waits, ran = [], []
     for node in nodes:
         stats = node["args"].get("thread_scheduling_stats")
         if isinstance(stats, dict):
-            main = stats["main_thread"]
-            waits.append(
-                1000 * sum(main[key] for key in ("Distribution", "DistributionEnqueue", "Wait", "WaitRevoke"))
-            )
-    device = [e for e in events if e["cat"] in ("Api", "Kernel")]
+            # DistributionEnqueue is a part of Distribution, WaitRevoke one of Wait: these models have no operator that
+            # runs several loops in one parallel section.
+            waits.append([1000 * stats["main_thread"][key] for key in ("Distribution", "Wait")])
+            ran.append({id_: helper["num_run"] for id_, helper in stats["sub_threads"].items()})
+    device = [e for e in events if e["cat"] == "Kernel" or (e["cat"] == "Api" and e["tid"] == -1)]
     return {
         "events": len(events) + len(kernels),
         "complete": not commas or not commas[-1],
@@ -105,7 +105,13 @@ def answers(data: bytes) -> dict[str, Any]:
         "threads": len({node["tid"] for node in nodes}),
         "operators": operators,
         "categories_ns": categories,
-        "wait_ns": sum(waits) if waits else None,
+        "wait_ns": sum(map(sum, waits)) if waits else None,
+        "imbalance_ns": sum(late for _, late in waits) if waits else None,
+        "helpers": sum(
+            n > max((before.get(id_, 0) for before in ran[:i]), default=0)
+            for i, now in enumerate(ran)
+            for id_, n in now.items()
+        ),
         "session": sorted({e["name"] for e in events if e["cat"] == "Session"}),
         "device_kernels": len(device) + len(kernels),
         "device_ns": sum(1000 * e["dur"] for e in device) + sum(k["took"] for k in kernels),

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from trace_files import node, profile, run
 
+from ortune.records import ProfiledNode
 from ortune.trace import attribution
 from ortune.trace.attribution import NAMES, attribute, countable
 from ortune.trace.categories import category
-from ortune.trace.layers import layer_of
+from ortune.trace.layers import MOST, layer_of, layers
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.steady import drifts, warmup_runs
 from ortune.trace.table import NO_RUN, as_one_run
@@ -94,6 +95,43 @@ def test_a_gap_far_beyond_what_is_usual_at_its_place_is_unexplained(tmp_path: Pa
     strange = found.by_category[NAMES.index("unexplained")]
     assert strange[4] == pytest.approx(502_000 - (5 * 2_000 + 20_000))
     assert not strange[:4].any() and not strange[5:].any()
+
+
+@pytest.mark.parametrize("where", ["begin", "end"])
+def test_what_a_run_loses_before_its_first_node_or_after_its_last_is_unexplained(
+    tmp_path: Path, where: str
+) -> None:
+    events = []
+    for number in range(9):
+        start, late = 2000 * number, 500 if number == 4 else 0
+        before, after = (late, 0) if where == "begin" else (0, late)
+        events += [node("a", "Relu", start + 2 + before, 10), node("b", "Relu", start + 14 + before, 10)]
+        events.append(run(start, 26 + before + after))
+    trace = read_profile(profile(tmp_path / "p.json", *events))
+    found = attribute(trace, range(9))
+    strange = found.by_category[NAMES.index("unexplained")]
+    assert strange[4] == pytest.approx(502_000 - (5 * 2_000 + 20_000))
+    assert not strange[:4].any() and not strange[5:].any()
+
+
+def test_the_end_of_a_run_on_a_device_waits_for_it(tmp_path: Path) -> None:
+    events = []
+    for number in range(9):
+        start, late = 2000 * number, 900 if number == 4 else 0
+        events += [
+            node("a", "Relu", start + 2, 10, provider="CUDAExecutionProvider"),
+            run(start, 30 + late),
+        ]
+    trace = read_profile(profile(tmp_path / "p.json", *events))
+    assert not attribute(trace, range(9)).by_category[NAMES.index("unexplained")].any()
+
+
+def test_in_a_single_run_a_gap_is_held_against_the_others(tmp_path: Path) -> None:
+    nodes = [node(f"n{i}", "Relu", 12 * i + (50_000 if i > 6 else 0), 10) for i in range(12)]
+    parts = divided(tmp_path, *nodes, run(0, 50_142))
+    assert parts["unexplained"] == pytest.approx(50_002 - (5 * 2 + 20))
+    # Of two nodes nobody knows what is usual.
+    assert "unexplained" not in divided(tmp_path, nodes[6], nodes[7], run(72, 50_022))
 
 
 def test_a_gap_is_none_while_an_earlier_node_still_runs(tmp_path: Path) -> None:
@@ -212,7 +250,46 @@ def test_slow_runs_have_owners(tmp_path: Path) -> None:
     assert found.extra_ns == pytest.approx(300_000)
     assert (found.owners[0].name, found.owners[0].op_type) == ("jumpy", "MatMul")
     assert found.owners[0].share_ratio == pytest.approx(1.0)
+    # What is left out is not the test's answer alone, and all runs are on the same clock.
+    around = trace.run_ns[4:] + 50_000.0
+    later = variance(trace, attribute(trace, range(4, 30), around), 0)
+    assert (later.warmup_runs, later.left_out_runs, later.runs_ns) == (0, 4, tuple(trace.run_ns.tolist()))
+    assert found.left_out_runs == 0
     assert found.spread_ratio == pytest.approx(183 / 153)  # p90 lies a tenth of the way to the slow runs
+    assert (found.slow_runs, found.usual_ns, found.less_ns) == (3, 153_000, 0)
+
+
+def test_owners_are_shares_of_all_that_takes_longer(tmp_path: Path) -> None:
+    events = []
+    for number in range(20):
+        start, slow = 1000 * number, number >= 18
+        a, b, c = (160, 90, 60) if slow else (100, 60, 100)
+        events += [node("a", "Conv", start, a), node("b", "MatMul", start + a, b)]
+        events += [node("c", "Relu", start + a + b, c), run(start, a + b + c)]
+    trace = read_profile(profile(tmp_path / "p.json", *events))
+    found = variance(trace, attribute(trace, range(20)), 0)
+    assert (found.extra_ns, found.less_ns) == pytest.approx((50_000, 40_000))
+    assert {o.name: o.share_ratio for o in found.owners} == pytest.approx({"a": 2 / 3, "b": 1 / 3})
+    few = variance(trace, attribute(trace, range(1, 20)), 0)
+    assert few.spread_ratio and (few.slow_runs, few.owners) == (0, ())
+
+
+def test_of_too_many_layers_the_deepest_and_cheapest_are_dropped() -> None:
+    def placed(layer: str, ns: float) -> ProfiledNode:
+        return ProfiledNode(name=layer, op_type="Add", layer=layer, time_ns=ns, share_ratio=0.0)
+
+    nodes = [placed(f"big/part{i}/inner{j}", 100.0 + i) for i in range(150) for j in range(3)]
+    nodes += [placed(f"top{i}", 1.0) for i in range(9)]
+    found, dropped = layers(nodes)
+    names = [one.layer for one in found]
+    # 10 outermost, 150 below, 450 below these: the cheapest 200 of the last go.
+    assert (len(found), dropped) == (10 + MOST, 600 - MOST)
+    assert {*(f"top{i}" for i in range(9)), "big", *(f"big/part{i}" for i in range(150))} <= set(names)
+    assert "big/part149/inner0" in names and "big/part0/inner0" not in names
+    assert names.index("big") == 0 and names[-1] == "top8"
+    assert layers(nodes[-9:])[1] == 0
+    # One name with a slash in a model whose names hold no hierarchy.
+    assert layers([placed("top0", 1.0), placed("", 99.0)]) == ((), 0)
 
 
 def test_layers_are_what_names_have_in_common() -> None:

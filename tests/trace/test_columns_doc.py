@@ -23,7 +23,17 @@ PAGE = ROOT / "docs" / "profile.md"
 HEAD = "| column | rows | type | unit | what it is |\n|---|---|---|---|---|\n"
 UNITS = {"_ns": "ns", "_bytes": "bytes", "_flops": "operations"}
 TYPES = {"i": "whole number", "f": "number", "U": "text"}
-NOT_COLUMNS = {"format", "resolution_ns", "session_ns", "n_events", "n_unreadable", "complete", "missing"}
+NOT_COLUMNS = {
+    "pieces",
+    "format",
+    "device_only",
+    "resolution_ns",
+    "session_ns",
+    "n_events",
+    "n_unreadable",
+    "complete",
+    "missing",
+}
 
 
 def written() -> dict[str, np.ndarray]:

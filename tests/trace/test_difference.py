@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ortune.stats.processes import t_quantile
+from ortune.stats.multiplicity import widths_together
 from ortune.trace import difference as module
-from ortune.trace.difference import SideTimes, difference
+from ortune.trace.difference import SideTimes, difference, parts
 from ortune.trace.matching import SideNode, match
-
-
-def quantile(degrees: float) -> float:
-    return t_quantile(0.975, max(1, int(degrees)))
 
 
 def side(label: str, nodes: list[tuple[str, str, tuple[str, ...], float]], *, seed: int = 0) -> SideTimes:
@@ -23,7 +19,7 @@ def side(label: str, nodes: list[tuple[str, str, tuple[str, ...], float]], *, se
         for name, op, origins, ns in nodes
     ]
     wall = np.sum([node.ns for node in made], axis=0)
-    return SideTimes(label=label, wall_ns=wall, categories={"kernels": wall}, nodes=made)
+    return SideTimes(label=label, processes=5, wall_ns=wall, categories={"kernels": wall}, nodes=made)
 
 
 def test_a_fused_node_meets_its_parts() -> None:
@@ -31,7 +27,7 @@ def test_a_fused_node_meets_its_parts() -> None:
         "a", [("conv", "Conv", ("c",), 100.0), ("relu", "Relu", ("r",), 20.0), ("x", "Add", ("x",), 5.0)]
     )
     b = side("b", [("fused c", "FusedConv", ("c", "r"), 90.0), ("x", "Add", ("x",), 5.0)], seed=1)
-    found = difference(a, b, quantile)
+    found = difference(a, b, widths_together)
     (row,) = found.nodes
     assert (row.name, row.op_type) == ("c (+1)", "Conv + Relu -> FusedConv")
     assert (row.a_nodes, row.b_nodes) == (("conv", "relu"), ("fused c",))
@@ -47,7 +43,7 @@ def test_a_fused_node_meets_its_parts() -> None:
 def test_what_appeared_and_vanished_is_named() -> None:
     a = side("a", [("m", "MatMul", (), 50.0), ("gone", "Cast", (), 8.0)])
     b = side("b", [("m", "MatMul", (), 50.0), ("new", "Reorder", (), 9.0)])
-    found = difference(a, b, quantile)
+    found = difference(a, b, widths_together)
     assert (found.only_a, found.only_b) == (("gone",), ("new",))
     assert {r.name: (r.a_ns is None, r.b_ns is None) for r in found.nodes} == {
         "gone": (False, True),
@@ -96,7 +92,7 @@ def test_a_side_without_origins_meets_the_other_by_its_names() -> None:
         (("Reorder_1",), ("Reorder_7",)),
         ((), ("new",)),
     }
-    found = difference(a, b, quantile)
+    found = difference(a, b, widths_together)
     assert (found.by_name, found.by_order) == (2, 1)
     assert (found.only_a, found.only_b) == (("gone",), ("new",))
 
@@ -123,7 +119,7 @@ def test_inserted_nodes_meet_by_what_they_are_for_and_not_by_their_numbers() -> 
             for name, purpose in nodes
         ]
         conv = SideNode(name="c", op_type="Conv", originals=("c",) if known else (), ns=np.ones(3))
-        return SideTimes(label="", wall_ns=np.ones(3), categories={}, nodes=[conv, *inserted])
+        return SideTimes(label="", processes=1, wall_ns=np.ones(3), categories={}, nodes=[conv, *inserted])
 
     a = [
         ("ReorderInput_token_5", "for conv1"),
@@ -142,7 +138,9 @@ def test_inserted_nodes_meet_by_what_they_are_for_and_not_by_their_numbers() -> 
         (("ReorderInput",), ()),
         ((), ("ReorderInput_token_5",)),
     }
-    names = {row.name for row in difference(made(a, known=True), made(a[:1], known=True), quantile).nodes}
+    names = {
+        row.name for row in difference(made(a, known=True), made(a[:1], known=True), widths_together).nodes
+    }
     assert names == {"inserted: for conv2", "inserted: for conv4"}
     # Of traces the order alone is known.
     assert pairs(made(a, known=False), made(b, known=False)) == {
@@ -155,7 +153,7 @@ def test_nodes_beyond_the_list_are_summed(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "MOST_ROWS", 2)
     a = side("a", [(f"n{i}", "Conv", (), 100.0) for i in range(6)])
     b = side("b", [(f"n{i}", "Conv", (), 200.0 + 50 * i) for i in range(6)], seed=1)
-    found = difference(a, b, quantile)
+    found = difference(a, b, widths_together)
     assert [row.name for row in found.nodes] == ["n5", "n4"]
     assert found.rest_ns == pytest.approx(250 + 200 + 150 + 100, rel=0.05)
     total = sum(row.difference_ns for row in found.nodes) + found.rest_ns + found.same_ns
@@ -168,26 +166,94 @@ def test_many_nodes_of_one_operator_are_matched_at_once() -> None:
     one = [SideNode(name=f"a{i}", op_type="Conv", originals=(), ns=times) for i in range(n)]
     two = [SideNode(name=f"b{i}", op_type=f"Conv{i}", originals=(), ns=times) for i in range(n)]
     assert len(match(one, one).groups) == n and len(match(one, two).groups) == 2 * n
-    sides = [SideTimes(label="", wall_ns=times, categories={}, nodes=nodes) for nodes in (two, two)]
-    assert len(difference(sides[0], sides[1], quantile).operators) == n
+    sides = [
+        SideTimes(label="", processes=1, wall_ns=times, categories={}, nodes=nodes) for nodes in (two, two)
+    ]
+    assert len(difference(sides[0], sides[1], widths_together).operators) == n
 
 
-def test_noise_is_not_told_as_change() -> None:
-    told = 0
-    for seed in range(40):
-        names = [(f"n{i}", "Conv", (), 100.0) for i in range(10)]
-        told += len(
-            difference(side("a", names, seed=2 * seed), side("b", names, seed=2 * seed + 1), quantile).nodes
+def noisy(times: np.ndarray, rng: np.random.Generator, *, own: float, common: float) -> SideTimes:
+    """Five processes of nodes that vary each by itself and all with their process, by these shares."""
+    ns = times[:, None] * np.exp(
+        own * rng.standard_normal((len(times), 5)) + common * rng.standard_normal((1, 5))
+    )
+    nodes = [SideNode(name=f"n{i}", op_type=f"Op{i % 7}", originals=(), ns=row) for i, row in enumerate(ns)]
+    return SideTimes(
+        label="", processes=5, wall_ns=ns.sum(axis=0), categories={"kernels": ns.sum(axis=0)}, nodes=nodes
+    )
+
+
+def test_of_a_thousand_nodes_that_are_the_same_none_is_told() -> None:
+    rng = np.random.default_rng(3)
+    times = np.exp(rng.normal(9.0, 1.5, 1000))
+    tellers = sum(
+        bool(
+            difference(
+                noisy(times, rng, own=0.05, common=0.03),
+                noisy(times, rng, own=0.05, common=0.03),
+                widths_together,
+            ).nodes
         )
-    assert told / 400 < 0.09  # 5 % and its error
+        for _ in range(40)
+    )
+    assert tellers <= 5  # 5 % of 40 and two standard errors
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.08])
+def test_a_node_that_takes_three_times_as_long_is_found_among_three_hundred(noise: float) -> None:
+    rng = np.random.default_rng(4)
+    found = false = 0
+    for _ in range(40):
+        times = np.exp(rng.normal(9.0, 1.0, 300))
+        dear = times.copy()
+        dear[7] *= 3
+        told = {
+            row.name
+            for row in difference(
+                noisy(times, rng, own=noise, common=noise),
+                noisy(dear, rng, own=noise, common=noise),
+                widths_together,
+            ).nodes
+        }
+        found += "n7" in told
+        false += len(told - {"n7"})
+    assert found >= 36
+    assert false <= 12  # a twentieth of all that is told, and what chance adds
+
+
+def test_the_whole_run_has_an_interval_that_holds_its_true_difference() -> None:
+    rng = np.random.default_rng(5)
+    times = np.full(20, 1e4)
+    held = 0
+    for _ in range(200):
+        found = difference(
+            noisy(times, rng, own=0.02, common=0.03),
+            noisy(1.1 * times, rng, own=0.02, common=0.03),
+            widths_together,
+        )
+        assert found.low_ns is not None and found.high_ns is not None
+        held += found.low_ns <= 2e4 <= found.high_ns
+    assert held >= 183  # 95 %, and two standard errors
+
+
+def test_runs_of_one_process_are_taken_together_in_parts() -> None:
+    by_run = np.arange(2.0 * 23).reshape(2, 23)
+    found = parts(by_run)
+    assert found.shape == (2, module.PARTS)
+    assert found.mean(axis=1) == pytest.approx(by_run.mean(axis=1))
+    assert parts(by_run[:, :4]).shape == (2, 4) and parts(by_run[:, :0]).tolist() == [[0.0], [0.0]]
+    # Every second hundred runs is slow: a single run seems to tell more than it does, a part does not.
+    waves = 100.0 + 10.0 * (np.arange(1000) // 100 % 2)
+    assert parts(waves[None]).std() == pytest.approx(5.0)
 
 
 def test_a_single_process_has_no_interval_and_tells_every_row() -> None:
     one = SideTimes(
         label="a",
+        processes=1,
         wall_ns=np.array([10.0]),
         categories={},
         nodes=[SideNode(name="n", op_type="Conv", originals=(), ns=np.array([10.0]))],
     )
-    (row,) = difference(one, one, quantile).nodes
+    (row,) = difference(one, one, widths_together).nodes
     assert (row.low_ns, row.high_ns, row.difference_ns) == (None, None, 0.0)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import pytest
+import trace_files
 from test_ort_profile import nested_model
 
 from ortune.errors import UsageError
@@ -96,6 +97,7 @@ def result(trace: Trace) -> ProfileResult:
         ProfiledNode(
             name=name,
             op_type=trace.nodes.op_type[number],
+            provider=trace.nodes.provider[number],
             layer=f"block.{number}/inner",
             time_ns=float(times[number]),
             share_ratio=0.1,
@@ -383,3 +385,23 @@ def test_timeline_of_nothing_and_of_what_cannot_be_drawn(tmp_path: Path) -> None
     at_once = [{"cat": "Node", "name": "n_kernel_time", "tid": 1, "ts": 1, "dur": 100 + i} for i in range(40)]
     crowded = timeline_data(read(at_once))
     assert len(crowded.tracks) == 24 and crowded.n_left_out == 16
+
+
+def test_nodes_of_one_name_keep_their_own_figures(tmp_path: Path) -> None:
+    events = trace_files.node("n", "Conv", 0, 9), trace_files.node("n", "Cast", 20, 9), trace_files.run(0, 40)
+    trace = read_profile(trace_files.profile(tmp_path / "p.json", *events))
+    nodes = tuple(
+        ProfiledNode(
+            name="n", op_type=op, provider="CPUExecutionProvider", category=kind, time_ns=9e3, share_ratio=0.5
+        )
+        for op, kind in (("Cast", "casts-and-layout"), ("Conv", "kernels"))
+    )
+    result = ProfileResult(
+        trace=TraceInfo(path="", format="", n_events=3, n_runs=1),
+        n_runs=1,
+        wall_ns=1.0,
+        categories=(),
+        nodes=nodes,
+    )
+    rows = list(csv.DictReader(written("csv", trace, result, tmp_path).open()))
+    assert [row["category"] for row in rows] == ["kernels", "casts-and-layout"]

@@ -95,6 +95,8 @@ def test_categories_sum_to_the_runs(name: str, traces: dict[str, Trace]) -> None
     assert (trace.wait_ns.max() == ABSENT) == (answer["wait_ns"] is None)
     if answer["wait_ns"] is not None:
         assert trace.wait_ns[trace.wait_ns != ABSENT].sum() == answer["wait_ns"]
+        assert trace.imbalance_ns[trace.imbalance_ns != ABSENT].sum() == answer["imbalance_ns"]
+        assert trace.helpers[trace.helpers != ABSENT].sum() == answer["helpers"]
     found = attribute(trace, range(trace.n_runs))
     assert found.by_category.sum(axis=0) == pytest.approx(answer["runs_ns"])
     of = dict(zip((c.name for c in found.categories()), found.by_category, strict=True))

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from ortune.records import Category, CategoryName, Headroom, ProfiledNode
-from ortune.trace.headroom import headroom
+from ortune.trace.headroom import Conditions, headroom
 
 WALL = 1000.0
+AT = Conditions(slowdown=1.0, threads=16, cpus=16)
 
 
 def node(name: str, time_ns: float, floor_ns: float | None, **fields: object) -> ProfiledNode:
@@ -19,9 +20,9 @@ def node(name: str, time_ns: float, floor_ns: float | None, **fields: object) ->
     return msgspec.structs.replace(usual, **fields)
 
 
-def found(nodes: list[ProfiledNode], **shares: float) -> Headroom:
+def found(nodes: list[ProfiledNode], at: Conditions = AT, **shares: float) -> Headroom:
     categories = [Category(name=name.replace("_", "-"), ns=ns) for name, ns in shares.items()]  # type: ignore[arg-type]
-    return headroom(categories, nodes, WALL)
+    return headroom(categories, nodes, WALL, at)
 
 
 def test_near_the_peak() -> None:
@@ -34,6 +35,52 @@ def test_near_the_peak() -> None:
         "settings can win at most 8 % (thread wait 5, overhead 3); the kernels run at 91 % of this machine's peak: "
         "only int8 or another engine will help"
     )
+
+
+def test_fewer_threads_than_cpus_leave_most_to_settings() -> None:
+    alone = Conditions(slowdown=1.0, threads=1, cpus=16)
+    seen = found([node("a", 920, 837.2)], alone, kernels=920, thread_wait=50, between_nodes=30)
+    assert seen.sentence == (
+        "settings can win at most 8 % outside the kernels (thread wait 5, overhead 3); in them more threads may win "
+        "(1 of 16 CPUs is used); the kernels run at 91 % of one thread's peak: only more threads, int8 or another "
+        "engine will help"
+    )
+    four = found([node("a", 995, 500)], Conditions(slowdown=1.0, threads=4, cpus=16), kernels=995).sentence
+    assert "next to nothing outside the kernels; in them more threads may win (4 of 16 CPUs are used)" in four
+    assert "50 % of 4 threads' peak: more threads, fusions" in four and "this machine" not in four
+
+
+@pytest.mark.parametrize(
+    ("slowdown", "words"),
+    [
+        (1.05, "at most 8 % (overhead 8);"),
+        (1.16, "at most 8 % (overhead 8; what the profiler itself costs is in it);"),
+        (1.29, "at most 8 % (overhead 8; what the profiler itself costs is in it);"),
+        (None, "at most 8 % (overhead 8; what the profiler itself costs is in it, and not known);"),
+    ],
+)
+def test_the_profilers_own_cost_is_told(slowdown: float | None, words: str) -> None:
+    at = Conditions(slowdown=slowdown, threads=2, cpus=2)
+    seen = found([node("a", 920, 900)], at, kernels=920, between_nodes=80)
+    assert seen.settings_ratio == pytest.approx(0.08) and words in seen.sentence
+
+
+def test_a_run_that_is_mostly_the_profilers_tells_no_percentage() -> None:
+    at = Conditions(slowdown=5.94, threads=2, cpus=2)
+    seen = found([node("a", 400, 390)], at, kernels=400, between_nodes=600)
+    assert (seen.settings_ratio, seen.kernels_ratio, seen.parts) == (None, None, {})
+    assert seen.sentence == (
+        "the profiler itself makes this run take 5.9 times as long, so its parts do not tell what settings can win: "
+        "only a race does (ortune tune)"
+    )
+
+
+@pytest.mark.parametrize(("near", "known"), [(0.71, 0.95), (0.95, 0.51), (0.89, 0.95), (0.95, 0.89)])
+def test_only_nearly_all_of_the_kernels_near_their_peak_leave_nothing(near: float, known: float) -> None:
+    nodes = [node("a", known * 900, near * known * 900), node("b", (1 - known) * 900, None)]
+    seen = found(nodes, kernels=900, between_nodes=100)
+    assert "at most 10 % outside the kernels" in seen.sentence
+    assert "int8 or another engine may help" in seen.sentence and "only" not in seen.sentence
 
 
 def test_far_from_the_peak_settings_may_reach_into_kernels() -> None:
@@ -61,7 +108,10 @@ def test_without_floors_nothing_is_said_of_kernels() -> None:
     ("known", "words"),
     [
         (300, "is known for only 30 % of their time"),
-        (800, "90 % of this machine's peak in the 80 % of their time"),
+        (
+            800,
+            "90 % of this machine's peak in the 80 % of their time that is known: int8 or another engine may help",
+        ),
     ],
 )
 def test_what_is_not_known_is_said(known: float, words: str) -> None:
@@ -82,7 +132,7 @@ def test_what_is_not_known_is_said(known: float, words: str) -> None:
     ],
 )
 def test_where_kernels_are_the_smaller_part(where: CategoryName, remedy: str) -> None:
-    seen = headroom([Category(name=where, ns=700.0)], [node("a", 300, 290)], WALL)
+    seen = headroom([Category(name=where, ns=700.0)], [node("a", 300, 290)], WALL, AT)
     assert "less than half of the run is kernels" in seen.sentence
     assert remedy in seen.sentence
 
@@ -96,7 +146,7 @@ def test_where_nodes_are_too_short_overhead_bounds_them() -> None:
     short = [node(f"n{i}", 90, 1, bound="overhead", calls=0.02) for i in range(9)]
     seen = found([*short, node("a", 100, 90)], kernels=910, between_nodes=90)
     assert seen.overhead_ratio == pytest.approx(810 / 910)
-    assert "0 executions of 4.5 us, too short for this machine's peak to matter" in seen.sentence
+    assert "0 executions of 4.5 us, too short for any peak to matter" in seen.sentence
     assert (
         "overhead for each node bounds them" in seen.sentence
         and "% of this machine's peak" not in seen.sentence
@@ -137,9 +187,16 @@ def test_percents_add_up_to_their_sum() -> None:
     assert sum(int(part.rsplit(" ", 1)[1]) for part in shown.split(", ")) == round(100 * seen.settings_ratio)
 
 
-def test_nodes_faster_than_their_floor_give_no_more_than_the_peak() -> None:
-    seen = found([node("a", 500, 900), node("b", 500, 250)])
-    assert seen.kernels_ratio == pytest.approx(0.75)
+def test_nodes_faster_than_their_floor_say_nothing_of_the_peak() -> None:
+    # Clocks of whole microseconds allow a little; beyond it the floor is wrong.
+    seen = found(
+        [node("a", 500e3, 900e3, wait_ns=100e3), node("b", 500e3, 250e3)],
+        kernels=900,
+        thread_wait=100,
+    )
+    assert (seen.kernels_ratio, seen.covered_ratio) == (pytest.approx(0.5), pytest.approx(0.5))
+    assert seen.settings_ratio == pytest.approx(0.1), "a wrong floor needs no waiting"
+    assert found([node("a", 500, 900), node("b", 500, 250)]).kernels_ratio == pytest.approx(0.75)
 
 
 def test_no_run_at_all() -> None:

@@ -13,6 +13,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ortune.errors import UsageError
+from ortune.flows.profile_nodes import Origins, profiled_nodes
+from ortune.trace.attribution import attribute
+from ortune.trace.naming import stable_names
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.table import NO_PARENT, NO_RUN
@@ -178,6 +181,35 @@ def test_sums_are_the_median_over_the_runs_after_warm_up(tmp_path: Path) -> None
     assert kept_runs(trace, 9) == range(1, 4)
 
 
+def test_nodes_of_one_name_are_told_apart_by_operator_and_provider(tmp_path: Path) -> None:
+    elsewhere = node("n", "Conv", 60, 3)
+    elsewhere["args"]["provider"] = "CUDAExecutionProvider"
+    events = [
+        node("n", "Conv", 10, 20),
+        node("n", "Cast", 40, 5),
+        elsewhere,
+        node("n", "Conv", 70, 20),
+        run(0, 99),
+    ]
+    trace = read_profile(profile(tmp_path / "p.json", *events))
+    cpu, cuda = "CPUExecutionProvider", "CUDAExecutionProvider"
+    assert trace.name.texts == ("n", "n", "n") and list(trace.name) == ["n"] * 4
+    assert trace.name.codes.tolist() == [0, 1, 2, 0]
+    assert trace.nodes.op_type == ("Conv", "Cast", "Conv") and trace.nodes.provider == (cpu, cpu, cuda)
+    found = attribute(trace, range(1))
+    assert found.by_node[:, 0].tolist() == [40_000, 5_000, 3_000]
+    assert {c.name: c.ns for c in found.categories()}["casts-and-layout"] == 5_000
+    nodes = profiled_nodes(trace, found, Origins(work={"n": (1.0, 1.0)}))
+    assert [(n.op_type, n.provider, n.time_ns) for n in nodes] == [
+        ("Conv", cpu, 40_000),
+        ("Cast", cpu, 5_000),
+        ("Conv", cuda, 3_000),
+    ]
+    # Which of them the model's figures are of is not known.
+    assert all(n.flops is None for n in nodes)
+    assert len(set(stable_names([trace, trace])[0])) == 3
+
+
 def test_a_loop_within_a_loop(tmp_path: Path) -> None:
     trace = read_profile(
         profile(
@@ -258,6 +290,18 @@ def test_kernels_of_a_gpu_belong_to_their_nodes(tmp_path: Path, form: str) -> No
     assert f"the nodes of {n} of 4 kernels on the device" in trace.missing
 
 
+def test_calls_of_the_host_to_a_device_are_no_kernels(tmp_path: Path) -> None:
+    program = event("a&Conv&Conv2dMM", 500, 3, cat="Api", thread=-1)
+    calls = [
+        event("hipLaunchKernel", 12, 3, cat="Api", thread=7),
+        event("f(T const&, T&&)", 16, 3, cat="Api", thread=7),
+        event("QnnGraph_execute", 19, 3, cat="Api", thread=-1),
+    ]
+    trace = read_profile(profile(tmp_path / "p.json", node("a", "Conv", 10, 20), *calls, run(5, 40), program))
+    assert list(trace.kernels.name) == ["Conv2dMM"] and trace.kernels.row.tolist() == [0]
+    assert [text for text in trace.missing if "3 calls of the host" in text]
+
+
 def test_kernels_that_were_matched_to_no_node_are_not_the_one_before(tmp_path: Path) -> None:
     stray = event("gemm", 500, 3, cat="Kernel", thread=-1)
     stray["args"] = {"stream": "7", "op_name": "MatMul", "parent_name": "m_kernel_time"}
@@ -299,6 +343,43 @@ def test_lines_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         trace = read_profile(path)
         assert list(trace.name) == list(whole.name) and trace.run.tolist() == whole.run.tolist()
         assert (trace.n_runs, trace.n_unreadable, trace.complete) == (9, 0, True)
+
+
+def test_only_events_of_the_host_reach_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ortune.trace.growing.MOST_EVENTS", 3)
+    kernels = [event(f"k{i}", 50 + i, 1, cat="Kernel", thread=-1) for i in range(3)]
+    few = read_profile(profile(tmp_path / "p.json", node("a", "Add", 1, 5), run(0, 9), *kernels))
+    assert few.n_events == 5 and not any("events of the host" in text for text in few.missing)
+    many = [node("a", "Add", 1, 5), event("a_fence_after", 6, 1), run(0, 9)]
+    found = read_profile(profile(tmp_path / "q.json", *many)).missing
+    assert any("after 3 events of the host" in text for text in found)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("layout", ["lines", "blocks"])
+def test_of_two_profiles_in_one_file_the_last_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str, loaded: bool, cut: bool
+) -> None:
+    def written(name: str, *events: dict[str, Any]) -> str:
+        loading = [event("model_loading_uri", 0, 5, cat="Session")] * loaded
+        return profile(tmp_path / name, *loading, *events).read_text()
+
+    one = written("1", node("a", "Add", 10, 5), run(8, 9), node("a", "Add", 20, 5), run(18, 9))
+    two = written("2", node("b", "Mul", 11, 6), node("model_loading", "Mul", 17, 1), run(9, 10))
+    if cut:
+        one = one[:-60] + "\n"
+    if layout == "blocks":
+        monkeypatch.setattr("ortune.trace.ort_profile.BLOCK_BYTES", len(one))
+    path = tmp_path / "both.json"
+    path.write_text(one + two)
+    trace = read_profile(path)
+    assert (list(trace.name), trace.run_ns.tolist(), trace.complete) == (
+        ["b", "model_loading"],
+        [10_000],
+        True,
+    )
+    assert [text for text in trace.missing if "earlier profiles in the same file (1)" in text]
 
 
 def test_another_layout_of_the_same_events(tmp_path: Path) -> None:

@@ -180,3 +180,13 @@ def test_a_log_without_a_profile_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no profile") as caught:
         read(tmp_path / "log", "app.js:1 hello")
     assert "endProfiling()" in caught.value.do
+
+
+def test_kernels_of_one_name_are_told_apart_by_operator(tmp_path: Path) -> None:
+    lines = [
+        f'[profiling] kernel "{n}|{op}|a|{op}" start time: {100 * n} ns, execution time: 9 ns'
+        for n, op in enumerate(("Conv", "Add", "Conv", "Add"))
+    ]
+    trace = read(tmp_path / "log", *lines)
+    assert trace.name.texts == ("a", "a") and trace.nodes.op_type == ("Conv", "Add")
+    assert trace.name.codes.tolist() == [0, 1, 0, 1]

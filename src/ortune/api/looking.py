@@ -223,13 +223,14 @@ def lock(
     inputs: AnyPath | None = None,
     custom_ops: Sequence[AnyPath] = (),
     tolerance: float | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     output: AnyPath | None = None,
     watcher: Watcher | None = None,
 ) -> Envelope:
     """What ONNX Runtime makes of a model, kept in a file and compared with it later; nothing is timed.
 
-    The arguments are those of ``ortune lock --help``: ``file`` is the lock to check, ``output`` the one to write.
+    The arguments are those of ``ortune lock --help``: ``file`` is the lock to check, ``output`` the one to write;
+    without ``seed`` a check takes that of the lock.
 
     Returns:
         The whole document; ``result`` is a LockResult, ``verdict`` "written", "unchanged" or "changed".
@@ -259,7 +260,8 @@ def lock(
         plan=asked.path(plan),
         python=None if python is None else str(python),
         target=target,
-        inputs=asked.inputs(given | rest | {"sessions": 1, "callers": 1}),
+        inputs=asked.inputs(given | rest | {"sessions": 1, "callers": 1, "seed": 0}),
+        seed=seed,
         tolerance=checked_tolerance(tolerance),
         strict=strict,
     )

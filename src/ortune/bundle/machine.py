@@ -33,6 +33,27 @@ def cpus(root: Path = _ROOT) -> int:
     return max(1, min(limits))
 
 
+def threads(measured: int, tuned_cpus: int, root: Path = _ROOT) -> int:
+    """How many threads to start here: as many as were measured, on a machine with fewer CPUs at most one for each.
+
+    Args:
+        measured: Threads of the plan; more than there were CPUs where that was fastest.
+        tuned_cpus: CPUs as ``cpus`` counted them where it was tuned.
+        root: Root of the file tree.
+    """
+    here = cpus(root)
+    return min(measured, here) if here < tuned_cpus else measured
+
+
+def forbid_huge_pages() -> str:
+    """Turns transparent huge pages off for this process, for memory from now on; "" when done, else what to say."""
+    try:
+        failed = ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE
+    except (AttributeError, OSError, TypeError):  # no such function, or (Windows) no such library
+        failed = True
+    return "not set: transparent_huge_pages=never, which this system has no call for" if failed else ""
+
+
 def cpu_name(root: Path = _ROOT) -> str:
     """The processor's name, "" where the system gives none (Linux on Arm)."""
     if platform.system() != "Linux":

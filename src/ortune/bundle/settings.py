@@ -10,12 +10,13 @@ import msgspec
 from ortune import knobs
 from ortune.records import Applied, Knob, Plan, Value
 
+HUGE_PAGES = "transparent_huge_pages"
 _THREADS = re.compile(r"min\((\d+), ?cpus\)")
 _THREAD_KNOBS = re.compile(r"num_threads|thread_pool")
 
 
 def portable(plan: Plan) -> Plan:
-    """The plan with every thread count as ``min(n, cpus)``, so that it also fits a smaller machine."""
+    """The plan with every thread count as ``min(n, cpus)``: n, where there are fewer CPUs at most one for each."""
     settings = {name: _stored(knobs.find(name), value) for name, value in plan.settings.items()}
     return msgspec.structs.replace(plan, settings=settings)
 
@@ -43,6 +44,11 @@ def needs_allocator(setting: Applied, applied: Sequence[Applied]) -> bool:
     """
     arena_off = setting.key == "enable_cpu_mem_arena" and not setting.value
     return arena_off and any(other.channel == "preload" for other in applied)
+
+
+def no_huge_pages(applied: Sequence[Applied]) -> bool:
+    """Whether the process is to do without transparent huge pages, which it can say at any time."""
+    return any((s.key, s.value) == (HUGE_PAGES, "never") for s in applied)
 
 
 def as_text(value: Value) -> str:

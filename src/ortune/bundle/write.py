@@ -129,6 +129,7 @@ def _copy_models(
         proof=result.against_default,
         applied=resolve(plan),
         ort_version=result.side.runtime.ort_version,
+        session=result.session,
     )
     return info, shipped
 

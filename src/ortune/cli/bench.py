@@ -67,9 +67,7 @@ def bench(
     no_wait: o.NoWait = False,
     store: o.StorePath = None,
     output: o.Output = None,
-    format: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="text, json or markdown.", rich_help_panel=o.OUT)
-    ] = "text",
+    format: o.PlainFormat = "text",
     as_json: o.Json = False,
 ) -> None:
     """How long does this model take with these settings?

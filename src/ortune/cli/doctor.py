@@ -35,7 +35,7 @@ def doctor(
     no_wait: o.NoWait = False,
     store: o.StorePath = None,
     output: o.Output = None,
-    format: o.Format = "text",
+    format: o.PlainFormat = "text",
     as_json: o.Json = False,
 ) -> None:
     """What can this machine run, and what is the smallest difference that it can show?

@@ -44,7 +44,16 @@ def lock(
     inputs: o.Inputs = None,
     custom_ops: o.CustomOps = [],
     tolerance: o.Tolerance = None,
-    seed: o.Seed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            help="Seed of the inputs; default is 0, or with --check that of the lock.",
+            show_default=False,
+            rich_help_panel=o.RUN,
+        ),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option(

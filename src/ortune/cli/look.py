@@ -33,7 +33,7 @@ def look(
     no_wait: o.NoWait = False,
     store: o.StorePath = None,
     output: o.Output = None,
-    format: o.Format = "text",
+    format: o.PlainFormat = "text",
     as_json: o.Json = False,
 ) -> None:
     """A first look at a model, in ten seconds; ortune MODEL is short for it.

@@ -148,6 +148,9 @@ Format = Annotated[
     str,
     typer.Option("--format", metavar="FORMAT", help="text, json, github or markdown.", rich_help_panel=OUT),
 ]
+PlainFormat = Annotated[
+    str, typer.Option("--format", metavar="FORMAT", help="text, json or markdown.", rich_help_panel=OUT)
+]
 Json = Annotated[
     bool,
     typer.Option(

@@ -23,7 +23,7 @@ def profile(
         typer.Option(
             "--against",
             metavar="B",
-            help="Another model or trace: where the time went, B minus the first.",
+            help="Another model, a plan for the same, or another trace: where the time went, B minus the first.",
             rich_help_panel=o.MODEL,
         ),
     ] = None,
@@ -101,9 +101,7 @@ def profile(
     no_wait: o.NoWait = False,
     store: o.StorePath = None,
     output: o.Output = None,
-    format: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="text, json or markdown.", rich_help_panel=o.OUT)
-    ] = "text",
+    format: o.PlainFormat = "text",
     as_json: o.Json = False,
 ) -> None:
     """Where does every millisecond of a run go?

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from ortune import __version__, knobs
-from ortune.errors import Interrupted, MeasurementError
+from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.fleet import runtimes
 from ortune.flows.bench_options import Options
 from ortune.flows.bench_result import CaseTrial, make_result
@@ -33,7 +33,7 @@ from ortune.flows.sides import (
     target_providers,
 )
 from ortune.platform import host
-from ortune.records import Envelope, Failed, FeedRef, Measured, ModelRef, Outcome, Plan
+from ortune.records import Envelope, Failed, FeedRef, Measured, ModelRef, Outcome, Plan, Value
 from ortune.search.blocks import BASE
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.store.db import SessionLog
@@ -115,12 +115,21 @@ def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
     settings = dict(plan.settings)
     if pool and "global_thread_pool" not in settings:
         # ONNX Runtime's own default for the pool is a guess about the whole machine; this number is recorded.
-        settings["global_thread_pool"] = settings.pop("intra_op_num_threads", cpus)
+        threads = settings.pop("intra_op_num_threads", cpus)
+        _put(settings, "global_thread_pool", threads, "--shared-pool")
     if arena and not any(knobs.find(name).channel == "env_allocator" for name in settings):
-        settings["arena_extend_strategy"] = (
-            "power_of_two"  # ONNX Runtime's default, for the arena of all sessions
-        )
-    return msgspec.structs.replace(plan, settings=knobs.check_conflicts(settings))
+        # ONNX Runtime's default, for the arena of all sessions.
+        _put(settings, "arena_extend_strategy", "power_of_two", "--shared-arena")
+    return msgspec.structs.replace(plan, settings=settings)
+
+
+def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None:
+    """Puts a setting in for a flag; what stands against it is named as the user knows it, by the flag."""
+    against = next((other for other in knobs.find(name).conflicts if other in settings), None)
+    if against is not None:
+        what = f"cannot stand beside the setting {against}"
+        raise UsageError(what, where=flag, do="leave one of them out")
+    settings[name] = value
 
 
 class _Run:
@@ -192,9 +201,9 @@ class _Run:
             costs.append(process_ns + runs * request_ns)
             fits = max(LEAST_PROCESSES, min(MOST_PROCESSES, int(left / costs[-1])))
             name = f"{case.name}: " if len(ground.work.cases) > 1 else ""
-            self.watch.say(
-                f"{name}{self.o.processes or f'about {fits}'} processes of {runs * callers} requests"
-            )
+            more = " or more" if callers > 1 else ""  # a caller that is through goes on until the last is
+            processes = self.o.processes or f"about {fits}"
+            self.watch.say(f"{name}{processes} processes of {runs * callers} requests{more}")
         ground.expect(max(costs))
         needed_s = sum(costs) * (self.o.processes or LEAST_PROCESSES) / 1e9
         if needed_s > left * len(costs) / 1e9:

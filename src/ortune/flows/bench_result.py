@@ -189,7 +189,8 @@ def own_threads(work: Workload, plan: Plan, trials: Sequence[CaseTrial]) -> int:
     """Threads of one process that may want a CPU at the same time: its callers, and its sessions' pools."""
     added = next((t.trial.done.threads for t in trials if t.trial.done.threads is not None), 0)
     pool = plan.settings.get("global_thread_pool")
-    pools = pool if isinstance(pool, int) else work.sessions * added
+    # The size of a pool counts the caller, who works along.
+    pools = pool - 1 if isinstance(pool, int) else work.sessions * added
     return work.sessions * work.callers + pools
 
 

@@ -36,6 +36,7 @@ from ortune.records import (
     Plan,
     Side,
 )
+from ortune.report.compare_words import compared_ns, outputs, setting
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, failures, measured
 from ortune.search.figures import OBJECTIVES, TIMES, describe
@@ -167,6 +168,8 @@ class _Run:
         difference = ground.difference(trial)
         if not difference.ok:
             return self._envelope(None, difference, None)
+        told = [*(setting(r, self.b.plan) for r in trial.done.read_back), outputs(difference)]
+        self.watch.say(f"B ran: {'; '.join(told)}")
         ground.expect(max(ground.trial_ns, trial.elapsed_ns))
         trial_ns = (ground.trial_ns + trial.elapsed_ns) / 2
         design = self._design(trial_ns)
@@ -197,9 +200,12 @@ class _Run:
         told = self.o.why and self.o.objective in TIMES
         if not (told and proven and result.base_figures and result.new_figures):
             return envelope
-        latencies = (result.base_figures.latency_ns or 0.0, result.new_figures.latency_ns or 0.0)
+        a, b = result.base_figures, result.new_figures
+        latencies = (a.latency_ns, b.latency_ns)
+        # The profiles are of typical runs: against a p95 or a throughput they cannot be held.
+        plain = compared_ns(b) - compared_ns(a) if self.o.objective == "latency" else None
         sides, arms = (self.a, self.b), (self.ground.arm(BASE), new)
-        found, trouble = attempt(lambda: why(self.ground, sides, arms, latencies, self.watch.line))
+        found, trouble = attempt(lambda: why(self.ground, sides, arms, latencies, plain, self.watch.line))
         notes = (*result.notes, trouble) if trouble else result.notes
         return msgspec.structs.replace(
             envelope, result=msgspec.structs.replace(result, why=found, notes=notes)

@@ -20,7 +20,7 @@ from ortune.flows.replay import RESUMED, Replay, stored
 from ortune.flows.sides import Resolved, SideText, resolve
 from ortune.flows.tune import Tuning
 from ortune.flows.tune_options import Options
-from ortune.flows.tune_result import code_lines
+from ortune.flows.tune_result import code_rewritten
 from ortune.records import Envelope, Plan, TuneResult
 from ortune.search.figures import OBJECTIVES
 from ortune.store.db import SessionLog, Store
@@ -58,11 +58,12 @@ def _bundle(run: Tuning, envelope: Envelope) -> Envelope:
         force=run.o.force,
         model_settings=_model_settings(result.winner),
     )
-    done = msgspec.structs.replace(result, bundle=str(path), report=str(path / "report.html"))
-    if result.winner.rewrites:
-        # Pasted as they are, the lines must load the model that was measured, not the one of before.
-        shipped = path / bundle_format.read(path).model
-        done = msgspec.structs.replace(done, code=code_lines(result.winner, str(shipped)))
+    report, info = path / "report.html", bundle_format.read(path)
+    if info.plain_model:
+        # Pasted as they are, the lines must load the model that was measured, whose place is known only now.
+        result = msgspec.structs.replace(result, code=code_rewritten(result.winner, str(path / info.model)))
+        report.write_text(render(msgspec.structs.replace(envelope, result=result)), encoding="utf-8")
+    done = msgspec.structs.replace(result, bundle=str(path), report=str(report))
     return msgspec.structs.replace(envelope, result=done)
 
 

@@ -10,7 +10,7 @@ from ortune.flows.ground import Ground
 from ortune.flows.peaks import load_peak
 from ortune.flows.profile_nodes import Origins, origins
 from ortune.flows.profile_result import result_of
-from ortune.flows.profiling import base_arm, profile, runs_for
+from ortune.flows.profiling import base_arm, profile, runs_for, slowdown
 from ortune.records import Headroom
 
 TIMED_NS = 400_000_000
@@ -23,7 +23,7 @@ def headroom_of(
 
     Args:
         ground: The model, shown to run.
-        latency_ns: What a run takes.
+        latency_ns: What a run takes without the profiler; of several shapes, their mean.
         store: Where the machine's peak is kept; where none is known the kernels are not judged.
         floors: Judge them at all, which takes another process.
     """
@@ -43,5 +43,10 @@ def headroom_of(
     finally:
         ground.executor.timing = timing
         keep.unlink(missing_ok=True)
-    found = result_of("", process.trace, process.found, process.warmup, known, peak, ground.side)
+    # Only the first shape is profiled: the latency of several is another one.
+    slow = slowdown([process], latency_ns) if len(ground.work.cases) == 1 else None
+    found = result_of(
+        "", process.trace, process.found, process.warmup, known, peak, ground.side,
+        slowdown=slow, cpus=ground.host.effective_cpus,
+    )  # fmt: skip
     return found.headroom

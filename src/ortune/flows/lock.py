@@ -39,6 +39,7 @@ class Options:
         model: Any SIDE: a model, a bundle, or a model of a git revision.
         check: Compare with the lock file instead of writing it.
         file: The lock file; None is beside the model, ``m.onnx.lock.json``.
+        seed: Of the inputs; None is that of the lock that is checked, or 0.
         tolerance: Relative, of the outputs' mean and norm.
         strict: Every difference fails, also another version of ONNX Runtime alone.
     """
@@ -52,6 +53,7 @@ class Options:
     python: str | None = None
     target: str = "cpu"
     inputs: InputOptions = field(default_factory=InputOptions)
+    seed: int | None = None
     tolerance: float = TOLERANCE
     strict: bool = False
 
@@ -71,8 +73,8 @@ def lock(options: Options, watcher: Watcher | None = None) -> Envelope:
     with scratch_folder() as scratch:
         side, stored, given = _side(options, was, scratch)
         watch.say(f"looking with {runtimes.describe(side.runtime)}")
-        inputs = _inputs(options, was)
-        now = take(side, inputs, scratch, watch, stored=stored, given=given, wish=was is not None)
+        inputs, kept = _inputs(options, was)
+        now = take(side, inputs, scratch, watch, stored=stored, given=given, kept=kept)
     if was is None:
         write(path, now)
         result = LockResult(path=str(path), written=True, snapshot=now, headline=f"locked in {path}")
@@ -211,8 +213,8 @@ def _here(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, settings=settings)
 
 
-def _inputs(o: Options, was: Snapshot | None) -> InputOptions:
-    """A check feeds what the lock fed, where nothing else is asked."""
-    if was is None or o.inputs.shapes or o.inputs.dims or o.inputs.inputs:
-        return o.inputs
-    return replace(o.inputs, shapes=was.run.shapes, seed=o.inputs.seed or was.run.seed)
+def _inputs(o: Options, was: Snapshot | None) -> tuple[InputOptions, dict[str, tuple[int, ...]]]:
+    """A check feeds what the lock fed, where nothing else is asked: the inputs, and the lock's shapes."""
+    if was is None or o.inputs.inputs:
+        return replace(o.inputs, seed=o.seed or 0), {}
+    return replace(o.inputs, seed=was.run.seed if o.seed is None else o.seed), was.run.shapes

@@ -70,7 +70,7 @@ def differences(
         *_outputs(was, now, tolerance, seen),
         *_versions(was, now),
     ]
-    found += _file(was, now, found, seen)
+    found += _file(was, now, found)
     if strict:
         found = [LockChange(part=c.part, name=c.name, was=c.was, now=c.now) for c in found]
         found += [LockChange(part="not-compared", name=part, now=why) for part, why in seen.skipped.items()]
@@ -137,6 +137,7 @@ def _graphs(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange]:
             pair[1] if pair[1] in comparable else "extended",
         )
     shown = list(_graph(old[pair[0]], new[pair[1]]))
+    shown += _peak(old[pair[0]], new[pair[1]], same_sizes=was.run.shapes == now.run.shapes)
     yield from shown
     if pair[0] != pair[1]:
         return
@@ -166,14 +167,13 @@ def _graph(was: GraphSnapshot, now: GraphSnapshot) -> Iterator[LockChange]:
         # What the operators show already is not said twice.
         if before != after and name not in changes:
             yield LockChange(part="inserted", name=name, was=before, now=after, fails=False)
-    yield from _peak(was, now)
 
 
-def _peak(was: GraphSnapshot, now: GraphSnapshot) -> Iterator[LockChange]:
+def _peak(was: GraphSnapshot, now: GraphSnapshot, *, same_sizes: bool) -> Iterator[LockChange]:
     old, new = (g.weights_bytes + g.peak_activation_bytes for g in (was, now))
     if abs(new - old) > PEAK_WORTH_SAYING * max(old, 1):
-        # Where other values are unknown, and so count nothing, the difference may be theirs.
-        alike = was.unknown_values == now.unknown_values
+        # The difference may be that of the sizes fed, or of other values that are unknown and so count nothing.
+        alike = same_sizes and was.unknown_values == now.unknown_values
         yield LockChange(part="peak-memory", was=old, now=new, fails=alike)
 
 
@@ -189,12 +189,12 @@ def _model(was: Snapshot, now: Snapshot) -> Iterator[LockChange]:
         yield LockChange(part="weights", was=old.weights, now=new.weights, fails=False)
 
 
-def _file(was: Snapshot, now: Snapshot, found: list[LockChange], seen: _Seen) -> Iterator[LockChange]:
-    """Another file whose weights are the same: in names or order alone where all was compared and nothing differs."""
+def _file(was: Snapshot, now: Snapshot, found: list[LockChange]) -> Iterator[LockChange]:
+    """Another file whose weights are the same: in names or order alone where its contents are, and nothing differs."""
     old, new = was.model, now.model
     if old.sha256 == new.sha256 or old.weights != new.weights:
         return
-    alone = not seen.skipped and all(c.part == "ort-version" for c in found)
+    alone = old.contents == new.contents != "" and all(c.part == "ort-version" for c in found)
     name = "names or order" if alone else ""
     yield LockChange(part="file", name=name, was=old.sha256[:12], now=new.sha256[:12], fails=False)
 
@@ -240,11 +240,7 @@ def _run(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange]:
         which = "locked run told" if new.placement else "run tells"
         seen.skip("placement", f"the placement is not compared: the profile of the {which} none")
     elif old.level == new.level:
-        for name in sorted(old.placement.keys() | new.placement.keys()):
-            before, after = old.placement.get(name, 0), new.placement.get(name, 0)
-            # With one provider it has all nodes, and their number is said already.
-            if before != after and len(old.placement.keys() | new.placement.keys()) > 1:
-                yield LockChange(part="placement", name=name, was=before, now=after)
+        yield from _placement(was, now, seen)
     for name in old.shapes.keys() & new.shapes.keys():
         if old.shapes[name] != new.shapes[name]:
             yield LockChange(
@@ -254,6 +250,21 @@ def _run(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange]:
                 now=_dims(new.shapes[name]),
                 fails=False,
             )
+
+
+def _placement(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange]:
+    old, new = was.run.placement, now.run.placement
+    providers = sorted(old.keys() | new.keys())
+    if len(providers) == 1:
+        return  # it has all nodes, and their number is said already
+    if not same_processor(was, now):
+        # How many nodes are left to the CPU's provider depends on what it fuses for the processor.
+        seen.skip("placement", "the placement is not compared: the processor is another one")
+        return
+    for name in providers:
+        before, after = old.get(name, 0), new.get(name, 0)
+        if before != after:
+            yield LockChange(part="placement", name=name, was=before, now=after)
 
 
 def _outputs(was: Snapshot, now: Snapshot, tolerance: float, seen: _Seen) -> Iterator[LockChange]:
@@ -273,7 +284,8 @@ def _outputs(was: Snapshot, now: Snapshot, tolerance: float, seen: _Seen) -> Ite
         if old is None:
             continue  # the interface says so
         if (old.dtype, old.shape) != (output.dtype, output.shape):
-            yield LockChange(part="output", name=output.name, was=_kind(old), now=_kind(output))
+            if not _declared(was, now, old, output):
+                yield LockChange(part="output", name=output.name, was=_kind(old), now=_kind(output))
             continue
         if old.finite != output.finite:
             yield LockChange(
@@ -287,6 +299,24 @@ def _outputs(was: Snapshot, now: Snapshot, tolerance: float, seen: _Seen) -> Ite
         if differs:
             figure, a, b = differs
             yield LockChange(part="output-values", name=f"{output.name}: {figure}", was=a, now=b, fails=fails)
+
+
+def _declared(was: Snapshot, now: Snapshot, old: OutputSnapshot, new: OutputSnapshot) -> bool:
+    """Whether the interface says it already: another rank, or type and sizes that differ declared as they came out."""
+    before, after = (_parts(dict(map(_named, s.model.outputs)).get(old.name, "")) for s in (was, now))
+    a, b = _parts(_kind(old)), _parts(_kind(new))
+    if (len(before), len(after)) != (len(a), len(b)):
+        return False
+    if len(a) != len(b):
+        return True
+    places = zip(before, after, a, b, strict=True)
+    return all(came == comes or (said, says) == (came, comes) for said, says, came, comes in places)
+
+
+def _parts(kind: str) -> list[str]:
+    """Type and dimensions of "float[1,10]"."""
+    name, _, dims = kind.removesuffix("]").partition("[")
+    return [name, *(dims.split(",") if dims else [])]
 
 
 def _other_feeds(was: LockedRun, now: LockedRun) -> str:

@@ -6,11 +6,10 @@ import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from ortune import platform
-from ortune.errors import InputError, ModelError, UsageError
+from ortune.errors import ModelError, UsageError
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import InputOptions
 from ortune.flows.lock_check import LEVELS
@@ -70,7 +69,7 @@ def take(
     *,
     stored: Plan,
     given: Plan | None = None,
-    wish: bool = False,
+    kept: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Snapshot:
     """The snapshot of a model as it is.
 
@@ -81,15 +80,26 @@ def take(
         watch: Is told what happens.
         stored: The plan as the snapshot keeps it: a bundle's with its thread counts as they fit any machine.
         given: What was asked for on top of a bundle's plan; None for a model.
-        wish: The shapes among the inputs are those of a lock, which another model may refuse.
+        kept: The shapes of a lock, which count where the inputs say nothing else and the model takes them.
 
     Raises:
         OrtuneError: The model does not load or cannot be fed.
     """
     model = side.model if side.runs == side.model.path else open_model(side.runs)
-    work = _proposed(model, inputs, wish=wish)
+    work = workload.propose(
+        model.ir,
+        shapes=inputs.shapes,
+        dims=inputs.dims,
+        kept=kept,
+        inputs_path=inputs.inputs,
+        seed=inputs.seed,
+        custom_ops=tuple(inputs.custom_ops),
+    )
     if len(work.cases) != 1:
-        raise UsageError("a lock has one set of shapes", where="--dim", do="give one size a dimension")
+        where, do = "--dim", "give one size a dimension"
+        if inputs.inputs is not None:
+            where, do = f"--inputs {inputs.inputs}", "give one test_data_set_N or an .npz"
+        raise UsageError("a lock has one set of shapes", where=where, do=do)
     work, refs, trial = _fed(side, model, work, scratch, watch)
     random = tuple(sorted({op for _, op in random_ops(model.ir)}))
     folder = Path(trial.outputs_path) / work.cases[0].name
@@ -121,26 +131,6 @@ def take(
             levels={name: graph for name, graph in levels.items() if name in BOUND_LEVELS},
         ),
     )
-
-
-def _proposed(model: OpenModel, o: InputOptions, *, wish: bool) -> Workload:
-    def propose(options: InputOptions) -> Workload:
-        return workload.propose(
-            model.ir,
-            shapes=options.shapes,
-            dims=options.dims,
-            inputs_path=options.inputs,
-            seed=options.seed,
-            custom_ops=tuple(options.custom_ops),
-        )
-
-    if not wish:
-        return propose(o)
-    names = {v.name for v in model.ir.graph.inputs}
-    try:
-        return propose(replace(o, shapes={name: dims for name, dims in o.shapes.items() if name in names}))
-    except InputError:
-        return propose(replace(o, shapes={}))  # the inputs changed, and the check says how
 
 
 def _fed(

@@ -41,7 +41,6 @@ from ortune.records import (
     Plan,
     Workload,
 )
-from ortune.report.answer_commands import load_options
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.store.db import SessionLog
@@ -125,14 +124,10 @@ def exit_code(envelope: Envelope) -> int:
 
 
 class _OneCaller(Ground):
-    """A first look is no load test, whatever a workload file says: one caller, back to back.
-
-    Attributes:
-        asked: The workload as it was asked for.
-    """
+    """A first look is no load test, whatever a workload file says: one caller, back to back."""
 
     def _proposed(self) -> Workload:
-        found = self.asked = super()._proposed()
+        found = super()._proposed()
         if (found.sessions, found.callers, found.gap_ns) == (1, 1, 0):
             return found
         note = f"looked at with one caller, back to back; the workload has {load_words(found)}"
@@ -154,8 +149,8 @@ class _Look:
         self.o, self.watch, self.model, self.side, self.scratch = options, watch, model, side, scratch
         self.start = start
         self.left_out: list[str] = []
+        self.needed_s = 0.0  # of a budget that holds what was left out for want of time
         self.work: Workload | None = None
-        self.asked: Workload | None = None
         self.timing: LookTiming | None = None
         self.profile: OperatorProfile | None = None
         self.headroom: Headroom | None = None
@@ -198,7 +193,6 @@ class _Look:
 
     def _run(self, side: Resolved, log: SessionLog) -> None:
         ground = _OneCaller(side, self.o.inputs, self.scratch, log, self.watch.line)
-        self.asked = ground.asked
         try:
             self._count(ground.work)
             self.watch.line("running the model")
@@ -221,6 +215,7 @@ class _Look:
         run_ns = self.timing.latency_ns * len(first.done.cases)
         trial_s = (first.elapsed_ns + (LEAST_RUNS - 1) * run_ns) / 1e9
         if trial_s > self._left_s():
+            self.needed_s = self._spent_s() + 2 * trial_s
             self.left_out += [
                 f"a warmed-up latency (about {math.ceil(trial_s)} s more)",
                 f"the profile (about {math.ceil(trial_s)} s more)",
@@ -230,6 +225,7 @@ class _Look:
         timed = ground.must(base, ground.executor.trial(base))
         self.timing = self._timing(timed)
         if trial_s > self._left_s():
+            self.needed_s = self._spent_s() + trial_s
             self.left_out.append(f"the profile (about {math.ceil(trial_s)} s more)")
             return
         self._profile(ground, base, self.timing.latency_ns)
@@ -284,21 +280,24 @@ class _Look:
             nodes=by_node(trace, warm)[:TOP_NODES],
             complete=trace.complete,
         )
-        self.headroom = self._headroom(ground, trace, warm)
+        self.headroom = self._headroom(trace, warm)
 
-    def _headroom(self, ground: Ground, trace: Trace, warm: int) -> Headroom | None:
+    def _headroom(self, trace: Trace, warm: int) -> Headroom | None:
         """What settings could win at most; how near the kernels are to the peak, where it is known and time is left."""
-        assert self.side is not None and self.work is not None
+        assert self.side is not None and self.work is not None and self.profile is not None
         found = attribute(trace, range(warm, trace.n_runs))
-        peak, known = None, Origins()
-        if self._left_s() > FLOORS_S:
-            peak = load_peak(platform.host(), self.o.store)
+        known = Origins()
+        peak = load_peak(platform.host(), self.o.store) if self._left_s() > FLOORS_S else None
         if peak is not None:
             known = origins(self.side, self.work.cases[0], self.work.custom_ops, self.scratch, trace)
-        return result_of("", trace, found, 0, known, peak, self.side).headroom
+        slow = self.profile.slowdown_ratio
+        return result_of("", trace, found, 0, known, peak, self.side, slowdown=slow).headroom
 
     def _left_s(self) -> float:
-        return self.o.budget_s - (time.monotonic() - self.start)
+        return self.o.budget_s - self._spent_s()
+
+    def _spent_s(self) -> float:
+        return time.monotonic() - self.start
 
     def envelope(self, error: OrtuneError | None) -> Envelope:
         """The document with what is known so far."""
@@ -314,7 +313,7 @@ class _Look:
             facts=seen,
             left_out=tuple(self.left_out),
             next_commands=tuple(self._next(error, {fact.name for fact in seen})),
-            elapsed_s=time.monotonic() - self.start,
+            elapsed_s=self._spent_s(),
         )
         return Envelope(
             schema="ortune/look/1",
@@ -340,10 +339,9 @@ class _Look:
         # A bundle is tuned already; alone, compare proves it again. The search is for the CPU.
         bundle = bundle_format.is_bundle(Path(self.o.model))
         verb = "compare" if bundle else "tune" if self.o.target == "cpu" else "profile"
-        inputs = self._real_inputs(verb) if "depends-on-values" in seen else self._inputs()
-        found = [shlex.join(["ortune", verb, self.o.model, *inputs, *self._same_plan()])]
-        if self.left_out:
-            found.append(shlex.join(["ortune", *self._again(), "--budget", "60s"]))
+        found = [shlex.join(["ortune", verb, *self._again()])]
+        if self.needed_s:
+            found.append(shlex.join(["ortune", *self._again(), "--budget", _budget(self.needed_s)]))
         if "too-many-threads" in seen:
             found.append("ortune doctor")
         return found
@@ -366,17 +364,6 @@ class _Look:
             words += ["--custom-ops", library]
         return words + (["--seed", str(i.seed)] if i.seed else [])
 
-    def _real_inputs(self, verb: str) -> list[str]:
-        """Real inputs decide the shapes, and no workload file may stand beside them: its load is written out."""
-        words = ["--inputs", "real.npz"]
-        asked = self.asked
-        if asked is None:
-            return words
-        words += [word for library in asked.custom_ops for word in ("--custom-ops", library)]
-        if verb == "profile":  # which knows no load: one caller, back to back
-            asked = msgspec.structs.replace(asked, sessions=1, callers=1, gap_ns=0)
-        return words + load_options(asked)
-
     def _same_plan(self) -> list[str]:
         """The plan and the runtime that were asked for."""
         words = list[str]()
@@ -385,6 +372,12 @@ class _Look:
         for setting in self.o.settings:
             words += ["--set", setting]
         return words + (["--target", self.o.target] if self.o.target != "cpu" else [])
+
+
+def _budget(needed_s: float) -> str:
+    """A budget that holds what took so long: a fifth more, since no run takes as long as the last, rounded up."""
+    seconds = 1.2 * needed_s + 2 * TIMED_NS / 1e9  # more time is more timed runs and a longer warm-up
+    return f"{math.ceil(seconds / 10) * 10}s" if seconds <= 120 else f"{math.ceil(seconds / 60)}m"
 
 
 def _timing(run_ns: float, spare_s: float) -> Timing:

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from ortune import __version__, knobs, platform
-from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, UsageError
 from ortune.flows.compare import open_store, session_header
 from ortune.flows.compare_options import Watcher
@@ -19,6 +18,7 @@ from ortune.flows.peaks import load_peak, measure_peak
 from ortune.flows.profile_deliver import Wishes, deliver
 from ortune.flows.profile_nodes import Origins, origins
 from ortune.flows.profile_result import difference_of, result_of, side_times
+from ortune.flows.profile_subjects import about_traces
 from ortune.flows.profile_words import notes
 from ortune.flows.profiling import (
     Process,
@@ -53,7 +53,8 @@ from ortune.trials.scratch import scratch_folder
 PROCESSES = 5
 """Profiled processes a side of a difference: from three on a node's change has an interval."""
 
-MODELS = (".onnx", ".ort")
+
+USUAL_BUDGET_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class Options:
 
     Attributes:
         subject: A SIDE (model, bundle, model of a git revision), or a trace.
-        against: Another of the same kind; the difference is this one minus ``subject``.
+        against: Another of the same kind, or a plan for the model; the difference is this one minus ``subject``.
         against_settings: Settings of that side alone.
         processes: Profiled processes a side; None is one, or ``PROCESSES`` with ``against``.
         peak: Measure this machine's peak where it is not known yet.
@@ -81,13 +82,35 @@ class Options:
     target: str = "cpu"
     inputs: InputOptions = field(default_factory=InputOptions)
     processes: int | None = None
-    budget_s: float = 30.0
+    budget_s: float = USUAL_BUDGET_S
     peak: bool = True
     keep: Path | None = None
     exports: Sequence[str] = ()
     report: Path | None = None
     store: Path | None = None
     wait: bool = True
+
+    @property
+    def of_models(self) -> dict[str, bool]:
+        """What was asked for that goes with models alone, by option."""
+        given, usual = self.inputs, InputOptions()
+        return {
+            "--set": bool(self.settings),
+            "--b-set": bool(self.against_settings),
+            "--plan": self.plan is not None,
+            "--python": self.python is not None,
+            "--b-python": self.against_python is not None,
+            "--target": self.target != "cpu",
+            "--shape": given.shapes != usual.shapes,
+            "--dim": given.dims != usual.dims,
+            "--inputs": given.inputs is not None,
+            "--workload": given.workload is not None,
+            "--save-workload": given.save_workload is not None,
+            "--custom-ops": bool(given.custom_ops),
+            "--seed": given.seed != usual.seed,
+            "--processes": self.processes is not None,
+            "--budget": self.budget_s != USUAL_BUDGET_S,
+        }
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope:
@@ -100,25 +123,12 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
     wishes = Wishes(exports=export.parse(options.exports), page=options.report, keep=options.keep)
     if options.processes is not None and options.processes < 1:
         raise UsageError("at least one process is profiled", where="--processes", do="e.g. --processes 5")
-    traces = [text for text in (options.subject, options.against) if text and is_trace(text)]
-    both = [text for text in (options.subject, options.against) if text]
-    if traces and len(traces) < len(both):
-        raise UsageError("a trace and a model cannot be compared", where=traces[0], do="give two of a kind")
+    traces = about_traces(options.subject, options.against, options.of_models)
     if not traces and options.against is None and (options.against_settings or options.against_python):
         options = replace(options, against=options.subject)
     with scratch_folder() as scratch:
         flow = _Traces if traces else _Models
         return flow(options, watch, scratch, start, wishes).go()
-
-
-def is_trace(text: str) -> bool:
-    """Whether a subject is a trace rather than a model: by what it is, and by its ending where it is not there."""
-    path = Path(text)
-    if path.suffix in MODELS or bundle_format.is_bundle(path) or not path.is_file():
-        return path.suffix in (".json", ".log", ".txt") and not bundle_format.is_bundle(path)
-    with path.open("rb") as file:
-        head = file.read(64).lstrip()
-    return head[:1] in (b"[", b"{") or path.suffix in (".json", ".log", ".txt")
 
 
 class _Traces:
@@ -234,12 +244,11 @@ class _Models:
                 for s, g, mine in zip(sides, grounds, processes, strict=True)
             ]
             plain = plain_latency_ns(grounds[0], base_arm(grounds[0]), len(shown.found.wall_ns))
-            result = result_of("", shown.trace, shown.found, shown.warmup, known[0], peak, sides[0])
-            result = msgspec.structs.replace(
-                result,
-                side=side_of(grounds[0]),
-                slowdown_ratio=slowdown([shown], plain),
-            )
+            result = result_of(
+                "", shown.trace, shown.found, shown.warmup, known[0], peak, sides[0],
+                slowdown=slowdown([shown], plain),
+            )  # fmt: skip
+            result = msgspec.structs.replace(result, side=side_of(grounds[0]))
             result = msgspec.structs.replace(result, notes=(*result.notes, *notes(result, known)))
             if len(sides) > 1:
                 other = plain_latency_ns(grounds[1], base_arm(grounds[1]), len(processes[1][0].found.wall_ns))

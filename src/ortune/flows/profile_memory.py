@@ -50,7 +50,9 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
         keys: Names in the profile of nodes without one, by their place ("Conv#3").
         trace: The profile: what it says of outputs is taken before what the graph declares.
     """
-    outputs = dict(zip(trace.name.texts, trace.nodes.outputs, strict=True))
+    outputs = dict(
+        zip(zip(trace.name.texts, trace.nodes.op_type, strict=True), trace.nodes.outputs, strict=True)
+    )
     named = [
         (node.name or keys.get(f"{node.op_type}#{place}", f"{node.op_type}#{place}"), node)
         for place, node in enumerate(graph)
@@ -74,7 +76,7 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
         if node.op_type in _SAME_BUFFER and source is not None and made:
             found[made[0]] = source
             continue
-        sizes = _sizes(outputs.get(name, ""), made)
+        sizes = _sizes(outputs.get((name, node.op_type), ""), made)
         for value, size in zip(made, sizes, strict=True):
             found[value] = _Value(name, size, step, step)
     for value in graph.outputs:

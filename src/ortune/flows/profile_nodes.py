@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from ortune.errors import OrtuneError
 from ortune.flows.profile_memory import Lifetimes, lifetimes
 from ortune.model.cost import costs
-from ortune.model.mapping import as_logged, inherited, originals
+from ortune.model.mapping import as_logged, inherited, originals, weights
 from ortune.model.open import open_model
 from ortune.records import Case, ProfiledNode
 from ortune.trace.attribution import Attribution, mean
@@ -107,12 +108,14 @@ def _found(original: ir.Model, optimised: ir.Model, case: Case, trace: Trace) ->
         of=mapping.of,
         purpose=mapping.inserted,
         work=inherited(mapping, counted.nodes, before.nodes),
-        weights={mapping.keys.get(n.name, n.name): n.weight_bytes for n in counted.nodes},
+        weights=weights(mapping, counted.nodes),
         weights_bytes=counted.parameter_bytes,
         lifetimes=lifetimes(optimised.graph, case, mapping.keys, trace),
         places=places,
         # By what ran: a provider's fused subgraph is in the profile and in no saved graph.
-        unmapped=tuple(n for n in trace.name.texts if n not in mapping.of and n not in mapping.inserted),
+        unmapped=tuple(
+            n for n in dict.fromkeys(trace.name.texts) if n not in mapping.of and n not in mapping.inserted
+        ),
     )
 
 
@@ -166,16 +169,17 @@ def _nearest(
 
 def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[ProfiledNode, ...]:
     """Every node of the trace in the mean steady run, the dearest first."""
-    times, waits = mean(found.by_node), mean(found.wait)
+    times, waits, late = mean(found.by_node), mean(found.wait), mean(found.imbalance)
     total = float(times.sum())
-    inside = _inside(trace)
+    inside, shared = _inside(trace), Counter(trace.name.texts)
     made = []
     for number, name in enumerate(trace.name.texts):
         calls = float(found.calls[number])
         if not calls:
             continue  # ran in runs alone that do not count
         origin = known.of.get(name, ())
-        work = known.work.get(name)
+        # Of nodes with one name the model does not tell which work is whose.
+        work = known.work.get(name) if shared[name] == 1 else None
         made.append(
             ProfiledNode(
                 name=name,
@@ -186,6 +190,7 @@ def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[Pr
                 category=found.category[number],
                 time_ns=float(times[number]),
                 wait_ns=float(waits[number]),
+                imbalance_ns=float(late[number]),
                 share_ratio=float(times[number]) / total if total else 0.0,
                 calls=calls,
                 originals=origin,

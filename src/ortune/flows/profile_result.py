@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -22,10 +22,10 @@ from ortune.records import (
     TraceInfo,
 )
 from ortune.report import difference_words
-from ortune.stats.processes import t_quantile
-from ortune.trace.attribution import Attribution, mean
-from ortune.trace.difference import SideTimes, difference
-from ortune.trace.headroom import headroom
+from ortune.stats.multiplicity import widths_together
+from ortune.trace.attribution import NAMES, Attribution, Floats, mean
+from ortune.trace.difference import SideTimes, difference, parts
+from ortune.trace.headroom import Conditions, headroom
 from ortune.trace.layers import layers
 from ortune.trace.matching import SideNode
 from ortune.trace.naming import stable_names
@@ -42,70 +42,91 @@ def result_of(
     known: Origins,
     peak: MachinePeak | None = None,
     side: Resolved | None = None,
+    *,
+    slowdown: float | None = None,
+    cpus: int | None = None,
 ) -> ProfileResult:
-    """Everything that one trace tells, with what is known beside it."""
+    """Everything that one trace tells, with what is known beside it.
+
+    Args:
+        path: Of a trace that others made, else "".
+        trace: What was recorded.
+        found: Its steady runs, attributed.
+        warmup: Runs at its start that a test calls warm-up.
+        known: Of the graph that ran.
+        peak: Of this machine, for floors.
+        side: What ran; None for a trace that others made.
+        slowdown: A profiled run over one that is not; None where that is not known.
+        cpus: That the run could use; None for all of this machine.
+    """
     nodes = profiled_nodes(trace, found, known)
-    threads = _threads(side)
+    at = _conditions(side, slowdown, cpus)
     if peak is not None:
-        nodes = with_floors(nodes, peak, threads, whole_numbers(trace), known.weights)
+        nodes = with_floors(nodes, peak, at.threads, whole_numbers(trace), known.weights)
     categories = found.categories()
     providers: dict[str, float] = {}
     for node in nodes:
         providers[node.provider] = providers.get(node.provider, 0.0) + node.time_ns
     middle = _middle_run(found)
+    places, left_out = layers(nodes)
     result = ProfileResult(
         trace=TraceInfo(
             path=path,
             format=trace.format,
             n_events=trace.n_events,
             n_runs=trace.n_runs,
+            device_only=trace.device_only,
             complete=trace.complete,
             n_unreadable=trace.n_unreadable,
             missing=trace.missing,
         ),
         n_runs=len(found.wall_ns),
         wall_ns=found.mean_wall_ns,
+        slowdown_ratio=slowdown,
         categories=categories,
         operators=_operators(nodes),
         nodes=nodes,
-        layers=layers(nodes),
+        layers=places,
+        layers_left_out=left_out,
         providers=dict(sorted(providers.items(), key=lambda item: -item[1])),
+        pieces=trace.pieces,
         device_ns=_device(trace, found),
         variance=variance(trace, found, warmup),
         memory=(
             memory_of(trace, middle, known.lifetimes, known.weights_bytes) if middle is not None else None
         ),
         peak=peak,
-        headroom=headroom(categories, nodes, found.mean_wall_ns),
+        # What the host did decides what settings can win.
+        headroom=None if trace.device_only else headroom(categories, nodes, found.mean_wall_ns, at),
         unmapped=known.unmapped,
     )
     return msgspec.structs.replace(result, findings=findings(result))
 
 
 def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], known: Origins) -> SideTimes:
-    """One side of a difference: every node's mean in each process.
+    """One side of a difference: every node's mean in each process; of a single process in each part of its runs.
 
     Args:
         label: What it is called.
         processes: The first is the one whose names ``known`` has.
         known: Of the graph that they ran.
     """
-    n = len(processes)
+    samples = [_samples(found, alone=len(processes) == 1) for _, found in processes]
+    size = samples[0].wall.size
     nodes: dict[Hashable, tuple[str, str, np.ndarray]] = {}
     keys = stable_names([trace for trace, _ in processes], known.places)
-    for number, ((trace, found), same) in enumerate(zip(processes, keys, strict=True)):
-        named = zip(same, trace.name.texts, trace.nodes.op_type, mean(found.by_node), strict=True)
+    for number, ((trace, _), same) in enumerate(zip(processes, keys, strict=True)):
+        named = zip(same, trace.name.texts, trace.nodes.op_type, samples[number].by_node, strict=True)
         for key, name, op, ns in named:
-            _, _, times = nodes.setdefault(key, (name, op, np.zeros(n)))
-            times[number] += ns
-    categories: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {
-        c.name: np.array([found.categories()[i].ns for _, found in processes])
-        for i, c in enumerate(processes[0][1].categories())
-    }
+            _, _, times = nodes.setdefault(key, (name, op, np.zeros(len(processes) * size)))
+            times[number * size : (number + 1) * size] += ns
     return SideTimes(
         label=label,
-        wall_ns=np.array([found.mean_wall_ns for _, found in processes]),
-        categories=categories,
+        processes=len(processes),
+        wall_ns=np.concatenate([each.wall for each in samples]),
+        categories={
+            name: np.concatenate([each.by_category[i] for each in samples]) for i, name in enumerate(NAMES)
+        },
         nodes=[
             SideNode(
                 name=name,
@@ -119,8 +140,30 @@ def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], known
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Samples:
+    """What one process adds to each row of a difference: (rows, samples), and of the whole run (samples,)."""
+
+    wall: Floats
+    by_category: Floats
+    by_node: Floats
+
+
+def _samples(found: Attribution, *, alone: bool) -> _Samples:
+    """The mean run of a process that is one of several; of one alone each part of its runs."""
+    sampled = parts if alone else lambda by_run: mean(by_run)[:, None]
+    return _Samples(
+        wall=sampled(found.wall_ns[None, :])[0],
+        by_category=sampled(found.by_category),
+        by_node=sampled(found.by_node),
+    )
+
+
 def difference_of(
-    a: SideTimes, b: SideTimes, slowdown: Sequence[float | None] = (None, None)
+    a: SideTimes,
+    b: SideTimes,
+    slowdown: Sequence[float | None] = (None, None),
+    plain_ns: float | None = None,
 ) -> ProfileDifference:
     """B minus A, with its sentence.
 
@@ -128,15 +171,13 @@ def difference_of(
         a: One side.
         b: The other.
         slowdown: A profiled run of either over one that is not profiled.
+        plain_ns: The difference without the profiler, where it was measured well.
     """
-    found = difference(a, b, quantile)
-    found = msgspec.structs.replace(found, a_slowdown_ratio=slowdown[0], b_slowdown_ratio=slowdown[1])
+    found = difference(a, b, widths_together)
+    found = msgspec.structs.replace(
+        found, a_slowdown_ratio=slowdown[0], b_slowdown_ratio=slowdown[1], plain_ns=plain_ns
+    )
     return msgspec.structs.replace(found, sentence=difference_words.sentence(found))
-
-
-def quantile(degrees: float) -> float:
-    """Two-sided 95 % quantile of Student's t; degrees of freedom are rounded down, which is the careful side."""
-    return t_quantile(0.975, max(1, int(degrees)))
 
 
 def _operators(nodes: Sequence[ProfiledNode]) -> tuple[OperatorTime, ...]:
@@ -157,10 +198,13 @@ def _operators(nodes: Sequence[ProfiledNode]) -> tuple[OperatorTime, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.op_type, row.provider)))
 
 
-def _threads(side: Resolved | None) -> int:
-    asked = side.plan.settings.get("intra_op_num_threads") if side else None
-    cpus = platform.host().effective_cpus
-    return min(int(asked), cpus) if isinstance(asked, int) and asked > 0 else cpus
+def _conditions(side: Resolved | None, slowdown: float | None, cpus: int | None) -> Conditions:
+    if side is None:
+        return Conditions(slowdown=slowdown)
+    asked = side.plan.settings.get("intra_op_num_threads")
+    cpus = cpus or platform.host().effective_cpus
+    threads = min(int(asked), cpus) if isinstance(asked, int) and asked > 0 else cpus
+    return Conditions(slowdown=slowdown, threads=threads, cpus=cpus)
 
 
 def _middle_run(found: Attribution) -> int | None:
@@ -173,10 +217,11 @@ def _middle_run(found: Attribution) -> int | None:
 def _device(trace: Trace, found: Attribution) -> dict[str, float]:
     """Device time of the mean steady run, by the provider of the node that each kernel follows.
 
-    Some plugins name no node with their kernels: these stand under "device", and belong to the run they began in.
+    Nothing where the nodes are the kernels. Some plugins name no node with their kernels: these stand under "device",
+    and belong to the run they began in.
     """
     kernels = trace.kernels
-    if not len(kernels.row) or not len(found.wall_ns):
+    if trace.device_only or not len(kernels.row) or not len(found.wall_ns):
         return {}
     owned = kernels.row >= 0
     owners = kernels.row[owned]

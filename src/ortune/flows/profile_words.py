@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ortune.records import ProfiledNode, ProfileResult
+from ortune.trace.roofline import below_floor
+from ortune.trace.steady import drifts
 
 if TYPE_CHECKING:
     from ortune.flows.profile_nodes import Origins
@@ -18,7 +20,9 @@ LAYOUT = 0.05
 DISTURBED = 1.25
 FAR_FROM_FLOOR = 5.0
 WORTH_NAMING = 0.05
+DRIFTED = 0.05
 NAMED = 3
+UNEVEN = 2.0
 LONGEST = 100  # characters of a name in a sentence
 
 
@@ -49,8 +53,8 @@ def _findings(result: ProfileResult) -> Iterator[str]:
         waiting = sorted(result.nodes, key=lambda n: -n.wait_ns)[:NAMED]
         names = ", ".join(_name(node) for node in waiting if node.wait_ns > 0)
         yield (
-            f"{_percent(share['thread-wait'])} of the run is waiting for threads, most of it in {names}: "
-            "fewer threads, spinning or another block size may help"
+            f"{_percent(share['thread-wait'])} of the run is waiting for threads, most of it in {names}"
+            f"{_imbalance(result)}: fewer threads, spinning or another block size may help"
         )
     if share["between-nodes"] > BETWEEN:
         calls = sum(node.calls for node in result.nodes)
@@ -58,6 +62,11 @@ def _findings(result: ProfileResult) -> Iterator[str]:
             f"{_percent(share['between-nodes'])} of the run lies between {calls:.0f} nodes "
             f"({share['between-nodes'] * wall / max(calls, 1) / 1000:.1f} us each, profiling included): "
             "fewer nodes, or larger batches, have less of it"
+        )
+    if share["device-idle"] > BETWEEN:
+        yield (
+            f"{_percent(share['device-idle'])} of the run the device is idle between kernels: it waits for the host, "
+            "of which the trace tells nothing"
         )
     if share["device-wait"] > WAITS:
         yield (
@@ -73,15 +82,40 @@ def _findings(result: ProfileResult) -> Iterator[str]:
             mine = [n for n in result.nodes if n.category == name][:NAMED]
             yield f"{_percent(share[name])} of the run is {words}: {', '.join(_name(n) for n in mine)}"
     yield from _far(result, wall)
+    steady = result.variance.runs_ns[result.variance.left_out_runs :] if result.variance else ()
+    drift = drifts(steady)
+    if abs(drift) > DRIFTED:
+        why = (
+            "clocks fell, memory filled, or another program began"
+            if drift > 0
+            else "they were not warmed up, or another program ended"
+        )
+        yield (
+            f"the last third of the runs is {_percent(abs(drift))} {'slower' if drift > 0 else 'faster'} than the "
+            f"first: {why}; the mean run is neither"
+        )
     if abs(share["unexplained"]) > UNEXPLAINED:
         yield (
             f"{_percent(share['unexplained'])} of the run is unexplained: "
             + (
-                "something else had the CPU between nodes"
+                "something else had the CPU while no node ran"
                 if share["unexplained"] > 0
                 else "the parts add up to more than the whole"
             )
         )
+
+
+def _imbalance(result: ProfileResult) -> str:
+    """How much of the waiting is because others were not done, and whether the work went to all of them alike."""
+    waits = sum(node.wait_ns for node in result.nodes)
+    if not waits:
+        return ""
+    late = sum(node.imbalance_ns for node in result.nodes) / waits
+    text = f" ({_percent(late)} of it until others were done with their parts, {_percent(1 - late)} sharing out work"
+    pieces = result.pieces
+    if pieces and pieces[0] > UNEVEN * pieces[-1]:
+        text += f"; of the pool's threads one took {pieces[0]:,} parts in the whole profile, another {pieces[-1]:,}"
+    return f"{text})"
 
 
 def _far(result: ProfileResult, wall: float) -> Iterator[str]:
@@ -99,7 +133,7 @@ def _far(result: ProfileResult, wall: float) -> Iterator[str]:
         kind = "" if node.op_type.lower() in _name(node).lower() else f" ({node.op_type})"
         yield (
             f"{_name(node)}{kind} takes {node.time_ns / node.floor_ns:.0f} times what its {node.bound} "
-            f"needs on this machine, {_percent(node.time_ns / wall)} of the run"
+            f"needs on the threads it may use, {_percent(node.time_ns / wall)} of the run"
         )
 
 
@@ -108,6 +142,14 @@ def _notes(result: ProfileResult, known: Sequence[Origins]) -> Iterator[str]:
         yield (
             f"profiling made the run {result.slowdown_ratio:.2f} times as long: small nodes and the time between "
             "them look larger than they are"
+        )
+    below = below_floor(result.nodes)
+    if below:
+        names = ", ".join(_name(node) for node in below[:NAMED])
+        more = f" and {len(below) - NAMED} more" if len(below) > NAMED else ""
+        yield (
+            f"faster than what the machine's peak allows: {names}{more}; their work is over-counted or the peak too "
+            "low (ortune doctor measures it again), so the headroom leaves them out"
         )
     for side, origins in zip(("A", "B"), known, strict=False):
         if origins.trouble:

@@ -105,19 +105,19 @@ class _Reader:
     def named(self, text: str) -> StoredSession:
         """The session or bundle that the user means."""
         if is_bundle(Path(text)):
-            return stored.read_bundle(Path(text), self._tunings(), self.here)
+            return stored.read_bundle(Path(text), self._of_id, self.here)
         if Path(text).is_dir() or "/" in text:
             raise UsageError(
                 "is neither a session nor a bundle", where=text, do="give the folder NAME.ortune"
             )
         return self.session(stored.find(self.heads(), text))
 
-    def _tunings(self) -> list[StoredSession]:
+    def _of_id(self, session: str) -> StoredSession | None:
         try:
-            found = [h for h in self.heads() if h.verb == "tune"]
+            found = [h for h in self.heads() if h.id == session]
         except (UsageError, StoreError):
-            return []  # no store here, or none that can be read: the bundle speaks for itself
-        return [self.session(head) for head in found]
+            return None  # no store here, or none that can be read: the bundle speaks for itself
+        return self.session(found[0]) if found else None
 
 
 def _plain(options: Options, reader: _Reader) -> ReportResult:

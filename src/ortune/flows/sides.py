@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from ortune import knobs, platform, rewrites
+from ortune import knobs, rewrites
 from ortune.bundle import format as bundle_format
+from ortune.bundle import machine
 from ortune.bundle.languages.python import tuned_on
-from ortune.bundle.machine import other_build, other_hardware
+from ortune.bundle.settings import threads
 from ortune.errors import MeasurementError, UsageError
 from ortune.fleet.runtimes import find_runtime
 from ortune.model import from_git
@@ -28,7 +28,6 @@ TARGETS = {
     "webgpu": "WebGpuExecutionProvider",
     "qnn": "QNNExecutionProvider",
 }
-_CPUS = re.compile(r"min\((\d+), ?cpus\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +115,9 @@ def _elsewhere(info: BundleInfo, runtime: Runtime) -> str:
     """Why a hardware-bound model is not for this machine or runtime, "" where it is; as the bundle's own loaders do."""
     if not info.hardware_bound:
         return ""
-    if other_hardware(tuned_on(info.host)):
+    if machine.other_hardware(tuned_on(info.host)):
         return "tuned on other hardware"
-    return other_build(info.ort_version, runtime.ort_version)
+    return machine.other_build(info.ort_version, runtime.ort_version)
 
 
 def _unbound(info: BundleInfo) -> Plan:
@@ -186,12 +185,12 @@ def target_providers(target: str) -> tuple[ProviderSpec, ...]:
 
 
 def bundle_plan(info: BundleInfo) -> Plan:
-    """A bundle's plan on this machine: thread counts are stored as ``min(4, cpus)``, to fit a smaller one too."""
-    cpus = platform.host().effective_cpus
+    """A bundle's plan on this machine, with thread counts as the bundle's own loaders take them."""
+    tuned_cpus = info.host.effective_cpus if info.host else 1
 
     def value(stored: Value) -> Value:
-        found = _CPUS.fullmatch(stored) if isinstance(stored, str) else None
-        return min(int(found.group(1)), cpus) if found else stored
+        count = threads(stored)
+        return stored if count is None else machine.threads(count, tuned_cpus)
 
     return canonical(
         msgspec.structs.replace(info.plan, settings={k: value(v) for k, v in info.plan.settings.items()})

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -30,7 +29,6 @@ from ortune.records import (
     SoFar,
     StoredSession,
     Timeline,
-    TuneResult,
 )
 from ortune.report.answer import KINDS
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE
@@ -296,21 +294,23 @@ def _described(name: str, plan: Plan, outcomes: Sequence[Outcome]) -> SoFar:
     return SoFar(name=name, plan=plan, figures=describe(timed, "median") if timed else None, n_failed=failed)
 
 
-def read_bundle(path: Path, sessions: Sequence[Any], here: str) -> StoredSession:
+def read_bundle(path: Path, find_session: Callable[[str], StoredSession | None], here: str) -> StoredSession:
     """A bundle: the stored session that made it where there is one, else what ``ortune.json`` says.
 
     Args:
         path: The folder.
-        sessions: Stored sessions in which to look for the one that made it.
+        find_session: Gives the stored session of an id; None where there is none.
         here: This machine's fingerprint.
 
     Raises:
         UsageError: It is no bundle, or it is damaged.
     """
     info = bundle_format.read(path)
-    for session in sessions:
-        if isinstance(session, StoredSession) and _made(session, info):
-            return msgspec.structs.replace(session, bundle=info)
+    session = find_session(info.session) if info.session else None
+    if session is not None and session.document is not None:
+        return msgspec.structs.replace(session, bundle=info)
+    made = f"the session that made it, {info.session}," if info.session else "the session that made it"
+    lost = "is not in this store" if session is None else "is in this store and cannot be told"
     return StoredSession(
         id="",
         verb="tune",
@@ -322,16 +322,8 @@ def read_bundle(path: Path, sessions: Sequence[Any], here: str) -> StoredSession
         here=_is_here(info.host, here),
         ort_version=info.ort_version,
         bundle=info,
-        trouble="the session that made it is not in this store: only what the bundle says of itself is known",
+        trouble=f"{made} {lost}: only what the bundle says of itself is known",
     )
-
-
-def _made(session: StoredSession, info: BundleInfo) -> bool:
-    """Whether the session made the bundle: the same model and, to the last digit, the same proof."""
-    result = session.document.result if isinstance(session.document, Envelope) else None
-    if not isinstance(result, TuneResult) or result.side.model.sha256 != info.sha256 or info.proof is None:
-        return False
-    return info.proof in (result.against_current, result.against_default)
 
 
 def _bundle_headline(info: BundleInfo) -> str:

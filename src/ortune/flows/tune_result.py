@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -61,7 +62,6 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
     current_trials = measured(run.confirmation, CURRENT) or measured(earlier, CURRENT)
     winner_trials = measured(run.confirmation, run.winner.arm) if run.winner and won else []
     estimand = run.judgement.estimand
-    model, made = run.side.model.path, run.models.made(shipped)
     seen = tuple(points(run))
     result = TuneResult(
         side=Side(label=run.side.label, model=run.side.model.info, plan=Plan(), runtime=run.side.runtime),
@@ -116,7 +116,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
         allowed=tuple(run.o.allow),
-        code=code_lines(shipped, model.stem + made.suffix if made else model.name),
+        code=code_without_bundle(shipped, run.side.model.path, run.models.made(shipped)),
         reproduce=_reproduce(run),
         session=run.log.id,
         elapsed_s=run.clock() / 1e9,
@@ -200,13 +200,25 @@ def _guarded(run: Tuning) -> list[str]:
     ]
 
 
-def code_lines(plan: Plan, model: str) -> str:
-    """The lines to paste; a rewritten model is named as what it is."""
-    lines = python_lines(plan, model, platform.allocators())
-    if not plan.rewrites:
-        return lines
+def code_without_bundle(plan: Plan, model: Path, made: Path | None) -> str:
+    """The lines to paste where the place of a bundle is not known.
+
+    Args:
+        plan: What is shipped.
+        model: The user's file.
+        made: What the plan runs, ``model`` itself where its rewrites changed nothing; None where it has none.
+    """
+    if made in (None, model):
+        return python_lines(plan, model.name, platform.allocators())
+    # No file is called so: these lines must not load the model of before.
+    return code_rewritten(plan, f"{model.stem}-rewritten.onnx")
+
+
+def code_rewritten(plan: Plan, model: str) -> str:
+    """The lines to paste for a rewritten model at that place, which is named as what it is."""
     names = ", ".join(spec.name for spec in plan.rewrites)
-    return f"# the model as rewritten ({names}), which lies in the bundle\n{lines}"
+    lines = python_lines(plan, model, platform.allocators())
+    return f"# the model as rewritten ({names}), which a bundle holds\n{lines}"
 
 
 def _caution(run: Tuning) -> str:

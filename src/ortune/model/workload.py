@@ -33,6 +33,7 @@ def propose(
     *,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     dims: Mapping[str, Mix] | None = None,
+    kept: Mapping[str, tuple[int, ...]] | None = None,
     inputs_path: Path | None = None,
     seed: int = 0,
     gap_ns: int = 0,
@@ -44,6 +45,8 @@ def propose(
         ir_model: The model; its weights are not read.
         shapes: Whole shapes by input name, as ``--shape`` gives them.
         dims: Sizes with weights by dimension name, as ``--dim`` gives them; several sizes make several cases.
+        kept: Whole shapes by input name that an earlier run had; they count for dimensions that the others leave open,
+            as far as the model takes them.
         inputs_path: The user's own feeds; they decide the shapes.
         seed: Seed of the generated feeds.
         gap_ns: Pause between calls.
@@ -62,7 +65,7 @@ def propose(
         cases = _cases_of(inputs, user_feeds.load(inputs_path, ir_model))
         notes: tuple[str, ...] = ()
     else:
-        cases = _proposed(ir_model, inputs, shapes or {}, dims or {})
+        cases = _proposed(ir_model, inputs, shapes or {}, dims or {}, _kept(inputs, kept or {}))
         notes = notes_on(inputs, cases[0].dims)
     return Workload(
         cases=cases,
@@ -74,8 +77,21 @@ def propose(
     )
 
 
+def _kept(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """The symbols that shapes of an earlier run decide; none where the inputs changed so that they do not fit."""
+    names = {i.name for i in inputs.inputs}
+    try:
+        return _from_shapes(inputs, {name: shape for name, shape in shapes.items() if name in names})
+    except InputError:
+        return {}
+
+
 def _proposed(
-    model: ir.Model, inputs: InputSet, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, Mix]
+    model: ir.Model,
+    inputs: InputSet,
+    shapes: Mapping[str, tuple[int, ...]],
+    dims: Mapping[str, Mix],
+    kept: Mapping[str, int],
 ) -> tuple[Case, ...]:
     fixed = _from_shapes(inputs, shapes)
     mixes = {name: _normalised(name, mix) for name, mix in dims.items()}
@@ -91,7 +107,9 @@ def _proposed(
                         where=f"dimension {symbol!r}",
                         do="drop one of the two",
                     )
-        sizes = choose(model, inputs, user)
+        sizes = choose(model, inputs, {**kept, **user})
+        if kept and sizes.clash:
+            sizes = choose(model, inputs, user)
         label = ",".join(f"{name}={size}" for name, (size, _) in zip(mixes, combination, strict=True))
         cases.append(
             Case(

@@ -25,6 +25,7 @@ from ortune.records import (
 from ortune.report import tune_words
 from ortune.report.answer import Answer, answer
 from ortune.report.answer_commands import compare_line, objective_options, tune_line, workload_options
+from ortune.report.brief_cpus import pauses_note
 from ortune.report.brief_risks import risks
 from ortune.report.compare_words import compared_ns, estimand_kind, span
 from ortune.report.numbers import change, duration, memory
@@ -54,7 +55,8 @@ def make(
         return None
     load = LOAD_PER_S if load_per_s is None else load_per_s
     decision = _decision(found)
-    figures, cpus = _figures(found, load)
+    note = pauses_note(envelope.workload, load, _timed(found))
+    figures, cpus = _figures(found, load, claimed=not note)
     return Brief(
         subject=found.base.label,
         decision=decision,
@@ -66,9 +68,16 @@ def make(
         load_given=load_per_s is not None,
         figures=figures,
         cpus=cpus,
+        cpus_note=note if cpus else "",
         risks=tuple(risks(found, safety, bound, envelope.status == "interrupted")),
         next_steps=tuple(_next(found, decision, envelope.workload)),
     )
+
+
+def _timed(found: Answer) -> list[tuple[Plan, float]]:
+    """Each plan that was timed, with its latency in nanoseconds."""
+    sides = ((found.base, found.base_figures), (found.new, found.new_figures))
+    return [(side.plan, figures.latency_ns) for side, figures in sides if side and figures]
 
 
 def _side_words(found: Answer, side: Side) -> str:
@@ -133,8 +142,13 @@ def _whole_answer(envelope: Envelope) -> str:
     return result.headline or tune_words.headline(result) if isinstance(result, TuneResult) else ""
 
 
-def _figures(found: Answer, load: float) -> tuple[tuple[BriefFigure, ...], BriefFigure | None]:
-    """The objective, then latency, CPU time and memory; and the CPUs busy at the load."""
+def _figures(
+    found: Answer, load: float, *, claimed: bool
+) -> tuple[tuple[BriefFigure, ...], BriefFigure | None]:
+    """The objective, then latency, CPU time and memory; and the CPUs busy at the load.
+
+    ``claimed`` says whether CPU time a run tells how those of the two plans differ.
+    """
     base, new = found.base_figures, found.new_figures
     if base is None or new is None:
         return (), _cpus_today(base, load)
@@ -160,9 +174,8 @@ def _figures(found: Answer, load: float) -> tuple[tuple[BriefFigure, ...], Brief
     cpu = rows["cpu"]
     busy = None
     if cpu is not None:
-        busy = _row(
-            "CPUs busy", "CPUs", cpu.today / 1e9 * load, new.cpu_per_run_ns / 1e9 * load, claims["cpu"]
-        )
+        claim = claims["cpu"] if claimed else None
+        busy = _row("CPUs busy", "CPUs", cpu.today / 1e9 * load, new.cpu_per_run_ns / 1e9 * load, claim)
     return tuple(row for n in order if (row := rows.get(n)) is not None), busy
 
 

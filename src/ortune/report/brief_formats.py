@@ -28,7 +28,11 @@ def cpu_words(brief: Brief) -> str:
     found = brief.cpus
     if found is None:
         return ""
-    today = f"at {load_words(brief)} the model keeps {number(found, found.today)} CPUs busy today"
+    least = "at least " if brief.cpus_note else ""
+    today = f"at {load_words(brief)} the model keeps {least}{number(found, found.today)} CPUs busy today"
+    if brief.cpus_note:
+        change_words = "what the change saves is not known: " if brief.tuned_plan else ""
+        return f"{today}; {change_words}{brief.cpus_note}"
     if not brief.tuned_plan:
         return today
     return f"{today}, tuned {number(found, found.tuned)} ({bounds(found)}): the change {saving(found)}"

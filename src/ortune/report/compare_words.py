@@ -11,6 +11,7 @@ from ortune.records import (
     Figures,
     Finding,
     Guard,
+    OutputDifference,
     Plan,
     ReadBack,
     VerdictName,
@@ -23,7 +24,7 @@ def headline(result: CompareResult) -> str:
     comparison = result.comparison
     if comparison is None:
         return f"B's outputs are wrong, so nothing was timed: {result.outputs.what} (accept more with --tolerance)"
-    return "; ".join([claim(result), seen(comparison), outputs(result), *caveats(result.findings)])
+    return "; ".join([claim(result), seen(comparison), outputs(result.outputs), *caveats(result.findings)])
 
 
 def caveats(findings: Sequence[Finding]) -> list[str]:
@@ -117,9 +118,8 @@ def seen(comparison: Comparison) -> str:
     return text
 
 
-def outputs(result: CompareResult) -> str:
+def outputs(found: OutputDifference) -> str:
     """How equal the outputs are, and how they were compared."""
-    found = result.outputs
     if found.compared_as == "moments":
         return "outputs alike by shape, finiteness and moments"
     how = " (as sets)" if found.compared_as == "sets" else ""

@@ -12,7 +12,8 @@ TOP_OPERATORS = 6
 TOP_NODES = 10
 NAMED = 5
 NAME = 48
-DISTURBED = 1.3  # times as long as without the profiler, from which on that is said
+DISTURBED = 1.3  # times as long as without the profiler, or as short, from which on that is said
+UNLIKE = 0.25  # of the larger difference, from which on it is said that profiles show another
 OWNER = 0.1  # of the whole difference, from which on a node is called its largest part
 
 
@@ -25,11 +26,12 @@ def sentence(found: ProfileDifference) -> str:
     """The same, made from the figures."""
     more = found.b_wall_ns - found.a_wall_ns
     both = f"{duration(found.a_wall_ns)} -> {duration(found.b_wall_ns)}"
-    times = f"{both} a run, profiled{_slowed(found)}"
-    if not more:
-        return f"B takes as long as A: {times}"
+    times = f"{both} a run, profiled ({'; '.join(_beside(found, more))})"
+    if no_difference(found):
+        return f"no difference shown: {times}{_alone(found)}"
     part = f" ({percent(abs(more) / found.a_wall_ns)})" if found.a_wall_ns else ""
-    text = f"B takes {duration(abs(more))}{part} {'more' if more > 0 else 'less'} than A: {times}"
+    which = " in these two processes" if _over_runs(found) else ""
+    text = f"B takes {_more(more, part)} than A{which}: {times}"
     # The owner pulls in the direction of the whole.
     owner = next((row for row in found.nodes if row.difference_ns * more > 0), None)
     if owner is not None and abs(owner.difference_ns) >= OWNER * abs(more):
@@ -39,13 +41,56 @@ def sentence(found: ProfileDifference) -> str:
     return text
 
 
+def no_difference(found: ProfileDifference) -> bool:
+    """Whether the whole run takes as long on both sides, as far as is known."""
+    return _no_change(found.b_wall_ns - found.a_wall_ns, found.low_ns, found.high_ns)
+
+
+def _more(ns: float, part: str = "") -> str:
+    return f"{duration(abs(ns))}{part} {'more' if ns > 0 else 'less'}"
+
+
+def _span(found: ProfileDifference) -> str:
+    """The interval of the whole, or that nothing tells the difference from noise."""
+    if found.low_ns is None or found.high_ns is None:
+        return "too few runs to tell it from noise"
+    return f"95 % interval {_signed(found.low_ns)} to {_signed(found.high_ns)}"
+
+
+def _alone(found: ProfileDifference) -> str:
+    """Which nodes differ although the whole does not."""
+    sure = [row for row in found.nodes if row.low_ns is not None and not within_noise(row)]
+    if not sure:
+        return ""
+    first = f"{shorten(sure[0].name, NAME)} ({_signed(sure[0].difference_ns)})"
+    return f"; {f'of single nodes {len(sure)} differ, most of all' if len(sure) > 1 else 'one node differs:'} {first}"
+
+
+def _over_runs(found: ProfileDifference) -> bool:
+    """Whether intervals are over the runs of one process on each side."""
+    return found.low_ns is not None and found.a_processes == found.b_processes == 1
+
+
+def _beside(found: ProfileDifference, more: float) -> list[str]:
+    """How sure the difference is, and what runs without the profiler took where that is not nearly the same."""
+    return [part for part in (_span(found), _slowed(found), _plain(found, more)) if part]
+
+
 def _slowed(found: ProfileDifference) -> str:
-    """That the profiler itself is a good part of these times: the difference is then not the one without it."""
+    """That the times themselves are others under the profiler."""
     ratios = [r for r in (found.a_slowdown_ratio, found.b_slowdown_ratio) if r is not None]
-    if not ratios or max(ratios) <= DISTURBED:
+    if all(1 / DISTURBED <= ratio <= DISTURBED for ratio in ratios):
         return ""
     each = " and ".join(dict.fromkeys(f"{ratio:.1f}x" for ratio in ratios))
-    return f" (which made {'them' if len(ratios) > 1 else 'one of them'} {each} as long)"
+    return f"{'' if len(ratios) > 1 else 'one of them '}{each} as long as without the profiler"
+
+
+def _plain(found: ProfileDifference, more: float) -> str:
+    """That the difference is another without the profiler: what stands below explains this one, and not that."""
+    plain = found.plain_ns
+    if plain is None or abs(more - plain) <= UNLIKE * max(abs(more), abs(plain)):
+        return ""
+    return f"without the profiler {_more(plain)}"
 
 
 def brief(found: ProfileDifference, most: int = 5) -> list[str]:
@@ -55,7 +100,7 @@ def brief(found: ProfileDifference, most: int = 5) -> list[str]:
         (r.name, r) for r in found.nodes[:most]
     ]
     for name, row in rows:
-        if row.difference_ns:
+        if not _no_change(row.difference_ns, row.low_ns, row.high_ns):
             both = " -> ".join("-" if ns is None else duration(ns) for ns in (row.a_ns, row.b_ns))
             kind = f" ({row.op_type})" if beneath(row) else ""
             lines.append(f"{_signed(row.difference_ns)}  {shorten(name, NAME)}{kind}: {both}")
@@ -81,7 +126,7 @@ def listing(title: str, head: str, rows: Sequence[DifferenceRow], unit: Unit, mo
     """One table of differences; the interval's column is there where any row has one."""
     shown = rows[:most]
     intervals = any(row.low_ns is not None for row in shown)
-    heads = (head, f"A {unit.name}", f"B {unit.name}", "B - A", *(["95 % interval"] if intervals else []))
+    heads = (head, f"A {unit.name}", f"B {unit.name}", "B - A", *(["interval"] if intervals else []))
     cut = f" (the first {len(shown)} of {len(rows)})" if len(rows) > len(shown) else ""
     return Listing(
         title=f"{title}{cut}", heads=heads, rows=tuple(_row(row, unit, intervals) for row in shown)
@@ -108,7 +153,11 @@ def interval(row: DifferenceRow, unit: Unit) -> str:
 
 def within_noise(row: DifferenceRow) -> bool:
     """Whether the interval holds no difference."""
-    return row.low_ns is not None and row.high_ns is not None and row.low_ns <= 0 <= row.high_ns
+    return row.low_ns is not None and _no_change(row.difference_ns, row.low_ns, row.high_ns)
+
+
+def _no_change(ns: float, low_ns: float | None, high_ns: float | None) -> bool:
+    return low_ns <= 0 <= high_ns if low_ns is not None and high_ns is not None else not ns
 
 
 def beneath(row: DifferenceRow) -> str:
@@ -145,15 +194,21 @@ def notes(found: ProfileDifference) -> list[tuple[str, str]]:
     if found.rest_ns:
         rows.append(("the rest", f"further nodes differ by {_signed(found.rest_ns)} together"))
     rows.append(("matched", _matched(found)))
-    if found.a_processes == found.b_processes == 1:
-        rows.append(
-            ("profiled", "one process on each side: no interval, so noise cannot be told from change")
-        )
-    elif found.a_processes == found.b_processes:
-        rows.append(("profiled", f"{found.a_processes} processes on each side; intervals are over them"))
-    else:
-        rows.append(("profiled", f"{found.a_processes} processes of A, {found.b_processes} of B"))
+    rows.append(("profiled", _profiled(found)))
     return [(name, text) for name, text in rows if text]
+
+
+def _profiled(found: ProfileDifference) -> str:
+    """Processes of both sides, and what the intervals are over."""
+    n = found.a_processes
+    each = f"{n} {'process' if n == 1 else 'processes'} on each side"
+    if n != found.b_processes:
+        each = f"{n} processes of A, {found.b_processes} of B"
+    if found.low_ns is None:
+        return f"{each}: too few for intervals, so noise cannot be told from change"
+    if _over_runs(found):
+        return f"{each}: intervals are over its runs, and two processes of one model may differ by more"
+    return f"{each}; intervals are over them, and wider the more rows stand beside each other"
 
 
 def _matched(found: ProfileDifference) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from itertools import groupby
 
 from ortune.records import GraphSnapshot, LockChange, LockResult, Snapshot
@@ -24,10 +24,11 @@ def headline(
     """
     failing = [c for c in changes if c.fails]
     if failing:
-        first = [sentence(c) for c in _leading(failing)]
+        first = _leading(failing)
         rest = len(failing) - len(first)
         more = f" (and {rest} more)" if rest > 0 else ""
-        return f"{'; '.join(first)}{_cause(was, now)}{more}"
+        said = "; ".join(sentence(c) for c in first)
+        return f"{said}{_cause(was, now, {c.part for c in first})}{more}"
     parts = {c.part for c in changes}
     start = "same snapshot, other weights" if "weights" in parts else "unchanged"
     start += " as far as compared" if not_compared else ""
@@ -58,13 +59,14 @@ def _leading(failing: Sequence[LockChange]) -> list[LockChange]:
     return found[:IN_HEADLINE]
 
 
-def _cause(was: Snapshot, now: Snapshot) -> str:
+def _cause(was: Snapshot, now: Snapshot, said: Set[str]) -> str:
+    """Why, where the parts said do not tell it themselves."""
     causes = []
     if was.run.plan != now.run.plan:
         return ""  # the settings come first in the sentence
-    if was.model.sha256 != now.model.sha256:
+    if was.model.sha256 != now.model.sha256 and "file" not in said:
         causes.append("after the new export")
-    if was.ort_version != now.ort_version:
+    if was.ort_version != now.ort_version and "ort-version" not in said:
         causes.append(f"under onnxruntime {now.ort_version}, locked with {was.ort_version}")
     return f", {' and '.join(causes)}" if causes else ""
 
@@ -103,12 +105,12 @@ _SENTENCES = {
 def _figure_words(change: LockChange) -> str:
     was, now, name = change.was, change.now, change.name
     if change.part == "weights-type":
-        return f"weights of type {name}: {_size(was)} -> {_size(now)}"
+        return f"weights of type {name}: {_apart(was, now, _size)}"
     if change.part == "parameters":
         return f"parameters {_grouped(was)} -> {_grouped(now)}"
     if change.part == "opset":
         return f"opset{f' of {name}' if name else ''} {_or_none(was)} -> {_or_none(now)}"
-    return f"output {name} {_number(was)} -> {_number(now)}"
+    return f"output {name} {_apart(was, now, _number)}"
 
 
 def _peak_words(change: LockChange) -> str:
@@ -116,7 +118,7 @@ def _peak_words(change: LockChange) -> str:
     assert isinstance(was, int) and isinstance(now, int)
     share = f"{100 * (now / was - 1):+.0f} %" if was else "from nothing"
     least = "" if change.fails else ", at least: some sizes are not known"
-    return f"peak memory {share} ({_size(was)} -> {_size(now)}{least})"
+    return f"peak memory {share} ({_apart(was, now, _size)}{least})"
 
 
 def _interface(part: str, change: LockChange) -> str:
@@ -211,11 +213,18 @@ def _signed(was: object, now: object) -> str:
     return f"{now - was:+d} node{'' if abs(now - was) == 1 else 's'}"
 
 
-def _size(value: object) -> str:
+def _apart(was: object, now: object, text: Callable[[object, int], str]) -> str:
+    """Both with three digits, or as many more as show that they differ."""
+    pairs = ((text(was, digits), text(now, digits)) for digits in range(3, 18))
+    before, after = next((pair for pair in pairs if pair[0] != pair[1]), (was, now))
+    return f"{before} -> {after}"
+
+
+def _size(value: object, digits: int = 3) -> str:
     assert isinstance(value, int)
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if value >= size:
-            return f"{value / size:.3g} {unit}"
+            return f"{_number(value / size, digits)} {unit}"
     return f"{value} B"
 
 
@@ -224,8 +233,12 @@ def _grouped(value: object) -> str:
     return f"{value:,}".replace(",", " ")
 
 
-def _number(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+def _number(value: object, digits: int) -> str:
+    """That many significant digits, and all those before the point as far as a float holds them."""
+    if not isinstance(value, float):
+        return str(value)
+    whole = len(f"{abs(value):.0f}")
+    return f"{value:.{max(digits, whole) if whole <= 15 else digits}g}"
 
 
 def _or_none(value: object) -> str:

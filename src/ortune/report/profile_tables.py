@@ -17,6 +17,7 @@ CATEGORIES: dict[CategoryName, str] = {
     "shape-arithmetic": "shape arithmetic",
     "control-flow": "control flow itself",
     "between-nodes": "overhead between nodes",
+    "device-idle": "the device idle, between kernels",
     "outside-run": "outside the run",
     "unexplained": "unexplained",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ortune.records import CategoryName, LayerTime, ProfiledNode, ProfileResult
+from ortune.records import CategoryName, LayerTime, MemoryProfile, ProfiledNode, ProfileResult
 from ortune.report import difference_words
 from ortune.report.numbers import duration, memory, percent, shorten, three
 from ortune.report.profile_tables import CATEGORIES, Listing, Row, Unit, apportion, category_words, unit_of
@@ -16,6 +16,8 @@ TOP_OPERATORS = 8
 TOP_NODES = 10
 TOP_LAYERS = 6
 TOP_OWNERS = 3
+LESS = 0.1
+"""Share of what slow runs take longer from which on it is said that other parts of them took less."""
 NAME = 48
 ROUGH_SLOWDOWN = 1.3
 SOURCES = {
@@ -99,8 +101,10 @@ def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str,
 
 
 def absent_categories(result: ProfileResult) -> str:
-    """Which categories have nothing of the run."""
-    words = [CATEGORIES[c.name] for c in result.categories if not c.ns]
+    """Which categories have nothing of the run; "" where nothing is known of the host."""
+    if result.trace.device_only:
+        return ""
+    words = [CATEGORIES[c.name] for c in result.categories if not c.ns and c.name != "device-idle"]
     return f"nothing in: {', '.join(words)}" if words else ""
 
 
@@ -201,19 +205,23 @@ def variance(result: ProfileResult) -> str:
     if v is None:
         return ""
     parts = []
-    if v.warmup_runs:
-        parts.append(f"{v.warmup_runs} warm-up {'run' if v.warmup_runs == 1 else 'runs'} left out")
+    if v.left_out_runs:
+        parts.append(f"the first {f'{v.left_out_runs} runs' if v.left_out_runs > 1 else 'run'} left out")
     if v.spread_ratio is not None:
         parts.append(f"p90 / p10 is {v.spread_ratio:.2f}")
-    if v.extra_ns is not None and v.owners and result.wall_ns:
+    if v.spread_ratio is not None and not v.slow_runs:
+        parts.append(f"{result.n_runs} runs are too few to tell what makes slow ones slow")
+    if v.extra_ns is not None and v.owners and v.usual_ns:
         called = names(result)
         owners = [
-            f"{percent(o.share_ratio, 0)} {'of it ' if i == 0 else ''}in "
+            f"{percent(o.share_ratio, 0)} {'of what takes longer ' if i == 0 else ''}in "
             f"{shorten(owner_name(o.name, o.op_type, called), NAME)}"
             for i, o in enumerate(v.owners[:TOP_OWNERS])
             if i == 0 or o.share_ratio >= 0.1
         ]
-        parts.append(f"slow runs (+{percent(v.extra_ns / result.wall_ns, 0)}): {', '.join(owners)}")
+        slow = f"the slowest {v.slow_runs} runs (+{percent(v.extra_ns / v.usual_ns, 0)}): {', '.join(owners)}"
+        less = f" (other parts take {duration(v.less_ns)} less)" if v.less_ns > LESS * v.extra_ns else ""
+        parts.append(slow + less)
     return "; ".join(parts)
 
 
@@ -229,13 +237,22 @@ def memory_line(result: ProfileResult) -> str:
         return ""
     called = names(result)
     text = f"{size(m.peak_bytes)} in use at most"
+    shown = max((point.in_use_bytes for point in m.points), default=m.peak_bytes)
+    if m.run is not None and shown < m.peak_bytes:
+        text += f", {size(shown)} in run {m.run + 1}"
     text += f", at {shorten(called.get(m.peak_node, m.peak_node), NAME)}" if m.peak_node else ""
     if m.at_peak:
         largest = ", ".join(f"{shorten(called.get(name, name), 32)} {size(n)}" for name, n in m.at_peak[:2])
         text += f" (largest: {largest})"
     text += f"; the arena holds {size(m.held_bytes)}" if m.held_bytes is not None else ""
     text += f"; weights {size(m.weights_bytes)}" if m.weights_bytes else ""
-    return f"{text} ({SOURCES[m.source]})"
+    return f"{text} ({memory_source(m)})"
+
+
+def memory_source(found: MemoryProfile) -> str:
+    """Where the figures come from, and the run whose nodes are shown."""
+    run = "" if found.run is None else f"run {found.run + 1}, "
+    return f"{run}{SOURCES[found.source]}"
 
 
 def size(n_bytes: int) -> str:

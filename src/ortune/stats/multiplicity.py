@@ -1,12 +1,16 @@
-"""Many claims in one report: Holm for p-values."""
+"""Many claims in one report: Holm for p-values, and intervals of many differences that are told together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ortune.errors import OrtuneError
+from ortune.stats.student import t_chance, t_quantile
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -25,3 +29,38 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     adjusted = np.empty_like(p)
     adjusted[order] = scaled
     return tuple(float(value) for value in adjusted)
+
+
+def widths_together(changes: Floats, errors: Floats, degrees: Floats, level: float = 0.95) -> Floats:
+    """Half-widths of intervals (n,) so that those which leave out 0 may be told as the ones that changed.
+
+    Benjamini and Hochberg choose which changed: of those told, the share that did not is at most ``1 - level``; and
+    where nothing changed at all, the chance that any is told. Benjamini and Yekutieli (2005) then give every interval
+    the level at which exactly the chosen ones leave out 0. One difference alone has its plain interval.
+
+    Args:
+        changes: Differences (n,), any unit.
+        errors: Their standard errors (n,), same unit.
+        degrees: Degrees of freedom of these (n,); rounded down, which is the careful side, and at least 1.
+        level: Confidence level wanted.
+
+    Returns:
+        In the unit of the differences (n,).
+    """
+    n = len(changes)
+    if not n:
+        return np.zeros(0)
+    whole = np.maximum(degrees, 1.0).astype(np.int64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(errors > 0.0, np.abs(changes) / errors, np.where(changes != 0.0, np.inf, 0.0))
+    groups = [(int(df), whole == df) for df in np.unique(whole)]
+    chance = np.empty(n)
+    for df, mine in groups:
+        chance[mine] = t_chance(t[mine], df)
+    ranks = np.arange(1, n + 1)
+    chosen = ranks[np.sort(chance) <= ranks * (1.0 - level) / n]
+    share = 1.0 - (1.0 - level) * int(chosen.max(initial=1)) / n / 2.0
+    widths = np.empty(n)
+    for df, mine in groups:
+        widths[mine] = errors[mine] * t_quantile(share, df)
+    return widths

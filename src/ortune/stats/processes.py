@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ortune.errors import OrtuneError
 from ortune.stats.intervals import Interval
+from ortune.stats.student import t_quantile
 from ortune.stats.tails import minimum_requests
 
 LEAST_PROCESSES = 3
@@ -23,33 +24,6 @@ LEAST_PROCESSES = 3
 
 LEAST_ORDERED = 6
 """From so many values on, order statistics alone reach 95 %: 1 - 2 / 2^6 is 97 %."""
-
-
-def t_quantile(share: float, df: int) -> float:
-    """Quantile of Student's t for shares from 0.5 on; within 0.6 % of the exact value up to 0.99.
-
-    Args:
-        share: As a share, 0.5 to below 1.
-        df: Degrees of freedom, at least 1.
-
-    Raises:
-        OrtuneError: The share or the degrees of freedom are outside these.
-    """
-    if not 0.5 <= share < 1.0 or df < 1:
-        raise OrtuneError(f"t needs a share from 0.5 to 1 and at least 1 degree of freedom: {share}, {df}")
-    if df == 1:
-        return math.tan(math.pi * (share - 0.5))
-    if df == 2:
-        return (2 * share - 1) / math.sqrt(2 * share * (1 - share))
-    z = NormalDist().inv_cdf(share)
-    # Abramowitz and Stegun 26.7.5: an expansion about the normal distribution in powers of 1 / df.
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return float(z + sum(term / df ** (i + 1) for i, term in enumerate(terms)))
 
 
 def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:

@@ -15,14 +15,19 @@ from ortune.trace.table import ABSENT, CONTROL_FLOW, NO_PARENT, Trace
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 NAMES: tuple[CategoryName, ...] = get_args(CategoryName)
-BESIDE_NODES: tuple[CategoryName, ...] = ("device-wait", "between-nodes", "outside-run", "unexplained")
+BESIDE_NODES: tuple[CategoryName, ...] = (
+    "device-wait", "between-nodes", "device-idle", "outside-run", "unexplained",
+)  # fmt: skip
 """What of a run is in no node."""
 USUAL_GAP = 5.0
 SHORT_GAP_NS = 20_000
-"""A gap between two nodes is the executor's up to ``USUAL_GAP`` times what it usually is at that place and this
-more; beyond that something else had the CPU, which no profile explains."""
+"""A gap between two nodes, or between one and an end of the run, is the executor's up to ``USUAL_GAP`` times what it
+usually is at that place and this more; beyond that something else had the CPU, which no profile explains."""
+FEWEST_GAPS = 3
+"""What is usual at a place that was seen less often is the median of all gaps between nodes."""
 MOST_CELLS = 1 << 24
 """Nodes times runs: as many as a trace has executions is usual, and always taken."""
 
@@ -37,6 +42,7 @@ class Attribution:
         by_category: Nanoseconds (c, r); each column sums to the run's wall time.
         by_node: Own time of each node (n, r), waiting included.
         wait: The part of ``by_node`` that is thread-wait (n, r).
+        imbalance: The part of ``wait`` at the end of parallel work, when other threads were not done (n, r).
         calls: Executions of each node a run (n,), the mean.
         category: Of each node (n,).
     """
@@ -46,6 +52,7 @@ class Attribution:
     by_category: Floats
     by_node: Floats
     wait: Floats
+    imbalance: Floats
     calls: Floats
     category: tuple[CategoryName, ...]
 
@@ -91,7 +98,10 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
     flow = [i for i, text in enumerate(trace.op_type.texts) if text in CONTROL_FLOW]
     waited[np.isin(trace.op_type.codes[rows], flow)] = 0.0
 
-    by_node, wait = (sums(node, column, values, (n_nodes, n_runs)) for values in (own, waited))
+    late = np.minimum(np.maximum(trace.imbalance_ns[rows], 0), waited)
+    by_node, wait, imbalance = (
+        sums(node, column, values, (n_nodes, n_runs)) for values in (own, waited, late)
+    )
     calls = np.bincount(node, minlength=n_nodes) / max(1, n_runs)
 
     kinds = categories(trace.nodes)
@@ -104,10 +114,14 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
     run_ns = trace.run_ns[runs.start : runs.stop].astype(np.float64)
     wall = run_ns if wall_ns is None else np.asarray(wall_ns, dtype=np.float64)
     idle = np.maximum(run_ns - by_node.sum(axis=0), 0.0)
-    device = np.minimum(_around_executor(trace, runs, rows), idle)
-    strange = np.minimum(_strange_gaps(trace, runs, rows), idle - device)
-    found[NAMES.index("device-wait")] = device
-    found[NAMES.index("between-nodes")] = idle - device - strange
+    if trace.device_only:
+        found[NAMES.index("device-idle")] = idle
+    else:
+        on_device = _on_device(trace, runs, rows)
+        device = np.minimum(_around_executor(trace, runs, on_device), idle)
+        strange = np.minimum(_strange_gaps(trace, runs, rows, on_device), idle - device)
+        found[NAMES.index("device-wait")] = device
+        found[NAMES.index("between-nodes")] = idle - device - strange
     found[NAMES.index("outside-run")] = np.maximum(wall - run_ns, 0.0)
     found[NAMES.index("unexplained")] = wall - found.sum(axis=0)
     return Attribution(
@@ -116,43 +130,80 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
         by_category=found,
         by_node=by_node,
         wait=wait,
+        imbalance=imbalance,
         calls=calls,
         category=tuple(kinds),
     )
 
 
-def _around_executor(trace: Trace, runs: range, rows: Integers) -> Floats:
+def _on_device(trace: Trace, runs: range, rows: Integers) -> Flags:
+    """Which runs have a node on a device (r,)."""
+    found = np.zeros(len(runs), dtype=np.bool_)
+    codes = [i for i, text in enumerate(trace.provider.texts) if text in DEVICES]
+    found[trace.run[rows[np.isin(trace.provider.codes[rows], codes)]] - runs.start] = True
+    return found
+
+
+def _around_executor(trace: Trace, runs: range, on_device: Flags) -> Floats:
     """Nanoseconds of each run before and after its executor, where a node of it ran on a device (r,).
 
     There inputs go to the device, and the run waits for what the device still does and for the outputs.
     """
-    found = np.zeros(len(runs))
-    codes = [i for i, text in enumerate(trace.provider.texts) if text in DEVICES]
-    there = trace.run[rows[np.isin(trace.provider.codes[rows], codes)]] - runs.start
     executor = trace.executor_ns[runs.start : runs.stop]
-    around = np.maximum(trace.run_ns[runs.start : runs.stop] - executor, 0)
-    found[there] = np.where(executor[there] == ABSENT, 0, around[there])
-    return found
+    around = np.maximum(trace.run_ns[runs.start : runs.stop] - executor, 0).astype(np.float64)
+    return np.where(on_device & (executor != ABSENT), around, 0.0)
 
 
-def _strange_gaps(trace: Trace, runs: range, rows: Integers) -> Floats:
-    """Nanoseconds of each run in gaps that are far longer than usual at their place (r,)."""
+def _strange_gaps(trace: Trace, runs: range, rows: Integers, on_device: Flags) -> Floats:
+    """Nanoseconds of each run in gaps that are far longer than usual at their place (r,).
+
+    Places are two nodes that follow each other, the begin of a run, and its end; not the begin and end of one on a
+    device, which wait for it.
+    """
     rows = rows[trace.parent[rows] == NO_PARENT]
     found = np.zeros(len(runs))
-    if len(rows) < 2:
+    if not len(rows):
         return found
     rows = rows[np.lexsort((trace.start_ns[rows], trace.run[rows]))]
     run = trace.run[rows] - runs.start
+    start, end = trace.start_ns[rows], _latest_end(trace, rows, run)
     # In order of their starts; while one that started earlier still runs there is no gap.
-    gap = trace.start_ns[rows][1:] - _latest_end(trace, rows, run)[:-1]
-    within = (run[1:] == run[:-1]) & (gap > 0)
+    inner = np.flatnonzero(run[1:] == run[:-1])
     codes, n = trace.name.codes[rows], len(trace.name.texts)
-    _, place = combined((codes[:-1], n), (codes[1:], n))
-    usual = _medians(place[within], gap[within], int(place.max()) + 1)
-    excess = gap - (USUAL_GAP * usual[place] + SHORT_GAP_NS)
-    strange = within & (excess > 0)
-    np.add.at(found, run[1:][strange], excess[strange])
+    _, place = combined((codes[inner], n), (codes[inner + 1], n))
+    first = np.flatnonzero(np.diff(run, prepend=-1))
+    last = np.append(first[1:], len(rows)) - 1
+    ends = ~on_device[run[first]]
+    first, last = first[ends], last[ends]
+    begin = trace.run_start_ns[runs.start + run[first]]
+    finish = begin + trace.run_ns[runs.start + run[first]]
+
+    gap = np.concatenate([start[inner + 1] - end[inner], start[first] - begin, finish - end[last]])
+    n = int(place.max(initial=-1)) + 1
+    place = np.concatenate([place, np.full(len(first), n), np.full(len(last), n + 1)])
+    at = np.concatenate([run[inner], run[first], run[last]])
+    there = gap > 0
+    excess = gap - (USUAL_GAP * _usual(place, gap, there, len(inner))[place] + SHORT_GAP_NS)
+    strange = there & (excess > 0)
+    np.add.at(found, at[strange], excess[strange])
     return found
+
+
+def _usual(place: Integers, gap: Integers, there: Flags, n_inner: int) -> Floats:
+    """What is usual at each place, nanoseconds (places,); infinite where too few gaps are known.
+
+    Args:
+        place: Of each gap (gaps,).
+        gap: How long it is.
+        there: Whether it is one.
+        n_inner: How many of them, the first, are between nodes.
+    """
+    n = int(place.max(initial=-1)) + 1
+    usual = _medians(place[there], gap[there], n)
+    inner = gap[:n_inner][there[:n_inner]]
+    everywhere = float(np.median(inner)) if len(inner) >= FEWEST_GAPS else np.inf
+    usual[np.bincount(place[there], minlength=n) < FEWEST_GAPS] = everywhere
+    return usual
 
 
 def _latest_end(trace: Trace, rows: Integers, run: Integers) -> Integers:

@@ -3,7 +3,8 @@
 CUDA, ROCm and TensorRT (category "Kernel") write them after the node that they belong to, named in ``parent_name`` or,
 in older versions, by its operator alone; those that name neither were not matched to a node and stand anywhere. As a
 plugin, CUDA appends them at the end and names no node. The native WebGPU provider ("Api") appends them at the end too,
-named "node&operator&program".
+named "node&operator&program", of no thread. What others (VitisAI, plugins) write as "Api" are calls that the host
+makes: no time of the device.
 """
 
 from __future__ import annotations
@@ -14,15 +15,22 @@ from collections.abc import Iterator
 import numpy as np
 
 from ortune.trace.events import KERNEL_TIME, Event
-from ortune.trace.table import NO_PARENT, Kernels, Labels, Numbers
+from ortune.trace.table import NO_PARENT, Kernels, Labels, Numbers, numbers_of
+
+_NO_THREAD = -1
 
 
 class DeviceEvents:
-    """Collects them while a file is read; who they belong to is told when all nodes are known."""
+    """Collects them while a file is read; who they belong to is told when all nodes are known.
+
+    Attributes:
+        n_calls: Calls of the host to a device, which are no kernels.
+    """
 
     CATEGORIES = frozenset(("Kernel", "Api"))
 
     def __init__(self) -> None:
+        self.n_calls = 0
         self._numbers: dict[str, int] = {}
         self._codes, self._after, self._owner = array("i"), array("q"), array("i")
         self._start, self._duration = array("q"), array("q")
@@ -36,8 +44,11 @@ class DeviceEvents:
             after: Row of the node right before it, with nothing but kernels between; ``NO_PARENT`` without one.
         """
         name, owner = event.name, (event.args.parent_name.removesuffix(KERNEL_TIME), event.args.op_name)
-        parts = name.rsplit("&", 2)
-        if event.cat == "Api" and len(parts) == 3:
+        if event.cat == "Api":
+            parts = name.rsplit("&", 2)
+            if event.tid != _NO_THREAD or len(parts) != 3:
+                self.n_calls += 1
+                return
             (node, op, name), after = parts, NO_PARENT
             owner = (node, op)
         elif not any(owner) and event.args.stream:
@@ -57,8 +68,8 @@ class DeviceEvents:
             start_ns: When they began on the host.
         """
         owners = list(self._owners)
-        times: dict[str, tuple[Numbers, Numbers]] = {}
-        numbers = {text: number for number, text in enumerate(name.texts)}
+        times: dict[tuple[str, str], tuple[Numbers, Numbers]] = {}
+        numbers, operators = numbers_of(name), numbers_of(op_type)
         rows = np.full(len(self._codes), NO_PARENT, dtype=np.int64)
         for i, (after, owner) in enumerate(zip(self._after, self._owner, strict=True)):
             node, op = owners[owner]
@@ -66,11 +77,13 @@ class DeviceEvents:
                 matches = name[after] == node if node else op in ("", op_type[after])
                 rows[i] = after if matches else NO_PARENT
             elif node in numbers:
-                if node not in times:
-                    mine = np.flatnonzero(name.codes == numbers[node])
+                if owners[owner] not in times:
+                    mine = np.flatnonzero(np.isin(name.codes, numbers[node]))
+                    same = np.isin(op_type.codes[mine], operators.get(op, ()))
+                    mine = mine[same] if same.any() else mine
                     order = np.argsort(start_ns[mine], kind="stable")
-                    times[node] = mine[order], start_ns[mine][order]
-                mine, starts = times[node]
+                    times[owners[owner]] = mine[order], start_ns[mine][order]
+                mine, starts = times[owners[owner]]
                 # The host starts a kernel before the device does.
                 rows[i] = mine[max(0, int(np.searchsorted(starts, self._start[i], side="right")) - 1)]
         return Kernels(
@@ -82,6 +95,8 @@ class DeviceEvents:
 
     def missing(self, kernels: Kernels) -> Iterator[str]:
         """What the kernels do not tell, in sentences."""
+        if self.n_calls:
+            yield f"when the device worked on what {self.n_calls} calls of the host started: such calls are not kernels"
         lost = int((kernels.row == NO_PARENT).sum())
         if lost:
             yield f"the nodes of {lost} of {len(kernels.row)} kernels on the device"

@@ -2,58 +2,85 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from ortune.records import DifferenceRow, ProfileDifference
 from ortune.trace.matching import SideNode, match
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-Quantile = Callable[[float], float]
-"""Two-sided 95 % quantile of Student's t for that many degrees of freedom."""
+Widths = Callable[[Floats, Floats, Floats], Floats]
+"""Half-widths of the intervals of rows that are told together, from differences, standard errors and their degrees of
+freedom (n,)."""
 
-FEWEST = 3  # processes a side from which on a difference has an interval
+FEWEST = 3  # samples a side from which on a difference has an interval
+PARTS = 10
 MOST_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideTimes:
-    """One side, profiled in one process or more.
+    """One side, profiled in one process or more. Samples are the means of processes, or of one process's ``parts``.
 
     Attributes:
         label: What it is called.
-        wall_ns: Mean steady run of each process (processes,).
-        categories: Of each process, by name (processes,).
+        processes: How many.
+        wall_ns: A steady run, in each sample (samples,).
+        categories: In each sample, by name (samples,).
         nodes: Every node of its optimised graph.
     """
 
     label: str
+    processes: int
     wall_ns: Floats
     categories: Mapping[str, Floats]
     nodes: Sequence[SideNode]
 
 
-def difference(a: SideTimes, b: SideTimes, quantile: Quantile) -> ProfileDifference:
+def parts(by_run: Floats) -> Floats:
+    """Means of up to ``PARTS`` stretches of runs, of a table (rows, runs): (rows, stretches).
+
+    Runs are like those beside them, so that each alone would seem to tell more than it does. The mean of the parts is
+    that of all runs.
+    """
+    runs = by_run.shape[1]
+    if not runs:
+        return np.zeros((by_run.shape[0], 1))
+    n = min(PARTS, runs)
+    found = by_run[:, runs % n :].reshape(by_run.shape[0], n, -1).mean(axis=2)
+    whole: Floats = found + (by_run.mean(axis=1) - found.mean(axis=1))[:, None]
+    return whole
+
+
+def difference(a: SideTimes, b: SideTimes, widths: Widths) -> ProfileDifference:
     """B minus A. Rows of ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference of the time that is in nodes."""
-    categories = [
-        _row(name, a.categories.get(name), b.categories.get(name), quantile)
-        for name in dict.fromkeys([*a.categories, *b.categories])
-    ]
+    names = dict.fromkeys([*a.categories, *b.categories])
+    (wall,) = _rows([("", a.wall_ns, b.wall_ns)], widths)
     matches = match(a.nodes, b.nodes)
-    matched = [_node_row(group, quantile) for group in matches.groups]
+    matched = _node_rows(matches.groups, widths)
     told = _sorted(row for row in matched if _told(row))
     return ProfileDifference(
         a=a.label,
         b=b.label,
         a_wall_ns=float(a.wall_ns.mean()),
         b_wall_ns=float(b.wall_ns.mean()),
-        a_processes=len(a.wall_ns),
-        b_processes=len(b.wall_ns),
-        categories=_sorted(row for row in categories if row.a_ns or row.b_ns),
-        operators=_sorted(_operators(a.nodes, b.nodes, quantile)),
+        low_ns=wall.low_ns,
+        high_ns=wall.high_ns,
+        a_processes=a.processes,
+        b_processes=b.processes,
+        categories=_sorted(
+            row
+            for row in _rows(
+                [(name, a.categories.get(name), b.categories.get(name)) for name in names], widths
+            )
+            if row.a_ns or row.b_ns
+        ),
+        operators=_sorted(_rows(_operators(a.nodes, b.nodes), widths)),
         nodes=told[:MOST_ROWS],
         by_name=matches.by_name,
         by_order=matches.by_order,
@@ -64,57 +91,90 @@ def difference(a: SideTimes, b: SideTimes, quantile: Quantile) -> ProfileDiffere
     )
 
 
-def _node_row(group: tuple[list[SideNode], list[SideNode]], quantile: Quantile) -> DifferenceRow:
-    a, b = group
+def _node_rows(
+    groups: Sequence[tuple[list[SideNode], list[SideNode]]], widths: Widths
+) -> list[DifferenceRow]:
+    rows = _rows([(_name(a, b), _total(a), _total(b)) for a, b in groups], widths)
+    return [
+        msgspec.structs.replace(
+            row,
+            op_type=_operator(a, b),
+            a_nodes=tuple(node.name for node in a),
+            b_nodes=tuple(node.name for node in b),
+        )
+        for row, (a, b) in zip(rows, groups, strict=True)
+    ]
+
+
+def _name(a: Sequence[SideNode], b: Sequence[SideNode]) -> str:
     origins = list(dict.fromkeys(o for node in [*a, *b] for o in node.originals))
     first = (a or b)[0]
     name = origins[0] if origins else f"inserted: {first.purpose}" if first.purpose else first.name
-    if len(origins) > 1:
-        name = f"{name} (+{len(origins) - 1})"
-    kinds = [" + ".join(dict.fromkeys(n.op_type for n in side)) for side in (a, b)]
-    op = kinds[0] if kinds[0] == kinds[1] or not kinds[1] else " -> ".join(k for k in kinds if k)
-    row = _row(name, _total(a), _total(b), quantile)
-    return DifferenceRow(
-        name=name,
-        op_type=op,
-        a_ns=row.a_ns,
-        b_ns=row.b_ns,
-        difference_ns=row.difference_ns,
-        low_ns=row.low_ns,
-        high_ns=row.high_ns,
-        a_nodes=tuple(n.name for n in a),
-        b_nodes=tuple(n.name for n in b),
-    )
+    return f"{name} (+{len(origins) - 1})" if len(origins) > 1 else name
 
 
-def _operators(a: Sequence[SideNode], b: Sequence[SideNode], quantile: Quantile) -> Iterable[DifferenceRow]:
+def _operator(a: Sequence[SideNode], b: Sequence[SideNode]) -> str:
+    kinds = [" + ".join(dict.fromkeys(node.op_type for node in side)) for side in (a, b)]
+    return kinds[0] if kinds[0] == kinds[1] or not kinds[1] else " -> ".join(k for k in kinds if k)
+
+
+def _operators(
+    a: Sequence[SideNode], b: Sequence[SideNode]
+) -> list[tuple[str, Floats | None, Floats | None]]:
     by_operator: dict[str, tuple[list[SideNode], list[SideNode]]] = {}
     for side, nodes in enumerate((a, b)):
         for node in nodes:
             by_operator.setdefault(node.op_type, ([], []))[side].append(node)
-    for op, (mine, theirs) in by_operator.items():
-        yield _row(op, _total(mine), _total(theirs), quantile)
+    return [(op, _total(mine), _total(theirs)) for op, (mine, theirs) in by_operator.items()]
 
 
 def _total(nodes: Sequence[SideNode]) -> Floats | None:
     return np.sum([node.ns for node in nodes], axis=0) if nodes else None
 
 
-def _row(name: str, a: Floats | None, b: Floats | None, quantile: Quantile) -> DifferenceRow:
-    """One row, with Welch's interval over processes."""
-    means = [None if side is None else float(side.mean()) for side in (a, b)]
-    change = (means[1] or 0.0) - (means[0] or 0.0)
-    sides = [side for side in (a, b) if side is not None]
-    low = high = None
-    if sides and all(len(side) >= FEWEST for side in sides):
-        parts = [float(side.var(ddof=1)) / len(side) for side in sides]
-        error = sum(parts)
-        weights = sum(p * p / (len(side) - 1) for p, side in zip(parts, sides, strict=True))
-        width = quantile(error * error / weights) * error**0.5 if weights else 0.0
-        low, high = change - width, change + width
-    return DifferenceRow(
-        name=name, a_ns=means[0], b_ns=means[1], difference_ns=change, low_ns=low, high_ns=high
-    )
+def _rows(sides: Sequence[tuple[str, Floats | None, Floats | None]], widths: Widths) -> list[DifferenceRow]:
+    """Rows that are told together: the more there are, the farther from 0 one must be to count."""
+    means = [tuple(None if side is None else float(side.mean()) for side in (a, b)) for _, a, b in sides]
+    halves: Floats | None = None
+    if all(side is None or len(side) >= FEWEST for _, a, b in sides for side in (a, b)):
+        found = np.array([_estimate(a, b) for _, a, b in sides]).reshape(-1, 4)
+        changes, errors, degrees, larger = found.T
+        halves = widths(changes, errors, degrees)
+        halves = np.where(larger > 0.0, larger * -np.expm1(-halves), halves)
+    rows = []
+    for i, ((name, _, _), (a_ns, b_ns)) in enumerate(zip(sides, means, strict=True)):
+        change = (b_ns or 0.0) - (a_ns or 0.0)
+        half = None if halves is None else float(halves[i])
+        rows.append(
+            DifferenceRow(
+                name=name,
+                a_ns=a_ns,
+                b_ns=b_ns,
+                difference_ns=change,
+                low_ns=None if half is None else change - half,
+                high_ns=None if half is None else change + half,
+            )
+        )
+    return rows
+
+
+def _estimate(a: Floats | None, b: Floats | None) -> tuple[float, float, float, float]:
+    """B against A: the change, its standard error, the degrees of freedom (Welch's), and the larger mean.
+
+    Noise grows with what is measured, so that both sides have about the same on a scale of ratios; the change is then
+    the logarithm of B over A. Where a side is not there or not above 0 it is B minus A, and the larger mean is 0.
+    """
+    there = [side for side in (a, b) if side is not None]
+    means = [float(side.mean()) for side in there]
+    ratio = len(there) == 2 and min(means) > 0.0
+    scales = means if ratio else [1.0] * len(there)
+    shares = [float(side.var(ddof=1)) / len(side) / s**2 for side, s in zip(there, scales, strict=True)]
+    weights = sum(p * p / (len(side) - 1) for p, side in zip(shares, there, strict=True))
+    degrees = sum(shares) ** 2 / weights if weights else 1.0
+    if ratio:
+        return math.log(means[1] / means[0]), sum(shares) ** 0.5, degrees, max(means)
+    change = (float(b.mean()) if b is not None else 0.0) - (float(a.mean()) if a is not None else 0.0)
+    return change, sum(shares) ** 0.5, degrees, 0.0
 
 
 def _told(row: DifferenceRow) -> bool:

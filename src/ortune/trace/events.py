@@ -27,18 +27,21 @@ _LONGEST_US = float(1 << 43)  # 101 days
 
 
 class MainThread(msgspec.Struct, gc=False):
-    """What the thread of a node did in the thread pool, microseconds."""
+    """What the thread of a node did in the thread pool, microseconds.
+
+    Spans lie in each other: ``DistributionEnqueue``, which is not read, always in ``Distribution``; ``WaitRevoke`` in
+    ``Wait``, but for operators that run several loops in one parallel section.
+    """
 
     distribution: _MICROSECONDS = msgspec.field(default=0, name="Distribution")
-    enqueue: _MICROSECONDS = msgspec.field(default=0, name="DistributionEnqueue")
     wait: _MICROSECONDS = msgspec.field(default=0, name="Wait")
     revoke: _MICROSECONDS = msgspec.field(default=0, name="WaitRevoke")
 
 
 class Helper(msgspec.Struct, gc=False):
-    """How many pieces of work another thread of the pool took."""
+    """How many pieces of work another thread of the pool took since the profile began, not in this node alone."""
 
-    num_run: int = 0
+    num_run: _SIGNED = 0
 
 
 class Threads(msgspec.Struct, gc=False):
@@ -182,18 +185,24 @@ def document_events(text: bytes) -> tuple[list[Event], int, int, bool]:
     )
 
 
-def waiting(stats: Threads | str | None) -> tuple[int, int]:
-    """Nanoseconds that a node's thread waited or shared out work, and the threads that helped; else ``ABSENT``."""
+def waiting(stats: Threads | str | None) -> tuple[int, int, dict[str, Helper]]:
+    """What a node's thread did beside its own part of parallel work.
+
+    Returns:
+        Nanoseconds that it waited or shared out work; those of them that it waited at the end, when others were not
+        done; the pool's other threads. ``ABSENT`` and none without statistics.
+    """
     if isinstance(stats, str):
         try:
             stats = _threads.decode(stats.encode()) if stats else None
         except BROKEN:
             stats = None
     if stats is None or stats.main_thread is None:
-        return ABSENT, ABSENT
+        return ABSENT, ABSENT, {}
     main = stats.main_thread
-    waited = main.distribution + main.enqueue + main.wait + main.revoke
-    return max(0, 1000 * waited), sum([helper.num_run > 0 for helper in stats.sub_threads.values()])
+    # Where the two do not lie in each other, the shorter is not counted: it cannot be told, and is next to nothing.
+    late = max(0, 1000 * max(main.wait, main.revoke))
+    return max(0, 1000 * main.distribution) + late, late, stats.sub_threads
 
 
 def _spellings(text: bytes) -> Iterator[bytes]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
 
 import msgspec
 import numpy as np
 
 from ortune.trace.device import DeviceEvents
-from ortune.trace.events import KERNEL_TIME, Event, waiting
+from ortune.trace.events import KERNEL_TIME, Event, Helper, waiting
 from ortune.trace.table import (
     ABSENT,
     NO_PARENT,
@@ -26,31 +27,41 @@ RUN = "model_run"
 EXECUTORS = frozenset(("SequentialExecutor::Execute", "ParallelExecutor::Execute"))
 FENCES = ("_fence_before", "_fence_after")
 MOST_EVENTS = 1_000_000
-"""ONNX Runtime keeps so many events and drops what comes after."""
+"""ONNX Runtime keeps so many events of the host and drops what comes after; a device's are added at the end."""
+
+_NO_THREAD = "thread::id"  # "thread::id of a non-executing thread": one that the pool has not started yet
 
 _COLUMNS = (
-    "start", "duration", "thread", "wait", "helpers", "output", "parameter", "activation", "in_use", "held",
+    "start", "duration", "thread", "wait", "imbalance", "helpers", "output", "parameter", "activation", "in_use",
+    "held",
 )  # fmt: skip
 
 
-class Texts:
-    """A column of text while it grows."""
+NodeKey = tuple[str, str, str]
+"""Name, operator and execution provider: bodies may name their nodes alike, and one name may run on two providers."""
+
+Key = TypeVar("Key", str, NodeKey)
+
+
+class Numbered(Generic[Key]):
+    """A column while it grows: each different key gets a number."""
 
     def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
+        self.numbers: dict[Key, int] = {}
         self.codes = array("i")
 
-    def add(self, texts: Sequence[str]) -> None:
+    def add(self, keys: Sequence[Key]) -> None:
         """Appends a row each."""
         numbers = self.numbers
-        for text in dict.fromkeys(texts):
-            if text not in numbers:
-                numbers[text] = len(numbers)
-        self.codes.extend([numbers[text] for text in texts])
+        for key in dict.fromkeys(keys):
+            if key not in numbers:
+                numbers[key] = len(numbers)
+        self.codes.extend([numbers[key] for key in keys])
 
     def done(self) -> Labels:
-        """The column."""
-        return Labels(codes=np.frombuffer(self.codes, dtype=np.int32).copy(), texts=tuple(self.numbers))
+        """The column; of a node its name."""
+        texts = tuple(key if isinstance(key, str) else key[0] for key in self.numbers)
+        return Labels(codes=np.frombuffer(self.codes, dtype=np.int32).copy(), texts=texts)
 
 
 class Growing:
@@ -65,12 +76,15 @@ class Growing:
     """
 
     def __init__(self) -> None:
-        self.n_events = self.n_unreadable = self.n_damaged = self.n_known = 0
+        self.n_events = self.n_unreadable = self.n_damaged = self.n_known = self._n_host = 0
         self.complete = False
         self.device = DeviceEvents()
-        self._name, self._op_type, self._provider = Texts(), Texts(), Texts()
+        self._node: Numbered[NodeKey] = Numbered()
+        self._op_type: Numbered[str] = Numbered()
+        self._provider: Numbered[str] = Numbered()
         self._numbers = {name: array("q") for name in _COLUMNS}
-        self._nodes: list[tuple[str, str, int, str, str]] = []
+        self._first: list[tuple[int, str, str]] = []  # index and shapes of each node's first execution
+        self._pieces: dict[str, int] = {}  # of parallel work, by thread of the pool
         self._runs: list[tuple[int, int, int]] = []
         self._executors: list[tuple[int, int]] = []
         self._session: dict[str, int] = {}
@@ -85,6 +99,7 @@ class Growing:
         self.n_unreadable += len(events) - len(timed)
         nodes = [e for e in timed if e.cat == "Node" and e.name.endswith(KERNEL_TIME)]
         self.n_known += len(nodes)
+        self._n_host += len(nodes)
         if len(nodes) < len(timed):
             self._others(timed, len(self._op_type.codes))
         elif nodes:
@@ -95,17 +110,16 @@ class Growing:
 
     def _take_nodes(self, nodes: list[Event]) -> None:
         cut = -len(KERNEL_TIME)
-        names = [e.name[:cut] for e in nodes]
         args = [e.args for e in nodes]
-        known = self._name.numbers
-        self._name.add(names)
-        if len(known) > len(self._nodes):
+        keys = [(e.name[:cut], e.args.op_name, e.args.provider) for e in nodes]
+        known = self._node.numbers
+        self._node.add(keys)
+        if len(known) > len(self._first):
             # What is kept of the first execution is copied: a view would keep the whole block in memory.
-            for name, a in zip(names, args, strict=True):
-                if known[name] == len(self._nodes):
-                    shapes = _text(a.input_type_shape), _text(a.output_type_shape)
+            for key, a in zip(keys, args, strict=True):
+                if known[key] == len(self._first):
                     index = a.node_index if a.node_index != ABSENT else a.graph_index
-                    self._nodes.append((a.op_name, a.provider, index, *shapes))
+                    self._first.append((index, _text(a.input_type_shape), _text(a.output_type_shape)))
         self._op_type.add([a.op_name for a in args])
         self._provider.add([a.provider for a in args])
         threads = [waiting(a.thread_scheduling_stats) for a in args]
@@ -113,8 +127,9 @@ class Growing:
             "start": [round(e.ts * 1000) for e in nodes],
             "duration": [round(e.dur * 1000) for e in nodes],
             "thread": [e.tid for e in nodes],
-            "wait": [wait for wait, _ in threads],
-            "helpers": [helpers for _, helpers in threads],
+            "wait": [wait for wait, _, _ in threads],
+            "imbalance": [late for _, late, _ in threads],
+            "helpers": [ABSENT if wait == ABSENT else self._took_part(pool) for wait, _, pool in threads],
             "output": [a.output_size for a in args],
             "parameter": [a.parameter_size for a in args],
             "activation": [a.activation_size for a in args],
@@ -123,6 +138,18 @@ class Growing:
         }
         for name, values in columns.items():
             self._numbers[name].extend(values)
+
+    def _took_part(self, pool: Mapping[str, Helper]) -> int:
+        """How many threads of the pool have run more pieces of work than at the node before."""
+        found = 0
+        for thread, helper in pool.items():
+            if thread.startswith(_NO_THREAD):
+                continue
+            before = self._pieces.setdefault(thread, 0)
+            if helper.num_run > before:
+                found += 1
+                self._pieces[thread] = helper.num_run
+        return found
 
     def _others(self, events: Sequence[Event], row: int) -> None:
         """Runs, loading, and what ran on a device; ``row`` is the number of the next node."""
@@ -136,9 +163,11 @@ class Growing:
                     row += 1
                 else:
                     # Older versions record the fences around a kernel: no work of the operator.
+                    self._n_host += 1
                     self.n_known += e.name.endswith(FENCES)
             elif e.cat == "Session":
                 self.n_known += 1
+                self._n_host += 1
                 self._after = NO_PARENT
                 start, duration = round(e.ts * 1000), round(e.dur * 1000)
                 if e.name == RUN:
@@ -158,7 +187,7 @@ class Growing:
             form: Name of the file's format.
             missing: What else the reader knows to be missing.
         """
-        name, op_type, provider = self._name.done(), self._op_type.done(), self._provider.done()
+        name, op_type, provider = self._node.done(), self._op_type.done(), self._provider.done()
         columns = {key: np.frombuffer(values, dtype=np.int64).copy() for key, values in self._numbers.items()}
         start, duration, thread = columns["start"], columns["duration"], columns["thread"]
         runs = sorted(self._whole_runs())
@@ -177,6 +206,7 @@ class Growing:
             run=runs_of(start, thread, run_start, run_ns, run_thread),
             thread=thread,
             wait_ns=columns["wait"],
+            imbalance_ns=columns["imbalance"],
             helpers=columns["helpers"],
             output_bytes=columns["output"],
             parameter_bytes=columns["parameter"],
@@ -184,11 +214,11 @@ class Growing:
             in_use_bytes=columns["in_use"],
             held_bytes=columns["held"],
             nodes=Nodes(
-                op_type=tuple(node[0] for node in self._nodes),
-                provider=tuple(node[1] for node in self._nodes),
-                index=tuple(node[2] for node in self._nodes),
-                inputs=tuple(node[3] for node in self._nodes),
-                outputs=tuple(node[4] for node in self._nodes),
+                op_type=tuple(op_type for _, op_type, _ in self._node.numbers),
+                provider=tuple(provider for _, _, provider in self._node.numbers),
+                index=tuple(index for index, _, _ in self._first),
+                inputs=tuple(inputs for _, inputs, _ in self._first),
+                outputs=tuple(outputs for _, _, outputs in self._first),
             ),
             kernels=kernels,
             run_start_ns=run_start,
@@ -198,6 +228,7 @@ class Growing:
             n_events=self.n_events,
             n_unreadable=self.n_unreadable,
             complete=self.complete,
+            pieces=tuple(sorted(self._pieces.values(), reverse=True)),
             missing=(*self._missing(columns, len(runs)), *self.device.missing(kernels), *missing),
         )
 
@@ -226,8 +257,8 @@ class Growing:
                 yield "no sizes of tensors"
         if self.n_damaged:
             yield f"some arguments of {self.n_damaged} events, which are not as ONNX Runtime writes them"
-        if self.n_events >= MOST_EVENTS:
-            yield f"what came after {MOST_EVENTS:,} events: ONNX Runtime records no more"
+        if self._n_host >= MOST_EVENTS:
+            yield f"what came after {MOST_EVENTS:,} events of the host: ONNX Runtime records no more"
         if not self.complete:
             yield "its end: it was cut off and is read as far as it goes"
 

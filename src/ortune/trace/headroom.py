@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ortune.records import Category, CategoryName, Headroom, ProfiledNode
-from ortune.trace.roofline import INT8_OPERATORS, lost_ns
+from ortune.trace.roofline import INT8_OPERATORS, below_floor, lost_ns
 
 SETTINGS: tuple[CategoryName, ...] = (
     "thread-wait", "between-nodes", "outside-run", "control-flow", "device-copies", "casts-and-layout",
@@ -31,25 +32,66 @@ _REMEDIES: Mapping[str, str] = {
     "shapes": "fixed shapes help",
 }
 
-NEAR = 0.7  # of the peak: a product of usual shapes gets no nearer
+NEAR = 0.7  # of the peak: a product of usual shapes seldom gets nearer
+PROVEN = 0.9  # of the peak, in so much of the kernels' time: from there on kernels leave nothing to settings
 COVERED = 0.5  # of the kernels' time: with less of it known, a ratio would speak of the rest too
 SMALL = 0.5  # of the run: where kernels take less, they are not what the run consists of
 MOSTLY = 0.5  # of the floor: where it is memory's, or of the time: where it is int8 already
+DISTURBED = 1.3  # times the run without the profiler: from there on its parts say little of that run
+COSTS = 1.1  # the same: from there on the profiler's own cost is told
 NAMED, LONGEST = 2, 60
 
 
-def headroom(categories: Sequence[Category], nodes: Sequence[ProfiledNode], wall_ns: float) -> Headroom:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """How a run was profiled.
+
+    Attributes:
+        slowdown: The profiled run over one without the profiler; None where that is not known.
+        threads, cpus: Threads that an operator may use, and CPUs that there are for them; 0 where not known.
+    """
+
+    slowdown: float | None = None
+    threads: int = 0
+    cpus: int = 0
+
+    @property
+    def limited(self) -> bool:
+        """Whether more threads could be used."""
+        return 0 < self.threads < self.cpus
+
+    @property
+    def whose(self) -> str:
+        """What has the peak that the floors are made of."""
+        if not self.limited:
+            return "this machine's"
+        return "one thread's" if self.threads == 1 else f"{self.threads} threads'"
+
+
+UNKNOWN = Conditions()
+
+
+def headroom(
+    categories: Sequence[Category],
+    nodes: Sequence[ProfiledNode],
+    wall_ns: float,
+    at: Conditions = UNKNOWN,
+) -> Headroom:
     """How much of a run settings can win at most, and how near its kernels are to the machine's peak.
 
     Waiting that a node's floor says is needed anyway is not counted as won: threads that share out their work evenly
-    still need the floor.
+    still need the floor. What the profiler itself costs is in the bound, since no event tells it apart; where it is a
+    large part of the run there is no bound. A node faster than its floor has none that could be used.
 
     Args:
         categories: Of the mean steady run.
         nodes: With floors, where the work and the peak are known.
         wall_ns: The run that the categories sum to.
+        at: How it was profiled.
     """
-    needed = sum(max(0.0, n.wait_ns - lost_ns(n)) for n in nodes if n.floor_ns is not None)
+    wrong = {n.name for n in below_floor(nodes)}
+    floors = [n for n in nodes if n.floor_ns is not None and n.name not in wrong]
+    needed = sum(max(0.0, n.wait_ns - lost_ns(n)) for n in floors)
     parts: dict[str, float] = {}
     for category in categories:
         if category.name in SETTINGS and wall_ns > 0:
@@ -57,24 +99,36 @@ def headroom(categories: Sequence[Category], nodes: Sequence[ProfiledNode], wall
             parts[category.name] = min(1.0, max(0.0, ns / wall_ns))
     settings = min(1.0, sum(parts.values()))
     kernels = [n for n in nodes if n.category == "kernels"]
-    covered = [n for n in kernels if n.floor_ns is not None]
+    covered = [n for n in floors if n.category == "kernels"]
     total, known = sum(n.time_ns for n in kernels), sum(n.time_ns for n in covered)
     covered_ratio = known / total if total else 0.0
     busy = sum(_busy_ns(n) for n in covered)
     ratio = min(1.0, sum(min(n.floor_ns or 0.0, n.time_ns) for n in covered) / busy) if busy else None
     short = [n for n in covered if n.bound == "overhead"]
     device = sum(c.ns for c in categories if c.name == "device-wait")
+    overhead = sum(n.time_ns for n in short) / known if known else 0.0
+    if at.slowdown is not None and at.slowdown > DISTURBED:
+        return Headroom(
+            settings_ratio=None,
+            covered_ratio=covered_ratio,
+            overhead_ratio=overhead,
+            sentence=(
+                f"the profiler itself makes this run take {at.slowdown:.1f} times as long, so its parts do not tell "
+                "what settings can win: only a race does (ortune tune)"
+            ),
+        )
     if wall_ns > 0 and device > SMALL * wall_ns:
         words = _device_words(device / wall_ns)
     else:
-        words = _kernel_words(covered, short, ratio, covered_ratio, parts)
+        words = _kernel_words(covered, short, ratio, covered_ratio, parts, at)
+    bounded = _bounded(ratio, covered_ratio) and not at.limited
     return Headroom(
         settings_ratio=settings,
         parts=parts,
         kernels_ratio=ratio,
         covered_ratio=covered_ratio,
-        overhead_ratio=sum(n.time_ns for n in short) / known if known else 0.0,
-        sentence=f"{_settings_words(settings, parts, _bounded(ratio, covered_ratio))}; {words}",
+        overhead_ratio=overhead,
+        sentence=f"{_settings_words(settings, parts, bounded, at)}; {words}",
     )
 
 
@@ -84,17 +138,26 @@ def _busy_ns(node: ProfiledNode) -> float:
 
 
 def _bounded(ratio: float | None, covered_ratio: float) -> bool:
-    """Whether the kernels are known to leave nothing to settings."""
-    return ratio is not None and ratio >= NEAR and covered_ratio >= COVERED
+    """Whether the kernels are known to leave nothing to settings, with the threads that they have."""
+    return ratio is not None and ratio >= PROVEN and covered_ratio >= PROVEN
 
 
-def _settings_words(settings: float, parts: Mapping[str, float], bounded: bool) -> str:
+def _settings_words(settings: float, parts: Mapping[str, float], bounded: bool, at: Conditions) -> str:
     # Settings also reach into kernels (threads, memory, the optimiser): only near the peak is there nothing left.
     where = "" if bounded else " outside the kernels"
+    used = "is" if at.threads == 1 else "are"
+    more = (
+        f"; in them more threads may win ({at.threads} of {at.cpus} CPUs {used} used)" if at.limited else ""
+    )
     if settings < 0.005:
-        return f"settings can win next to nothing{where}"
+        return f"settings can win next to nothing{where}{more}"
     shown = ", ".join(f"{word} {percent}" for word, percent in _whole(_by_word(parts), settings))
-    return f"settings can win at most {round(100 * settings)} %{where} ({shown})"
+    cost = ""
+    if at.slowdown is None:
+        cost = "; what the profiler itself costs is in it, and not known"
+    elif at.slowdown > COSTS:
+        cost = "; what the profiler itself costs is in it"
+    return f"settings can win at most {round(100 * settings)} %{where} ({shown}{cost}){more}"
 
 
 def _by_word(parts: Mapping[str, float]) -> dict[str, float]:
@@ -128,45 +191,52 @@ def _kernel_words(
     ratio: float | None,
     covered_ratio: float,
     parts: Mapping[str, float],
+    at: Conditions,
 ) -> str:
     if sum(parts.values()) > SMALL:
         words = _by_word(parts)
         remedy = _REMEDIES[max(words, key=words.__getitem__)]
         return f"less than half of the run is kernels: {remedy} before faster kernels do"
     if not covered or ratio is None:
-        return "how near the kernels are to this machine's peak is not known"
+        return f"how near the kernels are to {at.whose} peak is not known"
     if covered_ratio < COVERED:
         return (
-            f"how near the kernels are to this machine's peak is known for only {round(100 * covered_ratio)} % of "
-            "their time"
+            f"how near the kernels are to {at.whose} peak is known for only {round(100 * covered_ratio)} % of their "
+            "time"
         )
     spent = sum(n.time_ns for n in short)
     if spent > MOSTLY * sum(n.time_ns for n in covered):
         calls = sum(n.calls for n in short)
         return (
             f"most of the kernels' time goes to {calls:.0f} executions of {spent / calls / 1000:.1f} us, too short for "
-            "this machine's peak to matter: overhead for each node bounds them, and fewer nodes or larger batches help"
+            "any peak to matter: overhead for each node bounds them, and fewer nodes or larger batches help"
         )
     floor = sum(n.floor_ns or 0.0 for n in covered)
     at_memory = sum(n.floor_ns or 0.0 for n in covered if n.bound == "memory") > MOSTLY * floor
     what = "memory bandwidth" if at_memory else "peak"
     partly = (
-        "" if covered_ratio > 0.9 else f" in the {round(100 * covered_ratio)} % of their time that is known"
+        ""
+        if covered_ratio >= PROVEN
+        else f" in the {round(100 * covered_ratio)} % of their time that is known"
     )
-    near = f"the kernels run at {round(100 * ratio)} % of this machine's {what}{partly}"
-    return near + _next(covered, ratio, at_memory)
+    near = f"the kernels run at {round(100 * ratio)} % of {at.whose} {what}{partly}"
+    return near + _next(covered, ratio, at_memory, _bounded(ratio, covered_ratio), at)
 
 
-def _next(covered: Sequence[ProfiledNode], ratio: float, at_memory: bool) -> str:
-    """What may make the kernels faster."""
+def _next(
+    covered: Sequence[ProfiledNode], ratio: float, at_memory: bool, bounded: bool, at: Conditions
+) -> str:
+    """What may make the kernels faster; only this will, where they are near enough to the peak."""
+    more = "more threads, " if at.limited else ""
     if ratio < NEAR:
-        return f": fusions, layout or another engine may help; dearest: {_dearest(covered)}"
+        return f": {more}fusions, layout or another engine may help; dearest: {_dearest(covered)}"
+    only, help = (f"only {more}", "will help") if bounded else (more, "may help")
     if at_memory:
-        return ": only smaller weights (int8, 4 bits) or a larger batch will help"
+        return f": {only}smaller weights (int8, 4 bits) or a larger batch {help}"
     int8 = sum(n.time_ns for n in covered if n.op_type in INT8_OPERATORS)
     if int8 > MOSTLY * sum(n.time_ns for n in covered):
-        return ", in int8 already: only a smaller model or another machine will help"
-    return ": only int8 or another engine will help"
+        return f", in int8 already: {only}a smaller model or another machine {help}"
+    return f": {only}int8 or another engine {help}"
 
 
 def _dearest(covered: Sequence[ProfiledNode]) -> str:

@@ -8,6 +8,9 @@ from ortune.records import LayerTime, ProfiledNode
 
 DEEPEST = 6
 MOST = 400
+"""Places that are told at most, beside the outermost."""
+COVERED = 0.05
+"""Share of the time that a hierarchy must cover to be one: an optimiser may put a slash into a single name."""
 
 
 def layer_of(names: Sequence[str]) -> str:
@@ -23,12 +26,19 @@ def layer_of(names: Sequence[str]) -> str:
     return "/".join(common)
 
 
-def layers(nodes: Sequence[ProfiledNode]) -> tuple[LayerTime, ...]:
+def layers(nodes: Sequence[ProfiledNode]) -> tuple[tuple[LayerTime, ...], int]:
     """Time of every place in the hierarchy, parents before their parts and the dearest first.
 
-    A place that holds nothing but one other place is left out: it tells nothing.
+    A place that holds nothing but one other place is left out: it tells nothing. Of more than ``MOST`` the deepest are
+    dropped, the cheapest of a level first, and never one of the outermost. None are told where next to no time is in
+    one.
+
+    Returns:
+        The places, and how many were dropped.
     """
     total = sum(node.time_ns for node in nodes)
+    if sum(node.time_ns for node in nodes if node.layer) < COVERED * total:
+        return (), 0
     times: dict[tuple[str, ...], list[float]] = {}
     for node in nodes:
         parts = tuple(node.layer.split("/")) if node.layer else ()
@@ -38,11 +48,14 @@ def layers(nodes: Sequence[ProfiledNode]) -> tuple[LayerTime, ...]:
     for place in times:
         inner.setdefault(place[:-1], []).append(place)
     found: list[LayerTime] = []
+    levels: list[int] = []  # places around each that are told
 
-    def walk(place: tuple[str, ...]) -> None:
+    def walk(place: tuple[str, ...], level: int) -> None:
         for part in sorted(inner.get(place, []), key=lambda p: (-sum(times[p]), p)):
             only = inner.get(part, [])
-            if not (len(only) == 1 and len(times[only[0]]) == len(times[part])):
+            told = not (len(only) == 1 and len(times[only[0]]) == len(times[part]))
+            if told:
+                levels.append(level)
                 found.append(
                     LayerTime(
                         layer="/".join(part),
@@ -52,7 +65,9 @@ def layers(nodes: Sequence[ProfiledNode]) -> tuple[LayerTime, ...]:
                         share_ratio=sum(times[part]) / total if total else 0.0,
                     )
                 )
-            walk(part)
+            walk(part, level + told)
 
-    walk(())
-    return tuple(found[:MOST])
+    walk((), 0)
+    inner_ones = [i for i, level in enumerate(levels) if level]
+    dropped = set(sorted(inner_ones, key=lambda i: (levels[i], -found[i].time_ns))[MOST:])
+    return tuple(one for i, one in enumerate(found) if i not in dropped), len(dropped)

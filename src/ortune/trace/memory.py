@@ -48,19 +48,23 @@ def memory(
 
     They are those after each node, before its inputs are given back, of the allocator that holds most: scratch space
     that a node takes and returns does not show. From the second run with the same shapes on ONNX Runtime takes one
-    block for all that it planned, and the figures hardly move; then the first run of the trace tells (``peak_bytes``
-    too), and only ``held_bytes`` is that of all runs.
+    block for all that it planned, and the figures hardly move; then the first run with these shapes tells.
+    ``peak_bytes`` is that of all runs with them, ``held_bytes`` that of all runs.
 
     Args:
         trace: The profile.
-        run: The run to tell of.
+        run: The run to tell of, from 0.
         nodes: Of the graph that ran, as for ``liveness``.
         values: The same, to name those that hold the peak. Without them nodes are named, whose outputs nothing of that
             size was given back for since.
         weights_bytes: Of the parameters; a trace does not tell those that were packed when the model was loaded.
     """
-    rows = _telling(trace, run)
-    if rows is None:
+    there = _allocator(trace)
+    if not len(there):
+        return None
+    alike = there[np.isin(trace.run[there], _alike(trace, there, run))]
+    rows = _telling(trace, alike, run)
+    if not len(rows):
         return None
     names = [trace.name[row] for row in rows.tolist()]
     in_use, held = trace.in_use_bytes[rows], trace.held_bytes[rows]
@@ -73,9 +77,10 @@ def memory(
         owners = _outputs_alive(names[: at + 1], in_use[: at + 1], trace.output_bytes[rows][: at + 1])
     return MemoryProfile(
         source="profile",
-        peak_bytes=int(in_use[at]),
+        run=int(trace.run[rows[0]]),
+        peak_bytes=int(trace.in_use_bytes[alike].max()),
         peak_node=names[at],
-        held_bytes=int(trace.held_bytes.max()) if (trace.held_bytes != ABSENT).any() else None,
+        held_bytes=int(most_held) if (most_held := trace.held_bytes[there].max()) != ABSENT else None,
         weights_bytes=weights_bytes,
         at_peak=owners,
         points=_points(names, in_use.tolist(), held.tolist()),
@@ -115,19 +120,35 @@ def liveness(
     )
 
 
-def _telling(trace: Trace, run: int) -> Numbers | None:
-    """Rows of the run, or of the first one where ORT had planned all by then; of the allocator that holds most."""
+def _allocator(trace: Trace) -> Numbers:
+    """Rows with figures of the allocator that holds most: each provider has its own."""
     there = trace.in_use_bytes != ABSENT
     if not there.any():
-        return None
+        return np.empty(0, dtype=np.int64)
     most = int(np.argmax(np.where(there, trace.in_use_bytes, ABSENT)))
-    there &= trace.provider.codes == trace.provider.codes[most]
-    asked = np.flatnonzero(there & (trace.run == run))
-    first = np.flatnonzero(there & (trace.run == trace.run[there & (trace.run != NO_RUN)].min(initial=run)))
+    rows: Numbers = np.flatnonzero(there & (trace.provider.codes == trace.provider.codes[most]))
+    return rows
+
+
+def _alike(trace: Trace, there: Numbers, run: int) -> Numbers:
+    """The runs, this one among them, whose nodes read and make as many bytes: those of the same shapes."""
+    mine = there[trace.run[there] != NO_RUN]
+    of, n = trace.run[mine], max(trace.n_runs, run + 1)
+    figures = [
+        np.bincount(of, weights=weights, minlength=n)
+        for weights in (None, trace.output_bytes[mine], trace.activation_bytes[mine])
+    ]
+    alike: Numbers = np.flatnonzero(np.all([each == each[run] for each in figures], axis=0))
+    return alike
+
+
+def _telling(trace: Trace, rows: Numbers, run: int) -> Numbers:
+    """Those of the rows that are the run's, or the first one's where ORT had planned all by then."""
+    asked: Numbers = rows[trace.run[rows] == run]
+    first: Numbers = rows[trace.run[rows] == trace.run[rows].min(initial=run)]
     # Outputs of the graph lie outside the planned block, so that some figures still move.
     planned = 2 * _moves(trace.in_use_bytes[asked]) < _moves(trace.in_use_bytes[first])
-    rows = first if planned else asked
-    return rows if len(rows) else None
+    return first if planned else asked
 
 
 def _moves(in_use: Numbers) -> int:

@@ -100,7 +100,8 @@ def stable_names(traces: Sequence[Trace], places: Sequence[Place] = ()) -> list[
     logged = [pair for t in traces for pair in zip(t.name.texts, t.nodes.op_type, strict=True)]
     kinds = numbered_kinds(logged)
     common = set.intersection(*(set(trace.name.texts) for trace in traces))
-    return [_keys(trace, assigned(trace, places), kinds, common) for trace in traces]
+    shared = {name for t in traces for name, n in Counter(t.name.texts).items() if n > 1}
+    return [_keys(trace, assigned(trace, places), kinds, common, shared) for trace in traces]
 
 
 def in_order(trace: Trace, *, main_graph: bool = False) -> list[int]:
@@ -147,9 +148,14 @@ class _Ran:
 
 
 def _keys(
-    trace: Trace, places: dict[str, int], kinds: frozenset[tuple[str, str]], common: set[str]
+    trace: Trace,
+    places: dict[str, int],
+    kinds: frozenset[tuple[str, str]],
+    common: set[str],
+    shared: set[str],
 ) -> list[Hashable]:
-    keys: list[Hashable] = list(trace.name.texts)
+    nodes = zip(trace.name.texts, trace.nodes.op_type, trace.nodes.provider, strict=True)
+    keys: list[Hashable] = [node if node[0] in shared else node[0] for node in nodes]
     seen: Counter[tuple[str, str]] = Counter()
     for number in in_order(trace):
         name, op_type = trace.name.texts[number], trace.nodes.op_type[number]

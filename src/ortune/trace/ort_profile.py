@@ -2,13 +2,14 @@
 
 The file is an array of Chrome trace events, one a line; times are whole microseconds. It is read in blocks of lines
 straight into columns, so that a file of gigabytes needs less memory than its size. A file that was cut off (a crash, a
-full disk) is read as far as it goes, and one that another tool laid out differently is read as a whole.
+full disk) is read as far as it goes, and one that another tool laid out differently is read as a whole. Of several
+profiles in one file the last is read: each has a clock of its own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,7 +19,9 @@ from ortune.trace.growing import Growing
 from ortune.trace.table import Trace
 
 BLOCK_BYTES = 4 << 20
+_LOADING = "model_loading"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OPENS = re.compile(rb"\[\s*(?:\{|\Z)")
 _OBJECT = re.compile(rb'\s*\{[^\[\]]{0,4096}?"traceEvents"\s*:\s*(?=\[)')
 _OBJECT_END = re.compile(rb"(?<=\})\s*\]\s*(?:,[^\[\]{}]*)?\}\s*$")
 
@@ -29,18 +32,19 @@ def read_profile(path: Path) -> Trace:
     Raises:
         UsageError: The file cannot be read, or no event of ONNX Runtime is in it.
     """
-    growing = Growing()
+    reading = _Reading()
     try:
         with path.open("rb") as file:
             for block in _blocks(file):
-                _take(growing, block)
-        if not growing.n_events:
-            growing = Growing()
+                reading.take(block)
+        if not reading.growing.n_events:
+            reading = _Reading()
             found = document_events(path.read_bytes().removeprefix(BYTE_ORDER_MARK))
-            events, growing.n_damaged, growing.n_unreadable, growing.complete = found
-            growing.take(events)
+            reading.take_events(found[0])
+            _, reading.growing.n_damaged, reading.growing.n_unreadable, reading.growing.complete = found
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    growing = reading.growing
     if not growing.n_known:
         what = "it holds no trace event" if not growing.n_events else "its events are another tool's"
         raise UsageError(
@@ -48,7 +52,12 @@ def read_profile(path: Path) -> Trace:
             where=str(path),
             do="give the file that end_profiling() names",
         )
-    return growing.trace("ort-json")
+    return growing.trace("ort-json", reading.missing())
+
+
+def is_first(event: Event) -> bool:
+    """Whether a profile begins with it: the loading of its model, whose clock is no other profile's."""
+    return event.cat == "Session" and event.name.startswith(_LOADING)
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
@@ -70,40 +79,83 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
         yield last
 
 
-def _take(growing: Growing, text: bytes) -> None:
-    """Takes whole lines: all at once where they are as they should be, else one by one."""
-    whole = text.strip()
-    begins, ends = whole.startswith(b"["), whole.endswith(b"]")
-    body = whole[begins : len(whole) - ends].strip().rstrip(b",")
-    if not body:
-        growing.complete = growing.complete or ends
-        return
-    try:
-        events = many_events(b"[%b]" % body)
-    except BROKEN:
-        events = list(_lines(growing, text))
-    else:
-        growing.complete = ends
-    growing.take(events)
+class _Reading:
+    """A file while it is read.
 
+    Attributes:
+        growing: Of the profile that began last.
+    """
 
-def _lines(growing: Growing, text: bytes) -> Iterator[Event]:
-    for line in text.splitlines(keepends=True):
-        event = line.strip().rstrip(b",")
-        if event in (b"", b"["):
-            continue
-        if event.startswith(b"]"):
-            growing.complete = True
-            continue
-        closed = event.endswith(b"}]")
-        found = one_event(event[: len(event) - closed].removeprefix(b"["))
-        if found is None and (end := _OBJECT_END.search(event)):
-            closed, found = True, one_event(event[: end.start()])
-        if found is None:
-            # The last line of a file that was cut off is no error in it.
-            growing.n_unreadable += line.endswith(b"\n")
-            growing.complete = False
-            continue
-        growing.complete = closed
-        growing.n_damaged += not found[1]
-        yield found[0]
+    def __init__(self) -> None:
+        self.growing = Growing()
+        self._n_earlier = 0
+
+    def missing(self) -> list[str]:
+        """What of the file is not in the trace."""
+        n = self._n_earlier
+        return [f"earlier profiles in the same file ({n}): the last one is read"] if n else []
+
+    def take(self, text: bytes) -> None:
+        """Takes whole lines: all at once where they are as they should be, else one by one."""
+        whole = text.strip()
+        begins, ends = whole.startswith(b"["), whole.endswith(b"]")
+        if _OPENS.match(whole):
+            self._begin()
+        body = whole[begins : len(whole) - ends].strip().rstrip(b",")
+        if not body:
+            self.growing.complete = self.growing.complete or ends
+            return
+        try:
+            events = many_events(b"[%b]" % body)
+        except BROKEN:
+            self._take_lines(text)
+        else:
+            self.take_events(events)
+            self.growing.complete = ends
+
+    def take_events(self, events: Sequence[Event]) -> None:
+        """Takes events, of one profile or of several."""
+        first = 0
+        for i, event in enumerate(events):
+            if is_first(event):
+                self.growing.take(events[first:i])
+                self._begin()
+                first = i
+        self.growing.take(events[first:])
+
+    def _begin(self) -> None:
+        """A profile begins here: what was taken was another's."""
+        if self.growing.n_events:
+            self.growing = Growing()
+            self._n_earlier += 1
+
+    def _take_lines(self, text: bytes) -> None:
+        events: list[Event] = []
+        for line in text.splitlines(keepends=True):
+            event = line.strip().rstrip(b",")
+            if _OPENS.match(event):
+                self.growing.take(events)
+                self._begin()
+                events = []
+            if event in (b"", b"["):
+                continue
+            if event.startswith(b"]"):
+                self.growing.complete = True
+                continue
+            closed = event.endswith(b"}]")
+            found = one_event(event[: len(event) - closed].removeprefix(b"["))
+            if found is None and (end := _OBJECT_END.search(event)):
+                closed, found = True, one_event(event[: end.start()])
+            if found is None:
+                # The last line of a file that was cut off is no error in it.
+                self.growing.n_unreadable += line.endswith(b"\n")
+                self.growing.complete = False
+                continue
+            if is_first(found[0]):
+                self.growing.take(events)
+                self._begin()
+                events = []
+            self.growing.complete = closed
+            self.growing.n_damaged += not found[1]
+            events.append(found[0])
+        self.growing.take(events)

@@ -44,6 +44,12 @@ def read_trace(path: Path) -> Trace:
     return read_console(path) if trace.n_unreadable and _mentions(path, KERNEL_MARK) else trace
 
 
+def looks_like_trace(head: bytes) -> bool:
+    """Whether a file that begins so is a trace, or can become one: ``read_trace`` says what to do with it."""
+    unreadable = (_GZIP, _ZIP, *_UTF16, BYTE_ORDER_MARK)
+    return head.startswith(unreadable) or _JSON.match(head) is not None or KERNEL_MARK in head
+
+
 def _mentions(path: Path, text: bytes) -> bool:
     with path.open("rb") as file:
         return any(text in line for line in file)

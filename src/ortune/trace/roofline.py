@@ -100,7 +100,7 @@ def with_floors(
     So a small elementwise node has next to no floor; where its executions take less than ``SHORT_NS`` each, overhead is
     what bounds it, and so it is of small products that take many times what they need. Without a known size of the
     cache only arithmetic counts. A time below the floor means that the work is over-counted or the peak under-measured:
-    the floor stays as it is, ``nearness`` is 1 there, and ``below_floor`` lists such nodes.
+    the floor stays as it is, and ``below_floor`` lists such nodes.
 
     Args:
         nodes: With the work of all executions in a run.
@@ -145,13 +145,6 @@ def _is_overhead(node: ProfiledNode, floor_ns: float, needed_ns: float) -> bool:
         return True
     small = node.time_ns < WAKING_NS * node.calls and needed_ns < SMALL_NS * node.calls
     return node.op_type in PRODUCTS and small and needed_ns < FAR * node.time_ns
-
-
-def nearness(node: ProfiledNode) -> float | None:
-    """Floor over time, 1 at most: how near a node is to what the machine can do; None without a floor."""
-    if node.floor_ns is None or node.time_ns <= 0:
-        return None
-    return min(1.0, node.floor_ns / node.time_ns)
 
 
 def lost_ns(node: ProfiledNode) -> float:

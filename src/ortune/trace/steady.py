@@ -43,7 +43,11 @@ def warmup_runs(times: ArrayLike) -> int:
 def drifts(times: ArrayLike) -> float:
     """How much the last third of the runs is slower than the first, as a ratio minus one; 0.0 within noise.
 
-    A rank-sum test at one in a thousand: clocks that fall as the machine warms, memory that fills.
+    A rank-sum test at one in a thousand: clocks that fall as the machine warms, memory that fills, a neighbour that
+    begins or ends.
+
+    Args:
+        times: Of each steady run, in order (runs,); any unit.
     """
     t = np.asarray(times, dtype=np.float64)
     if len(t) < FEWEST:

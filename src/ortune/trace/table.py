@@ -29,11 +29,11 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """A column of text: each row holds the number of its text, each text is there once.
+    """A column of text: each row holds the number of its text.
 
     Attributes:
         codes: Index into ``texts`` (rows,).
-        texts: The different texts, in order of their first row.
+        texts: The different texts, in order of their first row; each is there once, but for ``Trace.name``.
     """
 
     codes: Codes
@@ -49,9 +49,17 @@ class Labels:
         return len(self.codes)
 
 
+def numbers_of(labels: Labels) -> dict[str, list[int]]:
+    """The codes of each text: nodes of one name can be several."""
+    found: dict[str, list[int]] = {}
+    for number, text in enumerate(labels.texts):
+        found.setdefault(text, []).append(number)
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nodes:
-    """What a trace says of each node, one entry for each text of ``Trace.name``; from its first execution.
+    """What a trace says of each node, one entry for each text of ``Trace.name``; shapes are its first execution's.
 
     Attributes:
         op_type: Operator, without its domain.
@@ -89,8 +97,10 @@ class Trace:
 
     Attributes:
         format: "ort-json", "web-console", ...
+        device_only: Rows are kernels on a device, and nothing of the host is known.
         resolution_ns: The step of its clock.
-        name: Node, as the optimised graph has it.
+        name: Node, as the optimised graph has it. Nodes with the same name and another operator or provider are
+            different ones: such a text is there several times.
         op_type: Operator, without its domain.
         provider: Execution provider that ran it.
         start_ns: Since the profile began.
@@ -101,13 +111,15 @@ class Trace:
             apart).
         thread: Thread that ran it.
         wait_ns: That thread waited for the pool's others, or shared out their work; ``ABSENT`` without statistics.
-        helpers: Other threads that took part; ``ABSENT`` without statistics.
+        imbalance_ns: The part of it at the end of parallel work, when others were not done; ``ABSENT`` likewise.
+        helpers: Other threads that took part; ``ABSENT`` likewise.
         output_bytes, parameter_bytes, activation_bytes: Of outputs, constant inputs, other inputs.
         in_use_bytes, held_bytes: Memory of the allocator in use after it, and held by the arena.
         nodes: What is the same for all executions of a node.
         kernels: What ran on a device.
         run_start_ns, run_ns: Each run that was recorded to its end, in order of their starts.
         executor_ns: The part of each run that ONNX Runtime's executor took, ``ABSENT`` where not recorded.
+        pieces: How many parts of parallel work each other thread of the pool took in the whole file, the most first.
         session_ns: Loading and initialisation, by the names of their events.
         n_events: Events in the file.
         n_unreadable: Lines that are no event.
@@ -116,6 +128,7 @@ class Trace:
     """
 
     format: str
+    device_only: bool = False
     resolution_ns: int = 1000
     name: Labels
     op_type: Labels
@@ -127,6 +140,7 @@ class Trace:
     run: Numbers
     thread: Numbers
     wait_ns: Numbers
+    imbalance_ns: Numbers
     helpers: Numbers
     output_bytes: Numbers
     parameter_bytes: Numbers
@@ -142,6 +156,7 @@ class Trace:
     n_events: int
     n_unreadable: int
     complete: bool
+    pieces: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
 
     def __len__(self) -> int:

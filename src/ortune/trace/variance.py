@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from ortune.records import NodeVariance, RunVariance
@@ -10,7 +11,9 @@ from ortune.trace.table import Trace
 
 SLOW = 0.1  # share of the runs that are the slow ones
 OWNERS = 10
-FEWEST = 10
+FEWEST = 10  # runs from which on their spread is told
+FEWEST_FOR_OWNERS = 20
+"""With fewer the slowest tenth is one run, and what made a single run slow is mostly chance."""
 
 
 def variance(trace: Trace, found: Attribution, warmup: int) -> RunVariance:
@@ -19,31 +22,42 @@ def variance(trace: Trace, found: Attribution, warmup: int) -> RunVariance:
     Args:
         trace: The profile.
         found: Its steady runs, attributed.
-        warmup: Runs before them.
+        warmup: Runs at the start that a test calls warm-up; more may be left out.
     """
-    wall = found.wall_ns
-    runs = tuple(float(ns) for ns in [*trace.run_ns[: found.runs.start], *wall])
+    wall, left_out = found.wall_ns, found.runs.start
+    runs = tuple(float(ns) for ns in trace.run_ns)
     if len(wall) < FEWEST:
-        return RunVariance(warmup_runs=warmup, runs_ns=runs)
+        return RunVariance(warmup_runs=warmup, left_out_runs=left_out, runs_ns=runs)
     low, high = np.quantile(wall, [0.1, 0.9])
+    spread = RunVariance(
+        warmup_runs=warmup,
+        left_out_runs=left_out,
+        runs_ns=runs,
+        spread_ratio=float(high / low) if low else None,
+    )
+    if len(wall) < FEWEST_FOR_OWNERS:
+        return spread
     order = np.argsort(wall, kind="stable")
-    slow = order[-max(1, int(SLOW * len(wall))) :]
+    slow = order[-int(SLOW * len(wall)) :]
     usual = order[len(wall) // 4 : -(len(wall) // 4)]
-    extra = float(wall[slow].mean() - np.median(wall))
     by_node = _more(found.by_node, slow, usual)
     # Only the largest can be among the owners.
     largest = np.argsort(-by_node, kind="stable")[:OWNERS].tolist()
     rows = [(float(by_node[n]), trace.name.texts[n], trace.nodes.op_type[n]) for n in largest]
     beside = _more(found.by_category[[NAMES.index(name) for name in BESIDE_NODES]], slow, usual)
+    # Nodes and what is beside them are the whole run: what took longer, less what took less, is the difference.
+    every = np.concatenate([by_node, beside])
+    longer = float(every[every > 0].sum())
     rows += [(float(more), name, "") for more, name in zip(beside, BESIDE_NODES, strict=True)]
     owners = sorted((r for r in rows if r[0] > 0), reverse=True)[:OWNERS]
-    return RunVariance(
-        warmup_runs=warmup,
-        runs_ns=runs,
-        spread_ratio=float(high / low) if low else None,
-        extra_ns=extra,
+    return msgspec.structs.replace(
+        spread,
+        slow_runs=len(slow),
+        usual_ns=float(wall[usual].mean()),
+        extra_ns=float(wall[slow].mean() - wall[usual].mean()),
+        less_ns=-float(every[every < 0].sum()),
         owners=tuple(
-            NodeVariance(name=name, op_type=op, extra_ns=more, share_ratio=more / extra if extra else 0.0)
+            NodeVariance(name=name, op_type=op, extra_ns=more, share_ratio=more / longer)
             for more, name, op in owners
         ),
     )

@@ -28,6 +28,7 @@ from msgspec import Meta
 from ortune.errors import UsageError
 from ortune.trace.events import BROKEN, Event, one_event
 from ortune.trace.growing import Growing
+from ortune.trace.ort_profile import is_first
 from ortune.trace.table import Trace
 from ortune.trace.web_kernels import WebKernel, host_trace, kernels_trace
 
@@ -46,7 +47,6 @@ _LINE = re.compile(
 )
 _TENSOR = re.compile(r"(in|out)put\[\d+\]: \[((?:\d{1,18}(?:,\d{1,18})*)?)\] \| ([\w?]+), ")
 _TYPES = {"float32": "float", "float64": "double"}
-_LOADING = "model_loading"
 
 
 class _Tensor(msgspec.Struct, gc=False):
@@ -122,7 +122,7 @@ def _read(lines: BinaryIO) -> _Log:
         if found is None:
             log.n_unreadable += 1
             continue
-        if found[0].name.startswith(_LOADING) and (events or log.growing.n_events):
+        if is_first(found[0]) and (events or log.growing.n_events):
             # Another session's, whose clock begins anew. A profile is printed at the end of its session, after the
             # kernels of its runs.
             del log.kernels[:since]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from ortune.trace.growing import Growing, Texts, column
+from ortune.trace.growing import Growing, NodeKey, Numbered, column
 from ortune.trace.table import (
     ABSENT,
     NO_PARENT,
@@ -18,6 +17,7 @@ from ortune.trace.table import (
     Nodes,
     Numbers,
     Trace,
+    numbers_of,
 )
 
 FORMAT = "web-console"
@@ -54,11 +54,13 @@ def kernels_trace(growing: Growing, kernels: Sequence[WebKernel]) -> Trace:
         growing: What the reader counted on its way.
         kernels: In the order in which they were printed; at least one.
     """
-    name, op_type, provider = Texts(), Texts(), Texts()
-    name.add([k.name for k in kernels])
+    node: Numbered[NodeKey] = Numbered()
+    op_type: Numbered[str] = Numbered()
+    provider: Numbered[str] = Numbered()
+    node.add([_key(k) for k in kernels])
     op_type.add([k.op_type for k in kernels])
     provider.add([PROVIDER] * len(kernels))
-    first = {k.name: k for k in reversed(kernels)}
+    first = {_key(k): k for k in reversed(kernels)}
     start, duration, told = _times(kernels)
     borders = runs_by_repetition([(k.name, k.program) for k in kernels])
     run = np.full(len(kernels), NO_RUN, dtype=np.int64)
@@ -68,7 +70,6 @@ def kernels_trace(growing: Growing, kernels: Sequence[WebKernel]) -> Trace:
     run_start = column([int(start[begin:end].min()) for begin, end in spans])
     run_end = column([int((start + duration)[begin:end].max()) for begin, end in spans])
     absent = np.full(len(kernels), ABSENT, dtype=np.int64)
-    names = name.done()
     missing = ["what the host did: times are those of the kernels on the GPU"]
     if not told:
         missing.append("when kernels started: this version prints their durations only, laid here end to end")
@@ -76,8 +77,9 @@ def kernels_trace(growing: Growing, kernels: Sequence[WebKernel]) -> Trace:
         missing.append("runs: the kernels do not repeat")
     return Trace(
         format=FORMAT,
+        device_only=True,
         resolution_ns=1,
-        name=names,
+        name=node.done(),
         op_type=op_type.done(),
         provider=provider.done(),
         start_ns=start,
@@ -87,6 +89,7 @@ def kernels_trace(growing: Growing, kernels: Sequence[WebKernel]) -> Trace:
         run=run,
         thread=np.zeros(len(kernels), dtype=np.int64),
         wait_ns=absent,
+        imbalance_ns=absent.copy(),
         helpers=absent.copy(),
         output_bytes=absent.copy(),
         parameter_bytes=absent.copy(),
@@ -94,11 +97,11 @@ def kernels_trace(growing: Growing, kernels: Sequence[WebKernel]) -> Trace:
         in_use_bytes=absent.copy(),
         held_bytes=absent.copy(),
         nodes=Nodes(
-            op_type=tuple(first[text].op_type for text in names.texts),
-            provider=(PROVIDER,) * len(names.texts),
-            index=(ABSENT,) * len(names.texts),
-            inputs=tuple(first[text].inputs for text in names.texts),
-            outputs=tuple(first[text].outputs for text in names.texts),
+            op_type=tuple(op_type for _, op_type, _ in node.numbers),
+            provider=(PROVIDER,) * len(node.numbers),
+            index=(ABSENT,) * len(node.numbers),
+            inputs=tuple(first[key].inputs for key in node.numbers),
+            outputs=tuple(first[key].outputs for key in node.numbers),
         ),
         kernels=_columns(kernels, start, np.arange(len(kernels), dtype=np.int64)),
         run_start_ns=run_start,
@@ -175,17 +178,19 @@ def _rows(trace: Trace, kernels: Sequence[WebKernel]) -> Numbers:
     mine: dict[str, list[int]] = {}
     for i, kernel in enumerate(kernels):
         mine.setdefault(kernel.name, []).append(i)
-    numbers = {text: number for number, text in enumerate(trace.name.texts)}
-    executions = Counter(trace.name.codes.tolist())
+    numbers = numbers_of(trace.name)
     for name, places in mine.items():
-        number = numbers.get(name)
-        if number is None:
+        if name not in numbers:
             continue
-        each = max(1, len(places) // executions[number])
-        there = np.flatnonzero(trace.name.codes == number)
+        there = np.flatnonzero(np.isin(trace.name.codes, numbers[name]))
+        each = max(1, len(places) // len(there))
         back = np.arange(len(places) - 1, -1, -1) // each
         rows[places] = there[np.maximum(len(there) - 1 - back, 0)]
     return rows
+
+
+def _key(kernel: WebKernel) -> NodeKey:
+    return kernel.name, kernel.op_type, PROVIDER
 
 
 def _times(kernels: Sequence[WebKernel]) -> tuple[Numbers, Numbers, bool]:
@@ -198,7 +203,7 @@ def _times(kernels: Sequence[WebKernel]) -> tuple[Numbers, Numbers, bool]:
 
 
 def _columns(kernels: Sequence[WebKernel], start: Numbers, rows: Numbers) -> Kernels:
-    programs = Texts()
+    programs: Numbered[str] = Numbered()
     programs.add([k.program for k in kernels])
     return Kernels(
         name=programs.done(),

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, List, Optional
 
 from . import channels, timing
-
-CHUNKS = 4  # timed runs of several cases are interleaved in this many rounds, so that drift hits all alike
 
 
 class Bound:
@@ -108,6 +104,10 @@ class Case:
         self.latencies += latencies
         self.waits += waits
 
+    def drop_last(self) -> None:
+        """Forgets the last timed run."""
+        del self.latencies[-1:], self.waits[-1:]
+
     def report(self) -> Dict[str, Any]:
         """What was measured, as the message wants it."""
         return {
@@ -123,28 +123,6 @@ def caller(
     """One caller's cases; where inputs and outputs are bound, one binding serves them all."""
     bound = Bound(session, settings.run) if settings.call_style == "io_binding" else None
     return [Case(ort, session, settings, feed, values, bound) for feed in feeds]
-
-
-def run(callers: List[List[Case]], request: Dict[str, Any]) -> None:
-    """Times every caller's cases; several callers each in a thread of their own, let go together."""
-    if len(callers) == 1:
-        _run_one(callers[0], request)
-        return
-    gate = threading.Barrier(len(callers))
-
-    def call(cases: List[Case]) -> None:
-        gate.wait()
-        _run_one(cases, request)
-
-    with ThreadPoolExecutor(len(callers)) as threads:
-        list(threads.map(call, callers))  # an error of a caller is raised here
-
-
-def _run_one(cases: List[Case], request: Dict[str, Any]) -> None:
-    chunks = CHUNKS if len(cases) > 1 else 1
-    for chunk in range(chunks):
-        for case in cases:
-            case.time(request, chunk, chunks)
 
 
 def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
-from . import cases, channels, protocol, timing
+from . import cases, channels, protocol, timing, together
 from .protocol import Link, Stop
 
 
@@ -91,9 +91,7 @@ def _trial(link: Link, request: Dict[str, Any]) -> None:
     gc.collect()
     gc.disable()
     switches = _involuntary_switches()
-    cpu, wall = time.process_time_ns(), timing.CLOCK()
-    cases.run(callers, request)
-    cpu, wall = time.process_time_ns() - cpu, timing.CLOCK() - wall
+    cpu, wall = together.run(callers, request)
     switches = None if switches is None else _involuntary_switches() - switches
     peak_bytes = _resident_bytes("VmHWM")
     idle = _idle_cpu_ratio() if request["runs"] else None

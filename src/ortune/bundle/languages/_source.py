@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ortune.bundle.languages import fill
 from ortune.bundle.machine import PACKAGES
-from ortune.bundle.settings import as_text, is_bound, needs_allocator, threads
+from ortune.bundle.settings import HUGE_PAGES, as_text, is_bound, needs_allocator, threads
 from ortune.records import Applied, BundleInfo, Value
 
 CPU = "CPUExecutionProvider"
@@ -51,7 +51,7 @@ class Language:
     """One compiled language. The class variables are its words, ``{}`` where a value goes.
 
     Attributes:
-        LEAST: A thread count that fits the machine. TEXT: a number as text.
+        COUNT: The threads to start here, of those that were measured. TEXT: a number as text.
         IF: A condition around one statement. TUNED, ENOUGH, ALLOCATOR: the conditions "this is the tuned model",
             "this is the tuned CPU, with as many CPUs as it had", "the plan's allocator is in the process".
         OPTIONS: Session options by ORT's Python name, as statements. SWITCHES: those that are two statements.
@@ -69,7 +69,7 @@ class Language:
 
     NAME: ClassVar[str]
     FILE: ClassVar[str]
-    LEAST: ClassVar[str]
+    COUNT: ClassVar[str]
     TEXT: ClassVar[str]
     IF: ClassVar[str]
     TUNED: ClassVar[str]
@@ -128,7 +128,6 @@ class Language:
         start = [f"{s.key}={self._plain(s.value)}" for s in self.of("env")]
         preloads = [(str(s.value), preload(str(s.value))) for s in self.of("preload") if self.PRELOADS]
         start += [f'LD_PRELOAD="{find}"' for _, find in preloads]
-        comments = [line for n in notes for line in (f"// {comment(n.setting)}", f"//     {comment(n.do)}")]
         variables = [self.VARIABLE.format(self.quote(s.key), self.text(s.value)) for s in self.of("env")]
         libraries = [self.CUSTOM_OPS.format(self.quote(name)) for name in self.custom_ops if self.CUSTOM_OPS]
         runs = [self.RUN_CONFIG.format(self.quote(s.key), self.text(s.value)) for s in self.of("run_config")]
@@ -143,7 +142,7 @@ class Language:
             "TUNED_FEATURES": self.texts(host.features if host else ()),
             "ORT_VERSION": comment(self.info.ort_version or "not recorded"),
             "CANNOT": self.texts([f"{note.setting}: {note.do}" for note in notes]),
-            "CANNOT_COMMENTS": self.block(comments, self.INDENT // 2 if self.INDENT > 2 else 0),
+            "CANNOT_COMMENTS": self.block(comments(notes), self.INDENT // 2 if self.INDENT > 2 else 0),
             "START_COMMENTS": "".join(f"// Start the process with: {comment(line)}\n" for line in start),
             "ENVIRONMENT": self.block(variables),
             "PRELOAD": self.pairs(preloads),
@@ -248,9 +247,14 @@ class Language:
 
     def _note(self, setting: Applied) -> Note | None:
         own = f"the {self.NAME} binding"
-        pages = setting.key == "transparent_huge_pages" and self.HUGE_PAGES
+        pages = setting.key == HUGE_PAGES and self.HUGE_PAGES
         cases: dict[str, tuple[bool, str]] = {
             "session_option": (not self.has(setting), f"{own} has no such option; load.py sets it"),
+            "session_config": (
+                is_bound(setting) and not self.ENOUGH,
+                f"{own} has no such option; load.py sets it",
+            ),
+            "run_config": (not self.RUN_CONFIG, f"{own} has no such option; load.py sets it"),
             "env_allocator": (
                 not self.arena_lines(),
                 f"{own} registers no shared arena; load.cpp, Load.cs and load.py do",
@@ -276,7 +280,7 @@ class Language:
         """A value as an expression: a thread count is computed where the code runs."""
         count = threads(value)
         if count is not None:
-            return self.LEAST.format(count)
+            return self.COUNT.format(count)
         if isinstance(value, bool):
             return self.BOOLS[value]
         return self.WORDS[value] if isinstance(value, str) else repr(value)
@@ -284,7 +288,7 @@ class Language:
     def text(self, value: Value) -> str:
         """A value as an expression that gives text."""
         count = threads(value)
-        return self.quote(as_text(value)) if count is None else self.TEXT.format(self.LEAST.format(count))
+        return self.quote(as_text(value)) if count is None else self.TEXT.format(self.COUNT.format(count))
 
     def texts(self, values: Sequence[str]) -> str:
         """The elements of a list of texts."""
@@ -309,7 +313,7 @@ class Language:
 
     def _plain(self, value: Value) -> str:
         count = threads(value)
-        return as_text(value) if count is None else f"{count} (at most the CPUs there are)"
+        return as_text(value) if count is None else f"{count} (fewer on a smaller machine)"
 
 
 def preload(name: str) -> str:
@@ -327,6 +331,11 @@ def process_line(setting: Applied) -> str:
     if as_text(setting.value) == "never":
         return "start it from a program that called prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)"
     return ""
+
+
+def comments(notes: Sequence[Note]) -> list[str]:
+    """Two lines of comment a note: the setting, and what to do instead."""
+    return [line for n in notes for line in (f"// {comment(n.setting)}", f"//     {comment(n.do)}")]
 
 
 def comment(text: str) -> str:

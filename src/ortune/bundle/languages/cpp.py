@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ortune.bundle.languages import fill
 from ortune.bundle.languages._source import Language, by_name, escaped
-from ortune.bundle.settings import as_text, is_bound
+from ortune.bundle.settings import as_text, is_bound, no_huge_pages
 from ortune.records import BundleInfo
 
 BY_CLASS = {
@@ -27,7 +27,7 @@ class Cpp(Language):
 
     NAME = "C++"
     FILE = "load.cpp"
-    LEAST = "std::min({}, cpus())"
+    COUNT = "threads({})"
     TEXT = "std::to_string({}).c_str()"
     IF = "if ({}) {{\n  {}\n}}"
     TUNED = "tuned_model"
@@ -116,8 +116,6 @@ class Cpp(Language):
             "  options.SetCustomJoinThreadFn(hooks.join);\n"
             "}"
         ]
-        pages = [s for s in self.of("process") if s.key == "transparent_huge_pages"]
-        never = any(as_text(s.value) == "never" for s in pages)
         return {
             "HOOKS": fill("hooks.cpp.tmpl", places) if hooked else "",
             "HOOKS_INCLUDES": "#include <atomic>\n#include <memory>\n" if hooked else "",
@@ -128,7 +126,7 @@ class Cpp(Language):
             "OWN_HOOKS": self.block((["(void)hooks;"] if self.of("global_pool") else own) if hooked else []),
             "UNUSED_HOOKS": self.block(["(void)hooks;"] if hooked and not self.of("global_pool") else []),
             "HUGE_PAGES": "#ifdef __linux__\n  prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);\n#endif\n"
-            if never
+            if no_huge_pages(self.info.applied)
             else "",
         }
 

@@ -26,7 +26,7 @@ class CSharp(Language):
 
     NAME = "C#"
     FILE = "Load.cs"
-    LEAST = "Math.Min({}, Cpus())"
+    COUNT = "Threads({})"
     TEXT = "({}).ToString()"
     IF = "if ({})\n{{\n    {}\n}}"
     TUNED = "tunedModel"

@@ -28,7 +28,7 @@ class Java(Language):
 
     NAME = "Java"
     FILE = "Load.java"
-    LEAST = "Math.min({}, cpus())"
+    COUNT = "threads({})"
     TEXT = "String.valueOf({})"
     IF = "if ({}) {{\n  {}\n}}"
     TUNED = "tunedModel"

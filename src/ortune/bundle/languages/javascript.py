@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from ortune.bundle.languages import fill
+from ortune.bundle.languages._source import Language, comments
 from ortune.bundle.languages.python import tuned_on
 from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import as_text, is_bound, needs_allocator, threads
-from ortune.records import Applied, BundleInfo, ProviderSpec, Value
+from ortune.records import BundleInfo, ProviderSpec, Value
 
 OPTIONS = {
     "intra_op_num_threads": "intraOpNumThreads",
@@ -41,12 +43,31 @@ PROVIDERS = {
 }
 
 
+class Node(Language):
+    """What of a plan Node has no way to set; the code itself is written from the tables above."""
+
+    NAME = "Node"
+    OPTIONS: ClassVar[Mapping[str, str]] = OPTIONS
+    WORDS: ClassVar[Mapping[str, str]] = WORDS
+    LINKED_OPS = "the Node binding loads no library of operators; load.py does"
+    ENOUGH = ""  # CPUs by number are never set
+
+    def provider(self, name: str, options: Mapping[str, str]) -> list[str] | None:
+        """None for a provider that Node has no name for."""
+        return [] if name in PROVIDERS else None
+
+    def options_lost(self, name: str, options: Mapping[str, str]) -> list[str]:
+        """A provider is given by its name alone."""
+        return list(options) if name in PROVIDERS else []
+
+
 def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:
     """The file ``load.mjs``."""
     own = info.plan.providers or (ProviderSpec(name="CPUExecutionProvider"),)
     environment = [s for s in info.applied if s.channel == "env"]
     preloads = [str(s.value) for s in info.applied if s.channel == "preload"]
     needs = any(needs_allocator(s, info.applied) for s in info.applied)
+    notes = Node(info, custom_ops).notes()
     places = {
         "MODEL": _literal(info.model),
         "PLAIN_MODEL": _literal(info.plain_model if info.hardware_bound else ""),
@@ -59,7 +80,8 @@ def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:
         "LEFT_OUT": ", so the arena stays on" if needs else "",
         "ENVIRONMENT": ", ".join(f"{_literal(s.key)}: String({_expression(s.value)})" for s in environment),
         "OPTIONS": "".join(_options(info)),
-        "CANNOT": _literal(_cannot(info, custom_ops)),
+        "CANNOT": _literal([f"{note.setting}: {note.do}" for note in notes]),
+        "CANNOT_COMMENTS": "".join(f"{line}\n" for line in comments(notes)),
     }
     return {"load.mjs": fill("load.mjs.tmpl", places)}
 
@@ -95,29 +117,9 @@ def _options(info: BundleInfo) -> list[str]:
     return lines
 
 
-def _cannot(info: BundleInfo, custom_ops: tuple[str, ...]) -> list[str]:
-    """What of the plan Node has no way to set."""
-    names = [_named(s) for s in info.applied if not _settable(s)]
-    names += [f"provider {p.name}" for p in info.plan.providers if p.name not in PROVIDERS]
-    names += [f"options of {p.name}" for p in info.plan.providers if p.options]
-    return names + [f"custom operators of {name}" for name in custom_ops]
-
-
-def _settable(setting: Applied) -> bool:
-    if setting.channel == "session_option":
-        return setting.key in OPTIONS
-    if setting.channel == "session_config":
-        return not is_bound(setting)
-    return setting.channel in ("env", "preload") or (setting.key, setting.value) == ("call_style", "run")
-
-
-def _named(setting: Applied) -> str:
-    return f"{setting.knob}={as_text(setting.value)}"
-
-
 def _expression(value: Value) -> str:
     count = threads(value)
-    return _literal(value) if count is None else f"Math.min({count}, cpus())"
+    return _literal(value) if count is None else f"threads({count})"
 
 
 def _literal(value: Any) -> str:

@@ -14,7 +14,6 @@ class Kotlin(Java):
 
     NAME = "Kotlin"
     FILE = "Load.kt"
-    LEAST = "minOf({}, cpus())"
     TEXT = "{}.toString()"
     TUNED = "tunedModel"
     ENOUGH = "tunedHere && cpus() >= TUNED_CPUS"

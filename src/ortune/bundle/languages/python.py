@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from ortune.bundle.languages import fill
-from ortune.bundle.settings import as_text, is_bound, needs_allocator, threads
+from ortune.bundle.settings import HUGE_PAGES, as_text, is_bound, needs_allocator, no_huge_pages, threads
 from ortune.records import Applied, BundleInfo, Host, ProviderSpec, Value
 
 
@@ -24,7 +24,8 @@ def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:
         "NEED_ALLOCATOR": literal(
             [f"{s.knob}={as_text(s.value)}" for s in info.applied if needs_allocator(s, info.applied)]
         ),
-        "PROCESS": literal([(s.key, s.value) for s in info.applied if s.channel == "process"]),
+        "PROCESS": literal([(s.key, s.value) for s in _of(info, "process") if s.key != HUGE_PAGES]),
+        "NO_HUGE_PAGES": repr(no_huge_pages(info.applied)),
         "CUSTOM_OPS": literal(list(custom_ops)),
         "CALL_STYLE": repr(own[0] if own else "run"),
         "ENVIRONMENT": ", ".join(f"{s.key!r}: {_text(s.value)}" for s in _of(info, "env")),
@@ -94,7 +95,7 @@ def tuned_on(host: Host | None) -> dict[str, Any]:
 def expression(value: Value) -> str:
     """A value as Python: a thread count is computed where the code runs."""
     count = threads(value)
-    return repr(value) if count is None else f"min({count}, cpus())"
+    return repr(value) if count is None else f"threads({count}, TUNED_ON.get('cpus', 1))"
 
 
 def literal(value: Any) -> str:

@@ -30,7 +30,7 @@ class Rust(Language):
 
     NAME = "Rust"
     FILE = "load.rs"
-    LEAST = "{}.min(cpus())"
+    COUNT = "threads({})"
     TEXT = "({}).to_string()"
     IF = "if {} {{\n    {}\n}}"
     TUNED = "tuned_model"

@@ -14,7 +14,7 @@ class Swift(Language):
 
     NAME = "Swift"
     FILE = "load.swift"
-    LEAST = "min({}, cpus())"
+    COUNT = "threads({})"
     TEXT = "String({})"
     IF = "if {} {{\n    {}\n}}"
     TUNED = "tunedModel"

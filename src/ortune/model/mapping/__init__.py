@@ -9,7 +9,7 @@ values that it reads and those that it makes (``cones``, ``origins``).
 from __future__ import annotations
 
 from ortune.model.mapping.build import originals
-from ortune.model.mapping.inherit import inherited
+from ortune.model.mapping.inherit import inherited, weights
 from ortune.model.mapping.result import Mapping, as_logged
 
-__all__ = ["Mapping", "as_logged", "inherited", "originals"]
+__all__ = ["Mapping", "as_logged", "inherited", "originals", "weights"]

@@ -69,6 +69,16 @@ def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[f
     return flops, max(size, 0.0)
 
 
+def weights(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, int]:
+    """Bytes of the constants that one execution of each node reads, by its name in the mapping.
+
+    Args:
+        mapping: From ``originals``.
+        optimised_costs: ``costs(optimised).nodes``, as they come.
+    """
+    return {mapping.keys.get(place, place): cost.weight_bytes for place, cost in _placed(optimised_costs)}
+
+
 def _placed(costs: Sequence[NodeCost]) -> Iterator[tuple[str, NodeCost]]:
     """Each node's cost with the name that ``view`` gives the node."""
     paths: dict[str, tuple[str, int]] = {"": ("", 0)}

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from ortune.model.graphs import nodes, tensors, type_text
 from ortune.model.open import OpenModel
+from ortune.model.snapshot.contents import contents
 from ortune.model.snapshot.structure import MOST_SHAPE_ELEMENTS
 from ortune.model.tensors import FileTensor
 from ortune.records import LockedModel
@@ -18,6 +19,8 @@ from ortune.records import LockedModel
 
 def locked_model(model: OpenModel) -> LockedModel:
     """The model's own part of a snapshot. Reads all weights once more than the sha256 does."""
+    # By identity, which lasts as long as the model does: names are not unique.
+    digests = {id(t): _digest(t) for t in tensors(model.ir)}
     weights = [t for t in tensors(model.ir) if not _is_structure(t)]
     by_type: Counter[str] = Counter()
     for tensor in weights:
@@ -33,7 +36,8 @@ def locked_model(model: OpenModel) -> LockedModel:
         producer=info.producer,
         opsets=dict(sorted(info.opsets.items())),
         parameters=sum(math.prod(t.shape.numpy()) for t in weights),
-        weights=_values(weights),
+        weights=hashlib.sha256("".join(sorted(digests[id(t)] for t in weights)).encode()).hexdigest()[:16],
+        contents=contents(model.ir, lambda tensor: digests.get(id(tensor)) or _digest(tensor)),
         weights_bytes=dict(sorted(by_type.items())),
         inputs=tuple(interface(v) for v in given),
         outputs=tuple(interface(v) for v in graph.outputs),
@@ -65,15 +69,12 @@ def _is_structure(tensor: ir.TensorProtocol) -> bool:
     return tensor.dtype == ir.DataType.INT64 and math.prod(tensor.shape.numpy()) <= MOST_SHAPE_ELEMENTS
 
 
-def _values(weights: list[ir.TensorProtocol]) -> str:
-    """A digest of all values: whatever the tensors are called, and in whatever order they lie."""
-    found = []
-    for tensor in weights:
-        digest = hashlib.sha256(f"{tensor.dtype.name} {tensor.shape.numpy()}".encode())
-        for chunk in _chunks(tensor):
-            digest.update(chunk)
-        found.append(digest.hexdigest())
-    return hashlib.sha256("".join(sorted(found)).encode()).hexdigest()[:16]
+def _digest(tensor: ir.TensorProtocol) -> str:
+    """A digest of type, shape and values, whatever the tensor is called."""
+    digest = hashlib.sha256(f"{tensor.dtype.name} {tensor.shape.numpy()}".encode())
+    for chunk in _chunks(tensor):
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _chunks(tensor: ir.TensorProtocol) -> Iterator[bytes]:

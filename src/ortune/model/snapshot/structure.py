@@ -61,25 +61,25 @@ def _graph(graph: GraphProto, outer: Mapping[str, str]) -> str:
     known = dict(outer)
     weights = {tensor.name for tensor in graph.initializer}
     for place, value in enumerate(v for v in graph.input if v.name not in weights):
-        known[value.name] = _digest("input", str(place), _type(value.type))
+        known[value.name] = digest("input", str(place), _type(value.type))
     for tensor in graph.initializer:
         known[tensor.name] = _tensor(tensor)
     for sparse in graph.sparse_initializer:
-        known[sparse.values.name] = _digest("sparse", _tensor(sparse.values), str(list(sparse.dims)))
+        known[sparse.values.name] = digest("sparse", _tensor(sparse.values), str(list(sparse.dims)))
     found = []
     for node in graph.node:
         if node.op_type == "Constant" and node.domain in _DEFAULT_DOMAINS:
             known[node.output[0]] = _constant(node)
             continue
-        attributes = sorted(_digest(a.name, _attribute(a, known)) for a in node.attribute)
+        attributes = sorted(digest(a.name, _attribute(a, known)) for a in node.attribute)
         # An empty name is an input left out; a name that nobody made comes from a broken graph.
         inputs = [known.get(name, "unknown") if name else "" for name in node.input]
-        made = _digest(operator(node), *attributes, "inputs", *inputs)
+        made = digest(operator(node), *attributes, "inputs", *inputs)
         found.append(made)
         for place, name in enumerate(node.output):
-            known[name] = _digest(made, str(place))
+            known[name] = digest(made, str(place))
     outputs = [known.get(value.name, "unknown") for value in graph.output]
-    return _digest("graph", *sorted(found), "outputs", *outputs)
+    return digest("graph", *sorted(found), "outputs", *outputs)
 
 
 def _constant(node: NodeProto) -> str:
@@ -92,21 +92,21 @@ def _constant(node: NodeProto) -> str:
             values = [attribute.i] if scalar else list(attribute.ints)
             dims = [] if scalar else [len(values)]
             return _tensor(onnx.helper.make_tensor("", TensorProto.INT64, dims, values))
-    return _digest("constant", *sorted(_digest(a.name, _attribute(a, {})) for a in node.attribute))
+    return digest("constant", *sorted(digest(a.name, _attribute(a, {})) for a in node.attribute))
 
 
 def _attribute(attribute: AttributeProto, known: Mapping[str, str]) -> str:
     kind = attribute.type
     if attribute.ref_attr_name:
-        return _digest("parameter", attribute.ref_attr_name)
+        return digest("parameter", attribute.ref_attr_name)
     if kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
         graphs = [attribute.g] if kind == AttributeProto.GRAPH else attribute.graphs
-        return _digest(*(_graph(graph, known) for graph in graphs))
+        return digest(*(_graph(graph, known) for graph in graphs))
     if kind in (AttributeProto.TENSOR, AttributeProto.TENSORS):
         held = [attribute.t] if kind == AttributeProto.TENSOR else attribute.tensors
-        return _digest(*(_tensor(tensor) for tensor in held))
+        return digest(*(_tensor(tensor) for tensor in held))
     if kind in (AttributeProto.SPARSE_TENSOR, AttributeProto.TYPE_PROTO):
-        return _digest("other", str(kind))
+        return digest("other", str(kind))
     value = onnx.helper.get_attribute_value(attribute)
     return repr(list(value) if kind in _LISTS else value)
 
@@ -120,7 +120,7 @@ def _tensor(tensor: TensorProto) -> str:
     inline = tensor.data_location != TensorProto.EXTERNAL
     if inline and tensor.data_type == TensorProto.INT64 and count <= MOST_SHAPE_ELEMENTS:
         parts.append(repr(numpy_helper.to_array(tensor).ravel().tolist()))
-    return _digest(*parts)
+    return digest(*parts)
 
 
 def _type(kind: onnx.TypeProto) -> str:
@@ -131,6 +131,7 @@ def _type(kind: onnx.TypeProto) -> str:
     return f"{kind.tensor_type.elem_type} {dims if kind.tensor_type.HasField('shape') else 'any'}"
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
+    """64 hexadecimal digits of a list of texts."""
     # Each part with its length: no two lists of parts become the same bytes.
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()

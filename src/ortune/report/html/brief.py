@@ -30,7 +30,7 @@ def render(brief: Brief, session: StoredSession) -> str:
             plans=formats.plan_rows(brief),
             figures=[_cells(f) for f in brief.figures],
             cpus=_cells(brief.cpus) if brief.cpus else None,
-            saving=saving(brief.cpus) if brief.cpus and brief.tuned_plan else "",
+            saving=saving(brief.cpus) if brief.cpus and brief.tuned_plan and not brief.cpus_note else "",
             load=formats.load_words(brief),
             cpu_note=formats.CPU_NOTE,
             marks=formats.MARKS,

@@ -18,9 +18,7 @@ from ortune.report import profile_words as words
 from ortune.report.html import profile as sections
 from ortune.report.html.page import Section, environment
 from ortune.report.html.profile import Given
-from ortune.report.numbers import duration, memory, percent
-
-SHORT = 0.5  # of the kernels' time, from which on the machine's peak says nothing of them
+from ortune.report.numbers import duration, memory
 
 
 def render(
@@ -93,7 +91,8 @@ def _large(result: ProfileResult) -> tuple[str, str]:
     if found is not None:
         more = found.b_wall_ns - found.a_wall_ns
         sign = "+" if more >= 0 else "\u2212"
-        return f"{sign}{duration(abs(more))}", "a run, B against A"
+        noise = ", within noise" if difference_words.no_difference(found) else ""
+        return f"{sign}{duration(abs(more))}", f"a run, B against A{noise}"
     return (duration(result.wall_ns), "a run, profiled") if result.wall_ns else ("", "No whole run")
 
 
@@ -102,18 +101,10 @@ def _facts(envelope: Envelope) -> list[tuple[str, str]]:
     result: ProfileResult = envelope.result
     found = _sides(result.against) if result.against else []
     if result.n_runs:
-        warm = result.variance.warmup_runs if result.variance else 0
-        found.append(("steady runs", f"{result.n_runs}{f', after {warm} that warmed up' if warm else ''}"))
+        before = result.variance.left_out_runs if result.variance else 0
+        found.append(("steady runs", f"{result.n_runs}{f', after {before} left out' if before else ''}"))
     if result.slowdown_ratio is not None:
         found.append(("with the profiler", f"{result.slowdown_ratio:.2f}x the time without"))
-    if result.headroom is not None:
-        found.append(("settings can win at most", percent(result.headroom.settings_ratio, 0)))
-        if result.headroom.overhead_ratio > SHORT:
-            found.append(
-                ("kernels too short for the peak to matter", percent(result.headroom.overhead_ratio, 0))
-            )
-        elif result.headroom.kernels_ratio is not None:
-            found.append(("kernels, of the machine's peak", percent(result.headroom.kernels_ratio, 0)))
     if result.memory is not None:
         found.append(("memory in use at most", memory(result.memory.peak_bytes)))
     if result.side is not None:

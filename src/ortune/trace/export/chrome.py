@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from ortune.records import ProfiledNode, ProfileResult
+from ortune.trace.export._nodes import nodes_of
 from ortune.trace.export._runs import run_threads
 from ortune.trace.table import ABSENT, NO_RUN, Trace
 from ortune.trace.timeline import apart
@@ -29,8 +30,8 @@ HOST, DEVICE = 1, 2  # process ids of the two groups of tracks
 MOST_LANES = 64  # of a device
 _NUMBERS = range(1 << 32)
 _COLUMNS = (
-    "start_ns", "duration_ns", "thread", "run", "wait_ns", "helpers", "output_bytes", "parameter_bytes",
-    "activation_bytes", "in_use_bytes", "held_bytes",
+    "start_ns", "duration_ns", "thread", "run", "wait_ns", "imbalance_ns", "helpers", "output_bytes",
+    "parameter_bytes", "activation_bytes", "in_use_bytes", "held_bytes",
 )  # fmt: skip
 _SIZES = {
     "output_size": "output_bytes",
@@ -83,7 +84,7 @@ def _chunks(trace: Trace, result: ProfileResult) -> Iterator[Iterable[dict[str, 
     after = trace.kernels.row[kernels]
     first = int(np.searchsorted(after, 0))
     yield (_kernel(trace, at, tracks) for at in kernels[:first].tolist())
-    known = {node.name: node for node in result.nodes}
+    known = nodes_of(trace, result)
     shapes = [
         {"input_type_shape": _raw(i), "output_type_shape": _raw(o)}
         for i, o in zip(trace.nodes.inputs, trace.nodes.outputs, strict=True)
@@ -115,7 +116,7 @@ def _title(what: str, group: int, thread: int, text: str) -> dict[str, Any]:
 def _rows(
     trace: Trace,
     rows: range,
-    known: dict[str, ProfiledNode],
+    known: list[ProfiledNode | None],
     shapes: list[dict[str, Any]],
     behind: dict[int, list[int]],
     tracks: _Tracks,
@@ -127,7 +128,7 @@ def _rows(
         values = {key: column[at] for key, column in columns.items()}
         args: dict[str, Any] = {"op_name": trace.op_type[row], "provider": trace.provider[row]}
         args |= {key: values[ours] for key, ours in _SIZES.items() if values[ours] != ABSENT}
-        args |= _own(trace, codes[at], values, known.get(name))
+        args |= _own(trace, row, values, known[codes[at]])
         # Types and shapes are known of the first execution alone.
         args |= {key: raw for key, raw in shapes[codes[at]].items() if raw is not None}
         shapes[codes[at]] = {}
@@ -136,15 +137,18 @@ def _rows(
             yield _kernel(trace, kernel, tracks)
 
 
-def _own(trace: Trace, code: int, values: dict[str, int], node: ProfiledNode | None) -> dict[str, Any]:
+def _own(trace: Trace, row: int, values: dict[str, int], node: ProfiledNode | None) -> dict[str, Any]:
     """The arguments that are not simply a column."""
     found: dict[str, Any] = {}
-    if trace.nodes.index[code] != ABSENT:
-        found["node_index"] = trace.nodes.index[code]
+    index = trace.nodes.index[int(trace.name.codes[row])]
+    if index != ABSENT:
+        found["node_index"] = index
     if values["wait_ns"] != ABSENT:
+        late = values["imbalance_ns"]
         found["thread_scheduling_stats"] = {
-            "main_thread": {"Wait": values["wait_ns"] // 1000},
-            "sub_threads": {str(n): {"num_run": 1} for n in range(max(0, values["helpers"]))},
+            "main_thread": {"Distribution": (values["wait_ns"] - late) // 1000, "Wait": late // 1000},
+            # Counts of ONNX Runtime's go on from node to node: those of threads that took part rise.
+            "sub_threads": {str(n): {"num_run": row + 1} for n in range(max(0, values["helpers"]))},
         }
     if values["run"] != NO_RUN:
         found["run"] = values["run"]

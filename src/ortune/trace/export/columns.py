@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ortune.records import ProfileResult
+from ortune.trace.export._nodes import nodes_of
 from ortune.trace.table import Trace
 
 LONGEST = 1000
@@ -25,6 +26,7 @@ COLUMNS: dict[str, str] = {
     "run": "executions: number of the run, -1 for one that was cut off",
     "thread": "executions: thread that ran it",
     "wait_ns": "executions: its thread waited for others or shared out work, -1 where not known",
+    "imbalance_ns": "executions: the part of it at the end of parallel work, when others were not done",
     "helpers": "executions: other threads that took part, -1 where not known",
     "output_bytes": "executions: bytes of the outputs, -1 where not known",
     "parameter_bytes": "executions: bytes of the constant inputs, -1 where not known",
@@ -37,8 +39,8 @@ COLUMNS: dict[str, str] = {
     "op_type": "table of operators",
     "provider": "table of execution providers",
     "node_name": "nodes: name in the optimised graph, in the order of the first execution",
-    "node_op_type": "nodes: operator at the first execution",
-    "node_provider": "nodes: execution provider at the first execution",
+    "node_op_type": "nodes: operator",
+    "node_provider": "nodes: execution provider",
     "node_index": "nodes: number in the optimised graph, -1 where not given",
     "node_inputs": "nodes: types and shapes of the inputs as JSON, empty where not given or too long",
     "node_outputs": "nodes: types and shapes of the outputs as JSON, empty where not given or too long",
@@ -61,15 +63,14 @@ COLUMNS: dict[str, str] = {
 """Every array but ``about``, with what it holds; arrays of one kind (executions, nodes, ...) have one length."""
 
 _PLAIN = (
-    "start_ns", "duration_ns", "self_ns", "parent", "run", "thread", "wait_ns", "helpers", "output_bytes",
-    "parameter_bytes", "activation_bytes", "in_use_bytes", "held_bytes", "run_start_ns", "run_ns",
+    "start_ns", "duration_ns", "self_ns", "parent", "run", "thread", "wait_ns", "imbalance_ns", "helpers",
+    "output_bytes", "parameter_bytes", "activation_bytes", "in_use_bytes", "held_bytes", "run_start_ns", "run_ns",
 )  # fmt: skip
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
     """Writes the arrays, compressed."""
-    known = {node.name: node for node in result.nodes}
-    of = [known.get(name) for name in trace.name.texts]
+    of = nodes_of(trace, result)
     arrays: dict[str, Any] = {name: getattr(trace, name) for name in _PLAIN}
     arrays |= {
         "name_code": trace.name.codes,

@@ -14,6 +14,7 @@ from typing import BinaryIO
 import msgspec
 
 from ortune.records import ProfileResult
+from ortune.trace.export._nodes import nodes_of
 from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Trace
 
 EXECUTIONS: dict[str, str] = {
@@ -29,6 +30,7 @@ EXECUTIONS: dict[str, str] = {
     "duration_ns": "with all that ran inside it",
     "self_ns": "without the nodes of its bodies",
     "wait_ns": "its thread waited for others, or shared out work",
+    "imbalance_ns": "the part of it at the end of parallel work, when others were not done",
     "helpers": "other threads that took part",
     "parent": "row of the control-flow node around it",
     "output_bytes": "of its outputs",
@@ -50,6 +52,7 @@ NODES: dict[str, str] = {
     "time_ns": "own time in the mean steady run",
     "share": "of the time of all nodes",
     "wait_ns": "the part of it that is waiting for threads",
+    "imbalance_ns": "the part of that at the end of parallel work, when others were not done",
     "calls": "executions in a run",
     "flops": "floating-point operations in a run",
     "bytes": "bytes read and written in a run",
@@ -62,20 +65,17 @@ NODES: dict[str, str] = {
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _CHUNK = 1 << 14
-_NUMBERS = ("start_ns", "duration_ns", "self_ns", "wait_ns", "helpers", "parent", "output_bytes", "parameter_bytes",
-            "activation_bytes", "in_use_bytes", "held_bytes")  # fmt: skip
+_NUMBERS = ("start_ns", "duration_ns", "self_ns", "wait_ns", "imbalance_ns", "helpers", "parent", "output_bytes",
+            "parameter_bytes", "activation_bytes", "in_use_bytes", "held_bytes")  # fmt: skip
 _SIGNED = ("start_ns",)
 """Columns in which -1 is a value and not "not known"."""
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
     """One row an execution, streamed."""
-    known = {node.name: node for node in result.nodes}
-    original = [
-        _text(node.originals[0]) if (node := known.get(name)) and node.originals else ""
-        for name in trace.name.texts
-    ]
-    category = [known[name].category if name in known else "" for name in trace.name.texts]
+    known = nodes_of(trace, result)
+    original = [_text(node.originals[0]) if node and node.originals else "" for node in known]
+    category = [node.category if node else "" for node in known]
     names = [_text(name) for name in trace.name.texts]
     _write(file, [list(EXECUTIONS)])
     for begin in range(0, len(trace), _CHUNK):
@@ -113,8 +113,8 @@ def write_nodes(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
         (
             (
                 _text(n.name), _text(n.op_type), _text(n.provider), msgspec.json.encode(n.originals).decode(),
-                _text(n.layer), _text(n.inside), n.category, n.time_ns, n.share_ratio, n.wait_ns, n.calls,
-                n.flops, n.bytes, n.floor_ns, n.bound, _text(n.purpose), n.output_bytes,
+                _text(n.layer), _text(n.inside), n.category, n.time_ns, n.share_ratio, n.wait_ns,
+                n.imbalance_ns, n.calls, n.flops, n.bytes, n.floor_ns, n.bound, _text(n.purpose), n.output_bytes,
             )
             for n in result.nodes
         ),

@@ -23,6 +23,7 @@ MEANINGS = {
     "shape-arithmetic": "nodes that only compute shapes and indices",
     "control-flow": "If, Loop and Scan themselves, without the nodes of their bodies",
     "between-nodes": "inside the run and in no node: the executor, allocation, the profiler's own writing",
+    "device-idle": "between the kernels on the device, which waits for the host",
     "outside-run": "around ONNX Runtime's run: the language binding, copies of inputs and outputs",
     "unexplained": "what is left; negative where the parts add up to more than the whole",
 }

@@ -27,6 +27,7 @@ def content(given: Given) -> dict[str, object] | None:
     whole = max(result.wall_ns, sum(one.time_ns for one in tree.get("", []))) or 1.0
     marks: list[Markup] = []
     rows: list[dict[str, object]] = []
+    ranks: list[tuple[int, float]] = []
     deepest = 0
     # Depth first, each with the place where it begins; what is drawn too narrow to see is left to the table.
     waiting = [(one, at, 0) for one, at in reversed(_side_by_side(tree.get("", []), 0.0, whole))]
@@ -37,23 +38,26 @@ def content(given: Given) -> dict[str, object] | None:
         name = one.layer.rpartition("/")[2]
         if width >= NARROWEST:
             marks.append(_place(one, name, at, width, level, words.share(one.time_ns, result)))
-        if len(rows) < MOST:
-            rows.append(
-                {
-                    "name": one.layer if level == 0 else name,
-                    "level": level,
-                    "time": duration(one.time_ns),
-                    "share": words.share(one.time_ns, result),
-                    "nodes": one.n_nodes,
-                }
-            )
+        ranks.append((level, -one.time_ns))
+        rows.append(
+            {
+                "name": one.layer if level == 0 else name,
+                "level": level,
+                "time": duration(one.time_ns),
+                "share": words.share(one.time_ns, result),
+                "nodes": one.n_nodes,
+            }
+        )
         inner = _side_by_side(tree.get(one.layer, []), at, whole)
         waiting += [(below, start, level + 1) for below, start in reversed(inner)]
+    # The deepest and cheapest are not listed: cut at its end, the list would lose whole branches.
+    listed = set(sorted(range(len(rows)), key=ranks.__getitem__)[:MOST])
     alt = "Layers by time: " + ", ".join(f"{row.name} {row.cells[1]}" for row in words.layers(result).rows)
     return {
         "plot": svg.picture(alt, marks, height=ROW_PX * (deepest + 1), kind="icicle"),
-        "rows": rows,
-        "rest": len(result.layers) - len(rows),
+        "rows": [row for i, row in enumerate(rows) if i in listed],
+        "rest": len(rows) - len(listed),
+        "left_out": result.layers_left_out,
     }
 
 

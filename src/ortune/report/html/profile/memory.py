@@ -35,7 +35,7 @@ def content(given: Given) -> dict[str, object] | None:
         figures.append(("held by the arena", words.size(found.held_bytes)))
     if found.weights_bytes:
         figures.append(("weights", words.size(found.weights_bytes)))
-    figures.append(("from", words.SOURCES[found.source]))
+    figures.append(("from", words.memory_source(found)))
     return {
         "figure": _figure(found, called) if found.points else None,
         "figures": [(name, text) for name, text in figures if text],

@@ -12,7 +12,10 @@ from ortune.report.numbers import duration, percent
 
 ORDER = 90
 TITLE = "Run by run"
-NOTE = "One dot a run, in order. Shaded: runs that warm up, found by a test; they count nowhere else on this page."
+NOTE = (
+    "One dot a run, in order, by ONNX Runtime's own clock. Shaded: runs at the start that are left out, as they may be "
+    "warming up; they count nowhere else on this page."
+)
 HEIGHT = 150
 MOST = 1200
 
@@ -42,15 +45,18 @@ def _figure(found: RunVariance) -> dict[str, Markup | str]:
     times = found.runs_ns
     scale = svg.value_scale(times)
     marks = [svg.level(scale, t, "grid") for t in scale.ticks]
-    if found.warmup_runs:
-        width = svg.share(found.warmup_runs / len(times))
-        title = svg.tag("title", f"{found.warmup_runs} that warm up")
+    if found.left_out_runs:
+        width = svg.share(found.left_out_runs / len(times))
+        title = svg.tag("title", f"{found.left_out_runs} left out")
         marks.append(svg.tag("rect", title, x="0", y="0", width=width, height="100%", class_="warm"))
     every = 1 + len(times) // MOST
     # The slowest of neighbours stays: single slow runs are what this drawing is for.
     kept = [max(times[i : i + every]) for i in range(0, len(times), every)]
     marks += svg.series(scale, kept, "default", joined=False)
-    alt = f"{len(times)} runs, {found.warmup_runs} of them warming up; {duration(min(times))} to {duration(max(times))}"
+    alt = (
+        f"{len(times)} runs, the first {found.left_out_runs} left out; "
+        f"{duration(min(times))} to {duration(max(times))}"
+    )
     return {
         "side": svg.side_labels(scale, [duration(t) for t in scale.ticks], height=HEIGHT),
         "plot": svg.picture(alt, marks, height=HEIGHT),

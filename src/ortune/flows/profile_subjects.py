@@ -1,0 +1,69 @@
+"""What ``profile`` is given: a model, a trace or a plan, told by what is in the file; and what goes with a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from ortune.bundle import format as bundle_format
+from ortune.errors import UsageError
+from ortune.trace.read import HEAD_BYTES, looks_like_trace
+
+Kind = Literal["model", "trace", "plan", "missing"]
+
+MODELS = (".onnx", ".ort")
+TEXTS = (".json", ".log", ".txt")
+_TRACE_WORDS = (b'"traceEvents"', b'"cat"', b'"version"')
+
+
+def kind_of(text: str) -> Kind:
+    """What a subject is; "missing" is a text that is not there or empty, and could have been a trace or a plan."""
+    path = Path(text)
+    if path.suffix in MODELS or bundle_format.is_bundle(path):
+        return "model"
+    if not path.is_file():
+        return "missing" if path.suffix in TEXTS else "model"
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if not head:
+        return "missing"
+    if head.lstrip().startswith(b"{") and not any(word in head for word in _TRACE_WORDS):
+        return "plan"
+    return "trace" if looks_like_trace(head) or path.suffix in TEXTS else "model"
+
+
+def about_traces(subject: str, against: str | None, beside: Mapping[str, object]) -> bool:
+    """Whether traces are to be read, and not models run.
+
+    Args:
+        subject: The first, or only one.
+        against: The other.
+        beside: What was asked for and goes with models alone, by option; what is false was not asked for.
+
+    Raises:
+        UsageError: The two are no pair, or an option does not go with a trace.
+    """
+    first, second = kind_of(subject), None if against is None else kind_of(against)
+    if first == "plan":
+        raise UsageError(
+            "is no trace; a plan needs a model",
+            where=subject,
+            do=f"ortune profile model.onnx --against {subject}",
+        )
+    traces = first in ("trace", "missing")
+    if second == ("model" if traces else "trace") or (traces and second == "plan"):
+        trace, other = (subject, against) if traces else (against, subject)
+        raise UsageError(
+            f"a trace and a {'plan' if second == 'plan' else 'model'} cannot be compared",
+            where=f"{trace}, {other}",
+            do="give two traces, or a model first: ortune profile model.onnx --against B",
+        )
+    useless = [option for option, asked in beside.items() if asked]
+    if traces and useless:
+        raise UsageError(
+            f"{', '.join(useless)}: of no use with a trace, which was recorded already",
+            where=subject,
+            do="leave them out, or give the model instead of its trace",
+        )
+    return traces

@@ -1,0 +1,13 @@
+"""What is known of the nodes of a trace."""
+
+from __future__ import annotations
+
+from ortune.records import ProfiledNode, ProfileResult
+from ortune.trace.table import Trace
+
+
+def nodes_of(trace: Trace, result: ProfileResult) -> list[ProfiledNode | None]:
+    """For each text of ``Trace.name`` its node in the mean steady run; None for one that ran in none."""
+    known = {(node.name, node.op_type, node.provider): node for node in result.nodes}
+    keys = zip(trace.name.texts, trace.nodes.op_type, trace.nodes.provider, strict=True)
+    return [known.get(key) for key in keys]

@@ -1,0 +1,87 @@
+"""Callers at the same time, timed while every one of them is at work.
+
+Each caller is due a number of runs. One that is through goes on until the last is, since those that are left would
+have the machine for themselves; what ends after that does not count.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, List, Tuple
+
+from . import timing
+from .cases import Case
+
+CHUNKS = 4  # timed runs of several cases are interleaved in this many rounds, so that drift hits all alike
+
+
+class Window:
+    """From the moment when all callers start until the last has made the runs that it is due.
+
+    Attributes:
+        cpu_ns, wall_ns: CPU time of the process and wall time in it, once it is closed.
+        end_ns: When it was closed, on the clock of the runs; 0 while it is open.
+    """
+
+    def __init__(self, callers: int) -> None:
+        self.cpu_ns = self.wall_ns = self.end_ns = 0
+        self._at_work = callers
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        """Starts the clocks."""
+        self.cpu_ns, self.wall_ns = time.process_time_ns(), timing.CLOCK()
+
+    def leave(self) -> None:
+        """Says that a caller is through, or failed; the last one stops the clocks."""
+        with self._lock:
+            self._at_work -= 1
+            if not self._at_work:
+                end_ns = timing.CLOCK()
+                self.cpu_ns = time.process_time_ns() - self.cpu_ns
+                self.wall_ns = end_ns - self.wall_ns
+                self.end_ns = end_ns
+
+
+def run(callers: List[List[Case]], request: Dict[str, Any]) -> Tuple[int, int]:
+    """Times every caller's cases, several callers each in a thread of their own. CPU time and wall time, ns."""
+    window = Window(len(callers))
+    gate = threading.Barrier(len(callers), action=window.open)
+
+    def call(cases: List[Case]) -> None:
+        gate.wait()
+        try:
+            _due(cases, request)
+        finally:
+            window.leave()
+        _keep_on(cases, request, window)
+
+    if len(callers) == 1:
+        call(callers[0])  # a thread of its own would be one more than the user's program has
+    else:
+        with ThreadPoolExecutor(len(callers)) as threads:
+            list(threads.map(call, callers))  # an error of a caller is raised here
+    return window.cpu_ns, window.wall_ns
+
+
+def _due(cases: List[Case], request: Dict[str, Any]) -> None:
+    chunks = CHUNKS if len(cases) > 1 else 1
+    for chunk in range(chunks):
+        for case in cases:
+            case.time(request, chunk, chunks)
+
+
+def _keep_on(cases: List[Case], request: Dict[str, Any], window: Window) -> None:
+    """Runs in the proportions of the mix, one at a time, until the window is closed."""
+    rounds = max(len(case.latencies) for case in cases)
+    for chunk in itertools.cycle(range(rounds)):
+        for case in cases:
+            if window.end_ns:
+                return
+            before, start = len(case.latencies), timing.CLOCK()
+            case.time(request, chunk, rounds)
+            if len(case.latencies) > before and 0 < window.end_ns < start + case.latencies[-1]:
+                case.drop_last()

@@ -1,0 +1,55 @@
+"""The headroom that the search begins with: what the profiler cost is told from the plain latency."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune.flows.ground import Ground, InputOptions
+from ortune.flows.headroom_of import headroom_of
+from ortune.flows.sides import SideText, resolve
+from ortune.records import Plan
+from ortune.store.db import SessionLog
+
+
+def product(path: Path) -> Path:
+    """One product of matrices."""
+    weight = numpy_helper.from_array(np.ones((64, 64), dtype=np.float32), "w")
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 64])],
+        [weight],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("latency_ns", "dims", "words"),
+    [
+        (1.0, {"rows": [(8, 1.0)]}, "the profiler itself makes this run take"),
+        (1e9, {"rows": [(8, 1.0)]}, "settings can win at most"),
+        (1.0, {"rows": [(8, 1.0), (16, 1.0)]}, "and not known"),
+    ],
+    ids=["disturbed", "quiet", "several shapes"],
+)
+def test_what_the_profiler_cost_is_told(
+    tmp_path: Path, latency_ns: float, dims: dict[str, list[tuple[int, float]]], words: str
+) -> None:
+    side = resolve(
+        SideText(text=str(product(tmp_path / "m.onnx"))), common=Plan(), base_model=None, scratch=tmp_path
+    )
+    ground = Ground(side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None)
+    try:
+        ground.settle(30.0)
+        found = headroom_of(ground, latency_ns, None, floors=False)
+    finally:
+        ground.close()
+    assert found is not None and words in found.sentence, found
+    assert (found.settings_ratio is None) == words.startswith("the profiler")
