@@ -13,9 +13,9 @@ figure). ``long`` keeps its measurement out of the quick check, which gives it o
 run, the settings reach it, and then the budget is too small, which is exit code 2. ``compare`` tells of B's first run
 before: how each setting was read back and whether the outputs are equal. What the page shows of settings, and phrases
 about either, must be said there too. ``after long`` is a command that tells of such a measurement: in the quick check
-there is nothing to tell, which is exit code 2 as well, in the words for just that. Options after ``quick:`` are added in
-the quick check, and all else still holds. ``slow`` is left out of it, and ``needs NAME`` wherever that allocator is not
-installed: the command stays as it is.
+there is nothing to tell, which is exit code 2 as well, in the words for just that. Options after ``quick:`` are added
+in the quick check, and all else still holds. ``slow`` is left out of it, and ``needs NAME`` wherever that allocator is
+not installed: the command stays as it is.
 
     python tools/make_recipes.py            runs every page and writes the outputs into it
     python tools/make_recipes.py --check    runs every page and writes nothing; 1 where something no longer holds
@@ -197,7 +197,12 @@ def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:
         return [f"{stated.text}: exit code {found.exit_code}, not {expected}\n{said}"]
     if nothing:
         own = [SAID_TOO_SHORT] if stated.long else [NOTHING_TO_TELL]
-        lost = [phrase for phrase in (*first_run(stated), *own) if not _holds(phrase, found)]
+        # A setting's value is no figure that may be another.
+        lost = [
+            phrase
+            for phrase in (*first_run(stated), *own)
+            if not (phrase in " ".join(said.split()) if ARRIVED.fullmatch(phrase) else _holds(phrase, found))
+        ]
         return [f"{stated.text}: {phrase!r} is not said\n{said}" for phrase in lost]
     was, now = shapes(stated.shown), shapes(found.shown)
     other = sorted(name for name in was if name in now and was[name] != now[name])

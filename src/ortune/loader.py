@@ -54,7 +54,8 @@ def load(
 
     Warns on another CPU than the one that was tuned on; a model that is bound to its CPU and its ONNX Runtime is
     replaced by the plain one where either is another. Warns too when the process was started without the variables
-    or the allocator that belong to the settings, and of settings of the call, which no session can hold.
+    or the allocator that belong to the settings, and of settings of the call, which no session can hold. Transparent
+    huge pages are turned off for the whole process where the settings say so.
 
     Args:
         path: The folder ``NAME.ortune``.

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _LEVEL = "graph_optimization_level"
 _LIMIT_S = 300.0
+_LEADS = 0.9
+"""Share of the operations of a fused node's origins that one of them has: the node is where that one is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,7 @@ class Origins:
 
     Attributes:
         of: Nodes of the user's model by node of the optimised graph.
+        leading: Of a fused node's origins the one that does nearly all of the work, where one does.
         purpose: What each node that the optimiser inserted is for.
         work: Operations and bytes of one execution, by node of the optimised graph.
         weights: Bytes of the constants that one execution reads, by node of the optimised graph.
@@ -51,6 +54,7 @@ class Origins:
     """
 
     of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    leading: Mapping[str, str] = field(default_factory=dict)
     purpose: Mapping[str, str] = field(default_factory=dict)
     work: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     weights: Mapping[str, int] = field(default_factory=dict)
@@ -106,6 +110,7 @@ def _found(original: ir.Model, optimised: ir.Model, case: Case, trace: Trace) ->
     before = counted if original is optimised else costs(original, shapes)
     return Origins(
         of=mapping.of,
+        leading=_leading(mapping.of, {n.name: n.flops or 0.0 for n in before.nodes if n.name}),
         purpose=mapping.inserted,
         work=inherited(mapping, counted.nodes, before.nodes),
         weights=weights(mapping, counted.nodes),
@@ -117,6 +122,17 @@ def _found(original: ir.Model, optimised: ir.Model, case: Case, trace: Trace) ->
             n for n in dict.fromkeys(trace.name.texts) if n not in mapping.of and n not in mapping.inserted
         ),
     )
+
+
+def _leading(of: Mapping[str, tuple[str, ...]], flops: Mapping[str, float]) -> dict[str, str]:
+    """The origin that does nearly all of a fused node's work: a convolution with its activation is the convolution."""
+    found = {}
+    for name, names in of.items():
+        most = max(names, key=lambda each: flops.get(each, 0.0), default="")
+        total = sum(flops.get(each, 0.0) for each in names)
+        if total and flops.get(most, 0.0) >= _LEADS * total:
+            found[name] = most
+    return found
 
 
 def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[Place, ...]:
@@ -178,6 +194,7 @@ def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[Pr
         if not calls:
             continue  # ran in runs alone that do not count
         origin = known.of.get(name, ())
+        lead = known.leading.get(name)
         # Of nodes with one name the model does not tell which work is whose.
         work = known.work.get(name) if shared[name] == 1 else None
         made.append(
@@ -185,7 +202,7 @@ def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[Pr
                 name=name,
                 op_type=trace.nodes.op_type[number],
                 provider=trace.nodes.provider[number],
-                layer=layer_of(origin or (name,)),
+                layer=layer_of((lead,) if lead else origin or (name,)),
                 inside=inside.get(number, ""),
                 category=found.category[number],
                 time_ns=float(times[number]),
