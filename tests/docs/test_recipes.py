@@ -147,6 +147,7 @@ TOO_SHORT = "ortune: one trial takes 0.3 s: the 1 s budget holds not even 6 bloc
             f"B ran: outputs equal to 1e-03\n{TOO_SHORT}",
             ["outputs identical"],
         ),
+        ("long; holds: a=1 read back", f"B ran: a=2 read back: echo\n{TOO_SHORT}", ["a=1 read back"]),
         ("long", "ortune: no setting is called 'blok'", ["budget holds not even"]),
         ("after long", "ortune: no finished tuning or comparison is stored", []),
         ("after long", "ortune: No such option '--breif'", ["no finished tuning or comparison is stored"]),
