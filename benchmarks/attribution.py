@@ -65,7 +65,9 @@ def row(name: str, folder: Path) -> str:
     for operator in result.operators:
         ours[operator.op_type] += operator.time_ns
     worst = max(abs(ours[op] - counted[op]) for op in {*ours, *counted}) / result.wall_ns
-    tuned = ortune.tune(model, budget=LARGER_S.get(name, BUDGET_S), bundle=False, store=folder / "store").result
+    tuned = ortune.tune(
+        model, budget=LARGER_S.get(name, BUDGET_S), bundle=False, store=folder / "store"
+    ).result
     assert isinstance(tuned, TuneResult)
     won = 0.0
     if tuned.winner != Plan() and tuned.against_default is not None:
