@@ -70,3 +70,12 @@ def test_the_objectives_own_row_is_what_stays() -> None:
     default = describe([cast("Measured", b.trials[0].outcome) for b in run.race.blocks], "median")
     fastest = trade(run, Plan(), [], default)[0]
     assert (fastest.plan, fastest.kept, fastest.latency_ns) == (Plan(), True, default.latency_ns)
+
+
+def test_the_best_of_noisy_ratios_is_not_told() -> None:
+    lucky = [block(0, trial(BASE, 1e6), trial("a", 0.7e6)), block(1, trial(BASE, 1e6), trial("a", 0.95e6))]
+    noisy = [block(i, trial(BASE, 1e6), trial("b", ns)) for i, ns in enumerate((0.7e6, 1.4e6, 1.0e6, 1.3e6))]
+    run = tuning([*lucky, *noisy])
+    run.o.objective = "cold-start"
+    default = describe([cast("Measured", run.race.blocks[0].trials[0].outcome)], "median")
+    assert trade(run, Plan(), [], default)[0].plan == Plan()

@@ -32,6 +32,13 @@ def test_spike_control_finds_the_recorded_wait():
     assert control.ratio_low < 1.05 < control.ratio_high
 
 
+def test_a_wait_beside_other_callers_may_cost_more_than_itself_and_not_less():
+    dearer = [0.27, 0.22, 0.31, 0.27, 0.34, 0.18, 0.25, 0.29, 0.26]
+    assert not spike_control(dearer, 0.054).ok
+    assert spike_control(dearer, 0.054, alone=False).ok
+    assert not spike_control([d - 0.27 for d in dearer], 0.5, alone=False).ok
+
+
 def test_spike_control_uses_the_wait_of_each_block():
     waits = np.linspace(0.0, 0.5, 9)
     assert spike_control(NOISE + waits, waits).ok

@@ -25,6 +25,7 @@ from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
 from ortune.search.figures import describe, figure
 from ortune.search.race import CURRENT, Entry
 from ortune.stats import pairs
+from ortune.stats.intervals import robust_scale
 from ortune.stats.multiplicity import holm
 
 if TYPE_CHECKING:
@@ -140,43 +141,53 @@ def trade(
     Plans were measured at different times of a machine that has phases. So each is judged by its ratio to the default
     of the same blocks, and shown as that ratio of the default's figures in the table above it.
     """
-    pool = [e for e in run.race.entries.values() if e.sound and _beside(run, e.arm, "median") is not None]
-    beside = {e.arm: {k: _beside(run, e.arm, k) or 1.0 for k in ("median", "cpu", "memory")} for e in pool}
+    arms = [e.arm for e in run.race.entries.values() if e.sound]
+    plans = {e.arm: e.plan for e in run.race.entries.values()}
+    beside = {estimand: _beside(run, arms, estimand) for estimand in ("median", "cpu", "memory")}
     own = {"latency": "fastest", "cpu": "least CPU a run", "memory": "least memory"}.get(run.o.objective)
     rows = []
     for title, estimand in (("fastest", "median"), ("least CPU a run", "cpu"), ("least memory", "memory")):
-        best = min(pool, key=lambda e: beside[e.arm][estimand], default=None)
-        gains = best is not None and beside[best.arm][estimand] < 1
-        plan = best.plan if best is not None and gains else Plan()
-        of = (
-            beside[best.arm]
-            if best is not None and gains
-            else dict.fromkeys(("median", "cpu", "memory"), 1.0)
-        )
-        seen, mine = default, title == own
-        if mine:
-            plan, of = shipped, dict.fromkeys(of, 1.0)
+        best = min(beside[estimand], key=lambda arm: beside[estimand][arm][1], default=BASE)
+        if title == own or best == BASE or beside[estimand][best][1] >= 1:
+            best = BASE
+        plan, seen = plans.get(best, Plan()), default
+        if title == own:
+            plan = shipped
             stays = CURRENT if run.with_current and shipped == run.current else BASE
             trials = list(winner_trials) or measured(run.confirmation, stays)
             seen = describe(trials, run.judgement.estimand) if trials else default
+        latency, cpu, memory = (found[best][0] if best in found else 1.0 for found in beside.values())
         rows.append(
             TradeRow(
                 title=title,
                 plan=plan,
-                latency_ns=seen.latency_ns * of["median"],
-                cpu_per_run_ns=seen.cpu_per_run_ns * of["cpu"],
-                peak_bytes=seen.peak_bytes * of["memory"] if seen.peak_bytes is not None else None,
-                confirmed=mine and bool(winner_trials),
-                kept=mine and not winner_trials,
+                latency_ns=seen.latency_ns * latency,
+                cpu_per_run_ns=seen.cpu_per_run_ns * cpu,
+                peak_bytes=seen.peak_bytes * memory if seen.peak_bytes is not None else None,
+                confirmed=title == own and bool(winner_trials),
+                kept=title == own and not winner_trials,
             )
         )
     return tuple(rows)
 
 
-def _beside(run: Tuning, arm: str, estimand: str) -> float | None:
-    """An arm's figure as a ratio of the default's in the same blocks; None where fewer than two hold both."""
-    found = log_ratios(run.race.blocks, arm, estimand)
-    return float(np.exp(np.median(found))) if len(found) >= 2 else None
+def _beside(run: Tuning, arms: Sequence[str], estimand: str) -> dict[str, tuple[float, float]]:
+    """Each arm's figure as a ratio of the default's in the same blocks, and the most that it may well be.
+
+    Most plans leave the race after a few blocks, and the best of many noisy ratios is best by chance. The noise is that
+    of all arms together: few of them have blocks enough to tell it alone. Arms in fewer than two blocks are left out.
+    """
+    logs = {arm: log_ratios(run.race.blocks, arm, estimand) for arm in arms}
+    logs = {arm: found for arm, found in logs.items() if len(found) >= 2}
+    middle = {arm: float(np.median(found)) for arm, found in logs.items()}
+    if not logs:
+        return {}
+    apart = [(found - middle[arm]) * np.sqrt(len(found) / (len(found) - 1)) for arm, found in logs.items()]
+    noise = robust_scale(np.concatenate(apart))
+    return {
+        arm: (float(np.exp(m)), float(np.exp(m + 2 * noise / np.sqrt(len(logs[arm])))))
+        for arm, m in middle.items()
+    }
 
 
 def points(run: Tuning) -> list[BlockPoint]:
