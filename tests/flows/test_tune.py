@@ -100,7 +100,9 @@ def test_the_document_is_one_and_typed(tuned: tuple[Path, dict[str, Any]]) -> No
 
 def test_only_fresh_blocks_carry_the_claim(tuned: tuple[Path, dict[str, Any]]) -> None:
     result = msgspec.convert(tuned[1]["result"], records.TuneResult)
-    for found in (result.against_default, result.against_current):
+    # A leader that did not win over what runs today is told apart from what stays.
+    challenger = result.refused.comparison if result.refused is not None else result.against_current
+    for found in (result.against_default, challenger):
         assert found is not None
         assert (found.phase, found.method) == ("confirm", "wilcoxon")
         assert 9 <= found.n_blocks <= 24
