@@ -62,6 +62,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
     current_trials = measured(run.confirmation, CURRENT) or measured(earlier, CURRENT)
     winner_trials = measured(run.confirmation, run.winner.arm) if run.winner and won else []
     estimand = run.judgement.estimand
+    default_figures = describe(default_trials, estimand)
     seen = tuple(points(run))
     result = TuneResult(
         side=Side(label=run.side.label, model=run.side.model.info, plan=Plan(), runtime=run.side.runtime),
@@ -73,7 +74,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         refused=refused,
         fell=_fell(run),
         current=run.current,
-        default_figures=describe(default_trials, estimand),
+        default_figures=default_figures,
         current_figures=describe(current_trials, estimand) if current_trials else None,
         winner_figures=describe(winner_trials, estimand) if winner_trials else None,
         against_default=against_default,
@@ -81,7 +82,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         outputs=run.winner.outputs if run.winner and won else None,
         settings=settings(run, shipped, winner_trials) if won else (),
         candidates=candidates(run, proposed, shipped, refused),
-        trade=trade(run, shipped, winner_trials, describe(default_trials, estimand)),
+        trade=trade(run, shipped, winner_trials, default_figures),
         cases=()
         if not won
         else case_results(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ortune.flows.tune import Tuning
 
 CLAIMED = 0.05
+UNCHANGED = 1.0, 1.0  # the default beside itself
 
 
 def settings(run: Tuning, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
@@ -141,22 +142,20 @@ def trade(
     Plans were measured at different times of a machine that has phases. So each is judged by its ratio to the default
     of the same blocks, and shown as that ratio of the default's figures in the table above it.
     """
-    arms = [e.arm for e in run.race.entries.values() if e.sound]
-    plans = {e.arm: e.plan for e in run.race.entries.values()}
-    beside = {estimand: _beside(run, arms, estimand) for estimand in ("median", "cpu", "memory")}
+    plans = {BASE: Plan(), **{e.arm: e.plan for e in run.race.entries.values() if e.sound}}
+    beside = {estimand: _beside(run, list(plans), estimand) for estimand in ("median", "cpu", "memory")}
     own = {"latency": "fastest", "cpu": "least CPU a run", "memory": "least memory"}.get(run.o.objective)
     rows = []
     for title, estimand in (("fastest", "median"), ("least CPU a run", "cpu"), ("least memory", "memory")):
-        best = min(beside[estimand], key=lambda arm: beside[estimand][arm][1], default=BASE)
-        if title == own or best == BASE or beside[estimand][best][1] >= 1:
-            best = BASE
-        plan, seen = plans.get(best, Plan()), default
-        if title == own:
+        mine = title == own
+        best = BASE if mine else min(beside[estimand], key=lambda arm: beside[estimand][arm][1])
+        plan, seen = plans[best], default
+        if mine:
             plan = shipped
             stays = CURRENT if run.with_current and shipped == run.current else BASE
             trials = list(winner_trials) or measured(run.confirmation, stays)
             seen = describe(trials, run.judgement.estimand) if trials else default
-        latency, cpu, memory = (found[best][0] if best in found else 1.0 for found in beside.values())
+        latency, cpu, memory = (found.get(best, UNCHANGED)[0] for found in beside.values())
         rows.append(
             TradeRow(
                 title=title,
@@ -164,8 +163,8 @@ def trade(
                 latency_ns=seen.latency_ns * latency,
                 cpu_per_run_ns=seen.cpu_per_run_ns * cpu,
                 peak_bytes=seen.peak_bytes * memory if seen.peak_bytes is not None else None,
-                confirmed=title == own and bool(winner_trials),
-                kept=title == own and not winner_trials,
+                confirmed=mine and bool(winner_trials),
+                kept=mine and not winner_trials,
             )
         )
     return tuple(rows)
@@ -175,16 +174,17 @@ def _beside(run: Tuning, arms: Sequence[str], estimand: str) -> dict[str, tuple[
     """Each arm's figure as a ratio of the default's in the same blocks, and the most that it may well be.
 
     Most plans leave the race after a few blocks, and the best of many noisy ratios is best by chance. The noise is that
-    of all arms together: few of them have blocks enough to tell it alone. Arms in fewer than two blocks are left out.
+    of all arms together: few of them have blocks enough to tell it alone. Arms in fewer than two blocks are left out,
+    and the default, first, is what it is.
     """
-    logs = {arm: log_ratios(run.race.blocks, arm, estimand) for arm in arms}
+    logs = {arm: log_ratios(run.race.blocks, arm, estimand) for arm in arms if arm != BASE}
     logs = {arm: found for arm, found in logs.items() if len(found) >= 2}
     middle = {arm: float(np.median(found)) for arm, found in logs.items()}
     if not logs:
-        return {}
+        return {BASE: UNCHANGED}
     apart = [(found - middle[arm]) * np.sqrt(len(found) / (len(found) - 1)) for arm, found in logs.items()]
     noise = robust_scale(np.concatenate(apart))
-    return {
+    return {BASE: UNCHANGED} | {
         arm: (float(np.exp(m)), float(np.exp(m + 2 * noise / np.sqrt(len(logs[arm])))))
         for arm, m in middle.items()
     }

@@ -154,8 +154,7 @@ def _keys(
     common: set[str],
     shared: set[str],
 ) -> list[Hashable]:
-    nodes = zip(trace.name.texts, trace.nodes.op_type, trace.nodes.provider, strict=True)
-    keys: list[Hashable] = [node if node[0] in shared else node[0] for node in nodes]
+    keys: list[Hashable] = [node if node[0] in shared else node[0] for node in trace.node_keys]
     seen: Counter[tuple[str, str]] = Counter()
     for number in in_order(trace):
         name, op_type = trace.name.texts[number], trace.nodes.op_type[number]

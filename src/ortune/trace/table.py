@@ -163,6 +163,11 @@ class Trace:
         return len(self.start_ns)
 
     @property
+    def node_keys(self) -> list[tuple[str, str, str]]:
+        """Name, operator and provider of each node, in the order of ``name.texts``: together they tell nodes apart."""
+        return list(zip(self.name.texts, self.nodes.op_type, self.nodes.provider, strict=True))
+
+    @property
     def n_runs(self) -> int:
         """Runs that were recorded to their end."""
         return len(self.run_ns)

@@ -9,5 +9,4 @@ from ortune.trace.table import Trace
 def nodes_of(trace: Trace, result: ProfileResult) -> list[ProfiledNode | None]:
     """For each text of ``Trace.name`` its node in the mean steady run; None for one that ran in none."""
     known = {(node.name, node.op_type, node.provider): node for node in result.nodes}
-    keys = zip(trace.name.texts, trace.nodes.op_type, trace.nodes.provider, strict=True)
-    return [known.get(key) for key in keys]
+    return [known.get(key) for key in trace.node_keys]
