@@ -159,3 +159,23 @@ def test_nodes_of_equal_times_are_coloured_one_by_one() -> None:
     same = written(model_explorer, trace, nodes(("a", 1e6), ("b", 1e6)))
     assert {found["bgColor"] for found in same["results"].values()} == {"#c0392b"}
     assert "bgColor" not in written(model_explorer, trace, nodes(("a", 1e6), ("b", 2e6)))["results"]["a"]
+
+
+def test_nodes_in_the_branches_of_an_if_are_called_as_its_adapter_calls_them() -> None:
+    trace = read_trace(GOLDEN / "ort-1.31.1.json")
+    made = {
+        (name, op, inside): ProfiledNode(name=name, op_type=op, inside=inside, time_ns=1e6, share_ratio=0.1)
+        for name, op, inside in [
+            ("outer", "If", ""), ("inner", "If", "outer"), ("conv", "Conv", "inner"),
+            ("loop", "Loop", ""), ("check", "If", "loop"), ("add", "Add", "check"), ("mul", "Mul", "loop"),
+            ("around", "If", "around"),
+        ]
+    }  # fmt: skip
+    result = ProfileResult(
+        trace=NOTHING.trace, n_runs=1, wall_ns=1e6, categories=(), nodes=tuple(made.values())
+    )
+    keys = set(written(model_explorer, trace, result)["results"])
+    branches = ("then_branch", "else_branch")
+    unfolded = {f"outer/{one}/inner/{other}/conv" for one in branches for other in branches}
+    unfolded |= {f"outer/{one}/inner" for one in branches} | {f"check/{one}/add" for one in branches}
+    assert keys == {name for name, _, _ in made} | unfolded, "a body of a loop is a graph of its own"
