@@ -12,12 +12,19 @@ PACKAGES = {"OrtCUDAProviderOptions": ".providers", "OrtTensorRTProviderOptions"
 JAVA_BODIES = {
     # What ONNX Runtime does here: it refuses a second pool, and closed options have unloaded their libraries.
     ("OrtEnvironment", "getEnvironment", 3): (
-        'if (made) throw new IllegalStateException("one already exists"); made = true; return (R) new OrtEnvironment();'
+        'if (made) throw new IllegalStateException("one already exists"); made = true; return new OrtEnvironment();'
     ),
-    ("OrtEnvironment", "getEnvironment", 0): "return (R) new OrtEnvironment();",
-    ("OrtEnvironment", "createSession", 2): "return (R) new OrtSession();",
+    ("OrtEnvironment", "getEnvironment", 0): "return new OrtEnvironment();",
+    ("OrtEnvironment", "createSession", 2): "return new OrtSession();",
     ("OrtSession.SessionOptions", "close", 0): "closed++;",
 }
+JAVA_RESULTS = {
+    "getEnvironment": "OrtEnvironment",
+    "createSession": "OrtSession",
+    "getVersion": "String",
+    "getAvailableProviders": "java.util.EnumSet",
+}
+"""Of methods; all others are void."""
 JAVA_FIELDS = {
     "OrtEnvironment": "private static boolean made;",
     "OrtSession.SessionOptions": "public static int closed;",
@@ -25,7 +32,7 @@ JAVA_FIELDS = {
 
 
 def java(folder: Path) -> None:
-    """``ai.onnxruntime``, every argument an Object and every result what the caller takes it for."""
+    """``ai.onnxruntime``, every argument an Object."""
     for name in TYPES["java"]:
         if "." in name:
             continue
@@ -53,8 +60,11 @@ def _java(full: str, name: str) -> str:
             continue
         for count in counts:
             given = ", ".join(f"Object a{i}" for i in range(count))
-            head = f"public {name}" if own == "new" else f"public {static}<R> R {own}"
-            body = JAVA_BODIES.get((full, own, count), "" if own == "new" else "return null;")
+            result = JAVA_RESULTS.get(own, "void")
+            head = f"public {name}" if own == "new" else f"public {static}{result} {own}"
+            body = JAVA_BODIES.get(
+                (full, own, count), "" if own == "new" or result == "void" else "return null;"
+            )
             lines.append(f"{head}({given}) throws OrtException {{ {body} }}")
     kind = " implements AutoCloseable" if "close" in members else ""
     closing = JAVA_BODIES.get((full, "close", 0), "")
@@ -62,6 +72,51 @@ def _java(full: str, name: str) -> str:
     kind = " extends Exception" if name == "OrtException" else kind
     lines = [line.replace(" throws OrtException", "") for line in lines] if name == "OrtException" else lines
     return f'@SuppressWarnings("unchecked") class {name}{kind} {{\n' + "\n".join(lines + inner) + "\n}\n"
+
+
+CSHARP_RESULTS = {
+    "CreateInstanceWithOptions": "OrtEnv",
+    "Instance": "OrtEnv",
+    "GetVersionString": "string",
+}
+"""Of methods; all others are void."""
+CSHARP_BODIES = {"GetVersionString": 'return "1.24.2";'}
+CSHARP_STRUCTS = {"EnvironmentCreationOptions"}
+"""Handed over by reference."""
+
+
+def csharp(folder: Path) -> Path:
+    """The namespace ``Microsoft.ML.OnnxRuntime``: every argument an object, every property as its user takes it."""
+    kinds = [_csharp(name, members) for name, members in TYPES["csharp"].items()]
+    goal = folder / "Stub.cs"
+    goal.write_text("namespace Microsoft.ML.OnnxRuntime {\n" + "\n".join(kinds) + "\n}\n")
+    return goal
+
+
+def _csharp(name: str, members: dict[str, list[int]]) -> str:
+    if name not in CSHARP_STRUCTS and not any(members.values()):
+        return f"public enum {name} {{ {', '.join(members)} }}"
+    lines = []
+    for member, counts in members.items():
+        static, own = ("static ", member[7:]) if member.startswith("static ") else ("", member)
+        if own in ("Dispose", "Equals", "GetHashCode"):
+            continue
+        if not counts:
+            lines.append(f"public {static}dynamic {own} {{ get; set; }}")
+        for count in counts:
+            by_reference = own == "CreateInstanceWithOptions"
+            given = ", ".join(
+                f"ref EnvironmentCreationOptions a{i}" if by_reference else f"object a{i}"
+                for i in range(count)
+            )
+            result = CSHARP_RESULTS.get(own, "void")
+            body = CSHARP_BODIES.get(own, "" if result == "void" else f"return new {result}();")
+            head = f"public {name}" if own == "new" else f"public {static}{result} {own}"
+            lines.append(f"{head}({given}) {{ {body} }}")
+    if name in CSHARP_STRUCTS:
+        return f"public struct {name} {{\n" + "\n".join(lines) + "\n}"
+    lines.append("public void Dispose() { }")
+    return f"public class {name} : System.IDisposable {{\n" + "\n".join(lines) + "\n}"
 
 
 CPP_HEAD = """#pragma once

@@ -1,4 +1,4 @@
-"""``Load.cs``: for ``Microsoft.ML.OnnxRuntime``, C# 9 or later."""
+"""``Load.cs``: for ``Microsoft.ML.OnnxRuntime``, C# 8 or later."""
 
 from __future__ import annotations
 
