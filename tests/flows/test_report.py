@@ -151,6 +151,20 @@ def test_beginning_of_an_id_is_enough_where_it_is_the_only_one(tmp_path: Path) -
             told(tmp_path, wanted)
 
 
+def test_a_model_stands_for_its_newest_session(tmp_path: Path) -> None:
+    (tuned,) = keep(tmp_path, golden_tune.tuned())
+    (doctor_id,) = keep(tmp_path, golden.diagnosed())
+    with Store(tmp_path) as opened:
+        log = opened.begin("compare", "compare key", {"a": "models/old.onnx", "b": "new.onnx"})
+        log.add("result", golden.compared())
+    assert told(tmp_path, "model.onnx").sessions[0].id == doctor_id
+    assert told(tmp_path, "here/model.onnx", brief=True).sessions[0].id == tuned, "a doctor decides nothing"
+    assert [s.id for s in told(tmp_path, "old.onnx", "new.onnx").sessions] == [log.id, log.id]
+    for named, options in (("other.onnx", {}), ("model.ort", {"brief": True})):
+        with pytest.raises(UsageError, match="of this model is stored"):
+            told(tmp_path, named, **options)
+
+
 @pytest.mark.parametrize(
     ("document", "module"),
     [

@@ -179,7 +179,8 @@ def report(
     """What was measured before, told again with its date and machine; nothing is measured.
 
     Args:
-        *sessions: Ids or their beginnings, "newest", or folders NAME.ortune; none lists what is stored.
+        *sessions: Ids or their beginnings, "newest", models (the newest session of each), or folders
+            NAME.ortune; none lists what is stored.
         brief: One page for people who decide, of one session; without a name of the newest.
         load: With ``brief``: requests a second, or text like "200/s" or "12000/min".
         last: How many sessions are listed.

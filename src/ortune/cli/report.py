@@ -14,8 +14,9 @@ def report(
     sessions: Annotated[
         list[str],
         typer.Argument(
-            metavar="[SESSION|BUNDLE]...",
-            help="Id of a session or its beginning, newest, or a folder NAME.ortune. None lists what is stored.",
+            metavar="[SESSION|MODEL|BUNDLE]...",
+            help="Id of a session or its beginning, newest, a model (its newest session), or a folder NAME.ortune. "
+            "None lists what is stored.",
             show_default=False,
         ),
     ] = [],

@@ -19,6 +19,7 @@ from ortune.report.answer import answer
 from ortune.store.db import SessionHead, Store
 
 LAST = 20
+MODELS = (".onnx", ".ort")
 _PER_S = {"": 1.0, "s": 1.0, "m": 1 / 60, "min": 1 / 60, "h": 1 / 3600, "d": 1 / 86400}
 
 
@@ -27,7 +28,8 @@ class Options:
     """What ``report`` can be asked.
 
     Attributes:
-        sessions: Ids or their beginnings, "newest", or folders of bundles; none lists what is stored.
+        sessions: Ids or their beginnings, "newest", models (the newest session of each), or folders of bundles; none
+            lists what is stored.
         brief: One page for people who decide, of one session; the newest that has one when none is named.
         load_per_s: Requests a second that the brief reckons for; None is an example.
         last: How many sessions are listed.
@@ -102,10 +104,29 @@ class _Reader:
             return session
         return msgspec.structs.replace(session, timeline=stored.timeline(self._store, session.id))
 
-    def named(self, text: str) -> StoredSession:
-        """The session or bundle that the user means."""
+    def newest(self, model: str = "", *, answered: bool = False) -> StoredSession | None:
+        """The newest session, of one model where it is named, and with an answer to decide on where that is needed."""
+        for head in self.heads():
+            if not model or stored.about(head, model):
+                session = self.session(head)
+                if not answered or (
+                    isinstance(session.document, Envelope) and answer(session.document) is not None
+                ):
+                    return session
+        return None
+
+    def named(self, text: str, *, answered: bool = False) -> StoredSession:
+        """The session or bundle that the user means; of a model's sessions one with an answer where that is needed."""
         if is_bundle(Path(text)):
             return stored.read_bundle(Path(text), self._of_id, self.here)
+        if Path(text).suffix in MODELS:
+            found = self.newest(text, answered=answered)
+            if found is None:
+                kind = "tuning or comparison" if answered else "session"
+                raise UsageError(
+                    f"no {kind} of this model is stored", where=text, do="ortune report lists what is stored"
+                )
+            return found
         if Path(text).is_dir() or "/" in text:
             raise UsageError(
                 "is neither a session nor a bundle", where=text, do="give the folder NAME.ortune"
@@ -139,7 +160,15 @@ def _plain(options: Options, reader: _Reader) -> ReportResult:
 
 
 def _brief(options: Options, reader: _Reader) -> ReportResult:
-    session = reader.named(options.sessions[0]) if options.sessions else _newest_with_answer(reader)
+    if options.sessions:
+        session = reader.named(options.sessions[0], answered=True)
+    else:
+        newest = reader.newest(answered=True)
+        if newest is None:
+            raise UsageError(
+                "no finished tuning or comparison is stored", where="--brief", do="ortune tune MODEL"
+            )
+        session = newest
     if session.state == "unreadable":
         raise UsageError(session.trouble, where=session.id, do="ortune report lists what can be told")
     made = None
@@ -153,14 +182,6 @@ def _brief(options: Options, reader: _Reader) -> ReportResult:
             do="name a session of ortune tune or ortune compare; ortune report lists them",
         )
     return ReportResult(kind="brief", sessions=(session,), brief=made)
-
-
-def _newest_with_answer(reader: _Reader) -> StoredSession:
-    for head in reader.heads():
-        session = reader.session(head)
-        if isinstance(session.document, Envelope) and answer(session.document) is not None:
-            return session
-    raise UsageError("no finished tuning or comparison is stored", where="--brief", do="ortune tune MODEL")
 
 
 def _bound() -> set[str]:

@@ -149,6 +149,15 @@ def find(all_heads: Sequence[SessionHead], wanted: str) -> SessionHead:
     raise UsageError(f"{len(found)} sessions begin so: {some}", where=wanted, do="give more of the id")
 
 
+def about(head: SessionHead, model: str) -> bool:
+    """Whether the session is of a file of that name, as a side or alone."""
+    try:
+        header = msgspec.json.decode(head.header, type=_Header)
+    except _UNREADABLE:
+        return False
+    return Path(model).name in {Path(name).name for name in (header.model, header.a, header.b)}
+
+
 def _after_date(head: SessionHead) -> str:
     return head.id.partition("-")[2]
 
