@@ -26,11 +26,15 @@ class Field:
         self.noise = noise
         self.now = 0
         self.failing: dict[str, str] = {}
+        self.hanging: dict[str, int] = {}
         self.calls: list[str] = []
 
     def __call__(self, arm: str, /) -> Outcome:
         self.now += TRIAL_NS
         self.calls.append(arm)
+        if arm in self.hanging:
+            self.now += self.hanging[arm] - TRIAL_NS
+            return Failed(plan=arm, reason="timeout", what="not done", elapsed_ns=self.hanging[arm])
         if arm in self.failing:
             return Failed(plan=arm, reason="crash", what=self.failing[arm])
         level = 5e6 * self.factors[arm] * np.exp(self.noise * self.rng.standard_normal())
@@ -114,6 +118,16 @@ def test_a_plan_that_crashes_retires_after_two_failures_and_the_rest_goes_on() -
     assert "SIGSEGV" in bad.why
     assert run.live()[0].plan == plan("1")
     assert not any(b.dropped for b in run.blocks)
+
+
+def test_a_hang_retires_at_once_and_is_not_what_a_trial_costs() -> None:
+    field = Field({plan("1").id: 0.9, plan("2").id: 1.0})
+    field.hanging = {plan("2").id: 30 * TRIAL_NS}
+    run = race(field)
+    assert run.block([run.add(entry("1")), run.add(entry("2"))])
+    bad = run.entries[plan("2").id]
+    assert (bad.fate, len(bad.failures)) == ("failed", 1)
+    assert run.trial_ns == pytest.approx(1.2 * TRIAL_NS)
 
 
 def test_what_a_guard_would_refuse_does_not_lead_the_race_unless_it_is_allowed() -> None:

@@ -117,7 +117,7 @@ class Race:
 
     @property
     def trial_ns(self) -> float:
-        """What a trial costs by now: the middle of the last ten blocks, and a fifth for what may come."""
+        """What a trial costs by now, hangs aside: the middle of the last ten blocks, and a fifth for what may come."""
         recent = self._costs[-10:] or [self.first_trial_ns]
         return 1.2 * float(np.median(recent))
 
@@ -172,7 +172,10 @@ class Race:
         if block is None:
             return False
         block = without_latencies(block)
-        self._costs.append((self.clock() - began) / len(arms))
+        # A hang is cut off at many times a trial: counted in, it would make the next one wait as long again.
+        ends = [t.outcome for t in block.trials]
+        hung = [end.elapsed_ns for end in ends if isinstance(end, Failed) and end.reason == "timeout"]
+        self._costs.append((self.clock() - began - sum(hung)) / max(1, len(arms) - len(hung)))
         self.blocks.append(block)
         self._take(block)
         self.on_block(self, block)
