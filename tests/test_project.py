@@ -56,6 +56,14 @@ def test_file_has_a_docstring_and_one_idea(path: Path) -> None:
         assert len(text.splitlines()) <= 400, "more than 400 lines hold two ideas"
 
 
+@pytest.mark.xdist_group("measuring")
+def test_what_measures_runs_on_one_worker(request: pytest.FixtureRequest) -> None:
+    """A pytest that is too new for xdist's groups loses them without a word: two measurements ran at once."""
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("the tests run on one worker anyway")
+    assert request.node.nodeid.endswith("@measuring")
+
+
 def test_typed_marker_is_shipped() -> None:
     assert (ROOT / "src" / "ortune" / "py.typed").is_file()
 

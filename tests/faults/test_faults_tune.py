@@ -94,7 +94,7 @@ def test_plans_that_crash_hang_and_lie(box: Box) -> None:
 
 
 def test_a_plan_that_eats_memory(box: Box) -> None:
-    result, page = tuned(box, "60s", {"mimalloc": "memory"}, "--memory", "700m")
+    result, page = tuned(box, "45s", {"mimalloc": "memory"}, "--memory", "700m")
     fate, why = fates(result)["mimalloc"]
     assert fate == "failed"
     assert "out-of-memory" in why

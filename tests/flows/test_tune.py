@@ -259,7 +259,7 @@ def test_callers_and_sessions_share_one_process(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable, "-m", "ortune", "compare", str(model), "--b-set", "pool=2", "--sessions", "2",
-            "--callers", "2", "--objective", "throughput", "--max-blocks", "9", "--budget", "60s", "--json",
+            "--callers", "2", "--objective", "throughput", "--max-blocks", "9", "--budget", "40s", "--json",
             "--store", str(tmp_path / "store"),
         ],
         env=environment(tmp_path), capture_output=True, text=True, check=False,
