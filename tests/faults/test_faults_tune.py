@@ -124,14 +124,17 @@ def test_a_rewrite_that_hangs_is_cut_off_and_not_tried(box: Box) -> None:
     python.write_text(f'#!/bin/sh\n[ "$2" = tool ] && exec sleep 600\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     done = box.run(
-        "tune", "m.onnx", "--json", "--no-bundle", "--budget", "30s", "--objective", "cold-start",
+        "tune", "m.onnx", "--json", "--no-bundle", "--budget", "45s", "--objective", "cold-start",
         "--python", str(python),
     )  # fmt: skip
     assert done.code == 0, done.err
     rewritten = [c for c in done.document["result"]["candidates"] if c["plan"]["rewrites"]]
     assert rewritten
     assert {c["fate"] for c in rewritten} == {"not-tried"}
-    assert all("cut off, not done after" in c["why"] for c in rewritten), rewritten
+    # On a slow machine the budget may not hold all of them.
+    tried = [c["why"] for c in rewritten if c["why"] != "the budget did not hold it"]
+    assert tried
+    assert all("cut off, not done after" in why for why in tried), rewritten
     assert any(c["n_blocks"] for c in done.document["result"]["candidates"])
 
 
