@@ -13,6 +13,8 @@ from ortune.records import BundleInfo
 SCHEMA = "ortune/bundle/1"
 INDEX = "ortune.json"
 SUFFIX = ".ortune"
+MODELS = (".onnx", ".ort")
+"""What files of models end in."""
 
 
 def is_bundle(path: Path) -> bool:

@@ -12,7 +12,6 @@ from ortune.trace.read import HEAD_BYTES, looks_like_trace
 
 Kind = Literal["model", "trace", "plan", "missing"]
 
-MODELS = (".onnx", ".ort")
 TEXTS = (".json", ".log", ".txt")
 _TRACE_WORDS = (b'"traceEvents"', b'"cat"', b'"version"')
 
@@ -20,7 +19,7 @@ _TRACE_WORDS = (b'"traceEvents"', b'"cat"', b'"version"')
 def kind_of(text: str) -> Kind:
     """What a subject is; "missing" is a text that is not there or empty, and could have been a trace or a plan."""
     path = Path(text)
-    if path.suffix in MODELS or bundle_format.is_bundle(path):
+    if path.suffix in bundle_format.MODELS or bundle_format.is_bundle(path):
         return "model"
     if not path.is_file():
         return "missing" if path.suffix in TEXTS else "model"

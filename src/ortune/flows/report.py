@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ortune import __version__, knobs, platform
-from ortune.bundle.format import is_bundle
+from ortune.bundle.format import MODELS, is_bundle
 from ortune.errors import StoreError, UsageError
 from ortune.flows import stored
 from ortune.records import Envelope, ReportResult, StoredSession
@@ -19,7 +19,6 @@ from ortune.report.answer import answer
 from ortune.store.db import SessionHead, Store
 
 LAST = 20
-MODELS = (".onnx", ".ort")
 _PER_S = {"": 1.0, "s": 1.0, "m": 1 / 60, "min": 1 / 60, "h": 1 / 3600, "d": 1 / 86400}
 
 

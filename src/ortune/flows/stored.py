@@ -151,11 +151,16 @@ def find(all_heads: Sequence[SessionHead], wanted: str) -> SessionHead:
 
 def about(head: SessionHead, model: str) -> bool:
     """Whether the session is of a file of that name, as a side or alone."""
-    try:
-        header = msgspec.json.decode(head.header, type=_Header)
-    except _UNREADABLE:
-        return False
+    header = _header(head)
     return Path(model).name in {Path(name).name for name in (header.model, header.a, header.b)}
+
+
+def _header(head: SessionHead) -> _Header:
+    """What can be read of it; nothing of a damaged one."""
+    try:
+        return msgspec.json.decode(head.header, type=_Header)
+    except _UNREADABLE:
+        return _Header()
 
 
 def _after_date(head: SessionHead) -> str:
@@ -170,10 +175,7 @@ def read(store: Store, head: SessionHead, here: str) -> StoredSession:
         head: Which one.
         here: This machine's fingerprint.
     """
-    try:
-        header = msgspec.json.decode(head.header, type=_Header)
-    except _UNREADABLE:
-        header = _Header()
+    header = _header(head)
     plain = StoredSession(
         id=head.id,
         at=head.at,
