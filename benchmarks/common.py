@@ -18,7 +18,7 @@ from ortune.model.open import open_model
 from ortune.model.save import save_model
 from zoo import model_path
 
-__all__ = ["busy_core", "disguised_copy", "model_path", "weights_as_inputs"]
+__all__ = ["CONDITIONS", "busy_core", "disguised_copy", "model_path", "neighbour", "weights_as_inputs"]
 
 
 def disguised_copy(model: Path, folder: Path) -> Path:
@@ -47,11 +47,40 @@ def weights_as_inputs(model: Path, folder: Path) -> Path:
     return path
 
 
+CONDITIONS = ("quiet", "comes and goes", "one core taken")
+"""What else runs: nothing of ours; a neighbour with phases; a process that never rests."""
+
+
+@contextlib.contextmanager
+def neighbour(condition: str) -> Iterator[None]:
+    """One of the conditions, for as long as it lasts."""
+    if condition == "quiet":
+        yield
+    elif condition == "one core taken":
+        with busy_core():
+            yield
+    else:
+        code = (
+            "import random, time\n"
+            "while True:\n"
+            "    until = time.monotonic() + random.expovariate(1 / 1.5)\n"
+            "    while time.monotonic() < until: pass\n"
+            "    time.sleep(random.expovariate(1 / 3))"
+        )
+        with _running(code):
+            yield
+
+
 @contextlib.contextmanager
 def busy_core() -> Iterator[None]:
     """A process that never rests, bound to the last CPU of this one's."""
     cpu = max(os.sched_getaffinity(0))
-    code = f"import os\nos.sched_setaffinity(0, [{cpu}])\nwhile True: pass"
+    with _running(f"import os\nos.sched_setaffinity(0, [{cpu}])\nwhile True: pass"):
+        yield
+
+
+@contextlib.contextmanager
+def _running(code: str) -> Iterator[None]:
     process = subprocess.Popen([sys.executable, "-c", code])
     try:
         yield

@@ -14,7 +14,7 @@ import msgspec
 
 Value = bool | int | float | str
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 """Version of the messages between ortune and a worker; both sides refuse another one."""
 
 
@@ -339,11 +339,10 @@ class FeedRef(Record, frozen=True, kw_only=True):
 
 
 class TrialRequest(Record, frozen=True, kw_only=True):
-    """What ortune asks of a worker, as the first line on its stdin.
+    """What a trial is, as the first line on a worker's stdin; commands follow, one a turn.
 
     Attributes:
-        runs: Timed runs per case. 0: load and run once, time nothing further.
-        warmup_runs, warmup_ns: At least this many runs and this long.
+        warmup_runs, warmup_ns: At least this many runs and this long; 0 runs: none at all, and no warm-up.
         warmup_cap_ns: Warm-up ends here, steady or not.
         wait_ratio: Busy wait added to each run, as a share of the run just timed (spike-in control).
         sessions, callers: Sessions of the model in the process, and threads that call each; runs are per caller.
@@ -356,7 +355,6 @@ class TrialRequest(Record, frozen=True, kw_only=True):
     applied: tuple[Applied, ...] = ()
     providers: tuple[ProviderSpec, ...] = ()
     feeds: tuple[FeedRef, ...]
-    runs: int = 20
     warmup_runs: int = 3
     warmup_ns: int = 30_000_000
     warmup_cap_ns: int = 5_000_000_000
@@ -370,6 +368,29 @@ class TrialRequest(Record, frozen=True, kw_only=True):
     profile_path: str = ""
 
 
+class Warm(Record, frozen=True, kw_only=True, tag="warm", tag_field="do"):
+    """To a runner that has loaded its model: run each case once, and warm up; it answers ``turn-over``."""
+
+
+class Batch(Record, frozen=True, kw_only=True, tag="run", tag_field="do"):
+    """To a runner: time a batch of every case; it answers ``turn-over``.
+
+    Attributes:
+        runs: Timed runs of each case and caller, before the mix's weights.
+        unmeasured: Runs of each before these, which are not timed.
+    """
+
+    runs: int
+    unmeasured: int = 0
+
+
+class Finish(Record, frozen=True, kw_only=True, tag="finish", tag_field="do"):
+    """To a runner: report and end; it answers ``done``."""
+
+
+Command = Warm | Batch | Finish
+
+
 class ReadBack(Record, frozen=True, kw_only=True):
     """How far a knob's arrival was verified. ``ok`` is False only where the check contradicts the plan."""
 
@@ -380,7 +401,12 @@ class ReadBack(Record, frozen=True, kw_only=True):
 
 
 class CaseTimes(Record, frozen=True, kw_only=True):
-    """Raw latencies of one case in one trial, in order, nanoseconds; ``waits_ns`` is the busy wait within each."""
+    """Raw latencies of one case in one trial, in order, nanoseconds.
+
+    Attributes:
+        waits_ns: The busy wait within each; empty where there is none.
+        turn_runs: How many of the latencies each turn of the trial has; of a trial alone, one turn.
+    """
 
     case: str
     weight: float
@@ -390,10 +416,11 @@ class CaseTimes(Record, frozen=True, kw_only=True):
     steady: bool = True
     waits_ns: tuple[int, ...] = ()
     output_shapes: tuple[tuple[int, ...], ...] = ()
+    turn_runs: tuple[int, ...] = ()
 
 
-class Loading(Record, frozen=True, kw_only=True, tag="loading", tag_field="message"):
-    """The worker is up and about to create the session."""
+class Ready(Record, frozen=True, kw_only=True, tag="ready", tag_field="message"):
+    """The worker is up, has imported ONNX Runtime, and begins to load."""
 
     version: int = PROTOCOL_VERSION
     pid: int = 0
@@ -402,9 +429,13 @@ class Loading(Record, frozen=True, kw_only=True, tag="loading", tag_field="messa
 
 
 class Loaded(Record, frozen=True, kw_only=True, tag="loaded", tag_field="message"):
-    """The session exists."""
+    """The session exists; the runner sleeps until its first turn."""
 
     load_ns: int
+
+
+class TurnOver(Record, frozen=True, kw_only=True, tag="turn-over", tag_field="message"):
+    """What was told is done; the runner sleeps until its next turn."""
 
 
 class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="message"):
@@ -415,9 +446,10 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
             while all are at work.
         n_runs: Timed runs of all cases and callers together; with several callers ``wall_ns`` / ``n_runs`` is the time
             that the process takes a run, and a latency is what one caller waits.
-        idle_cpu_ratio: CPU over wall seconds in a short idle stretch after the runs (spinning threads).
+        idle_cpu_ratio: CPU over wall seconds in a short idle stretch after the warm-up (spinning threads).
         peak_bytes: High-water mark of resident memory; ``base_bytes`` is before the session was created.
         threads: Threads that the creation of one session added.
+        waiting_cpu_ns, waiting_ns: CPU time that the process took while others had their turn, and how long that was.
     """
 
     load_ns: int
@@ -434,6 +466,8 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     providers: tuple[str, ...] = ()
     ort_version: str = ""
     involuntary_switches: int | None = None
+    waiting_cpu_ns: int = 0
+    waiting_ns: int = 0
     profile: str = ""
 
 
@@ -452,7 +486,7 @@ class TrialError(Record, frozen=True, kw_only=True, tag="error", tag_field="mess
     knob: str = ""
 
 
-WorkerMessage = Loading | Loaded | TrialDone | TrialError
+WorkerMessage = Ready | Loaded | TurnOver | TrialDone | TrialError
 
 
 class ToolRequest(Record, frozen=True, kw_only=True):
@@ -519,14 +553,20 @@ Outcome = Measured | Failed
 
 
 class BlockTrial(Record, frozen=True, kw_only=True):
-    """One trial's place in a block."""
+    """One trial's place in a block.
+
+    Attributes:
+        group: Trials of the same group were alive together and took turns. A block has one, or more where memory
+            does not hold all of its processes at once, each with a baseline of its own.
+    """
 
     arm: str
+    group: int = 0
     outcome: Outcome
 
 
 class Block(Record, frozen=True, kw_only=True):
-    """One trial of every live arm and the baseline, adjacent, in the random order listed.
+    """One trial of every live arm and the baseline, alive together and taking turns, loaded in the order listed.
 
     ``dropped`` names the rule under which the whole block was left out, "" when it counts.
     """

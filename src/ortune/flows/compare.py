@@ -171,7 +171,8 @@ class _Run:
         told = [*(setting(r, self.b.plan) for r in trial.done.read_back), outputs(difference)]
         self.watch.say(f"B ran: {'; '.join(told)}")
         ground.expect(max(ground.trial_ns, trial.elapsed_ns))
-        trial_ns = (ground.trial_ns + trial.elapsed_ns) / 2
+        alone_ns = (ground.first.elapsed_ns + trial.elapsed_ns) / 2
+        trial_ns = ground.trial_ns * max(1.0, alone_ns / ground.first.elapsed_ns)
         design = self._design(trial_ns)
         executor.arms = {
             BASE: ground.arm(BASE),
@@ -187,6 +188,7 @@ class _Run:
             clock=time.monotonic_ns,
             stop=self.watch.stop,
             on_block=lambda d, block: self._on_block(d, design, block),
+            calibrated=lambda judgement, blocks: ground.retime(judgement, measured(blocks, BASE)),
             started_ns=self.start,
         )
         require_unchanged(self.a, self.b)
@@ -222,7 +224,7 @@ class _Run:
                 code="budget",
             )
         self.watch.say(
-            f"one trial {trial_ns / 1e9:.2f} s of {self.ground.executor.timing.runs} runs; "
+            f"one trial {trial_ns / 1e9:.2f} s, {self.ground.executor.timing.turns.describe()}; "
             f"up to {design.n_blocks} blocks in {self.o.budget_s:.0f} s"
         )
         return design

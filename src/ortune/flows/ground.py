@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from ortune import platform
 from ortune.errors import MeasurementError
@@ -24,7 +25,9 @@ from ortune.records import (
     Plan,
     Workload,
 )
-from ortune.search.blocks import BASE, NEW
+from ortune.search.blocks import BASE, IDENTICAL, NEW
+from ortune.search.controls import Judgement
+from ortune.stats.warmup import runs_per_trial
 from ortune.store.db import SessionLog
 from ortune.trials import pilot
 from ortune.trials.executor import Arm, Executor, Timing
@@ -34,6 +37,8 @@ from ortune.trials.outputs import compare_outputs
 P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
 HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
 LEAST_PATIENCE_S = 2.0
+MOST_ALIVE = 8  # processes of a block; more would only make its rounds longer
+ALIVE_SHARE = 0.7  # of the memory left: a plan may take more than the default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +109,9 @@ class Ground:
         self.refs: tuple[FeedRef, ...] = ()
         self.moments = False
         self.trial_ns = 0.0
+        self._start_ns = self._run_ns = (
+            0.0  # of a trial in a group: before its first turn, and of a run of every case
+        )
 
     @property
     def host(self) -> Host:
@@ -137,15 +145,30 @@ class Ground:
         self.refs = pilot.write_case_feeds(model, self.work, self.scratch / "feeds")
 
     def pilot(self, objective: str) -> None:
-        """Times two trials of the baseline, compares it with itself, and tries three kinds of feed."""
+        """Times the baseline alone, then beside itself; compares the two, and tries three kinds of feed."""
         least = P95_REQUESTS if objective == "p95" else 0
         base = self.arm(BASE)
         self.executor.timing = Timing(runs=5, warmup_runs=1, warmup_ns=0, warmup_cap_ns=2_000_000_000)
         self.first = self.must(base, self.executor.trial(base, keep_outputs=True))
         self.executor.timing = pilot.timing_for(self.first, at_least_runs=least)
-        second = self.must(base, self.executor.trial(base, keep_outputs=True))
-        self.executor.timing = pilot.timing_for(second, at_least_runs=least)
-        self.trial_ns = float(second.elapsed_ns)
+        # A start is measured alone; everything else beside what it is compared with.
+        self.executor.most_alive = 1 if objective == "cold-start" else self._most_alive(self.first)
+        self.executor.arms = {BASE: base, IDENTICAL: self.arm(IDENTICAL)}
+        if self.executor.most_alive > 1:
+            both = self.executor([BASE, IDENTICAL], lambda: False, keep=[BASE])
+            assert both is not None
+            second, _ = (self.must(base, outcome) for outcome in both)
+            self.trial_ns = sum(outcome.elapsed_ns for outcome in both) / 2
+            self._run_ns = second.done.wall_ns * len(second.done.cases) / second.done.n_runs
+            self._start_ns = max(
+                1e6, self.trial_ns - pilot.turns_ns(self.executor.timing.turns, self._run_ns)
+            )
+        else:
+            second = self.must(base, self.executor.trial(base, keep_outputs=True))
+            self.trial_ns = float(second.elapsed_ns)
+            if objective != "cold-start":
+                self.notes.append("memory does not hold two of its processes: trials run one after another")
+                self.say(self.notes[-1])
         if not self.difference(second, "itself").ok:
             self.moments = True
             ops = sorted({op for _, op in outputs.random_ops(self.side.model.ir)})
@@ -160,6 +183,39 @@ class Ground:
             self.findings.append(finding)
             self.say(f"{finding.code} {finding.what}; {finding.fix}")
         self.expect(self.trial_ns)
+
+    def shorten(self, most_ns: float) -> None:
+        """Makes trials of a group shorter, where the budget asks for it, as far as that makes sense."""
+        timing, before = self.executor.timing, self.trial_ns
+        turns = pilot.shortened(timing.turns, self._start_ns, self._run_ns, most_ns)
+        self.executor.timing = replace(timing, turns=turns)
+        self.trial_ns = min(before, self._start_ns + pilot.turns_ns(turns, self._run_ns))
+
+    def retime(self, judgement: Judgement, trials: Sequence[Measured]) -> None:
+        """Chooses the rounds of further groups from the noise that was seen (Kalibera and Jones 2013)."""
+        timing = self.executor.timing
+        if judgement.estimand != "paired" or judgement.within <= 0 or self.executor.most_alive < 2:
+            return
+        elapsed = float(np.median([t.elapsed_ns for t in trials]))
+        start_ns = max(1e6, elapsed - pilot.turns_ns(timing.turns, self._run_ns))
+        rounds = runs_per_trial(
+            cost_process_ns=start_ns,
+            cost_run_ns=pilot.turns_ns(replace(timing.turns, rounds=1), self._run_ns),
+            var_within=judgement.within,
+            var_between=judgement.between,
+            low=min(timing.turns.rounds, pilot.LEAST_ROUNDS),
+            high=max(timing.turns.rounds, pilot.MOST_ROUNDS),
+        )
+        self.executor.timing = replace(timing, turns=replace(timing.turns, rounds=rounds))
+
+    def _most_alive(self, trial: Measured) -> int:
+        """How many processes like this one the memory that is left holds at once."""
+        left = platform.memory_left_bytes()
+        limit = self.pod.size.memory_bytes if self.pod else None
+        room = min((r for r in (left, limit) if r is not None), default=None)
+        if room is None or not trial.done.peak_bytes:
+            return MOST_ALIVE
+        return max(1, min(MOST_ALIVE, int(ALIVE_SHARE * room / trial.done.peak_bytes)))
 
     def expect(self, trial_ns: float, left_ns: float | None = None) -> None:
         """Sets the limits of later trials: thirty times what a trial took is a hang, not noise.

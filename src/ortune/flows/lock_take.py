@@ -42,7 +42,7 @@ from ortune.trace.ort_profile import read_profile
 from ortune.trials import pilot, requests
 from ortune.trials.archive import write_worker
 from ortune.trials.executor import Arm, Executor
-from ortune.trials.launch import Limits, run_trial
+from ortune.trials.launch import Launch, Limits, run_trial
 from ortune.trials.output_snapshot import output_snapshots
 from ortune.trials.tool import ToolFailed, ToolProcess
 
@@ -178,21 +178,22 @@ def _run(side: Resolved, work: Workload, refs: tuple[FeedRef, ...], folder: Path
         applied=(*applied, *(Applied(knob="lock", channel=c, key=key, value=v) for c, key, v in saving)),
         providers=side.plan.providers,
         feeds=refs,
-        runs=0,
+        warmup_runs=0,
         seed=work.seed,
         custom_ops=work.custom_ops,
         outputs_path=str(folder / "outputs"),
         profile_path=str(folder / "profile"),
     )
-    outcome = run_trial(
-        side.plan.id,
-        side.runtime.python,
-        write_worker(folder),
-        request,
-        requests.environment(applied),
-        folder,
-        _LIMITS,
+    launch = Launch(
+        plan=side.plan.id,
+        python=side.runtime.python,
+        archive=write_worker(folder),
+        request=request,
+        environment=requests.environment(applied),
+        folder=folder,
+        limits=_LIMITS,
     )
+    outcome = run_trial(launch, 0)
     (folder / _DATA).unlink(missing_ok=True)  # the graph alone is looked at
     return outcome
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,6 +24,7 @@ from ortune.flows.rewriting import Models
 from ortune.flows.sides import Resolved, merge, read_plan, require_unchanged
 from ortune.flows.tune_options import Options, check_allowed, parse_current
 from ortune.flows.tune_result import make_result
+from ortune.knobs.propose import FIRST
 from ortune.records import (
     Block,
     Comparison,
@@ -31,6 +33,7 @@ from ortune.records import (
     Headroom,
     Measured,
     ModelRef,
+    Outcome,
     OutputDifference,
     Plan,
     TuneResult,
@@ -43,6 +46,26 @@ from ortune.search.guards import broken, guards
 from ortune.search.race import CURRENT, Entry, Race
 from ortune.store.db import SessionLog
 from ortune.trials.launch import Limits
+
+
+class _Trials:
+    """How the race runs a group: limits by what is left, and the outputs of what has not been checked yet."""
+
+    def __init__(self, run: Tuning) -> None:
+        self._run = run
+
+    @property
+    def most_alive(self) -> int:
+        """How many trials memory holds at once."""
+        return self._run.ground.executor.most_alive
+
+    def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
+        """The group's outcomes; None when stopped."""
+        run = self._run
+        entries = (run.race.entries.get(arm) for arm in arms)
+        run.ground.expect(run.typical_ns, run.left_ns)
+        keep = [e.arm for e in entries if e is not None and e.outputs is None]
+        return run.ground.executor(arms, stop, keep=keep)
 
 
 class Tuning:
@@ -76,6 +99,8 @@ class Tuning:
         self.ground.known_differences = replay.differences
         self.calibration: list[Block] = []
         self.confirmation: list[Block] = []
+        self.alone: list[Block] = []
+        self._asked: dict[str, int] = {}  # blocks of the calibration that a plan was put into
         self.pruning: dict[str, Costs] = {}
         self.refused: tuple[str, ...] = ()
         self.promise = ""
@@ -96,13 +121,13 @@ class Tuning:
         # What the user asks for is part of every plan that is tried, and never pruned.
         self.floor = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), self.floor)
         entries = self._entries(proposed)
-        split = self._promise(len(entries))
+        split = self._promise(entries)
         self._arms()
-        self._calibrate()
-        began = self.clock()
         self.race.deadline = int(self.o.budget_s * 1e9 - split.confirm_ns)
         for entry in entries[: split.plans]:
             self.race.add(entry)
+        self._calibrate()
+        began = self.clock()
         self.race.screen(list(self.race.entries.values()))
         late(self.race, entries[split.plans :])
         leader = self._leader()
@@ -154,10 +179,14 @@ class Tuning:
         """Plans that stand in every block: the default, and what the user runs today."""
         return 2 if self.with_current else 1
 
-    def _promise(self, wanted: int) -> budget.Split:
+    def _promise(self, entries: list[Entry]) -> budget.Split:
         """Divides the budget and says what it holds before it is spent."""
-        trial_ns = self.ground.trial_ns
         left = self.o.budget_s * 1e9 - self.clock()
+        wanted = len(entries)
+        first = sum(e.prior >= FIRST for e in entries)
+        # Shorter trials rather than fewer plans: what is not tried cannot win.
+        self.ground.shorten(left / budget.least_trials(first, self.references) / budget.SPARE)
+        trial_ns = self.ground.trial_ns
         split = self.replay.split or budget.divide(
             left, trial_ns, wanted=wanted, references=self.references
         )  # as the interrupted session decided, where there was one
@@ -180,6 +209,22 @@ class Tuning:
             references=self.references,
         )
         self.watch.say(self.promise)
+        self.race = Race(
+            execute=_Trials(self),
+            announce=self._announce,
+            check=self._check,
+            rng=self.rng,
+            # Decisions depend on what is stored with the trials alone, so that they can be taken again.
+            clock=self.replay.decided,
+            stop=self.watch.stop,
+            on_block=lambda race, block: self._told(block, standing(race)),
+            worth=self.o.worth,
+            objective=self.o.objective,
+            allowed=tuple(self.o.allow),
+            deadline=0,
+            with_current=self.with_current,
+            first_trial_ns=trial_ns,
+        )
         return split
 
     def _arms(self) -> None:
@@ -195,53 +240,51 @@ class Tuning:
         ground.executor.arms = arms
 
     def _calibrate(self) -> None:
+        """The controls, and beside them the first blocks of the plans to try."""
         began = self.clock()
         references = [BASE, *([CURRENT] if self.with_current else [])]
-        self.judgement, self.calibration = controls.calibrate(
-            self.ground.executor,
+
+        def on_block(block: Block) -> None:
+            self.race.see(block)
+            self._told(block, f"calibrating, block {block.index + 1} of nine")
+
+        self.judgement, blocks = controls.calibrate(
+            self.race.execute,
             references,
             OBJECTIVES[self.o.objective],
             rng=self.rng,
             stop=self.watch.stop,
-            on_block=lambda block: self._told(block, f"calibrating, block {block.index + 1} of nine"),
+            on_block=on_block,
+            beside=self._beside,
         )
-        self.calibration = [without_latencies(block) for block in self.calibration]
+        self.calibration = [without_latencies(block) for block in blocks]
         self.controls = list(self.judgement.controls)
         self.spent["calibration"] = self.clock() - began
-        self.race = Race(
-            execute=self._execute,
-            announce=self._announce,
-            check=self._check,
-            rng=self.rng,
-            # Decisions depend on what is stored with the trials alone, so that they can be taken again.
-            clock=self.replay.decided,
-            stop=self.watch.stop,
-            on_block=lambda race, block: self._told(block, standing(race)),
-            estimand=self.judgement.estimand,
-            worth=self.o.worth,
-            scale=self.judgement.scale,
-            objective=self.o.objective,
-            allowed=tuple(self.o.allow),
-            deadline=0,
-            with_current=self.with_current,
-            first_trial_ns=self.ground.trial_ns,
-        )
+        self.race.estimand, self.race.scale = self.judgement.estimand, self.judgement.scale
+        self.ground.retime(self.judgement, measured(blocks, BASE))
+        for block in self.calibration:
+            self.race.rate(block)
+
+    def _beside(self) -> list[str]:
+        """Plans that take their turns in the calibration's next block: those that ran least."""
+        live = [
+            e for e in self.race.entries.values() if e.live and self._asked.get(e.arm, 0) < budget.ROUNDS[0]
+        ]
+        self.rng.shuffle(live)
+        chosen = sorted(live, key=lambda e: self._asked.get(e.arm, 0))[: budget.BESIDE]
+        for entry in chosen:
+            self._asked[entry.arm] = self._asked.get(entry.arm, 0) + 1
+        return [entry.arm for entry in chosen]
 
     # --- what the race calls
 
-    def _execute(self, arm: str, /) -> Failed | Measured:
-        entry = self.race.entries.get(arm)
-        first = entry is not None and entry.outputs is None
-        self.ground.expect(self._typical_ns, self._left_ns)
-        return self.ground.executor.trial(self.ground.executor.arms[arm], keep_outputs=first)
-
     @property
-    def _typical_ns(self) -> float:
+    def typical_ns(self) -> float:
         """What a trial takes: as the pilot said, or more where the race has become slower."""
         return max(self.ground.trial_ns, self.race.trial_ns)
 
     @property
-    def _left_ns(self) -> float:
+    def left_ns(self) -> float:
         """Of the race, and then of the confirmation."""
         return self.race.deadline - self.clock()
 
@@ -265,7 +308,7 @@ class Tuning:
             return Limits().load_s  # trials follow that ran it: it was made in time before
         if plan.rewrites in [p.rewrites for p in (self.floor, self.current) if p is not None]:
             return max(self.o.budget_s - self.clock() / 1e9, patience_s(self.ground.trial_ns, 0))
-        return patience_s(self._typical_ns, self._left_ns)
+        return patience_s(self.typical_ns, self.left_ns)
 
     def reference_outputs(self) -> Path | None:
         """The default's outputs for the first case."""
@@ -332,6 +375,11 @@ class Tuning:
                 f"confirming {self.winner.plan.describe() if self.winner else ''} on {total} fresh blocks",
             ),
         )
+        if self.winner.live:
+            self.alone = confirm.alone(
+                self.race, self.winner, len(self.race.blocks) + len(self.confirmation),
+                lambda: self.o.budget_s * 1e9 - self.clock(),
+            )  # fmt: skip
         counted = sum(not b.dropped for b in self.confirmation)
         self.stopped = self.stopped or (self.watch.stop() and counted < wanted)
         self.spent["confirm"] = self.clock() - began
@@ -340,7 +388,9 @@ class Tuning:
         """A plan that pruning made has not run yet: its outputs are checked before it may win."""
         if winner.outputs is not None:
             return
-        outcome = self._execute(winner.arm)
+        found = self.race.execute([winner.arm], lambda: False)
+        assert found is not None
+        outcome = found[0]
         if isinstance(outcome, Failed):
             winner.failures.append(outcome)
             winner.retire("failed", f"{outcome.reason}: {outcome.what}")

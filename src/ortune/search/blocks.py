@@ -1,16 +1,16 @@
-"""Blocks: one trial of each arm, adjacent, in fresh random order; and the log ratios read off them."""
+"""Blocks: one trial of each arm, alive together and taking turns; and the log ratios read off them."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 import numpy as np
 
 from ortune.records import Block, BlockTrial, Failed, Measured, Outcome
-from ortune.search.figures import figure
+from ortune.search.figures import compared
 
 BASE, NEW, IDENTICAL, SPIKE = "base", "new", "identical", "spike"
 TRIAL_FAILED = "a trial in it failed"
@@ -18,10 +18,15 @@ CONTROLS_FAILED = "its calibration failed"
 
 
 class Execute(Protocol):
-    """Runs one trial of an arm."""
+    """Runs a group of trials that take turns."""
 
-    def __call__(self, arm: str, /) -> Outcome:
-        """One fresh process; a failure is an outcome too."""
+    @property
+    def most_alive(self) -> int:
+        """How many trials memory holds at once; 1: they run one after another."""
+        ...
+
+    def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
+        """A fresh process each, in the order in which they load; a failure is an outcome too. None when stopped."""
         ...
 
 
@@ -33,22 +38,40 @@ def run_block(
     phase: Literal["calibration", "race", "confirm"],
     stop: Callable[[], bool] = lambda: False,
     *,
-    whole: bool = True,
+    needed: Collection[str] | None = None,
+    alone: bool = False,
 ) -> Block | None:
-    """Runs the arms once each in random order. None when a stop was asked for in the middle.
+    """Runs the arms, the baseline first among them, once each. None when a stop was asked for in the middle.
 
-    A block with a failed trial is dropped whole, whichever arm failed, and counted. With ``whole`` False (a
-    field of many plans) only a failed baseline drops it: the others do not depend on the one that failed.
+    A block with a failed trial is dropped whole, and counted, where that trial was needed: any of them, or those
+    named (in a field of many plans the others do not depend on the one that failed). With ``alone`` no two processes
+    live at once.
     """
-    order = list(arms)
-    rng.shuffle(order)
-    trials = []
-    for arm in order:
-        if stop():
-            return None
-        trials.append(BlockTrial(arm=arm, outcome=execute(arm)))
-    failed = any(isinstance(t.outcome, Failed) and (whole or t.arm == BASE) for t in trials)
+    trials: list[BlockTrial] = []
+    for number, group in enumerate(groups(arms, 1 if alone else execute.most_alive)):
+        rng.shuffle(group)
+        outcomes: list[Outcome] = []
+        for together in [group] if not alone and execute.most_alive > 1 else [[arm] for arm in group]:
+            found = execute(together, stop)
+            if found is None:
+                return None
+            outcomes += found
+        trials += [
+            BlockTrial(arm=arm, group=number, outcome=end) for arm, end in zip(group, outcomes, strict=True)
+        ]
+    failed = any(isinstance(t.outcome, Failed) and (needed is None or t.arm in needed) for t in trials)
     return Block(index=index, phase=phase, trials=tuple(trials), dropped=TRIAL_FAILED if failed else "")
+
+
+def groups(arms: Sequence[str], most_alive: int) -> list[list[str]]:
+    """The arms of a block as memory holds them: all at once, or in several groups with a baseline each.
+
+    Where not even two fit there is one group, whose trials run one after another.
+    """
+    if most_alive <= 1 or len(arms) <= most_alive:
+        return [list(arms)]
+    first, *others = arms
+    return [[first, *others[i : i + most_alive - 1]] for i in range(0, len(others), most_alive - 1)]
 
 
 def measured(blocks: Sequence[Block], arm: str) -> list[Measured]:
@@ -71,17 +94,23 @@ def log_ratios(
     blocks: Sequence[Block], arm: str, estimand: str, *, base: str = BASE, case: str | None = None
 ) -> np.ndarray:
     """log(arm / base) of every block that counts and holds both, in order; shape (n,)."""
-    found = []
-    for block in blocks:
-        if block.dropped:
-            continue
-        values = {
-            t.arm: figure(t.outcome, estimand, case) for t in block.trials if isinstance(t.outcome, Measured)
-        }
-        ours, theirs = values.get(arm), values.get(base)
-        if ours and theirs:
-            found.append(np.log(ours / theirs))
-    return np.asarray(found, dtype=float)
+    found = (log_ratio(block, arm, estimand, base=base, case=case) for block in blocks if not block.dropped)
+    return np.asarray([ratio for ratio in found if ratio is not None], dtype=float)
+
+
+def log_ratio(
+    block: Block, arm: str, estimand: str, *, base: str = BASE, case: str | None = None
+) -> float | None:
+    """log(arm / base) of one block; None where it does not hold both, or the figure was not measured."""
+    ours = next((t for t in block.trials if t.arm == arm and isinstance(t.outcome, Measured)), None)
+    bases = [t for t in block.trials if t.arm == base and isinstance(t.outcome, Measured)]
+    if ours is None or not bases:
+        return None
+    # Of several groups, the one that it took turns in.
+    theirs = next((t for t in bases if t.group == ours.group), bases[0])
+    assert isinstance(ours.outcome, Measured)
+    assert isinstance(theirs.outcome, Measured)
+    return compared(ours.outcome, theirs.outcome, estimand, case)
 
 
 def recorded_waits(blocks: Sequence[Block], arm: str, estimand: str) -> np.ndarray:
@@ -101,5 +130,6 @@ def recorded_waits(blocks: Sequence[Block], arm: str, estimand: str) -> np.ndarr
         waited = sum(sum(c.waits_ns) for c in trial.done.cases) // trial.done.n_callers
         done = msgspec.structs.replace(trial.done, cases=cases, wall_ns=trial.done.wall_ns - waited)
         bare = msgspec.structs.replace(trial, done=done)
-        found.append(np.log((figure(trial, estimand) or np.nan) / (figure(bare, estimand) or np.nan)))
+        ratio = compared(trial, bare, estimand)
+        found.append(np.nan if ratio is None else ratio)
     return np.asarray(found, dtype=float)

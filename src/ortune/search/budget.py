@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from ortune.search.controls import CALIBRATION_BLOCKS
 
 LEAST_CONFIRM, MOST_CONFIRM = 9, 24
+LEAST_ALONE, MOST_ALONE = 4, 6
+"""Blocks of the last check alone: enough to contradict, too few to prove."""
 ROUNDS = (2, 4, 8)
 """Blocks after which the field is halved."""
 FIELD = 5
 """Live plans in one block; a larger field is dealt at random into several, each with its own baseline."""
-SCREEN_SHARE = 0.6
-"""Of the race; the rest is for combinations, the neighbourhood of the leader and pruning."""
+BESIDE = 5
+"""Plans that take their turns in a block of the calibration."""
+TRY_SHARE = 0.75
+"""Of the race, for the first two blocks of each plan; what then leads needs time to be built upon."""
 CONFIRM_SHARE = 0.3
 SPARE = 1.06
 """Trials after the pilot cost a little more than the pilot said: new plans load more slowly, disks are busy."""
@@ -35,14 +39,26 @@ class Split:
     confirm_ns: float
 
 
+def tries(plans: int, references: int) -> float:
+    """Trials of the first round of so many plans, which take their turns in the calibration's blocks if they fit."""
+    beside = min(ROUNDS[0] * plans, CALIBRATION_BLOCKS * BESIDE)
+    rest = ROUNDS[0] * plans - beside
+    return beside + rest * (1 + references / FIELD)
+
+
 def screening_trials(plans: int, references: int) -> float:
     """Trials of successive halving over that many plans; ``references`` are baseline and current."""
-    trials, done, live = 0.0, 0, float(plans)
-    for target in ROUNDS:
-        blocks = -(-live // FIELD)
-        trials += (target - done) * (live + blocks * references)
+    trials, done, live = tries(plans, references), ROUNDS[0], max(1.0, plans / 2)
+    for target in ROUNDS[1:]:
+        trials += (target - done) * (live + -(-live // FIELD) * references)
         done, live = target, max(1.0, live / 2)
     return trials
+
+
+def least_trials(plans: int, references: int) -> float:
+    """Trials of the smallest session that tries so many plans: calibration, first round, confirmation."""
+    calibration = CALIBRATION_BLOCKS * (references + 2)
+    return calibration + tries(plans, references) + LEAST_CONFIRM * (references + 1)
 
 
 def divide(budget_ns: float, trial_ns: float, *, wanted: int, references: int) -> Split | None:
@@ -56,13 +72,15 @@ def divide(budget_ns: float, trial_ns: float, *, wanted: int, references: int) -
     """
     cost = trial_ns * SPARE
     calibration = CALIBRATION_BLOCKS * (references + 2) * cost
-    confirm = max(CONFIRM_SHARE * budget_ns, LEAST_CONFIRM * (references + 1) * cost)
+    least, most = (n * (references + 1) * cost for n in (LEAST_CONFIRM, MOST_CONFIRM))
+    # The check alone comes on top.
+    confirm = max(CONFIRM_SHARE * budget_ns, least)
+    confirm = min(confirm, most + 2 * MOST_ALONE * cost)
     race = budget_ns - calibration - confirm
-    if race < screening_trials(1, references) * cost:
+    if race < tries(1, references) * cost:
         return None
     plans = 1
-    share = SCREEN_SHARE if wanted > 1 else 1.0
-    while plans < wanted and screening_trials(plans + 1, references) * cost <= share * race:
+    while plans < wanted and tries(plans + 1, references) * cost <= TRY_SHARE * race:
         plans += 1
     return Split(plans=plans, confirm_ns=confirm)
 
@@ -71,7 +89,7 @@ def needed_ns(plans: int, trial_ns: float, references: int) -> float:
     """The budget that would hold that many plans."""
     cost = trial_ns * SPARE
     calibration = CALIBRATION_BLOCKS * (references + 2) * cost
-    race = screening_trials(plans, references) * cost / (SCREEN_SHARE if plans > 1 else 1.0)
+    race = tries(plans, references) * cost / (TRY_SHARE if plans > 1 else 1.0)
     least = calibration + race + LEAST_CONFIRM * (references + 1) * cost
     return max(least, (calibration + race) / (1 - CONFIRM_SHARE))
 

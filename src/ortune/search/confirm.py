@@ -9,7 +9,7 @@ import numpy as np
 
 from ortune.records import Block, Comparison
 from ortune.search.blocks import BASE, IDENTICAL, failures, log_ratios, run_block
-from ortune.search.budget import LEAST_CONFIRM
+from ortune.search.budget import LEAST_ALONE, LEAST_CONFIRM, MOST_ALONE
 from ortune.search.figures import WORDS
 from ortune.search.race import CURRENT, FAILURES_RETIRE, Entry, Race
 from ortune.stats import detect, intervals, pairs
@@ -56,9 +56,7 @@ def confirm(race: Race, winner: Entry, n_blocks: int, on_block: Callable[[Block,
             break
         attempts += 1
         with_control = [*arms, IDENTICAL] if attempts % CONTROL_EVERY == 1 else arms
-        block = run_block(
-            race.execute, with_control, race.rng, len(race.blocks) + len(blocks), "confirm", lambda: False
-        )
+        block = run_block(race.execute, with_control, race.rng, len(race.blocks) + len(blocks), "confirm")
         if block is not None:
             blocks.append(block)
             on_block(block, n_blocks)
@@ -70,6 +68,27 @@ def confirm(race: Race, winner: Entry, n_blocks: int, on_block: Callable[[Block,
             )
             break
     return blocks
+
+
+def alone(race: Race, winner: Entry, first: int, left_ns: Callable[[], float]) -> list[Block]:
+    """The winner and what it is held against once more, no two processes alive at once, as it will be shipped.
+
+    Taking turns could hide what a process alone gains or loses: warm caches, higher clocks. As many blocks as the
+    time left holds, none below ``LEAST_ALONE``.
+
+    Args:
+        race: For its means.
+        winner: The confirmed plan.
+        first: Index of the first block.
+        left_ns: What is left of the budget.
+    """
+    arms = [CURRENT if race.with_current else BASE, winner.arm]
+    fits = int(left_ns() / (len(arms) * race.trial_ns))
+    n_blocks = min(MOST_ALONE, fits) if fits >= LEAST_ALONE and not race.stop() else 0
+    found = (
+        run_block(race.execute, arms, race.rng, first + i, "confirm", alone=True) for i in range(n_blocks)
+    )
+    return [block for block in found if block is not None]
 
 
 def compare(

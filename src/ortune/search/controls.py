@@ -22,6 +22,7 @@ from ortune.search.blocks import (
     recorded_waits,
     run_block,
 )
+from ortune.search.figures import LATENCIES, WAITED, turns
 from ortune.stats import calibration
 
 CALIBRATION_BLOCKS = 9
@@ -35,13 +36,16 @@ class Judgement:
     """What a calibration's blocks say.
 
     Attributes:
-        estimand: What "typical latency" means here: fixed by the objective, else median or p10.
-        scale: Robust scale of identical / baseline, log units.
+        estimand: What counts: fixed by the objective, else what "latency" means here.
+        scale: Robust scale of what does not differ, log units.
+        within, between: Variance of a round's log ratio within a block, and of blocks beyond that, log units squared.
     """
 
     estimand: str
     controls: tuple[Control, ...]
     scale: float
+    within: float
+    between: float
 
     @property
     def ok(self) -> bool:
@@ -51,22 +55,37 @@ class Judgement:
 
 def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
     """Reads the controls off the blocks of one calibration."""
-    if fixed:
-        estimand = fixed
-    else:
-        median, p10 = (log_ratios(blocks, IDENTICAL, e) for e in ("median", "p10"))
-        estimand = calibration.choose_estimand(median, p10)
-    a = log_ratios(blocks, IDENTICAL, estimand)
-    controls = [calibration.identical_control(a)]
-    if estimand in ("median", "p10", "mean", "p95"):  # a wait within runs shows in nothing else
-        spike = log_ratios(blocks, SPIKE, estimand)
-        waits = recorded_waits(blocks, SPIKE, estimand)
-        # Four sessions on two CPUs: 5 % of waiting took 27 % of the throughput, again and again.
-        alone = all(t.done.n_callers == 1 for t in measured(blocks, SPIKE))
-        controls.append(calibration.spike_control(spike, waits, alone=alone))
-    # About 0, not about its own median: the scale must not depend on the sign of any one block.
-    scale = float(1.4826 * np.median(np.abs(a)))
-    return Judgement(estimand=estimand, controls=tuple(controls), scale=scale)
+    # A wait within runs shows in nothing else; what remains when it is taken off is noise like the identical plan's.
+    estimands = [fixed] if fixed else list(LATENCIES)
+    spikes = {e: log_ratios(blocks, SPIKE, e) for e in estimands if e in WAITED}
+    waits = {e: recorded_waits(blocks, SPIKE, e) for e in spikes}
+    noise = {e: log_ratios(blocks, IDENTICAL, e) for e in estimands}
+    # Four sessions on two CPUs: 5 % of waiting took 27 % of the throughput, again and again.
+    alone = all(t.done.n_callers == 1 for t in measured(blocks, SPIKE))
+    if alone:
+        noise = {e: np.concatenate([d, spikes[e] - waits[e]]) if e in spikes else d for e, d in noise.items()}
+    estimand = calibration.choose_estimand(noise)
+    controls = [calibration.identical_control(log_ratios(blocks, IDENTICAL, estimand))]
+    if estimand in spikes:
+        controls.append(calibration.spike_control(spikes[estimand], waits[estimand], alone=alone))
+    scale = calibration.null_scale(noise[estimand])
+    within, n_rounds = round_variance(blocks)
+    # The median of n rounds varies by pi / 2 n of what one does.
+    between = max(0.0, scale**2 - 0.5 * np.pi * within / max(1.0, n_rounds))
+    return Judgement(estimand=estimand, controls=tuple(controls), scale=scale, within=within, between=between)
+
+
+def round_variance(blocks: Sequence[Block]) -> tuple[float, float]:
+    """Robust variance of one round's log(identical / baseline) about its block's middle, and the rounds of a block."""
+    off: list[float] = []
+    counts = []
+    for ours, theirs in zip(measured(blocks, IDENTICAL), measured(blocks, BASE), strict=False):
+        a, b = turns(ours), turns(theirs)
+        n = min(len(a), len(b))
+        rounds = np.log(a[:n] / b[:n])
+        off += list(rounds - np.median(rounds)) if n > 1 else []
+        counts.append(n)
+    return float((1.4826 * np.median(np.abs(off))) ** 2) if off else 0.0, float(np.mean(counts or [0]))
 
 
 def dropped(blocks: Sequence[Block]) -> list[Block]:
@@ -112,6 +131,7 @@ def calibrate(
     rng: random.Random,
     stop: Callable[[], bool],
     on_block: Callable[[Block], None],
+    beside: Callable[[], Sequence[str]] = lambda: (),
 ) -> tuple[Judgement, list[Block]]:
     """Nine blocks of the references and both controls, once repeated where the controls fail.
 
@@ -122,6 +142,7 @@ def calibrate(
         rng: Order within blocks.
         stop: Asked before every trial.
         on_block: Called after every block.
+        beside: Asked before every block: what else takes its turns in it.
 
     Raises:
         MeasurementError: The controls failed twice, or the baseline cannot be measured.
@@ -132,7 +153,8 @@ def calibrate(
         mine: list[Block] = []
         while sum(not b.dropped for b in mine) < CALIBRATION_BLOCKS:
             index = len(blocks) + len(mine)
-            block = run_block(execute, [*references, IDENTICAL, SPIKE], rng, index, "calibration", stop)
+            needed = [*references, IDENTICAL, SPIKE]
+            block = run_block(execute, [*needed, *beside()], rng, index, "calibration", stop, needed=needed)
             if block is None:
                 raise Interrupted("stopped before the controls were through; nothing can be said yet")
             mine.append(block)

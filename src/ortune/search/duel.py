@@ -27,6 +27,7 @@ from ortune.search.blocks import (
     log_ratios,
     run_block,
 )
+from ortune.search.controls import Judgement
 from ortune.search.figures import WORDS
 from ortune.stats import detect, evidence, intervals, pairs
 
@@ -45,7 +46,7 @@ class Rules:
         delta_ratio: Half-width of "equivalent", as a share.
         threshold_ratio: The regression that a gate must find, as a share; None without a gate.
         control_every: One block in so many carries an identical arm after calibration.
-        estimand: Fixed by the objective, or None for median or p10, whichever is steadier.
+        estimand: Fixed by the objective, or None for what the calibration finds steadiest.
         wait_ratio: The wait that the spike-in control adds.
     """
 
@@ -118,18 +119,20 @@ def run(
     clock: Callable[[], int],
     stop: Callable[[], bool] = lambda: False,
     on_block: Callable[[Duel, Block], None] = lambda duel, block: None,
+    calibrated: Callable[[Judgement, list[Block]], None] = lambda judgement, blocks: None,
     started_ns: int | None = None,
 ) -> Duel:
     """Runs blocks until a verdict, the last block, the end of the budget, or a stop.
 
     Args:
-        execute: Runs one trial of an arm ("base", "new", "identical", "spike").
+        execute: Runs a group of arms ("base", "new", "identical", "spike").
         rules: Limits and levels.
         plan: From ``design``.
         rng: Order of the arms within a block.
         clock: Monotonic nanoseconds.
         stop: Asked before every trial.
         on_block: Called after every block.
+        calibrated: Told what the calibration says, before further blocks.
         started_ns: The clock when the budget began to run; None is now.
 
     Raises:
@@ -139,8 +142,8 @@ def run(
     duel = Duel()
     start = clock() if started_ns is None else started_ns
     for attempt in (1, 2):
-        ok = _calibrate(duel, execute, rules, plan, rng, stop, on_block)
-        if duel.failed or ok:
+        judgement = _calibrate(duel, execute, rules, plan, rng, stop, on_block)
+        if duel.failed or judgement:
             break
         if attempt == 2 or clock() - start > 0.8 * rules.budget_ns:
             raise controls.failed_twice()
@@ -150,6 +153,8 @@ def run(
     if not plan.sequential:
         duel.ended = "blocks"
         return duel
+    assert judgement is not None
+    calibrated(judgement, duel.blocks)
     block_ns = 0
     while not duel.ended:
         n = len(duel.ratios(NEW))
@@ -271,8 +276,8 @@ def _calibrate(
     rng: random.Random,
     stop: Callable[[], bool],
     on_block: Callable[[Duel, Block], None],
-) -> bool:
-    """Fixed number of blocks with both controls; True when they hold. Sets estimand and scales."""
+) -> Judgement | None:
+    """Fixed number of blocks with both controls; None when they do not hold. Sets estimand and scales."""
     duel.calibrations += 1
     first = len(duel.blocks)
     wanted = plan.n_blocks if not plan.sequential else controls.CALIBRATION_BLOCKS
@@ -281,16 +286,16 @@ def _calibrate(
         if not _one_block(duel, execute, arms, "calibration", rng, stop, on_block):
             if stop():
                 raise Interrupted("stopped before the controls were through; nothing can be said yet")
-            return False
+            return None
     mine = duel.blocks[first:]
     judgement = controls.judge(mine, rules.estimand)
     duel.controls = list(judgement.controls)  # of a calibration that was repeated, the fresh one counts
     if not judgement.ok:
         duel.blocks[first:] = controls.dropped(mine)
-        return False
+        return None
     duel.estimand, duel.prior_scale = judgement.estimand, judgement.scale
     duel.scale = _scale(duel)
-    return True
+    return judgement
 
 
 def _one_block(

@@ -14,9 +14,18 @@ import numpy as np
 from ortune.records import Block, CaseTimes, Figures, Measured
 from ortune.stats import pairs
 
-Estimand = Literal["median", "p10", "p95", "mean", "cold-start", "memory", "cpu"]
+Estimand = Literal["paired", "median", "p10", "p95", "mean", "cold-start", "memory", "cpu"]
+
+LATENCIES: tuple[Estimand, ...] = ("paired", "p10")
+"""What "latency" may mean, the usual one first; calibration takes the steadier. Where neighbours come and go, runs that
+are close in time are best compared with each other; where one holds a core all the time each run is either disturbed
+or not, and the undisturbed ones are best."""
+
+WAITED = ("paired", "median", "p10", "mean", "p95")
+"""Estimands made of the times of runs, that a wait within each shows in."""
 
 WORDS: dict[str, str] = {
+    "paired": "typical latency (median over rounds of the medians of a turn)",
     "median": "typical latency (median within a process)",
     "p10": "typical latency (fastest tenth within a process)",
     "p95": "p95 latency",
@@ -27,7 +36,7 @@ WORDS: dict[str, str] = {
 }
 
 OBJECTIVES: dict[str, Estimand | None] = {
-    "latency": None,  # median or p10, whichever the calibration finds steadier
+    "latency": None,  # one of LATENCIES, as the calibration finds
     "p95": "p95",
     "throughput": "mean",
     "cold-start": "cold-start",
@@ -46,10 +55,16 @@ _QUANTILES = {"p10": 0.1, "median": 0.5, "p90": 0.9, "p95": 0.95}
 
 
 class CaseFigures(CaseTimes, frozen=True, kw_only=True):
-    """A case's times of which only the figures are kept, in ``known``; ``latency_ns`` is empty."""
+    """A case's times of which only the figures are kept; ``latency_ns`` is empty.
+
+    Attributes:
+        known: By name.
+        turns_ns: Median of each turn.
+    """
 
     n_runs: int
     known: dict[str, float]
+    turns_ns: tuple[float, ...]
 
 
 def without_latencies(block: Block) -> Block:
@@ -92,6 +107,28 @@ def figure(trial: Measured, estimand: str, case: str | None = None) -> float | N
     return _mix(cases, [_of_case(c, estimand) for c in cases])
 
 
+def compared(ours: Measured, theirs: Measured, estimand: str, case: str | None = None) -> float | None:
+    """log(ours / theirs) of two trials of one group; None where one was not measured.
+
+    What is "paired" is compared round by round: each turn of one with the other's turn of the same round.
+    """
+    if estimand == "paired":
+        a, b = turns(ours, case), turns(theirs, case)
+        n = min(len(a), len(b))
+        return float(np.median(np.log(a[:n] / b[:n]))) if n else None
+    new, old = figure(ours, estimand, case), figure(theirs, estimand, case)
+    return float(np.log(new / old)) if new and old else None
+
+
+def turns(trial: Measured, case: str | None = None) -> np.ndarray:
+    """The median of each turn (of one case), nanoseconds, in order; over several shapes their weighted mean."""
+    cases = [c for c in trial.done.cases if case is None or c.case == case]
+    each = [_turns(c) for c in cases]
+    n = min((len(medians) for medians in each), default=0)
+    weights = np.asarray([c.weight for c in cases])
+    return weights @ np.asarray([medians[:n] for medians in each]) / weights.sum() if n else np.empty(0)
+
+
 def samples(trial: Measured, case: str | None = None) -> np.ndarray:
     """All timed runs of a trial (of one case), nanoseconds, in order."""
     parts = [c.latency_ns for c in trial.done.cases if case is None or c.case == case]
@@ -104,7 +141,9 @@ def describe(trials: Sequence[Measured], estimand: str) -> Figures:
     The latency is the median whatever was compared: readers take it for one. What was compared stands beside it.
     """
     low, middle, high = _middle_half(trials, "median")
-    own = _middle_half(trials, estimand) if estimand in ("p10", "p95", "mean") else (None, None, None)
+    own = (
+        _middle_half(trials, estimand) if estimand in ("paired", "p10", "p95", "mean") else (None, None, None)
+    )
     peaks = [t.done.peak_bytes for t in trials if t.done.peak_bytes is not None]
     # One value a process: runs within one are not independent of each other.
     each = [[np.log(_spread(c)) for c in t.done.cases if _n_runs(c) >= 8] for t in trials]
@@ -137,7 +176,17 @@ def _middle_half(trials: Sequence[Measured], estimand: str) -> tuple[float, floa
     return float(low), float(middle), float(high)
 
 
+def _turns(case: CaseTimes) -> np.ndarray:
+    if isinstance(case, CaseFigures):
+        return np.asarray(case.turns_ns)
+    values = np.asarray(case.latency_ns, dtype=float)
+    ends = np.cumsum(case.turn_runs or (values.size,))
+    return np.asarray([np.median(part) for part in np.split(values, ends[:-1]) if part.size])
+
+
 def _of_case(case: CaseTimes, estimand: str) -> float:
+    if estimand == "paired":
+        return float(np.median(_turns(case)))
     if isinstance(case, CaseFigures):
         return case.known[estimand]
     values = np.asarray(case.latency_ns, dtype=float)
@@ -161,6 +210,7 @@ def _case_figures(case: CaseTimes) -> CaseFigures:
         steady=case.steady,
         output_shapes=case.output_shapes,
         n_runs=_n_runs(case),
+        turns_ns=tuple(_turns(case)),
         known={name: _of_case(case, name) for name in names},
     )
 

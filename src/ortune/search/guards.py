@@ -8,7 +8,7 @@ import numpy as np
 
 from ortune.records import Block, CaseResult, Guard, Measured, Workload
 from ortune.search.blocks import BASE, NEW, log_ratios, measured
-from ortune.search.figures import figure, samples
+from ortune.search.figures import WAITED, figure, samples
 from ortune.stats import calibration, evidence, pairs, tails
 
 NAMES = {"mean": "mean", "memory": "peak memory", "cpu": "CPU time"}
@@ -81,7 +81,7 @@ def case_results(
 
     ``fixed``: the number of blocks was fixed beforehand (a confirmation), so that the interval is Wilcoxon's.
     """
-    if len(work.cases) < 2 or not measured(blocks, arm) or estimand not in ("median", "p10", "p95", "mean"):
+    if len(work.cases) < 2 or not measured(blocks, arm) or estimand not in WAITED:
         return ()
     results = []
     for case in work.cases:

@@ -6,6 +6,7 @@ not better by the smallest effect that matters, or that the leader beats. Retire
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +15,9 @@ import numpy as np
 
 from ortune.errors import MeasurementError
 from ortune.records import Block, Failed, Fate, Measured, OutputDifference, Plan
-from ortune.search.blocks import BASE, IDENTICAL, Execute, run_block
+from ortune.search.blocks import BASE, IDENTICAL, Execute, log_ratio, run_block
 from ortune.search.budget import FIELD, ROUNDS
-from ortune.search.figures import figure, without_latencies
+from ortune.search.figures import without_latencies
 from ortune.search.guards import broken
 from ortune.stats import evidence
 
@@ -27,6 +28,8 @@ AT_ONCE = ("unsupported", "unknown-key", "timeout")
 times a usual trial: a second one would eat the budget."""
 EVIDENCE_LIMIT = float(np.log(20.0))
 GUARDED = "makes something else worse"
+NOISE = 2.0
+"""Standard errors of the difference of two plans within which neither is called the better one."""
 CONTROL_EVERY = 10
 """Blocks of the race of which one holds the identical plan too: a machine may turn bad after the calibration."""
 
@@ -84,13 +87,13 @@ class Race:
     """The state of a race and the means to run it.
 
     Attributes:
-        execute: Runs one trial of an arm: "base", "current" or a plan's id.
+        execute: Runs a group of arms: "base", "current" or a plan's id.
         announce: Told of a new plan before its first trial, so that the executor knows the arm.
         check: Compares a first trial's outputs with the baseline's; None when the trial kept none.
         deadline: Clock value after which no further block is started.
         worth: The smallest effect that matters, as a share.
         objective, allowed: What counts, and the guards that may be broken for it.
-        scale: Block scale from calibration, log units.
+        estimand, scale: From the calibration; the scale of blocks, log units.
         first_trial_ns: What a trial costs before the first block has shown it.
         reserved: Trials that must still fit before the deadline after any further block.
     """
@@ -102,9 +105,9 @@ class Race:
     clock: Callable[[], int]
     stop: Callable[[], bool]
     on_block: Callable[[Race, Block], None]
-    estimand: str
+    estimand: str = "paired"
     worth: float
-    scale: float
+    scale: float = 0.0
     objective: str = "latency"
     allowed: tuple[str, ...] = ()
     deadline: int
@@ -168,7 +171,7 @@ class Race:
         if self.out_of_time(len(arms)):
             return False
         began = self.clock()
-        block = run_block(self.execute, arms, self.rng, len(self.blocks), "race", self.stop, whole=False)
+        block = run_block(self.execute, arms, self.rng, len(self.blocks), "race", self.stop, needed=[BASE])
         if block is None:
             return False
         block = without_latencies(block)
@@ -177,17 +180,22 @@ class Race:
         hung = [end.elapsed_ns for end in ends if isinstance(end, Failed) and end.reason == "timeout"]
         self._costs.append((self.clock() - began - sum(hung)) / max(1, len(arms) - len(hung)))
         self.blocks.append(block)
-        self._take(block)
+        self.see(block)
+        self.rate(block)
         self.on_block(self, block)
         return True
 
     def halve(self, entries: Sequence[Entry], *, last: bool) -> None:
-        """Keeps the better half; the evidence retires what cannot win, and what a guard would refuse goes."""
+        """Keeps the better half and what is within the noise of the best: two unlucky blocks must not lose a winner.
+
+        The evidence retires what cannot win, and what a guard would refuse goes.
+        """
         ranked = sorted((e for e in entries if not self.refuse(e)), key=lambda e: e.middle)
         keep = max(1, -(-len(ranked) // 2))
         for place, entry in enumerate(ranked):
             self._retire_on_evidence(entry)
-            if entry.live and place >= keep and not last:
+            behind = entry.middle - ranked[0].middle > NOISE * self.scale * math.sqrt(2 / len(entry.ratios))
+            if entry.live and place >= keep and behind and not last:
                 entry.retire("retired", f"not among the better half after {len(entry.ratios)} blocks")
             elif entry.live and len(entry.ratios) >= ROUNDS[1] and entry.middle > np.log1p(self.worth):
                 entry.retire("retired", f"slower than the default in {len(entry.ratios)} blocks")
@@ -205,14 +213,13 @@ class Race:
         if evidence.log_evidence_above(entry.ratios, gain, self.scale) >= EVIDENCE_LIMIT:
             entry.retire("retired", f"not better than the default by {100 * self.worth:g} % or more")
 
-    def _take(self, block: Block) -> None:
-        """Reads a block: log ratios, failures, wrong outputs."""
+    def see(self, block: Block) -> None:
+        """Takes note of what failed, and of wrong outputs."""
         base = next(t.outcome for t in block.trials if t.arm == BASE)
         if isinstance(base, Failed):
             if sum(bool(b.dropped) for b in self.blocks) > FAILURES_RETIRE:
                 raise MeasurementError(f"the default cannot be measured: {base.what}", code=base.reason)
             return
-        reference = figure(base, self.estimand)
         for trial in block.trials:
             entry = self.entries.get(trial.arm)
             if entry is None:
@@ -221,14 +228,18 @@ class Race:
                 entry.failures.append(trial.outcome)
                 if len(entry.failures) >= FAILURES_RETIRE or trial.outcome.reason in AT_ONCE:
                     self._fail(entry, f"{trial.outcome.reason}: {trial.outcome.what}")
-                continue
-            if entry.outputs is None:
+            elif entry.outputs is None:
                 entry.outputs = self.check(entry, trial.outcome)
                 if entry.outputs is not None and not entry.outputs.ok:
                     entry.retire("wrong-output", entry.outputs.what)
-            value = figure(trial.outcome, self.estimand)
-            if reference and value:
-                entry.ratios.append(float(np.log(value / reference)))
+
+    def rate(self, block: Block) -> None:
+        """Reads the log ratios off a block that counts."""
+        for trial in block.trials:
+            entry = self.entries.get(trial.arm)
+            ratio = None if entry is None or block.dropped else log_ratio(block, trial.arm, self.estimand)
+            if entry is not None and ratio is not None and isinstance(trial.outcome, Measured):
+                entry.ratios.append(ratio)
                 entry.trials.append(trial.outcome)
 
     def _fail(self, failed: Entry, why: str) -> None:

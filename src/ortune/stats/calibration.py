@@ -6,6 +6,7 @@ All take block log ratios against the baseline (n,) and answer with the records 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ortune.errors import OrtuneError
 from ortune.records import Control, Guard
-from ortune.stats.intervals import as_blocks, robust_scale
+from ortune.stats.intervals import as_blocks
 from ortune.stats.pairs import sign_flip, wilcoxon_interval
 from ortune.stats.tails import LEAST_GROUPS
 
@@ -31,7 +32,7 @@ GUARD_LIMITS = {"mean": 1.05, "p95": 1.05, "memory": 1.10, "cpu": 1.20}
 MEMORY_SLACK_BYTES = 16_000_000
 
 MUCH_STEADIER = 0.7
-"""p10 replaces the median only if its scale is below this share: the median is what users feel."""
+"""Another estimand replaces the usual one only if its scale is below this share: the usual one is what users feel."""
 
 
 def identical_control(d: ArrayLike) -> Control:
@@ -92,18 +93,24 @@ def spike_control(
     )
 
 
-def choose_estimand(median_logratios: ArrayLike, p10_logratios: ArrayLike) -> Literal["median", "p10"]:
-    """What "typical latency" means in this session: the median, unless p10 is clearly steadier.
+def choose_estimand(noise: Mapping[str, ArrayLike]) -> str:
+    """What "latency" means in this session: the first, unless another is clearly steadier.
 
     Args:
-        median_logratios: Log ratios A' / baseline of within-process medians (n,).
-        p10_logratios: The same of within-process p10 (n,).
+        noise: For each estimand, log ratios of what does not differ (n,); the usual one first.
 
     Raises:
         OrtuneError: No blocks, or a log ratio that is not finite.
     """
-    steadier = robust_scale(p10_logratios) < MUCH_STEADIER * robust_scale(median_logratios)
-    return "p10" if steadier else "median"
+    usual, *others = noise
+    scales = {name: null_scale(values) for name, values in noise.items()}
+    best = min(others, key=scales.__getitem__, default=usual)
+    return best if scales[best] < MUCH_STEADIER * scales[usual] else usual
+
+
+def null_scale(noise: ArrayLike) -> float:
+    """Robust scale of log ratios (n,) of what does not differ: about 0, whatever the sign of any one block."""
+    return float(1.4826 * np.median(np.abs(as_blocks(noise))))
 
 
 def guard_limit(figure: str, base_bytes: float | None = None) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from ortune.records import Applied, Failed, FeedRef, Outcome, Plan, Runtime, Tri
 from ortune.store.db import SessionLog
 from ortune.trials import requests
 from ortune.trials.archive import write_worker
-from ortune.trials.launch import Limits, run_trial
+from ortune.trials.launch import Launch, Limits, run_group
+from ortune.trials.turns import ALONE, Turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +31,17 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """How a trial spends its time; the same for every arm."""
+    """How a trial spends its time; the same for every arm.
+
+    Attributes:
+        runs: Of a trial alone, all in one turn.
+        turns: Of a group.
+        warmup_runs, warmup_ns: At least this many runs and this long; 0 runs: no warm-up.
+        warmup_cap_ns: Ends the warm-up, steady or not.
+    """
 
     runs: int = 20
+    turns: Turns = Turns(runs=8, unmeasured=2, rounds=6)  # noqa: RUF009  (frozen)
     warmup_runs: int = 3
     warmup_ns: int = 30_000_000
     warmup_cap_ns: int = 2_000_000_000
@@ -49,6 +59,7 @@ class Executor:
     Attributes:
         timing, limits: Of all further trials.
         pod: Quota and memory limit that every trial is put into.
+        most_alive: How many processes memory holds at once.
         recorded: Asked first: the outcome of a trial that an interrupted session measured already.
         last: The newest outcome, None before the first trial.
     """
@@ -58,18 +69,35 @@ class Executor:
         self.timing = Timing()
         self.limits = Limits()
         self.pod: Pod | None = None
+        self.most_alive = 8
         self.recorded: Callable[[str, str], Outcome | None] | None = None
         self.ended: Callable[[], int] | None = None
         self.last: Outcome | None = None
+        self._rng = random.Random(workload.seed)
         self._workload = workload
         self._folder = folder
         self._log = log
         self._archive = write_worker(folder)
         self._count = 0
 
-    def __call__(self, arm: str, /) -> Outcome:
-        """One trial of an arm with the current timing, keeping no outputs."""
-        return self.trial(self.arms[arm])
+    def __call__(
+        self, arms: Sequence[str], stop: Callable[[], bool], /, *, keep: Collection[str] = ()
+    ) -> tuple[Outcome, ...] | None:
+        """Trials of these arms, alive together and taking turns; None when a stop was asked for.
+
+        Args:
+            arms: Names, in the order in which they load.
+            stop: Asked before every turn.
+            keep: Those whose outputs are kept.
+        """
+        mine = [self.arms[name] for name in arms]
+        known = [self.recorded(arm.name, arm.plan.id) if self.recorded else None for arm in mine]
+        played = tuple(outcome for outcome in known if outcome is not None)
+        if len(played) == len(mine):
+            return played
+        # Whether they were warm is seen when the last turn is held against the first.
+        timing = replace(self.timing, warmup_cap_ns=0)
+        return self._group(mine, timing, stop, {arm.name for arm in mine if arm.name in keep})
 
     def trial(
         self,
@@ -80,27 +108,74 @@ class Executor:
         fresh: bool = False,
         profile: bool = False,
     ) -> Outcome:
-        """One trial. ``runs=0`` loads and runs once. With ``keep_outputs`` the outcome says where they lie.
+        """One trial alone, all of its runs in one turn. ``runs=0`` loads and runs once.
 
-        ``fresh`` runs it whatever was recorded. With ``profile`` ONNX Runtime's profiler is on, and ``done.profile``
-        names the file, which stays as long as the scratch folder.
+        With ``keep_outputs`` the outcome says where they lie. ``fresh`` runs it whatever was recorded. With
+        ``profile`` ONNX Runtime's profiler is on, and ``done.profile`` names the file, which stays as long as the
+        scratch folder.
         """
-        self._count += 1
         known = self.recorded(arm.name, arm.plan.id) if self.recorded and not fresh else None
         if known is not None:
             return known
-        name = f"{self._count:04d}-{arm.name}"
+        runs = self.timing.runs if runs is None else runs
+        timing = replace(
+            self.timing,
+            turns=Turns(runs=runs, unmeasured=0, rounds=1) if runs else ALONE,
+            warmup_runs=self.timing.warmup_runs if runs else 0,
+        )
+        outcomes = self._group(
+            [arm],
+            timing,
+            lambda: False,
+            {arm.name} if keep_outputs else set(),
+            profiled={arm.name} if profile else set(),
+            fresh=fresh,
+        )
+        assert outcomes is not None
+        return outcomes[0]
+
+    def _group(
+        self,
+        arms: Sequence[Arm],
+        timing: Timing,
+        stop: Callable[[], bool],
+        keep: Collection[str],
+        profiled: Collection[str] = (),
+        *,
+        fresh: bool = False,
+    ) -> tuple[Outcome, ...] | None:
+        """Journalled: a trial is written down before it starts, its outcome when its group has ended."""
         # What is run again only for its outputs is no trial of the session's.
         kinds = ("untimed", "untimed-outcome") if fresh else ("trial", "outcome")
-        self._log.add(kinds[0], {"trial": name, "arm": arm.name, "plan": arm.plan})
-        outcome = self.last = self._run(arm, name, runs, keep_outputs, profile)
-        # When it ended on the session's own clock, which stands still while nobody measures.
-        ended = {} if fresh or self.ended is None else {"ended_ns": self.ended()}
-        event = {"trial": name, "arm": arm.name, "plan_id": arm.plan.id, "outcome": outcome, **ended}
-        self._log.add(kinds[1], event)
-        return outcome
+        names = []
+        for arm in arms:
+            self._count += 1
+            names.append(f"{self._count:04d}-{arm.name}")
+            self._log.add(kinds[0], {"trial": names[-1], "arm": arm.name, "plan": arm.plan})
+        prepared = [
+            self._launch(arm, name, timing, keep=arm.name in keep, profile=arm.name in profiled)
+            for arm, name in zip(arms, names, strict=True)
+        ]
+        launches = [launch for launch in prepared if isinstance(launch, Launch)]
+        try:
+            found = run_group(launches, timing.turns, self._rng, stop)
+        finally:
+            for arm, launch in zip(arms, prepared, strict=True):
+                if isinstance(launch, Launch) and arm.name not in keep and arm.name not in profiled:
+                    shutil.rmtree(launch.folder, ignore_errors=True)
+        if found is None:
+            return None
+        ended = iter(found)
+        outcomes = tuple(next(ended) if isinstance(launch, Launch) else launch for launch in prepared)
+        self.last = outcomes[-1]
+        for arm, name, outcome in zip(arms, names, outcomes, strict=True):
+            # When it ended on the session's own clock, which stands still while nobody measures.
+            at = {} if fresh or self.ended is None else {"ended_ns": self.ended()}
+            event = {"trial": name, "arm": arm.name, "plan_id": arm.plan.id, "outcome": outcome, **at}
+            self._log.add(kinds[1], event)
+        return outcomes
 
-    def _run(self, arm: Arm, name: str, runs: int | None, keep_outputs: bool, profile: bool) -> Outcome:
+    def _launch(self, arm: Arm, name: str, timing: Timing, *, keep: bool, profile: bool) -> Launch | Failed:
         try:
             settings = requests.applied(arm.plan, arm.runtime)
         except requests.CannotApply as error:
@@ -110,13 +185,11 @@ class Executor:
             settings = (*settings, affinity)
         folder = self._folder / name
         folder.mkdir()
-        timing = self.timing if runs is None else replace(self.timing, runs=runs)
         request = TrialRequest(
             model=str(arm.model.absolute()),  # the worker has a working directory of its own
             applied=settings,
             providers=arm.plan.providers,
             feeds=arm.feeds,
-            runs=timing.runs,
             warmup_runs=timing.warmup_runs,
             warmup_ns=timing.warmup_ns,
             warmup_cap_ns=timing.warmup_cap_ns,
@@ -126,20 +199,16 @@ class Executor:
             sessions=self._workload.sessions,
             callers=self._workload.callers,
             custom_ops=self._workload.custom_ops,
-            outputs_path=str(folder / "outputs") if keep_outputs else "",
+            outputs_path=str(folder / "outputs") if keep else "",
             profile_path=str(folder / "profile") if profile else "",
         )
-        try:
-            return run_trial(
-                arm.plan.id,
-                arm.runtime.python,
-                self._archive,
-                request,
-                requests.environment(settings),
-                folder,
-                self.limits,
-                self.pod,
-            )
-        finally:
-            if not (keep_outputs or profile):
-                shutil.rmtree(folder, ignore_errors=True)
+        return Launch(
+            plan=arm.plan.id,
+            python=arm.runtime.python,
+            archive=self._archive,
+            request=request,
+            environment=requests.environment(settings),
+            folder=folder,
+            limits=self.limits,
+            pod=self.pod,
+        )

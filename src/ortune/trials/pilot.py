@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,17 @@ from ortune.model.trial_fixes import alternatives, cannot_feed
 from ortune.records import CaseTimes, Failed, FeedRef, Finding, Measured, Plan, Workload
 from ortune.stats.warmup import runs_per_trial
 from ortune.trials.executor import Arm, Executor, Timing
+from ortune.trials.turns import Turns
 
 KINDS: tuple[Kind, ...] = ("usual", "zeros", "extreme")
 FEED_TRIES = 12
 MOST_RUNS = 20_000
+TURN_NS = (
+    20_000_000  # of a turn of a fast model: much shorter than a neighbour's phases, much longer than a switch
+)
+AWAKE_NS = 1_000_000  # after which a fast model runs as if it had not slept
+LEAST_ROUNDS, MOST_ROUNDS = 5, 16
+LEAST_SHORT = 3  # rounds of a trial that a budget cuts short, before its turns are cut too
 VALUE_SPREAD = (
     1.25  # medians further apart than this, with the middle halves apart too: latency depends on values
 )
@@ -141,12 +149,56 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
     # Never less than a tenth of a second of a fast model: a neighbour's burst must not cover the whole of a trial.
     # (With 24 ms of a 6 us model one comparison in thirteen scattered by 20 %.)
     runs = max(runs, int(100e6 / cost_ns), at_least_runs)
+    turns = turns_for(process_ns, cost_ns)
+    least = -(-at_least_runs // turns.runs)
     return Timing(
         runs=min(runs, max(MOST_RUNS, at_least_runs)),
+        turns=replace(turns, rounds=max(turns.rounds, least)),
         warmup_runs=1 if slow else 3,
         warmup_ns=30_000_000,
         warmup_cap_ns=int(min(5e9, max(0.4e9, 12 * cost_ns))),
     )
+
+
+def turns_for(process_ns: float, cost_ns: float) -> Turns:
+    """How a group shares the time, before its noise is known.
+
+    Args:
+        process_ns: What a trial costs before its first timed run.
+        cost_ns: What a run of every case costs, its gap included.
+    """
+    low = 8 if cost_ns < 20e6 else 3 if cost_ns < 100e6 else 1
+    runs = min(MOST_RUNS, max(low, round(TURN_NS / cost_ns)))
+    # After a rest caches are cold; of a slow model one run would cost more than that, and is its own warm-up.
+    unmeasured = 0 if cost_ns >= 100e6 else max(2, round(AWAKE_NS / cost_ns))
+    most = MOST_ROUNDS if cost_ns < 20e6 else MOST_ROUNDS // 2
+    rounds = round(process_ns / ((runs + unmeasured) * cost_ns))
+    return Turns(runs=runs, unmeasured=unmeasured, rounds=min(most, max(LEAST_ROUNDS, rounds)))
+
+
+def turns_ns(turns: Turns, run_ns: float) -> float:
+    """What the turns of one trial take."""
+    return turns.rounds * (turns.runs + turns.unmeasured) * run_ns
+
+
+def shortened(turns: Turns, start_ns: float, run_ns: float, most_ns: float) -> Turns:
+    """The turns made to fit: fewer rounds first, then fewer runs, then two rounds; not below that.
+
+    Args:
+        turns: As they would be without a limit.
+        start_ns: What a trial takes before its first turn.
+        run_ns: A run of every case.
+        most_ns: What a trial may take.
+    """
+    for rounds, runs in ((LEAST_SHORT, turns.runs), (LEAST_SHORT, 2), (2, 2), (2, 1)):
+        if start_ns + turns_ns(turns, run_ns) <= most_ns:
+            break
+        per_round = (turns.runs + turns.unmeasured) * run_ns
+        fit = max(rounds, int((most_ns - start_ns) / per_round))
+        if runs < turns.runs:
+            turns = replace(turns, runs=runs, unmeasured=min(turns.unmeasured, 1))
+        turns = replace(turns, rounds=min(turns.rounds, fit))
+    return turns
 
 
 def _robust_variance(case: CaseTimes) -> float:

@@ -67,6 +67,7 @@ class Case:
             self.call = lambda: session.run(self.names, feeds, settings.run)
         self.latencies: List[int] = []
         self.waits: List[int] = []
+        self.turns: List[int] = []  # how many latencies there were after each turn
         self.first_ns = self.warmup_runs = 0
         self.steady = True
         self.shapes: List[List[int]] = []
@@ -91,15 +92,19 @@ class Case:
             request["gap_ns"],
         )
 
-    def time(self, request: Dict[str, Any], chunk: int, chunks: int) -> None:
-        """Times one of the chunks that the runs are cut into."""
+    def due(self, request: Dict[str, Any], runs: int) -> int:
+        """Runs of this shape in a batch of so many a shape."""
         # As often as the mix has it, so that what is pooled (CPU time, tails, throughput) is of the mix too.
         feeds = request["feeds"]
         share = self.weight * len(feeds) / sum(feed["weight"] for feed in feeds)
-        runs = round(request["runs"] * share)
-        if request["runs"] and len(feeds) > 1:
-            runs = max(3, runs)  # a shape that is rare in the mix has a median all the same
-        n = runs * (chunk + 1) // chunks - runs * chunk // chunks
+        due: int = round(runs * share)
+        # A shape that is rare in the mix has a median all the same.
+        return max(3, due) if runs and len(feeds) > 1 else due
+
+    def time(self, request: Dict[str, Any], runs: int, chunk: int, chunks: int) -> None:
+        """Times one of the chunks that a batch is cut into."""
+        due = self.due(request, runs)
+        n = due * (chunk + 1) // chunks - due * chunk // chunks
         latencies, waits = timing.timed(self.call, n, request["gap_ns"], request["wait_ratio"])
         self.latencies += latencies
         self.waits += waits
@@ -107,14 +112,6 @@ class Case:
     def drop_last(self) -> None:
         """Forgets the last timed run."""
         del self.latencies[-1:], self.waits[-1:]
-
-    def report(self) -> Dict[str, Any]:
-        """What was measured, as the message wants it."""
-        return {
-            "case": self.name, "weight": self.weight, "latency_ns": self.latencies, "first_ns": self.first_ns,
-            "warmup_runs": self.warmup_runs, "steady": self.steady, "waits_ns": self.waits,
-            "output_shapes": self.shapes,
-        }  # fmt: skip
 
 
 def caller(
@@ -126,12 +123,30 @@ def caller(
 
 
 def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:
-    """One report a case, the latencies of all callers together."""
+    """One report a case: its latencies by turn, those of all callers of a turn together."""
     found = []
     for alike in zip(*callers):
-        report = alike[0].report()
-        for other in alike[1:]:
-            report["latency_ns"] = report["latency_ns"] + other.latencies
-            report["waits_ns"] = report["waits_ns"] + other.waits
-        found.append(report)
+        case = alike[0]
+        latencies: List[int] = []
+        waits: List[int] = []
+        turn_runs = []
+        for turn in range(len(case.turns)):
+            before = len(latencies)
+            for each in alike:
+                of_turn = slice(each.turns[turn - 1] if turn else 0, each.turns[turn])
+                latencies += each.latencies[of_turn]
+                waits += each.waits[of_turn]
+            turn_runs.append(len(latencies) - before)
+        found.append({
+            "case": case.name, "weight": case.weight, "latency_ns": latencies, "first_ns": case.first_ns,
+            "warmup_runs": case.warmup_runs, "steady": case.steady and _level(latencies, turn_runs), "waits_ns": waits,
+            "output_shapes": case.shapes, "turn_runs": turn_runs,
+        })  # fmt: skip
     return found
+
+
+def _level(latencies: List[int], turn_runs: List[int]) -> bool:
+    """Whether the last turn took what the first did."""
+    if len(turn_runs) < 2:
+        return True
+    return timing.agree(latencies[: turn_runs[0]], latencies[-turn_runs[-1] :])

@@ -1,4 +1,4 @@
-"""One trial: read the request, create the session, run, report, exit.
+"""One trial: read the request, then load, run batches and report, each when its turn comes, and exit.
 
 Runs under any interpreter from Python 3.8 with numpy and onnxruntime, and imports nothing else.
 """
@@ -38,73 +38,131 @@ def main() -> None:
 
 
 def _trial(link: Link, request: Dict[str, Any]) -> None:
+    """Loads the model, then does what it is told, one turn at a time, asleep between turns."""
     applied = request["applied"]
     channels.apply_process(applied)
     link.phase = "importing"
     ort = _import_onnxruntime()
-    from . import probes, values  # they import numpy, which must not fail before it can be said
+    from . import probes  # imports numpy, which must not fail before it can be said
 
     probes.check_known_keys(ort, applied)
-    ort.set_seed(request["seed"])
-    settings = channels.apply(ort, applied)
-    for library in request["custom_ops"]:
-        settings.session.register_custom_ops_library(library)
-    if request["profile_path"]:
-        settings.session.enable_profiling = True
-        settings.session.profile_file_prefix = request["profile_path"]
-
     link.phase = "loading"
-    link.send("loading", version=protocol.VERSION, pid=os.getpid(), python=sys.version.split()[0],
+    link.send("ready", version=protocol.VERSION, pid=os.getpid(), python=sys.version.split()[0],
               ort_version=ort.__version__)  # fmt: skip
-    base_bytes = _resident_bytes("VmRSS")
-    threads_before = probes.thread_count()
-    providers = channels.providers(request["providers"], settings.provider_options)
-    start = timing.CLOCK()
-    sessions = [
-        ort.InferenceSession(request["model"], settings.session, providers=providers)
-        for _ in range(request["sessions"])
-    ]
-    load_ns = timing.CLOCK() - start
-    session = sessions[0]
-    threads_after = probes.thread_count()
-    added = None
-    if threads_before is not None and threads_after is not None:
-        added = (threads_after - threads_before) // len(sessions)
-    _require_providers(session, request["providers"])
-    link.send("loaded", load_ns=load_ns)
-
-    link.phase = "running"
-    callers = [
-        cases.caller(ort, each, settings, request["feeds"], values)
-        for each in sessions
-        for _ in range(request["callers"])
-    ]
-    for number, caller in enumerate(callers):
-        for case in caller:
-            case.first(request["outputs_path"] if number == 0 else "", values)
-    link.phase = "warming"
-    if request["runs"]:
-        for caller in callers:
-            for case in caller:
-                case.warm_up(request)
-    link.phase = "timing"
-    gc.collect()
-    gc.disable()
-    switches = _involuntary_switches()
-    cpu, wall = together.run(callers, request)
-    switches = None if switches is None else _involuntary_switches() - switches
-    peak_bytes = _resident_bytes("VmHWM")
-    idle = _idle_cpu_ratio() if request["runs"] else None
-
+    trial = Trial(ort, request, link)
+    trial.load()
+    told = link.next_command()
+    waited_cpu = waited = 0
+    while told["do"] != "finish":
+        if told["do"] == "warm":
+            trial.warm()
+        elif told["do"] == "run":
+            trial.turn(told["runs"], told["unmeasured"])
+        else:
+            raise Stop("protocol", "this worker knows no command %r" % told["do"])
+        gc.disable()  # between turns too: a collection belongs to none of them
+        cpu, wall = (
+            time.process_time_ns(),
+            timing.CLOCK(),
+        )  # before it is said, since ortune may stop us at once
+        link.send("turn-over")
+        told = link.next_command()
+        waited_cpu += time.process_time_ns() - cpu
+        waited += timing.CLOCK() - wall
     link.phase = "reporting"
-    link.send(
-        "done", load_ns=load_ns, cases=cases.reports(callers), cpu_ns=cpu, wall_ns=wall,
-        n_runs=sum(len(c.latencies) for caller in callers for c in caller), n_callers=len(callers),
-        idle_cpu_ratio=idle, peak_bytes=peak_bytes, base_bytes=base_bytes, threads=added,
-        read_back=probes.read_back(applied, settings, session, added, idle),
-        providers=session.get_providers(), ort_version=ort.__version__, involuntary_switches=switches,
-        profile=session.end_profiling() if request["profile_path"] else "",
-    )  # fmt: skip
+    link.send("done", waiting_cpu_ns=waited_cpu, waiting_ns=waited, **trial.report())
+
+
+class Trial:
+    """A plan's session and what was measured of it so far."""
+
+    def __init__(self, ort: Any, request: Dict[str, Any], link: Link) -> None:
+        self.ort, self.request, self.link = ort, request, link
+        self.settings: Any = None
+        self.sessions: List[Any] = []
+        self.callers: List[List[cases.Case]] = []
+        self.added: Optional[int] = None  # threads that one session brought
+        self.load_ns = self.cpu_ns = self.wall_ns = 0
+        self.base_bytes: Optional[int] = None
+        self.idle: Optional[float] = None
+        self.switches: Optional[int] = None
+
+    def load(self) -> None:
+        """Creates the session."""
+        from . import probes
+
+        ort, request, link = self.ort, self.request, self.link
+        ort.set_seed(request["seed"])
+        settings = self.settings = channels.apply(ort, request["applied"])
+        for library in request["custom_ops"]:
+            settings.session.register_custom_ops_library(library)
+        if request["profile_path"]:
+            settings.session.enable_profiling = True
+            settings.session.profile_file_prefix = request["profile_path"]
+        self.base_bytes = _resident_bytes("VmRSS")
+        threads_before = probes.thread_count()
+        providers = channels.providers(request["providers"], settings.provider_options)
+        start = timing.CLOCK()
+        self.sessions = [
+            ort.InferenceSession(request["model"], settings.session, providers=providers)
+            for _ in range(request["sessions"])
+        ]
+        self.load_ns = timing.CLOCK() - start
+        threads_after = probes.thread_count()
+        if threads_before is not None and threads_after is not None:
+            self.added = (threads_after - threads_before) // len(self.sessions)
+        _require_providers(self.sessions[0], request["providers"])
+        link.phase = "running"
+        link.send("loaded", load_ns=self.load_ns)
+
+    def warm(self) -> None:
+        """Runs each case once, and warms up."""
+        from . import values
+
+        request, link = self.request, self.link
+        self.callers = [
+            cases.caller(self.ort, each, self.settings, request["feeds"], values)
+            for each in self.sessions
+            for _ in range(request["callers"])
+        ]
+        for number, caller in enumerate(self.callers):
+            for case in caller:
+                case.first(request["outputs_path"] if number == 0 else "", values)
+        link.phase = "warming"
+        if request["warmup_runs"]:
+            for caller in self.callers:
+                for case in caller:
+                    case.warm_up(request)
+            self.idle = _idle_cpu_ratio()
+        link.phase = "timing"
+        gc.collect()
+
+    def turn(self, runs: int, unmeasured: int) -> None:
+        """Times one batch of every caller."""
+        before = _involuntary_switches()
+        cpu, wall = together.run(self.callers, self.request, runs, unmeasured)
+        self.cpu_ns += cpu
+        self.wall_ns += wall
+        if before is not None:
+            self.switches = (self.switches or 0) + _involuntary_switches() - before
+
+    def report(self) -> Dict[str, Any]:
+        """What was measured, as the message wants it."""
+        from . import probes
+
+        session, callers = self.sessions[0], self.callers
+        return {
+            "load_ns": self.load_ns, "cases": cases.reports(callers), "cpu_ns": self.cpu_ns, "wall_ns": self.wall_ns,
+            "n_runs": sum(len(c.latencies) for caller in callers for c in caller), "n_callers": len(callers),
+            "idle_cpu_ratio": self.idle, "peak_bytes": _resident_bytes("VmHWM"), "base_bytes": self.base_bytes,
+            "threads": self.added,
+            "read_back": probes.read_back(
+                self.request["applied"], self.settings, session, self.added, self.idle
+            ),
+            "providers": session.get_providers(), "ort_version": self.ort.__version__,
+            "involuntary_switches": self.switches,
+            "profile": session.end_profiling() if self.request["profile_path"] else "",
+        }  # fmt: skip
 
 
 def _import_onnxruntime() -> Any:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import sys
 import threading
 from typing import Any, Dict
 
-VERSION = 1
+VERSION = 2
 
 
 class Stop(Exception):
@@ -34,6 +35,7 @@ class Link:
         os.dup2(2, 1)
         sys.stdout = os.fdopen(1, "w", closefd=False)
         self.phase = "starting"
+        self._commands: "queue.SimpleQueue[bytes]" = queue.SimpleQueue()
 
     def send(self, message: str, **fields: Any) -> None:
         """Writes one message. A closed pipe means that nobody is left to measure for."""
@@ -43,7 +45,7 @@ class Link:
             data = data[os.write(self._out, data) :]
 
     def read_request(self) -> Dict[str, Any]:
-        """Reads the one request line from stdin, then watches stdin: its end is ortune's end."""
+        """Reads the request, the first line on stdin."""
         line = sys.stdin.buffer.readline()
         if not line:
             os._exit(3)
@@ -52,14 +54,19 @@ class Link:
             raise Stop(
                 "protocol", "ortune speaks version %r, this worker %d" % (request.get("version"), VERSION)
             )
-        threading.Thread(target=_die_with_stdin, daemon=True).start()
+        threading.Thread(target=self._listen, daemon=True).start()
         return request
 
+    def next_command(self) -> Dict[str, Any]:
+        """Sleeps until ortune says what to do next."""
+        command: Dict[str, Any] = json.loads(self._commands.get().decode("utf-8"))
+        return command
 
-def _die_with_stdin() -> None:
-    while os.read(0, 4096):
-        pass
-    os._exit(3)
+    def _listen(self) -> None:
+        """Takes commands as they come, also while one is carried out: the end of stdin is ortune's end."""
+        for line in sys.stdin.buffer:
+            self._commands.put(line)
+        os._exit(3)
 
 
 def die_with_parent() -> None:

@@ -38,12 +38,15 @@ def timed(call: Callable[[], Any], n: int, gap_ns: int, wait_ratio: float) -> Tu
 def warm_up(call: Callable[[], Any], runs: int, least_ns: int, cap_ns: int, gap_ns: int) -> Tuple[int, bool]:
     """Runs until two consecutive windows agree. Returns the number of runs and whether it became steady.
 
-    At least ``runs`` calls and ``least_ns`` are spent first; at ``cap_ns`` the warm-up ends, steady or not.
+    At least ``runs`` calls and ``least_ns`` are spent first; at ``cap_ns`` the warm-up ends, steady or not. Without a
+    cap to reach (0) nothing is compared: of trials that take turns the turns are (``cases.reports``).
     """
     start = CLOCK()
     latencies, _ = timed(call, max(runs, 1), gap_ns, 0.0)
     while CLOCK() - start < least_ns:
         latencies += timed(call, 1, gap_ns, 0.0)[0]
+    if not cap_ns:
+        return len(latencies), True
     # A window is at least three runs, and about 5 ms of a fast model, so that one hiccup does not decide.
     typical = max(median(latencies) + gap_ns, 1)
     # A single run is a window of a very slow one: a minute of warm-up would teach nothing more.

@@ -46,18 +46,34 @@ class Window:
                 self.end_ns = end_ns
 
 
-def run(callers: List[List[Case]], request: Dict[str, Any]) -> Tuple[int, int]:
-    """Times every caller's cases, several callers each in a thread of their own. CPU time and wall time, ns."""
+def run(
+    callers: List[List[Case]], request: Dict[str, Any], runs: int, unmeasured: int = 0
+) -> Tuple[int, int]:
+    """Times a batch of every caller's cases, several callers each in a thread of their own.
+
+    Args:
+        callers: Each with its cases.
+        request: The trial's.
+        runs: Runs a case and caller, before the mix's weights.
+        unmeasured: Runs of each case before the clocks start: after a rest caches and clocks are not what they were.
+
+    Returns:
+        CPU time and wall time of the measured part, ns.
+    """
     window = Window(len(callers))
     gate = threading.Barrier(len(callers), action=window.open)
 
     def call(cases: List[Case]) -> None:
+        for case in cases:
+            timing.timed(case.call, unmeasured, request["gap_ns"], request["wait_ratio"])
         gate.wait()
         try:
-            _due(cases, request)
+            _due(cases, request, runs)
         finally:
             window.leave()
-        _keep_on(cases, request, window)
+        _keep_on(cases, request, runs, window)
+        for case in cases:
+            case.turns.append(len(case.latencies))
 
     if len(callers) == 1:
         call(callers[0])  # a thread of its own would be one more than the user's program has
@@ -67,21 +83,21 @@ def run(callers: List[List[Case]], request: Dict[str, Any]) -> Tuple[int, int]:
     return window.cpu_ns, window.wall_ns
 
 
-def _due(cases: List[Case], request: Dict[str, Any]) -> None:
+def _due(cases: List[Case], request: Dict[str, Any], runs: int) -> None:
     chunks = CHUNKS if len(cases) > 1 else 1
     for chunk in range(chunks):
         for case in cases:
-            case.time(request, chunk, chunks)
+            case.time(request, runs, chunk, chunks)
 
 
-def _keep_on(cases: List[Case], request: Dict[str, Any], window: Window) -> None:
+def _keep_on(cases: List[Case], request: Dict[str, Any], runs: int, window: Window) -> None:
     """Runs in the proportions of the mix, one at a time, until the window is closed."""
-    rounds = max(len(case.latencies) for case in cases)
+    rounds = max(case.due(request, runs) for case in cases)
     for chunk in itertools.cycle(range(rounds)):
         for case in cases:
             if window.end_ns:
                 return
             before, start = len(case.latencies), timing.CLOCK()
-            case.time(request, chunk, rounds)
+            case.time(request, runs, chunk, rounds)
             if len(case.latencies) > before and 0 < window.end_ns < start + case.latencies[-1]:
                 case.drop_last()

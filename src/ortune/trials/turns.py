@@ -1,0 +1,97 @@
+"""Taking turns: trials alive together, of which one works while the others sleep.
+
+One after another, seconds apart, the trials of a block meet different moods of a shared machine. Handing the turn
+round every few runs lets a neighbour's phase hit all of them alike.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Runner(Protocol):
+    """Whatever runs a trial and can wait for its turn: a process, later a page in a browser.
+
+    A step that fails ends the runner; further steps do nothing.
+    """
+
+    @property
+    def live(self) -> bool:
+        """Whether it has neither failed nor finished."""
+        ...
+
+    def start(self) -> None:
+        """Begins to load the model, without waiting for it."""
+        ...
+
+    def loaded(self) -> bool:
+        """Waits a moment; whether it has loaded the model, or failed to, and sleeps."""
+        ...
+
+    def warm(self) -> None:
+        """Runs once and warms up, then sleeps."""
+        ...
+
+    def batch(self, runs: int, unmeasured: int) -> None:
+        """Times a batch of runs after some that are not timed, then sleeps."""
+        ...
+
+    def finish(self) -> None:
+        """Reports and ends."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """How the trials of a group share the time.
+
+    Attributes:
+        runs: Timed runs of a turn, each case and caller.
+        unmeasured: Runs before them.
+        rounds: Turns that each trial has.
+    """
+
+    runs: int
+    unmeasured: int
+    rounds: int
+
+    def describe(self) -> str:
+        """In words: "6 turns of 8 runs after 2 unmeasured ones"."""
+        first = f" after {self.unmeasured} unmeasured" if self.unmeasured else ""
+        return f"{self.rounds} turns of {self.runs} runs{first}"
+
+
+ALONE = Turns(runs=0, unmeasured=0, rounds=0)
+"""Loaded and run once."""
+
+
+def take_turns(runners: Sequence[Runner], turns: Turns, rng: random.Random, stop: Callable[[], bool]) -> bool:
+    """Runs a group from its start to its reports; False when a stop was asked for.
+
+    All load at once, on all of the CPUs: how long that takes is known only of a trial alone. From then on one works
+    at a time. The order of each round is drawn afresh, so that no trial always follows the same one.
+    """
+    for runner in runners:
+        runner.start()
+    loading = list(runners)
+    while loading:
+        loading = [runner for runner in loading if not runner.loaded()]
+        if stop():
+            return False
+    for runner in runners:
+        if stop():
+            return False
+        runner.warm()
+    for _ in range(turns.rounds):
+        live = [runner for runner in runners if runner.live]
+        rng.shuffle(live)
+        for runner in live:
+            if stop():
+                return False
+            runner.batch(turns.runs, turns.unmeasured)
+    for runner in runners:
+        runner.finish()
+    return True
