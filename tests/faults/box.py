@@ -101,7 +101,7 @@ class Box:
                 command = (folder / "cmdline").read_bytes()
             except OSError:
                 continue  # ended meanwhile
-            if mine in command and b"ortune-worker.pyz" in command:
+            if mine in command and b"ortune-worker" in command:
                 found.append(int(folder.name))
         return found
 

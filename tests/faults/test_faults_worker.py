@@ -18,7 +18,7 @@ from ortune.fleet.environment import clean_environment
 from ortune.model.feed_files import write_feeds
 from ortune.records import Applied, Failed, FeedRef, Measured, Outcome, TrialRequest
 from ortune.trials.archive import write_worker
-from ortune.trials.launch import Limits, run_trial
+from ortune.trials.launch import Launch, Limits, run_trial
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
@@ -56,13 +56,24 @@ class Trial:
         write_feeds(folder / "feeds", feeds)
         self.archive = write_worker(folder)
 
-    def run(self, *, python: str = sys.executable, limits: Limits | None = None, **asked: object) -> Outcome:
+    def run(
+        self, *, python: str = sys.executable, limits: Limits | None = None, runs: int = 3, **asked: object
+    ) -> Outcome:
         request = TrialRequest(
             model=str(self.model),
             feeds=(FeedRef(name="default", path=str(self.folder / "feeds")),),
-            **{"runs": 3, "warmup_ns": 0, **asked},  # type: ignore[arg-type]
+            **{"warmup_ns": 0, **asked},  # type: ignore[arg-type]
         )
-        return run_trial("p", python, self.archive, request, clean_environment(), self.folder, limits)
+        launch = Launch(
+            plan="p",
+            python=python,
+            archive=self.archive,
+            request=request,
+            environment=clean_environment(),
+            folder=self.folder,
+            limits=limits or Limits(),
+        )
+        return run_trial(launch, runs)
 
     def fails(self, reason: str, **how: object) -> Failed:
         outcome = self.run(**how)  # type: ignore[arg-type]

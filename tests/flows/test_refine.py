@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 
+from groups import OneByOne
 from ortune.flows.parts import changed, only, parts
 from ortune.flows.refine import combine, explore, prune
 from ortune.records import CaseTimes, Measured, Outcome, Plan, RewriteSpec, TrialDone, Value
@@ -23,7 +24,7 @@ FACTORS: dict[tuple[str, Value], float] = {
 ARENA_PAYS_WITH = ("allow_spinning", False), 0.9
 
 
-class Machine:
+class Machine(OneByOne):
     """A plan takes the product of its settings' factors, and a little noise; the clock moves with the trials."""
 
     def __init__(self) -> None:
@@ -32,7 +33,7 @@ class Machine:
         self.same: tuple[tuple[str, ...], float] = (), 1.0  # settings of which one is as good as all
         self.plans: dict[str, Plan] = {BASE: Plan(), IDENTICAL: Plan()}
 
-    def __call__(self, arm: str, /) -> Outcome:
+    def trial(self, arm: str) -> Outcome:
         self.now += TRIAL_NS
         settings = self.plans[arm].settings
         same, gain = self.same

@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from groups import OneByOne
 from ortune.errors import Interrupted, MeasurementError
 from ortune.records import CaseTimes, Failed, Measured, Outcome, TrialDone
 from ortune.search import duel
@@ -17,7 +18,7 @@ TRIAL_NS = 500_000_000
 RUN_NS = 5_000_000
 
 
-class Machine:
+class Machine(OneByOne):
     """Runs trials of arms whose latencies are the given factors, with noise between and within processes."""
 
     def __init__(
@@ -34,7 +35,7 @@ class Machine:
     def clock(self) -> int:
         return self.now
 
-    def __call__(self, arm: str, /) -> Outcome:
+    def trial(self, arm: str) -> Outcome:
         self.now += self.trial_ns
         self.calls.append(arm)
         if self.fail.get(arm, 0) > 0:

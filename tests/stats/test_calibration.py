@@ -63,10 +63,11 @@ def test_a_quiet_machine_is_not_invalid_for_what_the_wait_itself_disturbs():
     assert not spike_control(quiet - 0.006, math.log(1.05)).ok
 
 
-def test_the_estimand_is_the_median_unless_p10_is_clearly_steadier():
-    assert choose_estimand(NOISE, 0.8 * NOISE) == "median"
-    assert choose_estimand(NOISE, 0.6 * NOISE) == "p10"
-    assert choose_estimand(np.zeros(9), np.zeros(9)) == "median"
+def test_the_usual_estimand_stays_unless_another_is_clearly_steadier():
+    assert choose_estimand({"paired": NOISE, "p10": 0.8 * NOISE}) == "paired"
+    assert choose_estimand({"paired": NOISE, "p10": 0.5 * NOISE}) == "p10"
+    assert choose_estimand({"paired": NOISE, "p10": 0.6 * NOISE, "mean": 0.4 * NOISE}) == "mean"
+    assert choose_estimand({"cpu": NOISE}) == "cpu"
 
 
 def test_guards_fail_only_wholly_above_their_limit():

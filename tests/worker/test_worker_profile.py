@@ -14,7 +14,7 @@ from ortune.model.feed_files import write_feeds
 from ortune.records import FeedRef, Measured, TrialRequest
 from ortune.trace.ort_profile import read_profile
 from ortune.trials.archive import write_worker
-from ortune.trials.launch import run_trial
+from ortune.trials.launch import Launch, run_trial
 
 
 def trial(folder: Path, *, profile: bool, runs: int = 5) -> Measured:
@@ -31,12 +31,20 @@ def trial(folder: Path, *, profile: bool, runs: int = 5) -> Measured:
     request = TrialRequest(
         model=str(folder / "m.onnx"),
         feeds=(FeedRef(name="", path=str(folder / "feeds")),),
-        runs=runs,
+        warmup_runs=3 if runs else 0,
         warmup_ns=0,
         warmup_cap_ns=0,
         profile_path=str(folder / "profile") if profile else "",
     )
-    outcome = run_trial("p", sys.executable, write_worker(folder), request, dict(os.environ), folder)
+    launch = Launch(
+        plan="p",
+        python=sys.executable,
+        archive=write_worker(folder),
+        request=request,
+        environment=dict(os.environ),
+        folder=folder,
+    )
+    outcome = run_trial(launch, runs)
     assert isinstance(outcome, Measured), outcome
     return outcome
 

@@ -29,14 +29,14 @@ def sleeping(ms: float) -> Callable[..., None]:
     return lambda *_: time.sleep(ms / 1e3)
 
 
-def request(runs: int, weights: tuple[float, ...] = (1.0,), gap_ns: int = 0) -> dict[str, Any]:
+def request(weights: tuple[float, ...] = (1.0,), gap_ns: int = 0) -> dict[str, Any]:
     feeds = [{"weight": weight} for weight in weights]
-    return {"runs": runs, "feeds": feeds, "gap_ns": gap_ns, "wait_ratio": 0.0}
+    return {"feeds": feeds, "gap_ns": gap_ns, "wait_ratio": 0.0}
 
 
 def test_a_fast_caller_goes_on_until_the_slow_one_is_through() -> None:
     callers = [caller(sleeping(2)), caller(sleeping(10))]
-    _, wall_ns = together.run(callers, request(8))
+    _, wall_ns = together.run(callers, request(), 8)
     fast, slow = (each[0].latencies for each in callers)
     assert len(slow) == 8 and len(fast) > 16
     for latencies in (fast, slow):  # what began in that time and did not end in it is missing, and no more
@@ -45,7 +45,7 @@ def test_a_fast_caller_goes_on_until_the_slow_one_is_through() -> None:
 
 def test_a_pause_after_the_last_run_does_not_lose_it() -> None:
     callers = [caller(sleeping(1)), caller(sleeping(20))]
-    _, wall_ns = together.run(callers, request(4, gap_ns=20_000_000))
+    _, wall_ns = together.run(callers, request(gap_ns=20_000_000), 4)
     fast = callers[0][0].latencies
     assert wall_ns - len(fast) * 20e6 - sum(fast) < 25e6
 
@@ -53,7 +53,7 @@ def test_a_pause_after_the_last_run_does_not_lose_it() -> None:
 def test_what_runs_on_keeps_the_proportions_of_the_mix() -> None:
     weights = (0.75, 0.25)
     callers = [caller(sleeping(1), sleeping(1), weights=weights), caller(*[sleeping(8)] * 2, weights=weights)]
-    together.run(callers, request(8, weights))
+    together.run(callers, request(weights), 8)
     often, seldom = (len(case.latencies) for case in callers[0])
     assert [len(case.latencies) for case in callers[1]] == [12, 4]
     assert often > 24 and often == pytest.approx(3 * seldom, abs=4)
@@ -61,9 +61,9 @@ def test_what_runs_on_keeps_the_proportions_of_the_mix() -> None:
 
 def test_one_caller_makes_what_it_is_due() -> None:
     alone = caller(sleeping(1))
-    _, wall_ns = together.run([alone], request(5))
+    _, wall_ns = together.run([alone], request(), 5)
     assert len(alone[0].latencies) == 5 and sum(alone[0].latencies) <= wall_ns
-    assert together.run([caller(sleeping(1)), caller(sleeping(1))], request(0))[1] < 1e9
+    assert together.run([caller(sleeping(1)), caller(sleeping(1))], request(), 0)[1] < 1e9
 
 
 def test_a_caller_that_fails_does_not_keep_the_others_running() -> None:
@@ -71,4 +71,4 @@ def test_a_caller_that_fails_does_not_keep_the_others_running() -> None:
         raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):
-        together.run([caller(sleeping(1)), caller(fail)], request(5))
+        together.run([caller(sleeping(1)), caller(fail)], request(), 5)

@@ -1,6 +1,6 @@
 """The tool process: what must be done by ONNX Runtime itself and is no trial, from one file to another.
 
-It is started like a trial (``ortune-worker.pyz tool``) and speaks the same JSON lines, one request and one answer.
+It is started like a trial (``ortune-worker tool``) and speaks the same JSON lines, one request and one answer.
 """
 
 from __future__ import annotations

@@ -1,0 +1,157 @@
+"""Taking turns: the schedule with fake runners, and that real ones sleep while others work."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from ortune.fleet.environment import clean_environment
+from ortune.model.feed_files import write_feeds
+from ortune.records import Failed, FeedRef, Measured, TrialRequest
+from ortune.trials.archive import write_worker
+from ortune.trials.launch import Launch, run_group
+from ortune.trials.turns import Turns, take_turns
+
+
+class Fake:
+    """A runner that writes down what it is told."""
+
+    def __init__(self, name: str, told: list[tuple[str, str]], *, polls: int = 1, fails_at: str = "") -> None:
+        self.name, self.told, self.polls, self.fails_at = name, told, polls, fails_at
+        self.live = True
+
+    def _step(self, what: str) -> None:
+        if self.live:
+            self.told.append((what, self.name))
+            self.live = what != self.fails_at
+
+    def start(self) -> None:
+        self._step("start")
+
+    def loaded(self) -> bool:
+        self.polls -= 1
+        return self.polls <= 0 or not self.live
+
+    def warm(self) -> None:
+        self._step("warm")
+
+    def batch(self, runs: int, unmeasured: int) -> None:
+        self._step(f"run {runs} after {unmeasured}")
+
+    def finish(self) -> None:
+        self._step("finish")
+
+
+TURNS = Turns(runs=8, unmeasured=2, rounds=5)
+
+
+def taken(
+    *fakes: tuple[str, dict[str, object]], stop_after: int = 10**6
+) -> tuple[bool, list[tuple[str, str]]]:
+    told: list[tuple[str, str]] = []
+    runners = [Fake(name, told, **how) for name, how in fakes]  # type: ignore[arg-type]
+    ended = take_turns(runners, TURNS, random.Random(3), lambda: len(told) >= stop_after)
+    return ended, told
+
+
+def test_all_load_at_once_and_then_one_works_at_a_time_in_fresh_order() -> None:
+    ended, told = taken(("a", {}), ("b", {"polls": 4}), ("c", {}))
+    assert ended
+    assert [what for what, _ in told[:6]] == ["start"] * 3 + ["warm"] * 3
+    assert [what for what, _ in told[-3:]] == ["finish"] * 3
+    turns = [name for what, name in told if what == "run 8 after 2"]
+    rounds = [tuple(turns[i : i + 3]) for i in range(0, 15, 3)]
+    assert all(set(each) == {"a", "b", "c"} for each in rounds)
+    assert len(set(rounds)) > 1
+
+
+def test_a_runner_that_fails_leaves_the_turns_to_the_others() -> None:
+    ended, told = taken(("a", {}), ("b", {"fails_at": "warm"}), ("c", {"fails_at": "start"}))
+    assert ended
+    assert Counter(name for what, name in told if what.startswith("run")) == {"a": 5}
+    assert [name for what, name in told if what == "finish"] == ["a"]
+
+
+@pytest.mark.parametrize("after", [3, 5, 9])
+def test_a_stop_is_heard_before_the_next_turn(after: int) -> None:
+    ended, told = taken(("a", {}), ("b", {}), ("c", {}), stop_after=after)
+    assert not ended
+    assert len(told) == after
+
+
+def launch(folder: Path, name: str, *, wait: float = 0.0, python: str = sys.executable) -> Launch:
+    where = folder / name
+    where.mkdir()
+    request = TrialRequest(
+        model=str(folder / "m.onnx"),
+        feeds=(FeedRef(name="", path=str(folder / "feeds")),),
+        warmup_ns=0,
+        warmup_cap_ns=0,
+        wait_ratio=wait,
+    )
+    return Launch(
+        plan=name, python=python, archive=write_worker(folder), request=request,
+        environment=clean_environment(), folder=where,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model whose threads go on spinning after each run."""
+    rng = np.random.default_rng(0)
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [256, 256], rng.random(256 * 256, np.float32))
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [256, 256])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [256, 256])],
+        [weight],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        tmp_path / "m.onnx",
+    )
+    write_feeds(tmp_path / "feeds", {"x": np.ones((256, 256), np.float32)})
+    return tmp_path
+
+
+def test_processes_take_turns_and_the_waiting_ones_sleep(folder: Path) -> None:
+    launches = [launch(folder, "a"), launch(folder, "b", wait=0.5)]
+    found = run_group(launches, Turns(runs=40, unmeasured=5, rounds=6))
+    assert found is not None
+    for outcome in found:
+        assert isinstance(outcome, Measured), outcome
+        case = outcome.done.cases[0]
+        assert case.turn_runs == (40,) * 6
+        assert len(case.latency_ns) == outcome.done.n_runs == 240
+        # With its pool of threads spinning for tens of milliseconds after each turn it would be near 1.
+        assert outcome.done.waiting_ns > 0
+        assert outcome.done.waiting_cpu_ns < 0.5 * outcome.done.waiting_ns
+    assert [bool(o.done.cases[0].waits_ns) for o in found if isinstance(o, Measured)] == [False, True]
+
+
+def test_a_process_that_dies_costs_the_others_nothing(folder: Path) -> None:
+    found = run_group(
+        [launch(folder, "a"), launch(folder, "b", python="/bin/false")], Turns(runs=4, unmeasured=0, rounds=2)
+    )
+    assert found is not None
+    good, bad = found
+    assert isinstance(good, Measured) and good.done.n_runs == 8
+    assert isinstance(bad, Failed) and bad.reason == "crash"
+
+
+def test_a_stop_leaves_no_process_behind(folder: Path) -> None:
+    asked: list[int] = []
+
+    def stop() -> bool:
+        asked.append(1)
+        return len(asked) > 8
+
+    assert run_group([launch(folder, "a"), launch(folder, "b")], TURNS, stop=stop) is None
