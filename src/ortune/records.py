@@ -863,6 +863,8 @@ class TuneResult(Record, frozen=True, kw_only=True):
         against_default: Confirmation of the winner against the default on fresh blocks; None when it is the default.
         against_current: The same against what the user runs today, where ``--current`` was given; None when it stays.
         outputs, cases: Of the winner too.
+        alone: The last check: the winner against what it replaces once more, no two processes alive at once; None
+            where no time was left for it.
         refused: Who led the race instead.
         fell: Who led the race and failed while it was confirmed, and how; "" where none did.
         headline: The answer in one or two sentences, the same in every format.
@@ -890,6 +892,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
     winner_figures: Figures | None = None
     against_default: Comparison | None = None
     against_current: Comparison | None = None
+    alone: Comparison | None = None
     outputs: OutputDifference | None = None
     settings: tuple[SettingWorth, ...] = ()
     candidates: tuple[Candidate, ...] = ()

@@ -31,6 +31,7 @@ from ortune.records import (
     Envelope,
     Failed,
     Gate,
+    Measured,
     ModelRef,
     OutputDifference,
     Plan,
@@ -142,6 +143,7 @@ class _Run:
     ) -> None:
         self.o, self.watch, self.a, self.b, self.scratch, self.log = options, watch, a, b, scratch, log
         self.start = time.monotonic_ns()
+        self.starts: list[list[Measured]] = [[], []]  # of A and B alone
         self.pairs = pairing.pair_inputs(a.model.ir, b.model.ir, options.map_inputs)
         self.ground = Ground(a, options.inputs, scratch, log, watch.say)
         self.rules = duel.Rules(
@@ -191,6 +193,10 @@ class _Run:
             calibrated=lambda judgement, blocks: ground.retime(judgement, measured(blocks, BASE)),
             started_ns=self.start,
         )
+        starts = (
+            ground.starts(ground.arm(BASE), new) if state.ended not in ("stopped", "failed") else [[], []]
+        )
+        self.starts = [[ground.first, *starts[0]], [trial, *starts[1]]]
         require_unchanged(self.a, self.b)
         return self._with_why(self._envelope(state, difference, design), new)
 
@@ -268,8 +274,8 @@ class _Run:
             new=_side(self.b),
             comparison=comparison,
             outputs=difference,
-            base_figures=describe(base, estimand) if base else None,
-            new_figures=describe(new, estimand) if new else None,
+            base_figures=describe(base, estimand, self.starts[0]) if base else None,
+            new_figures=describe(new, estimand, self.starts[1]) if new else None,
             cases=case_results(blocks, self.ground.work, estimand, state.prior_scale) if state else (),
             controls=tuple(state.controls) if state else (),
             findings=tuple(self.ground.findings),

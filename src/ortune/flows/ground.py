@@ -38,6 +38,7 @@ P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
 HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
 LEAST_PATIENCE_S = 2.0
 MOST_ALIVE = 8  # processes of a block; more would only make its rounds longer
+STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
 ALIVE_SHARE = 0.7  # of the memory left: a plan may take more than the default
 
 
@@ -230,6 +231,11 @@ class Ground:
     def _limit(self, seconds: float) -> None:
         memory = self.pod.size.memory_bytes if self.pod else None
         self.executor.limits = Limits(load_s=seconds, run_s=seconds, memory_bytes=memory)
+
+    def starts(self, *arms: Arm) -> list[list[Measured]]:
+        """Each arm loaded and run once in further processes alone, in turn; none where one of them fails."""
+        outcomes = [[self.executor.trial(arm, runs=0, fresh=True) for arm in arms] for _ in range(STARTS)]
+        return [[o for o in mine if isinstance(o, Measured)] for mine in zip(*outcomes, strict=True)]
 
     def close(self) -> None:
         """Gives back what outlives a trial: the emulated pod."""

@@ -18,6 +18,7 @@ from ortune.records import (
     BlockPoint,
     BudgetReport,
     Comparison,
+    Figures,
     Measured,
     Plan,
     Refused,
@@ -27,6 +28,7 @@ from ortune.records import (
 from ortune.report import tune_words
 from ortune.report.numbers import duration
 from ortune.rewrites import find as find_rewrite
+from ortune.search import confirm
 from ortune.search.blocks import BASE, measured
 from ortune.search.figures import WORDS, describe
 from ortune.search.guards import case_results
@@ -62,7 +64,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
     current_trials = measured(run.confirmation, CURRENT) or measured(earlier, CURRENT)
     winner_trials = measured(run.confirmation, run.winner.arm) if run.winner and won else []
     estimand = run.judgement.estimand
-    default_figures = describe(default_trials, estimand)
+    default_figures = describe(default_trials, estimand, [run.ground.first, *measured(run.alone, BASE)])
     seen = tuple(points(run))
     result = TuneResult(
         side=Side(label=run.side.label, model=run.side.model.info, plan=Plan(), runtime=run.side.runtime),
@@ -75,10 +77,13 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         fell=_fell(run),
         current=run.current,
         default_figures=default_figures,
-        current_figures=describe(current_trials, estimand) if current_trials else None,
-        winner_figures=describe(winner_trials, estimand) if winner_trials else None,
+        current_figures=describe(current_trials, estimand, measured(run.alone, CURRENT))
+        if current_trials
+        else None,
+        winner_figures=_of_winner(run, winner_trials) if winner_trials else None,
         against_default=against_default,
         against_current=against_current,
+        alone=_alone(run),
         outputs=run.winner.outputs if run.winner and won else None,
         settings=settings(run, shipped, winner_trials) if won else (),
         candidates=candidates(run, proposed, shipped, refused),
@@ -129,11 +134,24 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
     return msgspec.structs.replace(result, headline=tune_words.headline(result))
 
 
+def _of_winner(run: Tuning, trials: Sequence[Measured]) -> Figures:
+    assert run.winner is not None
+    return describe(trials, run.judgement.estimand, measured(run.alone, run.winner.arm))
+
+
 def _comparisons(run: Tuning) -> tuple[Comparison | None, Comparison | None]:
     if run.winner is None or not run.confirmation or run.winner.fate == "failed":
         return None, None
     current = run.comparison(run.winner.arm, CURRENT) if run.with_current else None
     return run.comparison(run.winner.arm), current
+
+
+def _alone(run: Tuning) -> Comparison | None:
+    """What the last check, one process at a time, says of the plan that was confirmed."""
+    if run.winner is None or not run.alone:
+        return None
+    base = CURRENT if run.with_current else BASE
+    return confirm.compare(run.alone, run.winner.arm, run.judgement.estimand, base=base, delta=run.o.worth)
 
 
 def _decide(
@@ -148,7 +166,10 @@ def _decide(
     if against is None or plan == stays:
         return plan, None
     failed = [g.figure for g in against.guards if g.failed and g.figure not in run.o.allow]
-    if against.verdict != "faster":
+    alone = _alone(run)
+    if against.verdict == "faster" and alone is not None and alone.ratio_low > 1:
+        why = f"{plan.describe()} is faster taking turns and slower alone: {name} stays"
+    elif against.verdict != "faster":
         why = f"{plan.describe()} led the race and did not confirm: {name} stays"
     elif against.ratio > 1 - run.o.worth:
         why = (

@@ -60,6 +60,11 @@ def estimand_kind(estimand: str) -> str:
     return next((kind for start, kind in starts.items() if estimand.startswith(start)), "other")
 
 
+def statistic(estimand: str) -> str:
+    """What a latency was compared by, as calibration chose it; "" for a figure that is what its name says."""
+    return estimand.partition(" (")[2].removesuffix(")") if estimand_kind(estimand) == "latency" else ""
+
+
 def _better_or_worse(c: Comparison) -> str:
     times = f"{factor(1 / c.ratio if c.ratio < 1 else c.ratio)}x"
     kind = estimand_kind(c.estimand)
@@ -198,6 +203,7 @@ def details(result: CompareResult) -> list[tuple[str, str]]:
     if result.read_back:
         found.append(("settings", "; ".join(setting(r, result.new.plan) for r in result.read_back)))
     if result.comparison:
+        found.append(("statistic", statistic(result.comparison.estimand)))
         found.append(("guards", ", ".join(guard(g) for g in result.comparison.guards)))
         found.append(("noise", noise(result)))
     found += [("finding", f"{f.code} {f.what}; {f.fix}") for f in result.findings]

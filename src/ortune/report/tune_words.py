@@ -14,6 +14,7 @@ from ortune.report.compare_words import (
     objective_row,
     span,
     spread,
+    statistic,
 )
 from ortune.report.numbers import change, difference, duration, memory, percent, three
 
@@ -285,9 +286,12 @@ def worth(item: SettingWorth) -> str:
 def details(result: TuneResult) -> list[tuple[str, str]]:
     """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
     found = [("setting", f"{setting(s)}: {worth(s)}{_level(s)}") for s in result.settings if s.kept]
+    found.append(("statistic", statistic(result.estimand)))
     compared = deciding(result)
     if compared is not None:
         found.append(("guards", "; ".join(guard(g) for g in compared.guards)))
+    if result.alone is not None:
+        found.append(("alone", alone(result.alone)))
     found.append(("noise", noise(result)))
     if result.headroom is not None:
         found.append(("headroom", result.headroom.sentence))
@@ -310,6 +314,12 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
 
 def _level(item: SettingWorth) -> str:
     return "; set, not verified" if item.read_back == "none" else f"; read back: {item.read_back}"
+
+
+def alone(found: Comparison) -> str:
+    """The last check: what the winner does where no other trial is alive."""
+    interval = span(found.ratio_low, found.ratio_high)
+    return f"{change(found.ratio)} ({interval}) in {found.n_blocks} blocks of one process at a time"
 
 
 def noise(result: TuneResult) -> str:

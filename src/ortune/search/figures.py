@@ -25,9 +25,9 @@ WAITED = ("paired", "median", "p10", "mean", "p95")
 """Estimands made of the times of runs, that a wait within each shows in."""
 
 WORDS: dict[str, str] = {
-    "paired": "typical latency (median over rounds of the medians of a turn)",
+    "paired": "typical latency (median over rounds of the ratio of medians within a round)",
     "median": "typical latency (median within a process)",
-    "p10": "typical latency (fastest tenth within a process)",
+    "p10": "typical latency (fastest tenth of all runs of a block)",
     "p95": "p95 latency",
     "mean": "throughput (mean latency, back to back)",
     "cold-start": "cold start (load and first run)",
@@ -135,15 +135,16 @@ def samples(trial: Measured, case: str | None = None) -> np.ndarray:
     return np.concatenate([np.asarray(p, dtype=float) for p in parts]) if parts else np.empty(0)
 
 
-def describe(trials: Sequence[Measured], estimand: str) -> Figures:
+def describe(trials: Sequence[Measured], estimand: str, alone: Sequence[Measured] = ()) -> Figures:
     """Medians over one side's trials, with the span of the middle half of them.
 
-    The latency is the median whatever was compared: readers take it for one. What was compared stands beside it.
+    The latency is the median whatever was compared: readers take it for one. What was compared stands beside it. The
+    trials of a block load at once, so that load and first run are those of trials ``alone`` where there are any.
     """
+    starts = alone or trials
+    load_ns = float(np.median([t.done.load_ns for t in starts]))
     low, middle, high = _middle_half(trials, "median")
-    own = (
-        _middle_half(trials, estimand) if estimand in ("paired", "p10", "p95", "mean") else (None, None, None)
-    )
+    own = _middle_half(trials, estimand) if estimand in ("p10", "p95", "mean") else (None, None, None)
     peaks = [t.done.peak_bytes for t in trials if t.done.peak_bytes is not None]
     # One value a process: runs within one are not independent of each other.
     each = [[np.log(_spread(c)) for c in t.done.cases if _n_runs(c) >= 8] for t in trials]
@@ -153,9 +154,8 @@ def describe(trials: Sequence[Measured], estimand: str) -> Figures:
         latency_ns=middle,
         latency_low_ns=low,
         latency_high_ns=high,
-        load_ns=float(np.median([t.done.load_ns for t in trials])),
-        first_run_ns=float(np.median([figure(t, "cold-start") or 0.0 for t in trials]))
-        - float(np.median([t.done.load_ns for t in trials])),
+        load_ns=load_ns,
+        first_run_ns=float(np.median([figure(t, "cold-start") or 0.0 for t in starts])) - load_ns,
         cpu_per_run_ns=float(np.median([figure(t, "cpu") or 0.0 for t in trials])),
         peak_bytes=float(np.median(peaks)) if peaks else None,
         spread_ratio=float(np.exp(np.median(spreads))) if len(spreads) else None,
