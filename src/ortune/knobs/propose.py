@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ortune import knobs
+from ortune.knobs import priors
 from ortune.knobs.facts import ModelFacts
 from ortune.knobs.optimizers import worth_leaving_out
 from ortune.records import Knob, Value
@@ -121,15 +122,17 @@ def proposals(
         Proposals, best prior first; and what is not proposed though it might help, each with the reason.
     """
     made, left_out = [], []
-    for knob, text, prior in _candidates(facts, cpus, ort_version, objective):
+    for knob, text, by_kind in _candidates(facts, cpus, ort_version, objective):
         reason = refusal(knob, text, ort_version, allocators, allow)
         if reason:
             left_out.append(reason)
             continue
         needs = knobs.parse_settings(list(knob.needs))
+        settings = {**needs, knob.name: knobs.parse_value(knob, text)}
+        prior = priors.moved(by_kind, settings, cpus) if objective in ("latency", "throughput") else by_kind
         made.append(
             Proposal(
-                settings={**needs, knob.name: knobs.parse_value(knob, text)},
+                settings=settings,
                 origin=f"setting {knob.name}",
                 group="first" if prior >= FIRST else "late",
                 prior=prior,

@@ -221,10 +221,11 @@ def value_dependence(
         return None
     suspects = outputs.value_dependent_ops(model)
     where = tuple(f"{name or '?'} ({op})" for name, op in suspects[:8])
-    quartiles = [np.quantile(np.asarray(c.latency_ns, dtype=float), [0.25, 0.5, 0.75]) for c in cases]
-    low, high = min(quartiles, key=lambda q: float(q[1])), max(quartiles, key=lambda q: float(q[1]))
+    quantiles = [np.quantile(np.asarray(c.latency_ns, dtype=float), [0.25, 0.5, 0.75, 0.1]) for c in cases]
+    low, high = min(quantiles, key=lambda q: float(q[1])), max(quantiles, key=lambda q: float(q[1]))
     fix = "pass --inputs with real data"
-    if high[1] > VALUE_SPREAD * low[1] and high[0] > low[2]:
+    # The fastest tenth too: a neighbour's burst over some runs of one feed leaves that where it is.
+    if high[1] > VALUE_SPREAD * low[1] and high[3] > VALUE_SPREAD * low[3] and high[0] > low[2]:
         span = f"{_ms(low[1])}-{_ms(high[1])} ms over three feeds"
         return Finding(
             code="MSR010", what=f"latency depends on the input: {span}", where=where, evidence=span, fix=fix
