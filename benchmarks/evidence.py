@@ -132,8 +132,9 @@ def main() -> None:
                 share = float(str(row["detectable"])) / base
                 lines.append(
                     f"| {name} | {condition} | {design} | {row['statistic']} "
-                    f"| {100 * float(str(row['deviation'])):.2f} % | {float(str(row['block_s'])):.2f} | {float(str(row['seconds_for_1_percent'])):.1f} "
-                    f"| {row['claims']} of {row['streams']} | {share:.2f} |"
+                    f"| {100 * float(str(row['deviation'])):.2f} % | {float(str(row['block_s'])):.2f} "
+                    f"| {float(str(row['seconds_for_1_percent'])):.1f} | {row['claims']} of {row['streams']} "
+                    f"| {share:.2f} |"
                 )
                 print(lines[-1], flush=True)
                 with asked.rows.open("a") as f:

@@ -144,6 +144,8 @@ class Ground:
         if self.options.save_workload:
             workload.save(self.options.save_workload, self.work)
         self.refs = pilot.write_case_feeds(model, self.work, self.scratch / "feeds")
+        if isinstance(self.executor.last, Measured):
+            self.executor.most_alive = self._most_alive(self.executor.last)
 
     def pilot(self, objective: str) -> None:
         """Times the baseline alone, then beside itself; compares the two, and tries three kinds of feed."""

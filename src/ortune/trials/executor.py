@@ -134,6 +134,31 @@ class Executor:
         assert outcomes is not None
         return outcomes[0]
 
+    def profiled(self, arms: Sequence[Arm], turns: Turns) -> list[tuple[Outcome, Outcome]]:
+        """Each arm under ONNX Runtime's profiler and without it, alive together and taking turns.
+
+        No trials of the session's: their times are those of runs that are watched. As many arms at once as memory
+        holds. ``done.profile`` of the first of each pair names its trace.
+        """
+        timing = replace(self.timing, turns=turns, warmup_runs=3, warmup_ns=0, warmup_cap_ns=0)
+        pairs = [
+            (replace(arm, name=f"{i}-profiled"), replace(arm, name=f"{i}-plain"))
+            for i, arm in enumerate(arms)
+        ]
+        watched = {pair[0].name for pair in pairs}
+        at_once = max(1, self.most_alive // 2)
+        found: list[tuple[Outcome, Outcome]] = []
+        for i in range(0, len(pairs), at_once):
+            flat = [arm for pair in pairs[i : i + at_once] for arm in pair]
+            groups = [flat] if self.most_alive > 1 else [[arm] for arm in flat]
+            outcomes: list[Outcome] = []
+            for group in groups:
+                ended = self._group(group, timing, lambda: False, (), watched, fresh=True)
+                assert ended is not None
+                outcomes += ended
+            found += zip(outcomes[::2], outcomes[1::2], strict=True)
+        return found
+
     def _group(
         self,
         arms: Sequence[Arm],
