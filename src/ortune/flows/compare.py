@@ -13,7 +13,7 @@ from ortune.errors import MeasurementError, StoreError, UsageError
 from ortune.fleet import runtimes
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.flows.compare_options import Options, Watcher
-from ortune.flows.ground import Ground
+from ortune.flows.ground import PILOT_RUNS, Ground
 from ortune.flows.sides import (
     Resolved,
     SideText,
@@ -163,7 +163,7 @@ class _Run:
             self.watch.say("inputs paired: " + ", ".join(f"{a} -> {b}" for b, a in renamed.items()))
         ground.pilot(self.o.objective)
         new = ground.arm(NEW, side=self.b, refs=refs, wait=self.o.inject_wait)
-        trial = ground.must(new, executor.trial(new, keep_outputs=True))
+        trial = ground.must(new, executor.trial(new, runs=PILOT_RUNS, keep_outputs=True))
         renames = pairing.pair_outputs(self.a.model.ir, self.b.model.ir)
         for case in ground.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)

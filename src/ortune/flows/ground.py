@@ -38,6 +38,7 @@ P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
 HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
 LEAST_PATIENCE_S = 2.0
 MOST_ALIVE = 8  # processes of a block; more would only make its rounds longer
+PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
 ALIVE_SHARE = 0.7  # of the memory left: a plan may take more than the default
 
@@ -110,9 +111,8 @@ class Ground:
         self.refs: tuple[FeedRef, ...] = ()
         self.moments = False
         self.trial_ns = 0.0
-        self._start_ns = self._run_ns = (
-            0.0  # of a trial in a group: before its first turn, and of a run of every case
-        )
+        # Of a trial in a group: what it takes before its first turn, and a run of every case.
+        self._start_ns = self._run_ns = 0.0
 
     @property
     def host(self) -> Host:
@@ -151,7 +151,7 @@ class Ground:
         """Times the baseline alone, then beside itself; compares the two, and tries three kinds of feed."""
         least = P95_REQUESTS if objective == "p95" else 0
         base = self.arm(BASE)
-        self.executor.timing = Timing(runs=5, warmup_runs=1, warmup_ns=0, warmup_cap_ns=2_000_000_000)
+        self.executor.timing = Timing(runs=PILOT_RUNS, warmup_runs=1, warmup_ns=0, warmup_cap_ns=0)
         self.first = self.must(base, self.executor.trial(base, keep_outputs=True))
         self.executor.timing = pilot.timing_for(self.first, at_least_runs=least)
         # A start is measured alone; everything else beside what it is compared with.
