@@ -1,15 +1,16 @@
-"""Does ``compare`` cry on noise, and does it find a known wait? Run by hand; takes about an hour.
+"""Does ``compare`` cry on noise, and does it find a known wait? Run by hand; takes hours.
 
-    python benchmarks/self_comparison.py [--runs 40] [--waits 20] [--models silero-vad,logreg-iris]
+    python benchmarks/self_comparison.py [--runs 100] [--waits 20] [--models silero-vad,oww-embedding]
+        [--conditions quiet,...]
 
-A model is compared with a disguised copy of itself (other names, another producer) while a process keeps the last
-core busy; then, on a quiet machine, with the same model and 5 % of busy wait in each run.
+A model is compared with a disguised copy of itself (other names, another producer), and with the same copy and a busy
+wait of 5 % and of 2 % in each run; on a quiet machine, beside a neighbour that comes and goes, and beside a process
+that holds one core all the time. The kinds are interleaved, so that a phase of the machine hits all of them.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import tempfile
 import time
@@ -18,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import ortune
-from common import busy_core, disguised_copy, model_path
+from common import CONDITIONS, disguised_copy, model_path, neighbour
 from ortune.errors import MeasurementError
 
 
@@ -42,56 +43,60 @@ def one(model: Path, other: Path, folder: Path, **options: object) -> dict[str, 
     }
 
 
-def table(title: str, rows: list[dict[str, object]]) -> str:
-    """The rows of one experiment as Markdown."""
-    verdicts = Counter(str(r["verdict"]) for r in rows)
-    fine = sum(1 for r in rows if isinstance(r.get("smallest"), float) and float(str(r["smallest"])) <= 0.03)
-    lines = [f"**{title}**: " + ", ".join(f"{n} {v}" for v, n in sorted(verdicts.items()))]
-    lines.append(f"; smallest detectable effect 3 % or less in {fine} of {len(rows)}\n")
-    lines.append(
-        "\n| run | verdict | B against A | interval | smallest effect | blocks | s |"
-        "\n|---:|---|---:|---|---:|---:|---:|"
-    )
-    for i, r in enumerate(rows, 1):
-        if "ratio" not in r:
-            lines.append(f"\n| {i} | {r['verdict']} | | | | | {float(str(r['seconds'])):.0f} |")
-            continue
-        low, high = (f"{100 * (float(str(r[k])) - 1):+.1f} %" for k in ("low", "high"))
-        smallest = "" if r["smallest"] is None else f"{100 * float(str(r['smallest'])):.1f} %"
-        lines.append(
-            f"\n| {i} | {r['verdict']} | {100 * (float(str(r['ratio'])) - 1):+.1f} % | {low} to {high} "
-            f"| {smallest} | {r['blocks']} | {float(str(r['seconds'])):.0f} |"
-        )
+def table(rows: list[dict[str, object]]) -> str:
+    """A row a condition and kind, as Markdown."""
+    lines = [
+        "| machine | kind | comparisons | claimed | invalid | effect of 1 % (2.5 %) detectable | right and found "
+        "| median s | longest s |\n|---|---|---:|---:|---:|---:|---:|---:|---:|"
+    ]
+    for condition in dict.fromkeys(str(r["condition"]) for r in rows):
+        for kind in dict.fromkeys(str(r["kind"]) for r in rows):
+            mine = [r for r in rows if (r["condition"], r["kind"]) == (condition, kind)]
+            if not mine:
+                continue
+            verdicts = Counter(str(r["verdict"]) for r in mine)
+            claimed = verdicts["faster"] + verdicts["slower"]
+            fine = [sum(float(str(r.get("smallest") or 9)) <= limit for r in mine) for limit in (0.01, 0.025)]
+            seconds = sorted(float(str(r["seconds"])) for r in mine)
+            found = verdicts["slower"] if kind != "itself" else ""
+            lines.append(
+                f"\n| {condition} | {kind} | {len(mine)} | {claimed} | {verdicts['invalid']} | {fine[0]} ({fine[1]}) "
+                f"| {found} | {seconds[len(seconds) // 2]:.0f} | {seconds[-1]:.0f} |"
+            )
     return "".join(lines) + "\n"
 
 
 def main() -> None:
-    """Runs both experiments and prints Markdown; every row is also appended to a file as it ends."""
+    """Runs all kinds and prints Markdown; every row is also appended to a file as it ends."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--waits", type=int, default=20)
-    parser.add_argument("--models", default="silero-vad,logreg-iris")
+    parser.add_argument("--models", default="silero-vad,oww-embedding")
+    parser.add_argument("--conditions", default=",".join(CONDITIONS))
     parser.add_argument("--rows", type=Path, default=Path("self_comparison.jsonl"))
     asked = parser.parse_args()
     names = asked.models.split(",")
     folder = Path(tempfile.mkdtemp(prefix="ortune-bench-"))
     models = {name: model_path(name) for name in names}
     copies = {name: disguised_copy(models[name], folder) for name in names}
-    found: dict[str, list[dict[str, object]]] = {"self": [], "wait": []}
-    for kind, count in (("self", asked.runs), ("wait", asked.waits)):
-        with busy_core() if kind == "self" else contextlib.nullcontext():
-            for i in range(count):
+    every = max(1, asked.runs // max(1, asked.waits))
+    rows = []
+    for condition in asked.conditions.split(","):
+        with neighbour(condition):
+            for i in range(asked.runs):
                 name = names[i % len(names)]
-                wait = {} if kind == "self" else {"inject_wait": 0.05}
-                row = one(models[name], copies[name], folder, **wait) | {"kind": kind, "model": name}
-                found[kind].append(row)
-                with asked.rows.open("a") as f:
-                    f.write(json.dumps(row) + "\n")
+                kinds = [("itself", 0.0)]
+                if i % every == 0 and i // every < asked.waits:
+                    kinds += [("+5 %", 0.05), ("+2 %", 0.02)]
+                for kind, wait in kinds:
+                    row = one(models[name], copies[name], folder, inject_wait=wait, why=False)
+                    rows.append(row | {"condition": condition, "kind": kind, "model": name})
+                    with asked.rows.open("a") as f:
+                        f.write(json.dumps(rows[-1]) + "\n")
     print(f"{datetime.now(UTC):%Y-%m-%d}, models {', '.join(names)}\n")
-    print(table("a model against its disguised copy, second core busy", found["self"]))
-    print(table("5 % of busy wait in each run of the copy, machine quiet", found["wait"]))
+    print(table(rows))
 
 
 if __name__ == "__main__":

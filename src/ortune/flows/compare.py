@@ -220,6 +220,10 @@ class _Run:
         )
 
     def _design(self, trial_ns: float) -> duel.Design:
+        left_ns = self.rules.budget_ns - (time.monotonic_ns() - self.start)
+        before = self.ground.trial_ns
+        self.ground.shorten(left_ns / (controls.CALIBRATION_BLOCKS * 4) * before / trial_ns)
+        trial_ns *= self.ground.trial_ns / before
         design = duel.design(trial_ns, self.rules, spent_ns=time.monotonic_ns() - self.start)
         if design is None:
             need = int(duel.DEAR_BLOCKS * 4 * trial_ns / 1e9) + 30

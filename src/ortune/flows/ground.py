@@ -162,7 +162,8 @@ class Ground:
             assert both is not None
             second, _ = (self.must(base, outcome) for outcome in both)
             self.trial_ns = sum(outcome.elapsed_ns for outcome in both) / 2
-            self._run_ns = second.done.wall_ns * len(second.done.cases) / second.done.n_runs
+            done = second.done
+            self._run_ns = done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
             self._start_ns = max(
                 1e6, self.trial_ns - pilot.turns_ns(self.executor.timing.turns, self._run_ns)
             )

@@ -149,7 +149,8 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
     # Never less than a tenth of a second of a fast model: a neighbour's burst must not cover the whole of a trial.
     # (With 24 ms of a 6 us model one comparison in thirteen scattered by 20 %.)
     runs = max(runs, int(100e6 / cost_ns), at_least_runs)
-    turns = turns_for(process_ns, cost_ns)
+    # Callers make their runs side by side, each as many.
+    turns = turns_for(process_ns, cost_ns * trial.done.n_callers)
     least = -(-at_least_runs // turns.runs)
     return Timing(
         runs=min(runs, max(MOST_RUNS, at_least_runs)),
@@ -165,7 +166,7 @@ def turns_for(process_ns: float, cost_ns: float) -> Turns:
 
     Args:
         process_ns: What a trial costs before its first timed run.
-        cost_ns: What a run of every case costs, its gap included.
+        cost_ns: What a run of every case costs, by every caller, its gap included.
     """
     low = 8 if cost_ns < 20e6 else 3 if cost_ns < 100e6 else 1
     runs = min(MOST_RUNS, max(low, round(TURN_NS / cost_ns)))
