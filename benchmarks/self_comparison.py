@@ -91,7 +91,7 @@ def main() -> None:
                 if i % every == 0 and i // every < asked.waits:
                     kinds += [("+5 %", 0.05), ("+2 %", 0.02)]
                 for kind, wait in kinds:
-                    row = one(models[name], copies[name], folder, inject_wait=wait, why=False)
+                    row = one(models[name], copies[name], folder, inject_wait=wait, no_why=True)
                     rows.append(row | {"condition": condition, "kind": kind, "model": name})
                     with asked.rows.open("a") as f:
                         f.write(json.dumps(rows[-1]) + "\n")
