@@ -107,7 +107,7 @@ def _last_norm(walk: Walk, node: ir.Node) -> Shape | None:
 
 
 def _matmul(walk: Walk, node: ir.Node) -> Shape | None:
-    if int_of(node, "transA", 0) or int_of(node, "transB", 0):
+    if any(int_of(node, name, 0) for name in ("transA", "transB", "transBatchA", "transBatchB")):
         return None
     second = {"QLinearMatMul": 3}.get(node.op_type, 1)
     a, b = walk.shape(input_of(node, 0)), walk.shape(input_of(node, second))

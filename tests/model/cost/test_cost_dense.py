@@ -88,6 +88,30 @@ def test_fused_matmul_transposed_and_scaled():
 
 
 @pytest.mark.parametrize(
+    ("a", "b", "attributes"),
+    # each way of writing A as 2x3x7x5 and B as 2x3x5x11
+    [
+        ((7, 2, 3, 5), (2, 3, 5, 11), {"transBatchA": 1}),
+        ((5, 2, 3, 7), (2, 3, 5, 11), {"transBatchA": 1, "transA": 1}),
+        ((2, 3, 7, 5), (5, 2, 3, 11), {"transBatchB": 1}),
+        ((2, 3, 7, 5), (11, 2, 3, 5), {"transBatchB": 1, "transB": 1}),
+        ((5, 2, 3, 7), (11, 2, 3, 5), {"transBatchA": 1, "transA": 1, "transBatchB": 1, "transB": 1}),
+    ],
+)
+def test_fused_matmul_with_its_batches_elsewhere(a, b, attributes):
+    # what is written is compared with what ONNX Runtime returns
+    cost = one("FusedMatMul", (a, b), domain=MS, **attributes)
+    assert cost.macs == 2 * 3 * 7 * 11 * 5
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "macs"), [((5,), (5, 11), 55), ((5,), (2, 5, 11), 110), ((2, 7, 5), (5,), 70)]
+)
+def test_fused_matmul_of_a_vector(a, b, macs):
+    assert one("FusedMatMul", (a, b), domain=MS, transA=int(len(a) == 1)).macs == macs
+
+
+@pytest.mark.parametrize(
     ("attributes", "extra"),
     [({}, 15), ({"beta": 0.0}, 0), ({"beta": 0.5}, 30), ({"alpha": 2.0}, 30)],
     ids=["bias", "no-bias", "beta", "alpha"],

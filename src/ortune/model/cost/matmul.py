@@ -15,7 +15,8 @@ def matmul(call: Call) -> Count:
 def fused_matmul(call: Call) -> Count:
     """A product of perhaps transposed operands, scaled by ``alpha``."""
     # transBatchA moves the first axis behind the batches; with transA that first axis is the inner one.
-    axis = -1 if not call.int("transA") else (0 if call.int("transBatchA") else -2)
+    vector = len(call.shape(0)) < 2
+    axis = -1 if vector or not call.int("transA") else (0 if call.int("transBatchA") else -2)
     outputs = call.n_out()
     macs = outputs * call.dim(0, axis)
     extra = (call.float("alpha", 1.0) != 1.0) + activation(call.text("activation"))

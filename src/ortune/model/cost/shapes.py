@@ -21,12 +21,21 @@ def _same(node: ir.Node, x: Known) -> Known:
 
 
 def _fused_matmul(node: ir.Node, x: Known) -> Known:
-    a, b = x[0], x[1]
-    if a is None or b is None or min(len(a), len(b)) < 2 or int_of(node, "transBatchA", 0):
+    a, b = (_turned(node, shape, side) for shape, side in zip(x[:2], "AB", strict=True))
+    if not a or not b:
         return [None]
-    rows = a[-1] if int_of(node, "transA", 0) else a[-2]
-    columns = b[-2] if int_of(node, "transB", 0) else b[-1]
-    return [(*np.broadcast_shapes(a[:-2], b[:-2]), rows, columns)]
+    if len(a) == 1 or len(b) == 1:
+        return [a[:-1] if len(b) == 1 else (*b[:-2], b[-1])]
+    return [(*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])]
+
+
+def _turned(node: ir.Node, shape: Dims | None, side: str) -> Dims | None:
+    """An operand as it is multiplied: ``transBatch`` first moves its first axis behind the batches, ``trans`` turns it."""
+    if shape is None or len(shape) < 2:
+        return shape
+    if int_of(node, f"transBatch{side}", 0):
+        shape = (*shape[1:-1], shape[0], shape[-1])
+    return (*shape[:-2], shape[-1], shape[-2]) if int_of(node, f"trans{side}", 0) else shape
 
 
 def _qgemm(node: ir.Node, x: Known) -> Known:
