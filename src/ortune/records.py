@@ -146,6 +146,7 @@ class NodeCost(Record, frozen=True, kw_only=True):
         macs: Multiply-adds among them; None for operators that are not made of these.
         bytes_read, bytes_written: Each tensor once, by its stored type.
         weight_bytes: The part of ``bytes_read`` that is constants.
+        weight_shape: Of a convolution its weight's, () for all else.
         known: Whether it could be counted. If not, the numbers are 0 and ``note`` says why.
     """
 
@@ -159,6 +160,7 @@ class NodeCost(Record, frozen=True, kw_only=True):
     bytes_read: int = 0
     bytes_written: int = 0
     weight_bytes: int = 0
+    weight_shape: tuple[int, ...] = ()
     known: bool = True
     note: str = ""
 
@@ -1308,6 +1310,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
         calls: Executions in a run; a body of a loop has many.
         originals: Nodes of the user's own model that it stands for; () where not known, or inserted.
         flops, bytes: Work of all its executions in a run; None where not known.
+        remark: What people should know about that work: "17 channels run as 32" is time that no work needs.
         floor_ns: The least time that this machine needs for that work with the threads that it may use; None without a
             measured peak.
         bound: What the floor is made of; "overhead" where an execution is so short, and so far from its floor, that
@@ -1330,6 +1333,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
     originals: tuple[str, ...] = ()
     flops: float | None = None
     bytes: float | None = None
+    remark: str = ""
     floor_ns: float | None = None
     bound: Literal["compute", "memory", "overhead", ""] = ""
     purpose: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +13,14 @@ import numpy as np
 from ortune.errors import OrtuneError
 from ortune.flows.profile_memory import Lifetimes, lifetimes
 from ortune.model.cost import costs
-from ortune.model.mapping import as_logged, inherited, originals, weights
+from ortune.model.cost.call import Executions
+from ortune.model.mapping import as_logged, inherited, originals, own_shapes, placed, remarks, weights
 from ortune.model.open import open_model
 from ortune.records import Case, ProfiledNode
 from ortune.trace.attribution import Attribution, mean
 from ortune.trace.layers import layer_of
 from ortune.trace.naming import Place, assigned, numbered_kinds, stem
-from ortune.trace.table import NO_PARENT, Trace
+from ortune.trace.table import NO_PARENT, Trace, numbers_of
 from ortune.trace.tensors import all_bytes, tensors
 from ortune.trials import requests
 from ortune.trials.launch import Limits
@@ -44,7 +45,8 @@ class Origins:
         of: Nodes of the user's model by node of the optimised graph.
         leading: Of a fused node's origins the one that does nearly all of the work, where one does.
         purpose: What each node that the optimiser inserted is for.
-        work: Operations and bytes of one execution, by node of the optimised graph.
+        work: Operations and bytes of the mean execution, by node of the optimised graph.
+        remarks: What people should know about that work.
         weights: Bytes of the constants that one execution reads, by node of the optimised graph.
         weights_bytes: Of all constants.
         lifetimes: Of the values of the main graph.
@@ -57,6 +59,7 @@ class Origins:
     leading: Mapping[str, str] = field(default_factory=dict)
     purpose: Mapping[str, str] = field(default_factory=dict)
     work: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
     weights: Mapping[str, int] = field(default_factory=dict)
     weights_bytes: int | None = None
     lifetimes: Lifetimes = field(default_factory=Lifetimes)
@@ -106,13 +109,19 @@ def _found(original: ir.Model, optimised: ir.Model, case: Case, trace: Trace) ->
     places = _as_in_trace(optimised.graph, trace) if optimised is not original else ()
     logged = list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
     mapping = as_logged(originals(original, optimised), logged)
-    counted = costs(optimised, shapes)
-    before = counted if original is optimised else costs(original, shapes)
+    ran = executions(optimised.graph, mapping.keys, trace)
+    if original is optimised:
+        before = counted = costs(optimised, shapes, ran=ran)
+    else:
+        before = costs(original, shapes, sizes=_told(ran))
+        own = own_shapes(mapping, optimised.graph, before.nodes)
+        counted = costs(optimised, shapes, ran=ran, sizes=own)
     return Origins(
         of=mapping.of,
         leading=_leading(mapping.of, {n.name: n.flops or 0.0 for n in before.nodes if n.name}),
         purpose=mapping.inserted,
         work=inherited(mapping, counted.nodes, before.nodes),
+        remarks=remarks(mapping, counted.nodes),
         weights=weights(mapping, counted.nodes),
         weights_bytes=counted.parameter_bytes,
         lifetimes=lifetimes(optimised.graph, case, mapping.keys, trace),
@@ -122,6 +131,54 @@ def _found(original: ir.Model, optimised: ir.Model, case: Case, trace: Trace) ->
             n for n in dict.fromkeys(trace.name.texts) if n not in mapping.of and n not in mapping.inserted
         ),
     )
+
+
+def executions(
+    graph: ir.Graph, keys: Mapping[str, str], trace: Trace
+) -> dict[ir.Node, tuple[Executions, ...]]:
+    """How often each node ran with which shapes, as the profile tells it; nodes that it cannot tell apart are left out.
+
+    Args:
+        graph: That ran.
+        keys: Names in the profile of nodes without one, by their place ("Conv#3").
+        trace: The profile.
+    """
+    nodes = [(keys.get(place, place), node) for place, node in placed(graph)]
+    shared, numbers = Counter(name for name, _ in nodes), numbers_of(trace.name)
+    found = {}
+    for name, node in nodes:
+        rows = numbers.get(name, [])
+        if shared[name] > 1 or len(rows) != 1 or trace.nodes.op_type[rows[0]] != node.op_type:
+            continue
+        seen = [
+            Executions(inputs=inputs, outputs=outputs, times=times)
+            for (before, after), times in _executions(trace, rows[0])
+            if (inputs := _shapes(before)) is not None and (outputs := _shapes(after)) is not None
+        ]
+        if seen:
+            found[node] = tuple(seen)
+    return found
+
+
+def _executions(trace: Trace, number: int) -> Iterable[tuple[tuple[str, str], int]]:
+    nodes = trace.nodes
+    first = {(nodes.inputs[number], nodes.outputs[number]): 1}
+    return (nodes.executions[number] if nodes.executions else first).items()
+
+
+def _shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
+    found = tensors(text)
+    return None if found is None else tuple(shape for _, shape in found)
+
+
+def _told(ran: Mapping[ir.Node, Sequence[Executions]]) -> dict[str, tuple[int, ...]]:
+    """The shapes of what nodes made, by its name: most values keep theirs when a graph is optimised."""
+    found: dict[str, tuple[int, ...]] = {}
+    for node, seen in ran.items():
+        made = [value.name for value in node.outputs if value.name]
+        if len({each.outputs for each in seen}) == 1 and len(made) == len(seen[0].outputs):
+            found.update(zip(made, seen[0].outputs, strict=True))
+    return found
 
 
 def _leading(of: Mapping[str, tuple[str, ...]], flops: Mapping[str, float]) -> dict[str, str]:
@@ -214,6 +271,7 @@ def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[Pr
                 purpose=known.purpose.get(name, ""),
                 flops=work[0] * calls if work else None,
                 bytes=work[1] * calls if work else None,
+                remark=known.remarks.get(name, "") if work else "",
                 output_bytes=all_bytes(trace.nodes.outputs[number]),
             )
         )

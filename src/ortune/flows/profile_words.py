@@ -82,6 +82,9 @@ def _findings(result: ProfileResult) -> Iterator[str]:
             mine = [n for n in result.nodes if n.category == name][:NAMED]
             yield f"{_percent(share[name])} of the run is {words}: {', '.join(_name(n) for n in mine)}"
     yield from _far(result, wall)
+    remarked = [n for n in result.nodes if n.remark and n.time_ns > WORTH_NAMING * wall][:NAMED]
+    for node in remarked:
+        yield f"{_name(node)}, {_percent(node.time_ns / wall)} of the run: {node.remark}"
     steady = result.variance.runs_ns[result.variance.left_out_runs :] if result.variance else ()
     drift = drifts(steady)
     if abs(drift) > DRIFTED:

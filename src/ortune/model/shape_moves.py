@@ -27,8 +27,8 @@ def _reshape(walk: Walk, node: ir.Node) -> Shape | None:
     keep_zero = int_of(node, "allowzero", 0) == 0
     out: list[Dim] = []
     for i, dim in enumerate(target):
-        copied = keep_zero and dim == Size() and x is not None
-        out.append(x[i] if copied and x is not None and i < len(x) else dim)
+        copied = keep_zero and dim == Size()
+        out.append(dim if not copied else x[i] if x is not None and i < len(x) else None)
     free = [i for i, d in enumerate(out) if d == Size((), -1)]
     if len(free) > 1 or x is None:
         return tuple(None if d == Size((), -1) else d for d in out)
@@ -109,6 +109,8 @@ def _squeeze(walk: Walk, node: ir.Node) -> Shape | None:
     x, axes = walk.shape(input_of(node, 0)), axes_of(walk, node)
     if x is None or (axes is None and any(d is None or d.value is None for d in x)):
         return None
+    if axes is None and input_of(node, 1) is not None:
+        return None
     gone = {a % len(x) for a in axes} if axes is not None and x else {i for i, d in enumerate(x) if d == ONE}
     for i in gone:
         walk.equal(x[i], ONE)
@@ -145,9 +147,14 @@ def _split(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
         return None
     axis = int_of(node, "axis", 0) % len(x)
     parts = ints_of(node, "split") or walk.numbers(input_of(node, 1))
-    if parts is None and x[axis] is not None:
-        each = x[axis].over(len(node.outputs)) if x[axis] is not None else None  # type: ignore[union-attr]
-        sizes: list[Dim] = [each] * len(node.outputs)
+    n, whole = len(node.outputs), x[axis]
+    sizes: list[Dim]
+    if parts is None and input_of(node, 1) is None and whole is not None and whole.value is not None:
+        # All of one size but the last, which has what is left.
+        each = ceil_div(whole.value, n)
+        sizes = [Size((), max(0, min(each, whole.value - i * each))) for i in range(n)]
+    elif parts is None and input_of(node, 1) is None and whole is not None:
+        sizes = [whole.over(n)] * n
     elif parts is not None and len(parts) == len(node.outputs):
         walk.equal(x[axis], Size((), sum(parts)))
         sizes = [Size((), p) for p in parts]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
-import msgspec
 import numpy as np
 
 from ortune.trace.device import DeviceEvents
@@ -83,7 +83,8 @@ class Growing:
         self._op_type: Numbered[str] = Numbered()
         self._provider: Numbered[str] = Numbered()
         self._numbers = {name: array("q") for name in _COLUMNS}
-        self._first: list[tuple[int, str, str]] = []  # index and shapes of each node's first execution
+        self._index: list[int] = []  # of each node's first execution
+        self._shapes: list[Counter[tuple[bytes, bytes]]] = []  # how often each node ran with which
         self._pieces: dict[str, int] = {}  # of parallel work, by thread of the pool
         self._runs: list[tuple[int, int, int]] = []
         self._executors: list[tuple[int, int]] = []
@@ -114,12 +115,13 @@ class Growing:
         keys = [(e.name[:cut], e.args.op_name, e.args.provider) for e in nodes]
         known = self._node.numbers
         self._node.add(keys)
-        if len(known) > len(self._first):
-            # What is kept of the first execution is copied: a view would keep the whole block in memory.
-            for key, a in zip(keys, args, strict=True):
-                if known[key] == len(self._first):
-                    index = a.node_index if a.node_index != ABSENT else a.graph_index
-                    self._first.append((index, _text(a.input_type_shape), _text(a.output_type_shape)))
+        for key, a in zip(keys, args, strict=True):
+            number = known[key]
+            if number == len(self._index):
+                self._index.append(a.node_index if a.node_index != ABSENT else a.graph_index)
+                self._shapes.append(Counter())
+            # Copied: a view would keep the whole block in memory.
+            self._shapes[number][bytes(a.input_type_shape), bytes(a.output_type_shape)] += 1
         self._op_type.add([a.op_name for a in args])
         self._provider.add([a.provider for a in args])
         threads = [waiting(a.thread_scheduling_stats) for a in args]
@@ -194,6 +196,8 @@ class Growing:
         run_start, run_ns, run_thread = (column([run[i] for run in runs]) for i in range(3))
         parent = parents(op_type, start, duration, thread)
         kernels = self.device.kernels(name, op_type, start)
+        executions = [{(_text(i), _text(o)): n for (i, o), n in each.items()} for each in self._shapes]
+        first = [next(iter(each)) for each in executions]
         return Trace(
             format=form,
             name=name,
@@ -216,9 +220,10 @@ class Growing:
             nodes=Nodes(
                 op_type=tuple(op_type for _, op_type, _ in self._node.numbers),
                 provider=tuple(provider for _, _, provider in self._node.numbers),
-                index=tuple(index for index, _, _ in self._first),
-                inputs=tuple(inputs for _, inputs, _ in self._first),
-                outputs=tuple(outputs for _, _, outputs in self._first),
+                index=tuple(self._index),
+                inputs=tuple(inputs for inputs, _ in first),
+                outputs=tuple(outputs for _, outputs in first),
+                executions=tuple(executions),
             ),
             kernels=kernels,
             run_start_ns=run_start,
@@ -280,5 +285,5 @@ def _executors(run_start: Numbers, run_ns: Numbers, executors: Sequence[tuple[in
     return found
 
 
-def _text(raw: msgspec.Raw) -> str:
-    return bytes(raw).decode("utf-8", "replace")
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")

@@ -5,7 +5,7 @@ Readers fill it, one a format; everything else in this room and beyond asks it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,6 +66,7 @@ class Nodes:
         provider: Execution provider.
         index: The node's number in the optimised graph, ``ABSENT`` where not given; not unique with subgraphs.
         inputs, outputs: Types and shapes as JSON text (``[{"float":[1,3]}]``), "" where not given.
+        executions: How often it ran with which inputs and outputs; () where the format tells only the first ones.
     """
 
     op_type: tuple[str, ...]
@@ -73,6 +74,7 @@ class Nodes:
     index: tuple[int, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    executions: tuple[Mapping[tuple[str, str], int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,15 @@ class Count:
 Formula = Callable[["Call"], Count]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executions:
+    """How often a node ran with which shapes, as a profile tells it: of the tensors that are there, in order."""
+
+    inputs: tuple[Dims, ...]
+    outputs: tuple[Dims, ...]
+    times: int = 1
+
+
 def no_work(call: Call) -> Count:
     """An operator that computes nothing: each of its tensors is moved once."""
     return Count()

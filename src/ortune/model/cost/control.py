@@ -135,7 +135,7 @@ def _carry(
 def _scan(counter: GraphCounter, node: ir.Node, below: str) -> tuple[str, list[NodeCost]]:
     body = next(subgraphs(node))
     n_scanned = int_of(node, "num_scan_inputs", 0)
-    if node.version is not None and node.version < 9:
+    if (node.version or counter.opset(node.domain)) < 9:
         # The first form has a leading input of lengths, and a batch axis in all others.
         raise Uncounted("the Scan of opset 8 is not followed into")
     n_states = len(node.inputs) - n_scanned

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 import onnx_ir as ir
 
 from ortune.model.constraints import Walk, constant
 from ortune.model.cost import control, shapes, types, values
-from ortune.model.cost.call import Call, Count, Dims, Uncounted
+from ortune.model.cost.call import Call, Count, Dims, Executions, Uncounted
 from ortune.model.cost.registry import formula_of
 from ortune.model.cost.values import Array
 from ortune.model.dims import Size
 from ortune.model.graphs import op_set, subgraphs, type_text
+from ortune.model.shape_attrs import int_of
 from ortune.model.shape_ops import visit
 from ortune.records import NodeCost
 
 FOLDED = "fed by constants alone: not counted, it can be worked out once"
+_WORTH_TELLING = 1.1
+"""So many times its own channels, a convolution is said to run on more."""
 _LOOSE = "bytes of strings, sequences and values of unknown type are not counted"
 
 _RANDOM = op_set("RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial")
@@ -28,7 +33,9 @@ _NO_TENSOR = op_set(
     "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SplitToSequence Optional ZipMap CastMap SequenceMap"
 )
 _ONNX = {"", "ai.onnx", "ai.onnx.ml"}
-_WALKED = {*_ONNX, "com.microsoft", "com.microsoft.nchwc"}
+BLOCKED = "com.microsoft.nchwc"
+_CONVOLUTIONS = op_set("Conv FusedConv")
+_WALKED = {*_ONNX, "com.microsoft", BLOCKED}
 
 
 class GraphCounter:
@@ -37,12 +44,22 @@ class GraphCounter:
     Args:
         model: A model without calls of functions.
         shapes: Sizes of inputs by name.
+        ran: What a profile tells of nodes, which is believed before all that follows from the graph.
+        sizes: Shapes of values of the main graph by name, taken for weights, and where nothing else tells.
 
     Attributes:
         walk: The shape walk, in which every size is a number or unknown.
+        blocked: Values in ONNX Runtime's layout of whole blocks of channels; their shapes here are without the padding.
     """
 
-    def __init__(self, model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(
+        self,
+        model: ir.Model,
+        shapes: Mapping[str, Dims],
+        ran: Mapping[ir.Node, Sequence[Executions]] | None = None,
+        sizes: Mapping[str, Dims] | None = None,
+    ) -> None:
+        self._ran, self._sizes = ran or {}, sizes or {}
         self.walk = Walk(keep=lambda symbol: 0)
         self._opsets = dict(model.opset_imports)
         self._types: dict[ir.Value, ir.DataType | None] = {}
@@ -51,6 +68,9 @@ class GraphCounter:
         self._constants: set[ir.Value] = set()
         self._stored: dict[ir.Value, float] = {}
         self._no_tensor: set[ir.Value] = set()
+        self.blocked: set[ir.Value] = set()
+        for name in self._sizes.keys() & model.graph.initializers.keys():
+            self.bind(model.graph.initializers[name], self._sizes[name])
         for value in model.graph.inputs:
             given = shapes.get(value.name or "")
             if given is not None and not isinstance(value.type, ir.SequenceType | ir.OptionalType):
@@ -66,9 +86,14 @@ class GraphCounter:
                 counted += control.count(self, node, inside)
             else:
                 counted.append(self._node(node, inside))
+            self._told_outputs(node)
         return counted
 
     # --- what is known of values ---------------------------------------------------------------------------
+
+    def opset(self, domain: str) -> int:
+        """The version of an operator set."""
+        return self._opsets.get("" if domain == "ai.onnx" else domain, 1)
 
     def dims(self, value: ir.Value | None) -> Dims | None:
         """The shape of a value where every size is known."""
@@ -140,6 +165,9 @@ class GraphCounter:
 
     def _node(self, node: ir.Node, inside: str) -> NodeCost:
         inputs = [self.dims(value) for value in node.inputs]
+        if node.domain == BLOCKED and node.op_type == "Conv":
+            self._depthwise(node, inputs)
+            inputs = [self.dims(value) for value in node.inputs]
         contents = {i: a for i, v in enumerate(node.inputs) if (a := self.content(v)) is not None}
         dtypes = [self.dtype(value) for value in node.inputs]
         for value, dtype in zip(node.outputs, types.output_types(node, dtypes), strict=True):
@@ -147,6 +175,10 @@ class GraphCounter:
             if node.op_type in _NO_TENSOR or type_text(value).startswith(("seq", "map", "opt")):
                 self._no_tensor.add(value)
         self._shape(node, inputs, dtypes, contents)
+        if node.domain == BLOCKED or not self.blocked.isdisjoint(node.inputs):
+            # What only rearranges blocks back is the one operator behind which there are none.
+            self.blocked.update(node.outputs if node.op_type != "ReorderOutput" else ())
+        self._told_outputs(node)
         folded = self._fold(node)
         call = Call(
             node=node,
@@ -157,7 +189,7 @@ class GraphCounter:
             values=contents,
             reasons={i: r for i, v in enumerate(node.inputs) if inputs[i] is None and (r := self.why(v))},
             out_reasons={i: r for i, v in enumerate(node.outputs) if (r := self.why(v))},
-            opset=node.version or self._opsets.get(node.domain, 1),
+            opset=node.version or self.opset(node.domain),
         )
         plain = NodeCost(
             name=node.name or "",
@@ -166,7 +198,65 @@ class GraphCounter:
             inside=inside,
             times=0 if folded else 1,
         )
-        return self._counted(plain, call, FOLDED if folded and node.op_type != "Constant" else "")
+        note = FOLDED if folded and node.op_type != "Constant" else self._padding(node)
+        return _mean([(self._counted(plain, each, note), n) for each, n in self._calls(call)])
+
+    def _told_outputs(self, node: ir.Node) -> None:
+        """Set the shapes of a node's outputs as its first execution had them."""
+        for value in node.outputs:
+            if self.dims(value) is None and (known := self._sizes.get(value.name or "")) is not None:
+                self.bind(value, known)
+        made = [value for value in node.outputs if value.name]
+        first = next(iter(self._ran.get(node, ())), None)
+        if first is not None and len(first.outputs) == len(made):
+            for value, dims in zip(made, first.outputs, strict=True):
+                self.bind(value, self._own(value, dims))
+
+    def _own(self, value: ir.Value, dims: Dims) -> Dims:
+        """The shape of a value without the channels that fill the last block."""
+        known = self.dims(value) if value in self.blocked else None
+        return dims if known is None or len(known) != len(dims) else (dims[0], known[1], *dims[2:])
+
+    def _padding(self, node: ir.Node) -> str:
+        """What blocks add to a convolution, in words: "17 channels run as 32"."""
+        if node.domain != BLOCKED or node.op_type != "Conv":
+            return ""
+        weight = node.inputs[1]
+        own, stored = self.dims(weight), weight.const_value if weight is not None else None
+        if own is None or stored is None:
+            return ""
+        told = zip(("channels", "channels of its input"), own, stored.shape.numpy(), strict=False)
+        return ", ".join(f"{n} {what} run as {run}" for what, n, run in told if run > _WORTH_TELLING * n)
+
+    def _depthwise(self, node: ir.Node, inputs: Sequence[Dims | None]) -> None:
+        """Give the weight of a depthwise convolution over blocks the channels that its input has."""
+        x, weight = inputs[0], self.dims(node.inputs[1])
+        if x is None or weight is None or len(x) < 2:
+            return
+        if weight[1] == 1 and weight[0] == int_of(node, "group", 1) > x[1]:
+            for value, shape in zip(node.inputs[1:3], ((x[1], *weight[1:]), x[1:2]), strict=False):
+                if value is not None:
+                    self.bind(value, shape)
+
+    def _calls(self, call: Call) -> list[tuple[Call, int]]:
+        """The node as it ran, with how often: as the graph has it, or with each set of shapes that a profile tells."""
+        node, found = call.node, []
+        for each in self._ran.get(node, ()):
+            inputs, outputs = iter(each.inputs), iter(each.outputs)
+            given, made = sum(v is not None for v in node.inputs), sum(bool(v.name) for v in node.outputs)
+            if (given, made) != (len(each.inputs), len(each.outputs)):
+                continue  # of what is no tensor nothing is told
+            seen = [
+                None if v is None else self._of_input(v, next(inputs), i)
+                for v, i in zip(node.inputs, call.inputs, strict=True)
+            ]
+            written = [self._own(v, next(outputs)) if v.name else None for v in node.outputs]
+            found.append((replace(call, inputs=seen, outputs=written), each.times))
+        return found or [(call, 1)]
+
+    def _of_input(self, value: ir.Value, told: Dims, known: Dims | None) -> Dims:
+        # A weight may be stored with channels that only fill a block.
+        return known if known is not None and self._is_constant(value) else self._own(value, told)
 
     def _counted(self, plain: NodeCost, call: Call, note: str) -> NodeCost:
         fields = {name: getattr(plain, name) for name in ("name", "op_type", "domain", "inside", "times")}
@@ -187,6 +277,7 @@ class GraphCounter:
             bytes_read=read,
             bytes_written=written,
             weight_bytes=min(weights, read),
+            weight_shape=call.shape(1) if plain.op_type in _CONVOLUTIONS else (),
             note="; ".join(notes),
         )
 
@@ -228,7 +319,7 @@ class GraphCounter:
         if result is not None:
             self._keep(node.outputs[0], result)
             return
-        ruled = shapes.by_rule(node, inputs, contents)
+        ruled = self._into_blocks(node, inputs, contents) or shapes.by_rule(node, inputs, contents)
         if ruled is not None:
             for value, dims in zip(node.outputs, ruled, strict=False):
                 self.bind(value, dims)
@@ -243,6 +334,19 @@ class GraphCounter:
         for value in node.outputs:
             if value.name and self.dims(value) is None:
                 self._why[value] = self._reason(node, inputs)
+
+    def _into_blocks(
+        self, node: ir.Node, inputs: Sequence[Dims | None], contents: Mapping[int, Array]
+    ) -> list[Dims] | None:
+        """The shape of a value whose blocks become an axis of their own: these hold the padding too."""
+        target = contents.get(1)
+        if node.op_type != "Reshape" or node.inputs[0] not in self.blocked or target is None:
+            return None
+        if inputs[0] is None or len(inputs[0]) != 4 or target.size != 5:
+            return None
+        n, channels, *spatial = inputs[0]
+        block = int(target.ravel()[-1])
+        return [(n, -(-channels // block), *spatial, block)] if block > 0 else None
 
     def _visit(self, node: ir.Node) -> None:
         try:
@@ -288,3 +392,17 @@ class GraphCounter:
         if bits is not None and node.outputs:
             self._stored[node.outputs[0]] = bits
         return True
+
+
+def _mean(counted: Sequence[tuple[NodeCost, int]]) -> NodeCost:
+    """The mean execution of a node that ran with several shapes; unknown where one of them is."""
+    first = counted[0][0]
+    if len(counted) == 1 or not all(cost.known for cost, _ in counted):
+        return next((cost for cost, _ in counted if not cost.known), first)
+    n = sum(times for _, times in counted)
+    means = {
+        name: round(sum(getattr(cost, name) * times for cost, times in counted) / n)
+        for name in ("flops", "bytes_read", "bytes_written", "weight_bytes")
+    }
+    macs = None if first.macs is None else round(sum((cost.macs or 0) * times for cost, times in counted) / n)
+    return msgspec.structs.replace(first, macs=macs, **means)

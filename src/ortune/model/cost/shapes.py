@@ -30,7 +30,7 @@ def _fused_matmul(node: ir.Node, x: Known) -> Known:
 
 
 def _turned(node: ir.Node, shape: Dims | None, side: str) -> Dims | None:
-    """An operand as it is multiplied: ``transBatch`` first moves its first axis behind the batches, ``trans`` turns it."""
+    """An operand as it is multiplied: ``transBatch`` moves its first axis behind the batches, ``trans`` turns it."""
     if shape is None or len(shape) < 2:
         return shape
     if int_of(node, f"transBatch{side}", 0):
@@ -249,6 +249,7 @@ _RULES: dict[tuple[str, str], Rule] = {
                      "TreeEnsembleClassifier", "TreeEnsembleRegressor")
     },
     **{("com.microsoft", name): _nhwc_conv for name in ("NhwcConv", "NhwcFusedConv", "NhwcMaxPool")},
+    ("", "Dropout"): _same,
     ("com.microsoft", "QLinearConv"): _conv_channels_last,
     ("com.microsoft", "QLinearAveragePool"): _quantized_pool,
     ("com.microsoft", "QLinearGlobalAveragePool"): _quantized_global_pool,

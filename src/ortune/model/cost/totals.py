@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
 from ortune.errors import InputError
+from ortune.model.cost.call import Dims, Executions
 from ortune.model.cost.control import CONTROL_FLOW
 from ortune.model.cost.graph import GraphCounter
 from ortune.model.graphs import attribute_tensors, graphs, nodes
 from ortune.records import ModelCost, NodeCost, OpCost
 
 
-def costs(ir_model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> ModelCost:
+def costs(
+    ir_model: ir.Model,
+    shapes: Mapping[str, Dims],
+    *,
+    ran: Mapping[ir.Node, Sequence[Executions]] | None = None,
+    sizes: Mapping[str, Dims] | None = None,
+) -> ModelCost:
     """Count the operations and bytes of one run.
 
     Args:
         ir_model: The model, as ``open_model`` gives it; it is not changed and its large weights are not read.
         shapes: Sizes of its inputs by name, such as a ``Case`` of the workload holds. An input that is left out has the
             shape that the model declares.
+        ran: How often nodes ran with which shapes, as a profile tells it; believed before what the graph says. A node's
+            work is then that of its mean execution.
+        sizes: Shapes of values of the main graph by name: of weights that are stored larger than they are, and of what
+            nothing else tells.
 
     Raises:
         InputError: A name is no input of the model, or a shape has another rank than the model declares.
@@ -36,7 +47,7 @@ def costs(ir_model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> ModelCos
             InlinePass()(counted)
         except ir.passes.PassError:
             counted = ir_model  # a function that calls itself: its calls are then said to have no formula
-    counter = GraphCounter(counted, shapes)
+    counter = GraphCounter(counted, shapes, ran, sizes)
     records = tuple(counter.graph(counted.graph, ""))
     parameters = list(_parameters(ir_model))
     executed = [n for n in records if n.times]

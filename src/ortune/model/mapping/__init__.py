@@ -8,8 +8,9 @@ values that it reads and those that it makes (``cones``, ``origins``).
 
 from __future__ import annotations
 
+from ortune.model.mapping.blocks import own_shapes
 from ortune.model.mapping.build import originals
-from ortune.model.mapping.inherit import inherited, weights
+from ortune.model.mapping.inherit import inherited, placed, remarks, weights
 from ortune.model.mapping.result import Mapping, as_logged
 
-__all__ = ["Mapping", "as_logged", "inherited", "originals", "weights"]
+__all__ = ["Mapping", "as_logged", "inherited", "originals", "own_shapes", "placed", "remarks", "weights"]

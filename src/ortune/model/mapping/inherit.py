@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import onnx_ir as ir
+
 from ortune.model.cost.graph import FOLDED
 from ortune.model.graphs import op_set
 from ortune.model.mapping.result import Mapping
@@ -36,9 +38,7 @@ def inherited(
         work = (float(cost.flops), float(cost.bytes_read + cost.bytes_written))
         if found.setdefault(name, work) != work:
             unclear.add(name)
-    own: dict[str, list[NodeCost]] = {}
-    for place, cost in _placed(original_costs):
-        own.setdefault(place, []).append(cost)
+    own = costs_by_name(original_costs)
     groups = Counter(mapping.of.values())
     for name, steps in mapping.of.items():
         if name not in found and groups[steps] == 1:
@@ -77,6 +77,39 @@ def weights(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, 
         optimised_costs: ``costs(optimised).nodes``, as they come.
     """
     return {mapping.keys.get(place, place): cost.weight_bytes for place, cost in _placed(optimised_costs)}
+
+
+def costs_by_name(costs: Sequence[NodeCost]) -> dict[str, list[NodeCost]]:
+    """The costs of the nodes of each name, as ``view`` names them."""
+    found: dict[str, list[NodeCost]] = {}
+    for place, cost in _placed(costs):
+        found.setdefault(place, []).append(cost)
+    return found
+
+
+def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:
+    """Every node of a graph without functions, with the name that ``view`` gives it."""
+    for place, node in enumerate(graph):
+        name = node.name or f"{path}{node.op_type}#{place}"
+        yield name, node
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
+                branch = f"{attribute.name}/" if node.op_type == "If" else ""
+                yield from placed(attribute.as_graph(), f"{name}/{branch}")
+
+
+def remarks(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, str]:
+    """What people should know about the work of each node, where there is something, by its name in the mapping.
+
+    Args:
+        mapping: From ``originals``.
+        optimised_costs: ``costs(optimised).nodes``, as they come.
+    """
+    return {
+        mapping.keys.get(place, place): cost.note
+        for place, cost in _placed(optimised_costs)
+        if cost.known and cost.note and not cost.note.startswith(FOLDED)
+    }
 
 
 def _placed(costs: Sequence[NodeCost]) -> Iterator[tuple[str, NodeCost]]:
