@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import onnxruntime as ort
 import psutil
 import pytest
@@ -20,9 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import zoo
 from ortune.errors import InputError
+from ortune.flows.profile_nodes import executions
 from ortune.model import workload
 from ortune.model.cost import costs
 from ortune.model.open import open_model
+from ortune.trace.read import read_trace
 
 
 def info(name, *shape, dtype=T.FLOAT):
@@ -120,6 +123,60 @@ def test_a_loop_that_grows_its_state_is_said():
     grow = h.make_node("Concat", ["s_in", "s_in"], ["twice"], axis=0)
     cost = count(loop(3, extra=[grow], carried="twice"), {})
     assert "sizes change from one iteration to the next: the first one's are counted" in cost.notes[0]
+
+
+def growing(trips):
+    """Attention over a cache that is one row longer each time, and a product of it with itself."""
+    inner = body(
+        [
+            h.make_node("Concat", ["cache", "x"], ["longer"], axis=0, name="concat"),
+            h.make_node("Transpose", ["longer"], ["turned"], name="turn"),
+            h.make_node("MatMul", ["x", "turned"], ["scores"], name="scores"),
+            h.make_node("MatMul", ["longer", "turned"], ["square"], name="square"),
+            h.make_node("MatMul", ["square", "square"], ["cube"], name="cube"),
+            h.make_node("Identity", ["c_in"], ["c_out"], name="go on"),
+        ],
+        [info("i", dtype=T.INT64), info("c_in", dtype=T.BOOL), h.make_value_info("cache", onnx.TypeProto())],
+        ["c_out", "longer"],
+    )
+    nodes = [
+        h.make_node("Loop", ["m", "", "start"], ["all"], name="loop", body=inner),
+        h.make_node("Neg", ["all"], ["y"], name="after"),
+    ]
+    return model(nodes, [info("x", 1, 4), info("start", 2, 4)], ["y"], [weight("m", np.int64(trips))])
+
+
+@pytest.mark.parametrize("trips", [1, 2, 3, 4, 5, 6, 64, 1000])
+def test_a_loop_that_carries_what_grows_counts_each_size(trips):
+    cost = count(growing(trips), {})
+    rows = range(3, 3 + trips)
+    per_node = {n.name: n.flops * n.times for n in cost.nodes}
+    # a mean is a whole number for each execution
+    assert per_node["scores"] == pytest.approx(sum(2 * 4 * n for n in rows), abs=trips)
+    assert per_node["square"] == pytest.approx(sum(2 * 4 * n * n for n in rows), abs=trips)
+    assert per_node["cube"] == pytest.approx(sum(2 * n**3 for n in rows), abs=trips)
+    assert per_node["after"] == 4 * (2 + trips)
+    assert cost.unknown == {}
+    told = "sizes change from one iteration to the next: each is counted with its own"
+    assert cost.notes == (f"Loop 'loop': {told}",)
+
+
+def test_a_loop_that_grows_is_counted_as_it_ran(tmp_path):
+    options = ort.SessionOptions()
+    options.enable_profiling, options.profile_file_prefix = True, str(tmp_path / "trace")
+    proto = growing(64)
+    session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    feeds = {"x": np.ones((1, 4), np.float32), "start": np.ones((2, 4), np.float32)}
+    session.run(None, feeds)
+    trace = read_trace(Path(session.end_profiling()))
+    static = {n.name: n for n in count(proto, {}).nodes}
+    opened = ir.from_proto(proto)
+    ran = executions(opened.graph, {}, trace)
+    seen = {n.name: n for n in costs(opened, {}, ran=ran).nodes}
+    assert {name: n.flops for name, n in seen.items()} == {name: n.flops for name, n in static.items()}
+    assert {name: n.bytes_written for name, n in seen.items()} == {
+        name: n.bytes_written for name, n in static.items()
+    }
 
 
 def test_scan_counts_its_length():

@@ -9,6 +9,7 @@ import msgspec
 import onnx_ir as ir
 
 from ortune.model.cost.call import Uncounted
+from ortune.model.cost.growing import Growth
 from ortune.model.graphs import op_set, subgraphs
 from ortune.model.shape_attrs import int_of, ints_of
 from ortune.records import NodeCost
@@ -78,16 +79,21 @@ def _loop(counter: GraphCounter, node: ir.Node, below: str) -> tuple[str, list[N
     nodes = counter.graph(body, below)
     trips, note = _trips(counter, node, body)
     after = body.outputs[1 : 1 + len(before)]
+    growth = Growth(counter, body, before, after)
+    mean = growth.mean(below, trips) if growth.there and trips else None
     grown = _carry(counter, node.outputs, before, after)
+    if mean is not None and trips:
+        nodes = mean
+        for value, dims in zip(node.outputs, growth.at(trips), strict=False):
+            counter.bind(value, dims)
     for value, result in zip(node.outputs[len(before) :], body.outputs[1 + len(before) :], strict=False):
         shape = counter.dims(result)
         why = counter.why(result) or "the trip count of a Loop is not constant"
         lead = None if trips is None else trips
         counter.bind(value, None if shape is None else (lead, *shape), counter.dtype(result), why)
-    notes = [
-        note,
-        "sizes change from one iteration to the next: the first one's are counted" if grown else "",
-    ]
+    changing = "sizes change from one iteration to the next: "
+    told = "each is counted with its own" if mean is not None else "the first one's are counted"
+    notes = [note, changing + told if grown else ""]
     return "; ".join(filter(None, notes)), _times(nodes, 1 if trips is None else trips)
 
 

@@ -161,6 +161,17 @@ class GraphCounter:
         """Why the shape of a value is unknown, "" where no reason is known."""
         return "" if value is None else self._why.get(value, "")
 
+    def forget(self, graph: ir.Graph) -> None:
+        """Drop what is known of the values that a body makes, before it is counted again with other sizes."""
+        for node in graph:
+            for value in node.outputs:
+                self.walk.shapes.pop(value, None)
+                self.walk.contents.pop(value, None)
+                self._values.pop(value, None)
+                self._why.pop(value, None)
+            for inner in subgraphs(node):
+                self.forget(inner)
+
     # --- one node ------------------------------------------------------------------------------------------
 
     def _node(self, node: ir.Node, inside: str) -> NodeCost:
