@@ -37,7 +37,7 @@ def headroom_of(
         if peak is not None:
             folder = ground.scratch / "headroom"
             folder.mkdir(exist_ok=True)
-            known = origins(ground.side, ground.work.cases[0], ground.work.custom_ops, folder, process.trace)
+            known = origins(ground.side, ground.work, folder, process.trace)
     except OrtuneError:
         return None
     finally:

@@ -289,7 +289,7 @@ class _Look:
         known = Origins()
         peak = load_peak(platform.host(), self.o.store) if self._left_s() > FLOORS_S else None
         if peak is not None:
-            known = origins(self.side, self.work.cases[0], self.work.custom_ops, self.scratch, trace)
+            known = origins(self.side, self.work, self.scratch, trace)
         slow = self.profile.slowdown_ratio
         return result_of("", trace, found, 0, known, peak, self.side, slowdown=slow).headroom
 

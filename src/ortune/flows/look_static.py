@@ -63,7 +63,8 @@ def with_work(result: LookResult, model: OpenModel, work: Workload) -> LookResul
     inputs = workload.describe(work)
     if not work.cases:
         return msgspec.structs.replace(result, inputs=inputs)
-    found = [(case.weight, cost.costs(model.ir, _shapes(case))) for case in work.cases]
+    known = zip(work.cases, workload.whole_numbers(model.ir, work), strict=True)
+    found = [(case.weight, cost.costs(model.ir, _shapes(case), values)) for case, values in known]
     total = sum(weight * each.flops for weight, each in found) / sum(weight for weight, _ in found)
     unknown, rests_on = _unknown(found[0][1]), found[0][1].notes
     notes = [f"not counted: {unknown}"] if unknown else []

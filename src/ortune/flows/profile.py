@@ -240,7 +240,7 @@ class _Models:
             shown = self.shown = order.pop(len(order) // 2)
             processes[0] = [shown, *order]
             known = [
-                origins(s, g.work.cases[0], g.work.custom_ops, self.scratch, mine[0].trace)
+                origins(s, g.work, self.scratch, mine[0].trace)
                 for s, g, mine in zip(sides, grounds, processes, strict=True)
             ]
             plain = plain_latency_ns(grounds[0], base_arm(grounds[0]), len(shown.found.wall_ns))

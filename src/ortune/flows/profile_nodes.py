@@ -12,11 +12,12 @@ import numpy as np
 
 from ortune.errors import OrtuneError
 from ortune.flows.profile_memory import Lifetimes, lifetimes
+from ortune.model import workload
 from ortune.model.cost import costs
 from ortune.model.cost.call import Executions
 from ortune.model.mapping import as_logged, inherited, originals, own_shapes, placed, remarks, weights
 from ortune.model.open import open_model
-from ortune.records import Case, ProfiledNode
+from ortune.records import ProfiledNode, Workload
 from ortune.trace.attribution import Attribution, mean
 from ortune.trace.layers import layer_of
 from ortune.trace.naming import Place, assigned, numbered_kinds, stem
@@ -68,21 +69,20 @@ class Origins:
     trouble: str = ""
 
 
-def origins(side: Resolved, case: Case, custom_ops: tuple[str, ...], scratch: Path, trace: Trace) -> Origins:
+def origins(side: Resolved, work: Workload, scratch: Path, trace: Trace) -> Origins:
     """Has ONNX Runtime save the graph that it runs, and finds each node's origin and work.
 
     Args:
         side: What was profiled.
-        case: Its shapes.
-        custom_ops: Libraries that it needs.
+        work: Its inputs, of which the first shape was profiled, and the libraries that it needs.
         scratch: Where the graph may lie.
         trace: The profile, whose names for nodes without one are to be met.
     """
     try:
         if side.model.info.format == "ort":
             # It holds the optimised graph already, and nothing is known of the model that this was made from.
-            return _found(side.model.ir, side.model.ir, case, trace)
-        return _found(side.model.ir, _optimised(side, custom_ops, scratch), case, trace)
+            return _found(side.model.ir, side.model.ir, work, trace)
+        return _found(side.model.ir, _optimised(side, work.custom_ops, scratch), work, trace)
     except (requests.CannotApply, ToolFailed, OrtuneError) as error:
         return Origins(trouble=f"where nodes come from is not known: {getattr(error, 'what', error)}")
 
@@ -104,18 +104,19 @@ def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir
     return open_model(folder / f"{level}.onnx").ir
 
 
-def _found(original: ir.Model, optimised: ir.Model, case: Case, trace: Trace) -> Origins:
+def _found(original: ir.Model, optimised: ir.Model, work: Workload, trace: Trace) -> Origins:
+    case, values = work.cases[0], workload.whole_numbers(original, work)[0]
     shapes = {choice.name: choice.shape for choice in case.inputs}
     places = _as_in_trace(optimised.graph, trace) if optimised is not original else ()
     logged = list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
     mapping = as_logged(originals(original, optimised), logged)
     ran = executions(optimised.graph, mapping.keys, trace)
     if original is optimised:
-        before = counted = costs(optimised, shapes, ran=ran)
+        before = counted = costs(optimised, shapes, values, ran=ran)
     else:
-        before = costs(original, shapes, sizes=_told(ran))
+        before = costs(original, shapes, values, sizes=_told(ran))
         own = own_shapes(mapping, optimised.graph, before.nodes)
-        counted = costs(optimised, shapes, ran=ran, sizes=own)
+        counted = costs(optimised, shapes, values, ran=ran, sizes=own)
     return Origins(
         of=mapping.of,
         leading=_leading(mapping.of, {n.name: n.flops or 0.0 for n in before.nodes if n.name}),

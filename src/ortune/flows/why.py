@@ -67,7 +67,7 @@ def why(
 def _origins(ground: Ground, side: Resolved, process: Process) -> Origins:
     folder = ground.scratch / "why"
     folder.mkdir(exist_ok=True)
-    return origins(side, ground.work.cases[0], ground.work.custom_ops, folder, process.trace)
+    return origins(side, ground.work, folder, process.trace)
 
 
 def attempt(make: Callable[[], ProfileDifference]) -> tuple[ProfileDifference | None, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -48,6 +48,11 @@ def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual
             do="make the workload anew for this model",
         )
     return {choice.name: _value(choice, seed, kind) for choice in case.inputs}
+
+
+def make_some(case: Case, names: Collection[str], *, seed: int) -> dict[str, FeedValue]:
+    """The values that ``make_feeds`` makes for some inputs of a case."""
+    return {choice.name: _value(choice, seed, "usual") for choice in case.inputs if choice.name in names}
 
 
 def _value(choice: InputChoice, seed: int, kind: Kind) -> FeedValue:

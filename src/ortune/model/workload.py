@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import onnx_ir as ir
 
 from ortune.errors import InputError, UsageError
 from ortune.model import user_feeds
 from ortune.model.choices import choices
 from ortune.model.dims import kind_of_name
-from ortune.model.feeds import FeedValue, Kind, make_feeds
+from ortune.model.feeds import Array, FeedValue, Kind, make_feeds, make_some
 from ortune.model.inputs import InputSet, InputSpec, inspect_inputs
 from ortune.model.sizes import choose, notes_on
 from ortune.model.trial_fixes import alternatives, cannot_feed
@@ -22,7 +23,11 @@ from ortune.records import Case, InputChoice, Workload
 
 __all__ = [
     "alternatives", "cannot_feed", "describe", "feeds", "load", "parse_dim", "parse_shape", "propose", "save",
+    "whole_numbers",
 ]  # fmt: skip
+
+_MOST_COUNTS = 4096
+"""Elements of an input, up to which its values may decide sizes."""
 
 Mix = tuple[tuple[int, float], ...]
 """Sizes of one dimension with their weights."""
@@ -240,6 +245,36 @@ def feeds(
         own = user_feeds.load(Path(workload.inputs_path), ir_model)
         return list(zip(workload.cases, own, strict=True))
     return [(case, make_feeds(ir_model, case, seed=workload.seed, kind=kind)) for case in workload.cases]
+
+
+def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Array]]:
+    """What the small inputs of whole numbers and flags hold, for each case: lengths, counts, switches.
+
+    They decide what other sizes are, and how much work there is.
+    """
+    given = bool(workload.inputs_path)
+    wanted = [{choice.name for choice in case.inputs if _counts(choice, given)} for case in workload.cases]
+    own: list[dict[str, FeedValue]]
+    if not any(wanted):
+        return [{} for _ in wanted]
+    if given:
+        own = user_feeds.load(Path(workload.inputs_path), ir_model)
+    else:
+        own = [
+            make_some(c, names, seed=workload.seed) for c, names in zip(workload.cases, wanted, strict=True)
+        ]
+    return [
+        {name: value for name, value in values.items() if name in names and isinstance(value, np.ndarray)}
+        for values, names in zip(own, wanted, strict=True)
+    ]
+
+
+def _counts(choice: InputChoice, given: bool) -> bool:
+    """Whether it is a small input of whole numbers or flags, of which values are given or can be made."""
+    made = choice.dtype == "bool" or choice.role in ("mask", "positions")
+    ranged = choice.low is not None and choice.high is not None
+    small = math.prod(choice.shape) <= _MOST_COUNTS
+    return choice.dtype.startswith(("int", "uint", "bool")) and small and (given or made or ranged)
 
 
 def describe(workload: Workload) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 import pytest
-from cost_models import MS, Fed, count, f32, one, u8
+from cost_models import MS, Fed, count, f32, node_model, one, u8
 from onnx import TensorProto as T
 from onnx import helper as h
+
+from ortune.model.cost import costs
 
 ONE = np.float32(1)
 ZERO = np.uint8(0)
@@ -183,6 +186,30 @@ def test_recurrent(op, gates, rest, directions):
     assert cost.macs == cells * gates * 5 * (3 + 5)
     # each gate adds its two products and its bias
     assert cost.flops == 2 * cost.macs + cells * 5 * (2 * gates + rest)
+
+
+@pytest.mark.parametrize(("op", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_recurrent_over_sequences_of_their_own_lengths(op, gates):
+    # 20 steps, batch 3, input 4, hidden 5
+    def operands(lengths):
+        return ((20, 3, 4), f32(1, gates * 5, 4), f32(1, gates * 5, 5), None, lengths)
+
+    known = one(op, operands(np.array([2, 20, 6], np.int32)), outputs=2, hidden_size=5)
+    assert (known.macs, known.note) == (28 * gates * 5 * (4 + 5), "")
+    whole = one(op, operands(Fed(np.array([2, 20, 6], np.int32))), outputs=2, hidden_size=5)
+    assert whole.macs == 60 * gates * 5 * (4 + 5)
+    assert whole.note == "at most: sequence_lens is not known, and all 20 steps are counted"
+
+
+def test_lengths_that_are_fed_are_counted():
+    operands = ((20, 3, 4), f32(1, 20, 4), f32(1, 20, 5), None, Fed(np.array([2, 20, 6], np.int32)))
+    proto, feeds = node_model("LSTM", operands, hidden_size=5)
+    shapes = {name: array.shape for name, array in feeds.items()}
+    lengths = {"i4": feeds["i4"]}
+    model = ir.from_proto(proto)
+    assert costs(model, shapes, lengths).macs == 28 * 4 * 5 * (4 + 5)
+    (told,) = costs(model, shapes).notes
+    assert told == "LSTM 'n': at most: sequence_lens is not known, and all 20 steps are counted"
 
 
 def test_dynamically_quantized_lstm():

@@ -75,6 +75,18 @@ def test_the_dearer_branch_counts():
     assert cost.notes == ("If 'if': the dearer branch is counted (then_branch)",)
 
 
+def test_what_is_fed_decides_a_branch():
+    opened = open_model(zoo.model_path("silero-vad"))
+    work = workload.propose(opened.ir)
+    (case,) = work.cases
+    (values,) = workload.whole_numbers(opened.ir, work)
+    ((_, feeds),) = workload.feeds(opened.ir, work)
+    assert {name: value.tolist() for name, value in values.items()} == {"sr": feeds["sr"].tolist()}
+    shapes = {choice.name: choice.shape for choice in case.inputs}
+    # The rate of samples chooses the network, and the length of the sound what else is done.
+    assert len(costs(opened.ir, shapes).notes) > len(costs(opened.ir, shapes, values).notes)
+
+
 def test_a_constant_condition_decides():
     nodes = [h.make_node("If", ["c"], ["y"], name="if", **BRANCHES)]
     cost = count(model(nodes, [info("x", 3, 4)], ["y"], [W, weight("c", False)]), {})

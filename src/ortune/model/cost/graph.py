@@ -44,6 +44,7 @@ class GraphCounter:
     Args:
         model: A model without calls of functions.
         shapes: Sizes of inputs by name.
+        values: Contents of inputs by name, where they are known.
         ran: What a profile tells of nodes, which is believed before all that follows from the graph.
         sizes: Shapes of values of the main graph by name, taken for weights, and where nothing else tells.
 
@@ -56,6 +57,7 @@ class GraphCounter:
         self,
         model: ir.Model,
         shapes: Mapping[str, Dims],
+        values: Mapping[str, Array] | None = None,
         ran: Mapping[ir.Node, Sequence[Executions]] | None = None,
         sizes: Mapping[str, Dims] | None = None,
     ) -> None:
@@ -77,6 +79,9 @@ class GraphCounter:
                 self.bind(value, given)
             elif self.dims(value) is None:
                 self._why[value] = f"the shape of the input {value.name!r} is not given"
+            fed = (values or {}).get(value.name or "")
+            if fed is not None and fed.shape == self.dims(value):
+                self._keep(value, fed)
 
     def graph(self, graph: ir.Graph, inside: str) -> list[NodeCost]:
         """Count every node of a graph and of the graphs in it; the inputs of ``graph`` are bound before."""

@@ -1,10 +1,16 @@
-"""RNN, GRU and LSTM over the whole input length (shorter ``sequence_lens`` would cost less and are not read)."""
+"""RNN, GRU and LSTM: over the length of each sequence, or the whole input where that is not known."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from ortune.model.cost.activations import PER_ELEMENT
 from ortune.model.cost.call import Call, Count, Formula, Uncounted
+from ortune.model.graphs import op_set
 
+RECURRENT = op_set("RNN GRU LSTM")
+_LENGTHS = 4
+"""The input ``sequence_lens``: what lies behind a sequence's end is not computed."""
 _SIGMOID, _TANH = PER_ELEMENT["Sigmoid"], PER_ELEMENT["Tanh"]
 
 
@@ -19,13 +25,22 @@ def _recurrent(call: Call, *, gates: int, rest: int, hidden: int, bias: bool) ->
         bias: Whether a bias is added to each gate.
     """
     length, batch, width = (call.dim(0, axis) for axis in range(3))
+    if call.int("layout"):
+        length, batch = batch, length
+    steps, note = length * batch, ""
+    if call.has(_LENGTHS):
+        lengths = call.values.get(_LENGTHS)
+        if lengths is None or lengths.size != batch:
+            note = f"at most: sequence_lens is not known, and all {length} steps are counted"
+        else:
+            steps = int(np.clip(lengths, 0, length).sum())
     directions = 2 if call.text("direction", "forward") == "bidirectional" else 1
     if hidden < 1:
         raise Uncounted("the size of the hidden state is unknown")
-    cells = length * batch * directions
+    cells = steps * directions
     macs = cells * gates * hidden * (width + hidden)
     flops = 2 * macs + cells * hidden * (gates * (1 + bias) + rest)
-    return Count(flops=flops, macs=macs)
+    return Count(flops=flops, macs=macs, note=note)
 
 
 def _hidden(call: Call) -> int:

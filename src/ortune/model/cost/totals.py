@@ -13,6 +13,8 @@ from ortune.errors import InputError
 from ortune.model.cost.call import Dims, Executions
 from ortune.model.cost.control import CONTROL_FLOW
 from ortune.model.cost.graph import GraphCounter
+from ortune.model.cost.recurrent import RECURRENT
+from ortune.model.cost.values import Array
 from ortune.model.graphs import attribute_tensors, graphs, nodes
 from ortune.records import ModelCost, NodeCost, OpCost
 
@@ -20,6 +22,7 @@ from ortune.records import ModelCost, NodeCost, OpCost
 def costs(
     ir_model: ir.Model,
     shapes: Mapping[str, Dims],
+    values: Mapping[str, Array] | None = None,
     *,
     ran: Mapping[ir.Node, Sequence[Executions]] | None = None,
     sizes: Mapping[str, Dims] | None = None,
@@ -30,6 +33,7 @@ def costs(
         ir_model: The model, as ``open_model`` gives it; it is not changed and its large weights are not read.
         shapes: Sizes of its inputs by name, such as a ``Case`` of the workload holds. An input that is left out has the
             shape that the model declares.
+        values: Contents of inputs that are known: lengths, counts and flags decide how much work there is.
         ran: How often nodes ran with which shapes, as a profile tells it; believed before what the graph says. A node's
             work is then that of its mean execution.
         sizes: Shapes of values of the main graph by name: of weights that are stored larger than they are, and of what
@@ -47,7 +51,7 @@ def costs(
             InlinePass()(counted)
         except ir.passes.PassError:
             counted = ir_model  # a function that calls itself: its calls are then said to have no formula
-    counter = GraphCounter(counted, shapes, ran, sizes)
+    counter = GraphCounter(counted, shapes, values, ran, sizes)
     records = tuple(counter.graph(counted.graph, ""))
     parameters = list(_parameters(ir_model))
     executed = [n for n in records if n.times]
@@ -82,9 +86,9 @@ def _check(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
 
 
 def _notes(executed: list[NodeCost]) -> Iterator[str]:
-    """What was assumed of branches and loops, for those that count."""
+    """What was assumed of branches, loops and sequences of unknown length, for those that count."""
     for node in executed:
-        if node.note and node.domain in ("", "ai.onnx") and node.op_type in CONTROL_FLOW:
+        if node.note and node.domain in ("", "ai.onnx") and node.op_type in CONTROL_FLOW | RECURRENT:
             yield (
                 f"{node.op_type} {node.name!r}: {node.note}" if node.name else f"{node.op_type}: {node.note}"
             )
