@@ -25,6 +25,7 @@ UNITS = {"_ns": "ns", "_bytes": "bytes", "_flops": "operations"}
 TYPES = {"i": "whole number", "f": "number", "U": "text"}
 NOT_COLUMNS = {
     "pieces",
+    "executions",
     "format",
     "device_only",
     "resolution_ns",

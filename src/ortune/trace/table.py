@@ -6,7 +6,7 @@ Readers fill it, one a format; everything else in this room and beyond asks it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,8 @@ class Nodes:
         provider: Execution provider.
         index: The node's number in the optimised graph, ``ABSENT`` where not given; not unique with subgraphs.
         inputs, outputs: Types and shapes as JSON text (``[{"float":[1,3]}]``), "" where not given.
-        executions: How often it ran with which inputs and outputs; () where the format tells only the first ones.
+        executions: How often it ran with which inputs and outputs; () where the format tells only the first ones. No
+            file that is written of a trace holds them.
     """
 
     op_type: tuple[str, ...]
@@ -74,7 +75,7 @@ class Nodes:
     index: tuple[int, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    executions: tuple[Mapping[tuple[str, str], int], ...] = ()
+    executions: tuple[Mapping[tuple[str, str], int], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from ortune.errors import InputError
 from ortune.flows.profile_nodes import executions
 from ortune.model import workload
 from ortune.model.cost import costs
+from ortune.model.cost.call import Executions
 from ortune.model.open import open_model
 from ortune.trace.read import read_trace
 
@@ -443,3 +444,24 @@ def test_a_length_that_the_values_decide_leaves_the_rest_unknown():
     cost, _ = costs_of("piper-joe")
     assert set(cost.unknown) == {n.note for n in cost.nodes if not n.known}
     assert all("depends on values" in reason for reason in cost.unknown)
+
+
+@pytest.mark.parametrize("operands", [["x", "w"], ["w", "x"]])
+def test_a_weight_that_was_laid_out_anew_is_not_among_what_a_profile_tells(operands):
+    # A profile of x of 4x4, where the graph was told of 2 rows and does not fit.
+    proto = model([h.make_node("MatMul", operands, ["y"], name="n")], [info("x", "n", 4)], ["y"], [W])
+    opened = ir.from_proto(proto)
+    (node,) = opened.graph
+    ran = {node: (Executions(inputs=((4, 4),), outputs=((4, 4),), times=3),)}
+    (cost,) = costs(opened, {"x": (2, 4)}, ran=ran).nodes
+    assert (cost.macs, cost.bytes_read, cost.bytes_written) == (64, 128, 64)
+
+
+def test_executions_with_several_shapes_make_a_mean_one():
+    proto = model([h.make_node("MatMul", ["x", "w"], ["y"], name="n")], [info("x", "n", 4)], ["y"], [W])
+    opened = ir.from_proto(proto)
+    (node,) = opened.graph
+    each = (Executions(inputs=((n, 4), (4, 4)), outputs=((n, 4),), times=n) for n in (1, 3))
+    (cost,) = costs(opened, {"x": (1, 4)}, ran={node: tuple(each)}).nodes
+    # once 1 row, three times 3
+    assert cost.macs == 16 * (1 + 9) // 4

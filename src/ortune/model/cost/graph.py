@@ -258,21 +258,35 @@ class GraphCounter:
         """The node as it ran, with how often: as the graph has it, or with each set of shapes that a profile tells."""
         node, found = call.node, []
         for each in self._ran.get(node, ()):
-            inputs, outputs = iter(each.inputs), iter(each.outputs)
-            given, made = sum(v is not None for v in node.inputs), sum(bool(v.name) for v in node.outputs)
-            if (given, made) != (len(each.inputs), len(each.outputs)):
-                continue  # of what is no tensor nothing is told
-            seen = [
-                None if v is None else self._of_input(v, next(inputs), i)
-                for v, i in zip(node.inputs, call.inputs, strict=True)
-            ]
-            written = [self._own(v, next(outputs)) if v.name else None for v in node.outputs]
-            found.append((replace(call, inputs=seen, outputs=written), each.times))
+            outputs, told = list(call.outputs), iter(each.outputs)
+            if len(each.outputs) == sum(bool(value.name) for value in node.outputs):
+                outputs = [self._own(v, next(told)) if v.name else None for v in node.outputs]
+            inputs = self._inputs(call, each.inputs)
+            found.append((replace(call, inputs=inputs, outputs=outputs), each.times))
         return found or [(call, 1)]
 
-    def _of_input(self, value: ir.Value, told: Dims, known: Dims | None) -> Dims:
-        # A weight may be stored with channels that only fill a block.
-        return known if known is not None and self._is_constant(value) else self._own(value, told)
+    def _inputs(self, call: Call, told: Sequence[Dims]) -> Sequence[Dims | None]:
+        """The shapes of a node's inputs, of which a profile tells those of tensors that are there.
+
+        A weight that was laid out anew when the session began is not there any more.
+        """
+        there = [(i, value) for i, value in enumerate(call.node.inputs) if value is not None]
+        gone = len(there) - len(told)
+        all_gone = gone == sum(self._is_constant(value) for _, value in there)
+        rest, found = list(told), list(call.inputs)
+        for i, value in there:
+            if not self._is_constant(value):
+                if not rest:
+                    return call.inputs
+                found[i] = self._own(value, rest.pop(0))
+                continue
+            # What is known of it stays: it may be stored with channels that only fill a block.
+            stored = found[i] if value.const_value is None else tuple(value.const_value.shape.numpy())
+            if gone and (all_gone or not rest or stored != rest[0]):
+                gone -= 1
+            elif rest:
+                del rest[0]
+        return call.inputs if gone or rest else found
 
     def _counted(self, plain: NodeCost, call: Call, note: str) -> NodeCost:
         fields = {name: getattr(plain, name) for name in ("name", "op_type", "domain", "inside", "times")}
