@@ -34,7 +34,7 @@ _BY_NAME: tuple[tuple[str, str, str], ...] = (
     ("count", r"max_(output_)?(boxes|dets|detections)|top_?k|^num_beams|max_length|max_new", "i"),
     ("timestep", r"timestep|^t$|time_?step", ""),
     ("labels", r"point_labels|^labels?$", ""),
-    ("mel", r"input_features|^mels?$|mel_?spec|spectrogram|fbank|logmel", "f"),
+    ("mel", r"input_features|^mels?$|mel_?spec|spectrogram|fbank|filter_?banks?$|log_?mel|mfcc", "f"),
     ("audio", r"audio|wave|^wav|speech|input_values|^samples$|^signal|pcm", "f"),
     ("image", r"pixel_values|^images?$|^img", ""),
     ("data", r"hidden_states|embeds|embeddings?$", "f"),
@@ -95,7 +95,7 @@ def classify(name: str, dtype: str, shape: tuple[Size, ...], consumers: Consumer
             continue
         found = re.search(pattern, low) or (role == "past" and re.search(pattern, name.lower()))
         if found and _plausible(role, len(shape)):
-            return role
+            return "mel" if role == "audio" and _rows_of_features(shape) else role
     return _by_graph(letter, element, shape, consumers)
 
 
@@ -121,6 +121,39 @@ _RANKS: dict[str, tuple[int, int]] = {
 """Smallest and largest rank that a role makes sense for; names lie."""
 
 
+_BINS = frozenset({10, 13, 20, 26, 32, 39, 40, 64, 80, 96, 128})
+"""Of spectrograms: mel bands and cepstral coefficients, as front ends make them."""
+_FRAMES_TO_BINS = 1.5
+_BINS_FIRST = {40: _FRAMES_TO_BINS, 80: _FRAMES_TO_BINS, 64: 8, 128: 8}
+"""The same where they stand above the frames, and how many times the frames are at least as many: lines of text are
+images of 32, 48 and 64 rows."""
+
+
+def _rows_of_features(shape: tuple[Size, ...]) -> bool:
+    """Whether an input of sound is frames of features (batch, frames, features), and no channel of samples."""
+    if len(shape) != 3 or shape[1].value is not None:
+        return False
+    return shape[2].value is not None and 8 < shape[2].value <= 640
+
+
+def _spectrogram(shape: tuple[Size, ...], consumers: Consumers) -> bool:
+    """Whether a float tensor is a spectrogram rather than an image or plain data: one channel, bins, and frames."""
+    if len(shape) == 3:
+        return shape[1].value == 80 and any(op == "Conv" for op, _ in consumers)
+    if len(shape) != 4 or (shape[1].value, shape[3].value).count(1) != 1:
+        return False
+    first, last = shape[2:] if shape[1].value == 1 else shape[1:3]
+    kinds = {kind_of_name(s) for d in (first, last) for s, _ in d.terms}
+    if kinds & {"height", "width"}:
+        return False
+    if "frames" in kinds:
+        return True
+    if last.value in _BINS and (first.value is None or first.value >= _FRAMES_TO_BINS * last.value):
+        return True
+    least = _BINS_FIRST.get(first.value or 0)
+    return least is not None and (last.value is None or last.value >= least * (first.value or 0))
+
+
 def _plausible(role: str, rank: int) -> bool:
     low, high = _RANKS.get(role, (0, rank))
     return low <= rank <= high
@@ -137,6 +170,8 @@ def _by_graph(letter: str, element: str, shape: tuple[Size, ...], consumers: Con
         return "lengths"
     if letter == "b":
         return "mask" if rank >= 1 else "past-flag"
+    if letter == "f" and _spectrogram(shape, consumers):
+        return "mel"
     if rank == 4 and (letter == "f" or element in {"uint8", "int8"}):
         first = shape[1].value
         kinds = [kind_of_name(s) for d in shape for s, _ in d.terms]
@@ -193,10 +228,13 @@ def _expected_axes(  # noqa: PLR0911 -- one return a role
         return ("batch", "frames")[: rank - 3] + tail
     if role == "mel":
         # The bins are fixed by the front end, the frames follow the length of the sound.
-        fixed = [i for i in range(rank) if shape[i].value is not None and i > 0]
+        fixed = [i for i in range(1, rank) if shape[i].value not in (None, 1)]
+        # Of two the bins: frames are more, where they are fixed too.
+        fixed = [i for i in fixed if shape[i].value in _BINS][-1:] or fixed
         bins = fixed[0] if fixed else rank - 2
         kinds = ["frames"] * rank
         kinds[bins] = "mels"
+        kinds = ["channels" if rank == 4 and d.value == 1 else k for d, k in zip(shape, kinds, strict=True)]
         return ("batch", *kinds[1:]) if rank > 2 else tuple(kinds)
     known = _AXES.get(role, {}).get(rank)
     if known is not None:
