@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections import Counter
@@ -24,6 +25,7 @@ from ortune.model.cost.graph import GraphCounter
 from ortune.model.mapping import as_logged, originals, own_shapes
 from ortune.model.open import open_model
 from ortune.trace.read import read_trace
+from ortune.trace.tensors import tensors
 
 
 @pytest.mark.parametrize("known", ["shapes", "values"])
@@ -63,8 +65,8 @@ def test_every_operator_has_the_shape_that_its_standard_gives_it(known):
     assert n_same > 1500
 
 
-def traced(path, level, folder):
-    """The model, its shapes, the graph that ran, and the profile of one run."""
+def traced(path, level, folder, *, prepack=True):
+    """The model, its shapes, the graph that ran, and the profile of one run, with weights where they are not prepacked."""
     opened = open_model(path)
     work = workload.propose(opened.ir)
     ((case, feeds), *_) = workload.feeds(opened.ir, work)
@@ -73,6 +75,7 @@ def traced(path, level, folder):
     options.enable_profiling, options.profile_file_prefix = True, str(folder / "trace")
     options.optimized_model_filepath = str(folder / "optimised.onnx")
     options.intra_op_num_threads = 1
+    options.add_session_config_entry("session.disable_prepacking", str(int(not prepack)))
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     session.run(None, feeds)
     trace = read_trace(Path(session.end_profiling()))
@@ -125,3 +128,36 @@ def test_what_ran_multiplies_as_much_as_the_model(name, tmp_path):
     after = costs(optimised, shapes, ran=ran, sizes=own)
     assert (before.unknown, after.unknown) == ({}, {})
     assert after.macs == before.macs
+
+
+def multiplied(trace):
+    """The multiply-adds of a run by the shapes that a profile tells, without any of what counts them else."""
+    found = 0
+    for op, executions_of in zip(trace.nodes.op_type, trace.nodes.executions, strict=True):
+        for (before, after), times in executions_of.items():
+            x, y = ([shape for _, shape in tensors(text) or ()] for text in (before, after))
+            match op:
+                case "Conv" | "ConvInteger":
+                    found += times * math.prod(y[0]) * math.prod(x[1][1:])
+                case "ConvTranspose":
+                    found += times * math.prod(x[0]) * math.prod(x[1][1:])
+                case "MatMul" | "MatMulInteger":
+                    found += times * math.prod(y[0]) * x[0][-1]
+                case "Gemm":
+                    found += times * math.prod(y[0]) * (math.prod(x[0]) // y[0][0])
+                case "LSTM":
+                    found += times * math.prod(x[0][:2]) * math.prod(x[1][:2]) * (x[1][2] + x[2][2])
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ppocrv4-det", "ppocrv4-rec", "ppocrv2-cls", "silero-vad", "silero-vad-16k-sequence", "magika", "minilm-int8",
+        "basic-pitch", "oww-embedding", "oww-melspectrogram", "oww-hey-jarvis", "light-shufflenet",
+    ],
+)  # fmt: skip
+def test_products_are_counted_as_they_ran(name, tmp_path):
+    original, shapes, _, trace = traced(zoo.model_path(name), "ORT_DISABLE_ALL", tmp_path, prepack=False)
+    (values,) = workload.whole_numbers(original, workload.propose(original))
+    assert costs(original, shapes, values).macs == multiplied(trace)
