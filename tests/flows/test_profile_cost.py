@@ -57,8 +57,9 @@ def test_padded_channels_are_no_work_of_the_model(tmp_path: Path) -> None:
     assert any(text.startswith("narrow, ") for text in told)
 
 
-def test_a_loop_that_grows_has_the_work_of_all_its_iterations(tmp_path: Path) -> None:
-    trips, width = 48, 16
+@pytest.mark.parametrize("trips", [48, 300])
+def test_a_loop_that_grows_has_the_work_of_all_its_iterations(tmp_path: Path, trips: int) -> None:
+    width = 16
     body = helper.make_graph(
         [
             helper.make_node("Concat", ["cache", "x"], ["longer"], axis=0, name="concat"),
@@ -77,7 +78,7 @@ def test_a_loop_that_grows_has_the_work_of_all_its_iterations(tmp_path: Path) ->
     graph = helper.make_graph(nodes, "growing", [info("x", 1, width)], [info("y", "k", width)], constants)
     found, _ = nodes_of(tmp_path / "growing.onnx", graph)
     rows = sum(range(2, 2 + trips))
-    assert found["keys"].flops == pytest.approx(2 * rows * width * width, abs=trips)
+    assert found["keys"].flops == pytest.approx(2 * rows * width * width, rel=1e-3)
     assert found["last"].flops == 2 * (1 + trips) * width * width
 
 

@@ -84,7 +84,7 @@ class Growing:
         self._provider: Numbered[str] = Numbered()
         self._numbers = {name: array("q") for name in _COLUMNS}
         self._index: list[int] = []  # of each node's first execution
-        self._shapes: list[Counter[tuple[bytes, bytes]]] = []  # how often each node ran with which
+        self._shapes: Counter[tuple[int, bytes, bytes]] = Counter()  # how often each node ran with which
         self._pieces: dict[str, int] = {}  # of parallel work, by thread of the pool
         self._runs: list[tuple[int, int, int]] = []
         self._executors: list[tuple[int, int]] = []
@@ -115,13 +115,14 @@ class Growing:
         keys = [(e.name[:cut], e.args.op_name, e.args.provider) for e in nodes]
         known = self._node.numbers
         self._node.add(keys)
-        for key, a in zip(keys, args, strict=True):
-            number = known[key]
-            if number == len(self._index):
-                self._index.append(a.node_index if a.node_index != ABSENT else a.graph_index)
-                self._shapes.append(Counter())
-            # Copied: a view would keep the whole block in memory.
-            self._shapes[number][bytes(a.input_type_shape), bytes(a.output_type_shape)] += 1
+        if len(known) > len(self._index):
+            for key, a in zip(keys, args, strict=True):
+                if known[key] == len(self._index):
+                    self._index.append(a.node_index if a.node_index != ABSENT else a.graph_index)
+        # Copied: a view would keep the whole block in memory.
+        inputs = [bytes(a.input_type_shape) for a in args]
+        outputs = [bytes(a.output_type_shape) for a in args]
+        self._shapes.update(zip([known[key] for key in keys], inputs, outputs, strict=True))
         self._op_type.add([a.op_name for a in args])
         self._provider.add([a.provider for a in args])
         threads = [waiting(a.thread_scheduling_stats) for a in args]
@@ -196,7 +197,9 @@ class Growing:
         run_start, run_ns, run_thread = (column([run[i] for run in runs]) for i in range(3))
         parent = parents(op_type, start, duration, thread)
         kernels = self.device.kernels(name, op_type, start)
-        executions = [{(_text(i), _text(o)): n for (i, o), n in each.items()} for each in self._shapes]
+        executions: list[dict[tuple[str, str], int]] = [{} for _ in self._index]
+        for (node, inputs, outputs), times in self._shapes.items():
+            executions[node][_text(inputs), _text(outputs)] = times
         first = [next(iter(each)) for each in executions]
         return Trace(
             format=form,

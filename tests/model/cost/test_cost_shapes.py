@@ -66,7 +66,7 @@ def test_every_operator_has_the_shape_that_its_standard_gives_it(known):
 
 
 def traced(path, level, folder, *, prepack=True):
-    """The model, its shapes, the graph that ran, and the profile of one run, with weights where they are not prepacked."""
+    """The model, its shapes, the graph that ran, and the profile of one run; prepacked weights are not in it."""
     opened = open_model(path)
     work = workload.propose(opened.ir)
     ((case, feeds), *_) = workload.feeds(opened.ir, work)
