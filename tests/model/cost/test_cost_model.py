@@ -174,6 +174,25 @@ def test_a_loop_that_carries_what_grows_counts_each_size(trips):
     assert cost.notes == (f"Loop 'loop': {told}",)
 
 
+def test_a_loop_over_what_another_one_makes_longer():
+    each = body([h.make_node("MatMul", ["row", "w"], ["made"], name="product")],
+                [h.make_value_info("row", onnx.TypeProto())], ["made"])  # fmt: skip
+    inner = body(
+        [
+            h.make_node("Concat", ["cache", "x"], ["longer"], axis=0, name="concat"),
+            h.make_node("Scan", ["longer"], ["rows"], name="scan", num_scan_inputs=1, body=each),
+            h.make_node("Identity", ["c_in"], ["c_out"], name="go on"),
+        ],
+        [info("i", dtype=T.INT64), info("c_in", dtype=T.BOOL), h.make_value_info("cache", onnx.TypeProto())],
+        ["c_out", "longer"],
+    )
+    nodes = [h.make_node("Loop", ["m", "", "x"], ["all"], name="loop", body=inner)]
+    cost = count(model(nodes, [info("x", 1, 4)], ["all"], [weight("m", np.int64(9)), W]), {})
+    (product,) = (n for n in cost.nodes if n.name == "product")
+    # rows 2 to 10, each a product of 4x4
+    assert (product.flops, product.times) == (32, 54)
+
+
 def test_a_loop_that_grows_is_counted_as_it_ran(tmp_path):
     options = ort.SessionOptions()
     options.enable_profiling, options.profile_file_prefix = True, str(tmp_path / "trace")

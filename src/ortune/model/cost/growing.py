@@ -99,12 +99,15 @@ def _weights(at: Sequence[int], n: int) -> Floats:
 
 
 def _mean(nodes: Sequence[NodeCost], weights: Floats) -> NodeCost:
+    """The mean of a node's costs, also where an inner loop runs it more often in some iterations than in others."""
     first = nodes[0]
-    if not all(node.known and node.times == first.times for node in nodes):
-        return next((node for node in nodes if not node.known), nodes[-1])
+    often = weights * [node.times for node in nodes]
+    times = float(often.sum())
+    if times <= 0 or not all(node.known for node in nodes):
+        return next((node for node in nodes if not node.known), first)
     values = {
-        name: round(float(np.dot(weights, [getattr(node, name) for node in nodes])))
+        name: round(float(np.dot(often, [getattr(node, name) for node in nodes])) / times)
         for name in _FIGURES
         if getattr(first, name) is not None
     }
-    return msgspec.structs.replace(first, **values)
+    return msgspec.structs.replace(first, times=round(times), **values)

@@ -32,6 +32,7 @@ def own_shapes(
         if len(shapes) != 1:
             continue
         for value, shape in zip(node.inputs[1:3], (shapes[0], shapes[0][:1]), strict=False):
-            if value is not None and value.name:
+            stored = None if value is None else value.const_value
+            if value is not None and value.name and stored is not None and len(stored.shape) == len(shape):
                 found[value.name] = shape
     return found
