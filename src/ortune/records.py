@@ -1135,13 +1135,20 @@ class OperatorTime(Record, frozen=True, kw_only=True):
 
 
 class NodeTime(Record, frozen=True, kw_only=True):
-    """One node in a profile; the name is that of the optimised graph."""
+    """One node in a profile; the name is that of the optimised graph.
+
+    Attributes:
+        originals: Nodes of the user's model that it stands for; () where not known, or inserted.
+        purpose: What a node that the optimiser inserted is for, "" for all others.
+    """
 
     name: str
     op_type: str
     provider: str = ""
     time_ns: float
     share_ratio: float
+    originals: tuple[str, ...] = ()
+    purpose: str = ""
 
 
 class OperatorProfile(Record, frozen=True, kw_only=True):
@@ -1282,18 +1289,23 @@ class MachinePeak(Record, frozen=True, kw_only=True):
         flops_per_s: By number of threads, float32 matrix products.
         int8_ops_per_s: By number of threads, int8 matrix products; a multiply-add is two.
         bytes_per_s: By number of threads, memory read and written, of arrays that fit in no cache.
+        elementwise_bytes_per_s: Bytes that one thread reads and writes as it adds and multiplies arrays in its own
+            caches; every thread has its own, so they add up. 0.0 where an older version measured the rest.
         cache_bytes: Last-level cache of all CPUs that may be used; None where the system does not tell.
         taken: When, ISO 8601.
         how: What was run for it.
+        ort_version: With which ONNX Runtime.
     """
 
     cpu: str
     flops_per_s: dict[int, float]
     int8_ops_per_s: dict[int, float]
     bytes_per_s: dict[int, float]
+    elementwise_bytes_per_s: float = 0.0
     cache_bytes: int | None = None
     taken: str = ""
     how: str = ""
+    ort_version: str = ""
 
 
 class ProfiledNode(Record, frozen=True, kw_only=True):
@@ -1307,14 +1319,18 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
         wait_ns: The part of it that is thread-wait.
         imbalance_ns: The part of that at the end of parallel work, when other threads were not done: uneven parts, or
             threads that began late. The rest is sharing the work out.
+        fast_ns: What its executions take when nothing disturbs them: the fastest tenth of each over the runs, at least
+            one. This is what is set against the floor; ``time_ns`` beyond it is interference. None in older documents.
+        fast_wait_ns: The part of that which is thread-wait.
         calls: Executions in a run; a body of a loop has many.
         originals: Nodes of the user's own model that it stands for; () where not known, or inserted.
         flops, bytes: Work of all its executions in a run; None where not known.
         remark: What people should know about that work: "17 channels run as 32" is time that no work needs.
         floor_ns: The least time that this machine needs for that work with the threads that it may use; None without a
             measured peak.
-        bound: What the floor is made of; "overhead" where an execution is so short, and so far from its floor, that
-            starting it is most of what it costs.
+        bound: What the floor is made of: "compute", or "memory" (moving its bytes, from memory or through the caches);
+            "overhead" where an execution is so short, and so far from its floor, that starting it is most of what it
+            costs.
         purpose: What a node that the optimiser inserted is for ("into blocked layout for conv1"), "" for all others.
         output_bytes: Of all its outputs, from the profile.
     """
@@ -1328,6 +1344,8 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
     time_ns: float
     wait_ns: float = 0.0
     imbalance_ns: float = 0.0
+    fast_ns: float | None = None
+    fast_wait_ns: float = 0.0
     share_ratio: float
     calls: float = 1.0
     originals: tuple[str, ...] = ()
@@ -1338,6 +1356,16 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
     bound: Literal["compute", "memory", "overhead", ""] = ""
     purpose: str = ""
     output_bytes: int | None = None
+
+    @property
+    def least_ns(self) -> float:
+        """``fast_ns``, or ``time_ns`` where it is not known."""
+        return self.time_ns if self.fast_ns is None else self.fast_ns
+
+    @property
+    def least_wait_ns(self) -> float:
+        """The part of ``least_ns`` that is thread-wait."""
+        return self.wait_ns if self.fast_ns is None else self.fast_wait_ns
 
 
 class LayerTime(Record, frozen=True, kw_only=True):
@@ -1419,15 +1447,18 @@ class MemoryProfile(Record, frozen=True, kw_only=True):
 
 
 class Headroom(Record, frozen=True, kw_only=True):
-    """What can still be won, and by what.
+    """What can still be won, and by what, in a run that nothing disturbs: every part at its fast end.
 
     Attributes:
-        settings_ratio: Share of the profiled run that settings could win at most outside its kernels (thread wait,
-            overhead, copies, casts), what the profiler itself costs included; None where that cost is so large that
-            the parts do not tell.
+        settings_ratio: Share of the profiled run that lies outside its kernels (thread wait, overhead, copies, casts),
+            what the profiler itself costs included: it bounds what can be won there, and nothing that reaches into
+            kernels (threads, layout, rewrites). None where the profiler costs so much that the parts do not tell.
         parts: That share by category.
         kernels_ratio: Time floor over kernel time: how near the kernels are to the peak of the threads that they may
             use; None where not known, or ``settings_ratio`` is None.
+        kernels_least: ``kernels_ratio`` is the least that it can be: other programs had the CPUs.
+        unbounded: Why nothing bounds what can be won (weights among the inputs, optimisation off), "" where the floors
+            do for the nodes that there are.
         covered_ratio: Share of the kernel time with a floor that can be trusted.
         overhead_ratio: Share of that time in nodes whose ``bound`` is "overhead": the peak says nothing of them.
         sentence: All of it in one sentence.
@@ -1436,6 +1467,8 @@ class Headroom(Record, frozen=True, kw_only=True):
     settings_ratio: float | None
     parts: dict[str, float] = {}
     kernels_ratio: float | None = None
+    kernels_least: bool = False
+    unbounded: str = ""
     covered_ratio: float = 0.0
     overhead_ratio: float = 0.0
     sentence: str = ""
@@ -1468,6 +1501,9 @@ class ProfileResult(Record, frozen=True, kw_only=True):
         wall_ns: The whole run, which ``categories`` sum to; around ``run()`` where ortune ran it, ONNX Runtime's own
             ``model_run`` where only a trace was given.
         slowdown_ratio: A profiled run over one that is not profiled; None for a trace.
+        fast_ns: A run in which every part takes what it does at its fast end; what ``wall_ns`` is beyond it is
+            interference: other programs, interrupts, clocks. None in older documents.
+        sensors: What was read around the profiled process: load, pressure. None for a trace.
         device_ns: Time of kernels on a device, by provider, beside the host's time and not part of the sum.
         layers: Places in the hierarchy of names; in a very large one without the deepest and cheapest.
         layers_left_out: How many these are.
@@ -1480,6 +1516,8 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     n_runs: int
     wall_ns: float
     slowdown_ratio: float | None = None
+    fast_ns: float | None = None
+    sensors: Sensors | None = None
     categories: tuple[Category, ...]
     operators: tuple[OperatorTime, ...] = ()
     nodes: tuple[ProfiledNode, ...] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import msgspec
 import pytest
 
@@ -32,8 +34,8 @@ def test_near_the_peak() -> None:
     assert seen.kernels_ratio == pytest.approx(0.91)
     assert seen.covered_ratio == 1.0
     assert seen.sentence == (
-        "settings can win at most 8 % (thread wait 5, overhead 3); the kernels run at 91 % of this machine's peak: "
-        "only int8 or another engine will help"
+        "8 % of the run is outside the kernels (thread wait 5, overhead 3); the kernels run at 91 % of this machine's "
+        "peak: only int8 or another engine will help"
     )
 
 
@@ -41,22 +43,25 @@ def test_fewer_threads_than_cpus_leave_most_to_settings() -> None:
     alone = Conditions(slowdown=1.0, threads=1, cpus=16)
     seen = found([node("a", 920, 837.2)], alone, kernels=920, thread_wait=50, between_nodes=30)
     assert seen.sentence == (
-        "settings can win at most 8 % outside the kernels (thread wait 5, overhead 3); in them more threads may win "
+        "8 % of the run is outside the kernels (thread wait 5, overhead 3); in them more threads may win "
         "(1 of 16 CPUs is used); the kernels run at 91 % of one thread's peak: only more threads, int8 or another "
         "engine will help"
     )
     four = found([node("a", 995, 500)], Conditions(slowdown=1.0, threads=4, cpus=16), kernels=995).sentence
-    assert "next to nothing outside the kernels; in them more threads may win (4 of 16 CPUs are used)" in four
+    assert (
+        "next to nothing of the run is outside the kernels; in them more threads may win (4 of 16 CPUs are used)"
+        in four
+    )
     assert "50 % of 4 threads' peak: more threads, fusions" in four and "this machine" not in four
 
 
 @pytest.mark.parametrize(
     ("slowdown", "words"),
     [
-        (1.05, "at most 8 % (overhead 8);"),
-        (1.16, "at most 8 % (overhead 8; what the profiler itself costs is in it);"),
-        (1.29, "at most 8 % (overhead 8; what the profiler itself costs is in it);"),
-        (None, "at most 8 % (overhead 8; what the profiler itself costs is in it, and not known);"),
+        (1.05, "8 % of the run is outside the kernels (overhead 8);"),
+        (1.16, "(overhead 8; what the profiler itself costs is in it);"),
+        (1.29, "(overhead 8; what the profiler itself costs is in it);"),
+        (None, "(overhead 8; what the profiler itself costs is in it, and not known);"),
     ],
 )
 def test_the_profilers_own_cost_is_told(slowdown: float | None, words: str) -> None:
@@ -79,7 +84,7 @@ def test_a_run_that_is_mostly_the_profilers_tells_no_percentage() -> None:
 def test_only_nearly_all_of_the_kernels_near_their_peak_leave_nothing(near: float, known: float) -> None:
     nodes = [node("a", known * 900, near * known * 900), node("b", (1 - known) * 900, None)]
     seen = found(nodes, kernels=900, between_nodes=100)
-    assert "at most 10 % outside the kernels" in seen.sentence
+    assert "10 % of the run is outside the kernels" in seen.sentence
     assert "int8 or another engine may help" in seen.sentence and "only" not in seen.sentence
 
 
@@ -88,8 +93,8 @@ def test_far_from_the_peak_settings_may_reach_into_kernels() -> None:
         [node("slow", 600, 60), node("quick", 300, 120, op_type="MatMul")], kernels=900, between_nodes=100
     )
     assert seen.sentence == (
-        "settings can win at most 10 % outside the kernels (overhead 10); the kernels run at 20 % of this machine's "
-        "peak: fusions, layout or another engine may help; dearest: slow (Conv, 75 % of what is lost), "
+        "10 % of the run is outside the kernels (overhead 10); the kernels run at 20 % of this machine's peak: "
+        "threads, fusions, layout or another engine may help; dearest: slow (Conv, 75 % of what is lost), "
         "quick (MatMul, 25 % of what is lost)"
     )
 
@@ -99,7 +104,7 @@ def test_without_floors_nothing_is_said_of_kernels() -> None:
     assert seen.kernels_ratio is None
     assert seen.covered_ratio == 0.0
     assert seen.sentence == (
-        "settings can win next to nothing outside the kernels; how near the kernels are to this machine's peak is not "
+        "next to nothing of the run is outside the kernels; how near the kernels are to this machine's peak is not "
         "known"
     )
 
@@ -183,7 +188,7 @@ def test_percents_add_up_to_their_sum() -> None:
     )
     text = seen.sentence
     shown = text[text.index("(") + 1 : text.index(")")]
-    assert f"at most {round(100 * seen.settings_ratio)} %" in text
+    assert text.startswith(f"{round(100 * seen.settings_ratio)} % of the run is outside the kernels")
     assert sum(int(part.rsplit(" ", 1)[1]) for part in shown.split(", ")) == round(100 * seen.settings_ratio)
 
 
@@ -207,3 +212,56 @@ def test_no_run_at_all() -> None:
 
 def test_long_names_are_cut() -> None:
     assert len(found([node("x" * 5000, 1000, 10)]).sentence) < 400
+
+
+def test_nothing_is_promised_of_settings_that_reach_into_kernels() -> None:
+    for floor in (100, 850, 990):
+        assert "at most" not in found([node("a", 1000, floor)], kernels=900, thread_wait=100).sentence
+
+
+def test_what_was_not_let_be_optimised_is_not_bounded() -> None:
+    at = dataclasses.replace(AT, unbounded="graph optimisation is off")
+    seen = found([node("a", 990, 980)], at, kernels=990, between_nodes=10)
+    assert seen.sentence == (
+        "nothing bounds what can be won (graph optimisation is off); 1 % of the run is outside the kernels "
+        "(overhead 1); the kernels run at 99 % of this machine's peak: int8 or another engine may help"
+    )
+    assert seen.unbounded == "graph optimisation is off"
+    disturbed = dataclasses.replace(at, slowdown=3.0)
+    assert found([node("a", 990, 980)], disturbed).sentence.startswith("nothing bounds")
+
+
+def test_the_fast_end_is_what_counts() -> None:
+    """However long the executions take that something disturbs, the kernels are as near to their peak."""
+    for mean, wait in ((1000, 100), (9000, 4000)):
+        slow = node("a", mean, 500, fast_ns=800.0, fast_wait_ns=50.0, wait_ns=wait)
+        seen = found([slow], kernels=750, thread_wait=50, between_nodes=200)
+        assert seen.kernels_ratio == pytest.approx(500 / 750) and seen.parts["thread-wait"] == 0.05
+    assert "or more" not in seen.sentence and not seen.kernels_least
+
+
+def test_where_the_cpus_were_wanted_by_others_the_nearness_is_the_least_that_it_can_be() -> None:
+    at = dataclasses.replace(AT, busy="the CPUs were waited for 80 % of the time, load 6.1")
+    seen = found([node("a", 1000, 370)], at, kernels=1000)
+    assert (
+        seen.kernels_least
+        and (
+            "the kernels run at 37 % or more of this machine's peak (the CPUs were waited for 80 % of the time, load 6.1):"
+        )
+        in seen.sentence
+    )
+
+
+def test_kernels_take_no_longer_than_the_run_without_the_profiler() -> None:
+    at = dataclasses.replace(AT, slowdown=2.5, plain_ns=800.0)
+    seen = found([node("a", 900, 490)], at, kernels=900, between_nodes=100)
+    assert seen.kernels_ratio == pytest.approx(490 / 800)
+    # The run at its best tells what the profiler can cost, not one that something else made longer.
+    assert at.cost(800.0) == 1.0 and at.cost(1600.0) == 2.0 and at.cost(8000.0) == 2.5
+
+
+def test_a_peak_of_another_version_and_one_that_is_missing_are_told() -> None:
+    at = dataclasses.replace(AT, peak_of="measured with onnxruntime 1.2.3")
+    assert "peak (measured with onnxruntime 1.2.3):" in found([node("a", 990, 900)], at).sentence
+    at = dataclasses.replace(AT, no_peak="no time was left")
+    assert found([node("a", 990, None)], at).sentence.endswith("peak is not known: no time was left")

@@ -1,4 +1,4 @@
-"""What settings could win at most on a model, from one short profile of it."""
+"""What can still be won on a model, from one short profile of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from ortune import platform
 from ortune.errors import OrtuneError
 from ortune.flows.ground import Ground
-from ortune.flows.peaks import load_peak
+from ortune.flows.peaks import NOT_MEASURED, load_peak
 from ortune.flows.profile_nodes import Origins, origins
 from ortune.flows.profile_result import result_of
 from ortune.flows.profiling import base_arm, profile, runs_for, slowdown
@@ -32,7 +32,8 @@ def headroom_of(
     try:
         runs = runs_for(latency_ns, ground.side.model.info.n_nodes, TIMED_NS)
         process = profile(ground, base_arm(ground), runs, keep)
-        peak = load_peak(platform.host(), store) if floors else None
+        version = ground.side.runtime.ort_version
+        peak = load_peak(platform.host(), store, version) if floors else None
         known = Origins()
         if peak is not None:
             folder = ground.scratch / "headroom"
@@ -47,6 +48,7 @@ def headroom_of(
     slow = slowdown([process], latency_ns) if len(ground.work.cases) == 1 else None
     found = result_of(
         "", process.trace, process.found, process.warmup, known, peak, ground.side,
-        slowdown=slow, cpus=ground.host.effective_cpus,
+        slowdown=slow, cpus=ground.host.effective_cpus, seen=process.seen,
+        no_peak=NOT_MEASURED if peak is None else "",
     )  # fmt: skip
     return found.headroom

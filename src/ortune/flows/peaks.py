@@ -21,6 +21,7 @@ from ortune.trials.launch import Limits
 from ortune.trials.tool import ToolProcess
 
 FILE = "peaks.json"
+NOT_MEASURED = "it was not measured yet (ortune doctor does)"
 _LIMIT_S = 120.0
 _RATES = 6  # that one process measures: four by ONNX Runtime, numpy's product, the streams
 _SECONDS = 0.5  # for each of them; less where many numbers of threads are measured
@@ -83,7 +84,7 @@ def load_peak(host: Host, store_folder: Path | None, ort_version: str = "") -> M
     path = _path(store_folder)
     mine = [entry for entry in _read(path).values() if _same_machine(entry, host)] if path else []
     best = max(mine, key=lambda e: (e.ort_version == ort_version, e.peak.taken), default=None)
-    return best.peak if best else None
+    return msgspec.structs.replace(best.peak, ort_version=best.ort_version) if best else None
 
 
 def measure_peak(
@@ -134,6 +135,7 @@ def measure_peak(
         cache_bytes=cache,
         taken=datetime.now(UTC).isoformat(timespec="seconds"),
         how=_how(runtime, rates[counts[-1]]),
+        ort_version=runtime.ort_version,
     )
     _keep(store_folder, host, runtime.ort_version, peak, say)
     return peak

@@ -14,7 +14,7 @@ from ortune.errors import OrtuneError, UsageError
 from ortune.flows.compare import open_store, session_header
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground, InputOptions
-from ortune.flows.peaks import load_peak, measure_peak
+from ortune.flows.peaks import NOT_MEASURED, load_peak, measure_peak
 from ortune.flows.profile_deliver import Wishes, deliver
 from ortune.flows.profile_nodes import Origins, origins
 from ortune.flows.profile_result import difference_of, result_of, side_times
@@ -183,6 +183,7 @@ class _Models:
         self.o, self.watch, self.scratch, self.start, self.wishes = options, watch, scratch, start, wishes
         self.work: Workload | None = None
         self.shown: Process | None = None
+        self.no_peak = NOT_MEASURED
 
     def go(self) -> Envelope:
         o = self.o
@@ -246,7 +247,8 @@ class _Models:
             plain = plain_latency_ns(grounds[0], base_arm(grounds[0]), len(shown.found.wall_ns))
             result = result_of(
                 "", shown.trace, shown.found, shown.warmup, known[0], peak, sides[0],
-                slowdown=slowdown([shown], plain),
+                slowdown=slowdown([shown], plain), seen=shown.seen,
+                no_peak=self.no_peak if peak is None else "",
             )  # fmt: skip
             result = msgspec.structs.replace(result, side=side_of(grounds[0]))
             result = msgspec.structs.replace(result, notes=(*result.notes, *notes(result, known)))
@@ -261,7 +263,7 @@ class _Models:
                 ground.close()
 
     def _peak(self, side: Resolved) -> MachinePeak | None:
-        known = load_peak(platform.host(), self.o.store)
+        known = load_peak(platform.host(), self.o.store, side.runtime.ort_version)
         if known is not None or not self.o.peak:
             return known
         self.watch.say("measuring what this machine can do at most, once: about ten seconds")
@@ -269,6 +271,7 @@ class _Models:
             return measure_peak(side.runtime, self.scratch, self.o.store)
         except OrtuneError as error:
             self.watch.say(f"the machine's peak is not known: {error.what}")
+            self.no_peak = error.what
             return None
 
     def _processes(self, grounds: Sequence[Ground]) -> list[list[Process]]:

@@ -270,6 +270,8 @@ def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[Pr
                 time_ns=float(times[number]),
                 wait_ns=float(waits[number]),
                 imbalance_ns=float(late[number]),
+                fast_ns=float(found.fast[number]),
+                fast_wait_ns=float(found.fast_wait[number]),
                 share_ratio=float(times[number]) / total if total else 0.0,
                 calls=calls,
                 originals=origin,

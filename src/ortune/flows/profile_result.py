@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 
-from ortune import platform
+from ortune import platform, rewrites
 from ortune.flows.profile_memory import memory_of
 from ortune.flows.profile_nodes import Origins, profiled_nodes, whole_numbers
 from ortune.flows.profile_words import findings
+from ortune.flows.profiling import Seen
 from ortune.flows.sides import Resolved
 from ortune.records import (
     MachinePeak,
@@ -33,6 +34,8 @@ from ortune.trace.roofline import with_floors
 from ortune.trace.table import Trace
 from ortune.trace.variance import variance
 
+_OUT = "initializers-out-of-inputs"
+
 
 def result_of(
     path: str,
@@ -45,6 +48,8 @@ def result_of(
     *,
     slowdown: float | None = None,
     cpus: int | None = None,
+    seen: Seen | None = None,
+    no_peak: str = "",
 ) -> ProfileResult:
     """Everything that one trace tells, with what is known beside it.
 
@@ -58,9 +63,22 @@ def result_of(
         side: What ran; None for a trace that others made.
         slowdown: A profiled run over one that is not; None where that is not known.
         cpus: That the run could use; None for all of this machine.
+        seen: What else happened on the machine.
+        no_peak: Why there is no peak.
     """
     nodes = profiled_nodes(trace, found, known)
-    at = _conditions(side, slowdown, cpus)
+    plain = float(np.median(found.wall_ns)) / slowdown if slowdown and len(found.wall_ns) else None
+    at = _conditions(side, cpus)
+    at = replace(
+        at,
+        slowdown=slowdown,
+        plain_ns=plain,
+        busy=seen.busy if seen else "",
+        no_peak=no_peak or known.trouble,
+        peak_of=_other_version(peak, side),
+    )
+    undisturbed = found.fast_categories()
+    fast_ns = sum(c.ns for c in undisturbed)
     if peak is not None:
         nodes = with_floors(nodes, peak, at.threads, whole_numbers(trace), known.weights)
     categories = found.categories()
@@ -83,6 +101,8 @@ def result_of(
         n_runs=len(found.wall_ns),
         wall_ns=found.mean_wall_ns,
         slowdown_ratio=slowdown,
+        fast_ns=fast_ns,
+        sensors=seen.sensors if seen else None,
         categories=categories,
         operators=_operators(nodes),
         nodes=nodes,
@@ -97,7 +117,7 @@ def result_of(
         ),
         peak=peak,
         # What the host did decides what settings can win.
-        headroom=None if trace.device_only else headroom(categories, nodes, found.mean_wall_ns, at),
+        headroom=None if trace.device_only else headroom(undisturbed, nodes, fast_ns, at),
         unmapped=known.unmapped,
     )
     return msgspec.structs.replace(result, findings=findings(result))
@@ -198,13 +218,30 @@ def _operators(nodes: Sequence[ProfiledNode]) -> tuple[OperatorTime, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.op_type, row.provider)))
 
 
-def _conditions(side: Resolved | None, slowdown: float | None, cpus: int | None) -> Conditions:
+def _conditions(side: Resolved | None, cpus: int | None) -> Conditions:
+    """What a plan and a model decide."""
     if side is None:
-        return Conditions(slowdown=slowdown)
+        return Conditions()
     asked = side.plan.settings.get("intra_op_num_threads")
     cpus = cpus or platform.host().effective_cpus
     threads = min(int(asked), cpus) if isinstance(asked, int) and asked > 0 else cpus
-    return Conditions(slowdown=slowdown, threads=threads, cpus=cpus)
+    return Conditions(threads=threads, cpus=cpus, unbounded=_unbounded(side))
+
+
+def _unbounded(side: Resolved) -> str:
+    """Why other nodes than these may do the same: what ONNX Runtime has not been let optimise."""
+    if side.plan.settings.get("graph_optimization_level") == "disable":
+        return "graph optimisation is off"
+    if _OUT in (spec.name for spec in side.plan.rewrites):
+        return ""
+    return next((reason for _, reason in rewrites.find(_OUT).proposes(side.model.ir, None)), "")
+
+
+def _other_version(peak: MachinePeak | None, side: Resolved | None) -> str:
+    """With which other ONNX Runtime the peak was measured."""
+    if peak is None or side is None or peak.ort_version in ("", side.runtime.ort_version):
+        return ""
+    return f"measured with onnxruntime {peak.ort_version}"
 
 
 def _middle_run(found: Attribution) -> int | None:

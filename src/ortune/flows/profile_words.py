@@ -128,14 +128,14 @@ def _far(result: ProfileResult, wall: float) -> Iterator[str]:
         if n.category == "kernels"
         and n.floor_ns
         and n.bound != "overhead"
-        and n.time_ns > FAR_FROM_FLOOR * n.floor_ns
+        and n.least_ns > FAR_FROM_FLOOR * n.floor_ns
         and n.time_ns > WORTH_NAMING * wall
     ][:NAMED]
     for node in far:
         assert node.floor_ns is not None
         kind = "" if node.op_type.lower() in _name(node).lower() else f" ({node.op_type})"
         yield (
-            f"{_name(node)}{kind} takes {node.time_ns / node.floor_ns:.0f} times what its {node.bound} "
+            f"{_name(node)}{kind} takes {node.least_ns / node.floor_ns:.0f} times what its {node.bound} "
             f"needs on the threads it may use, {_percent(node.time_ns / wall)} of the run"
         )
 

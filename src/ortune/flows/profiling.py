@@ -11,7 +11,7 @@ import numpy as np
 
 from ortune.errors import MeasurementError, OrtuneError
 from ortune.flows.ground import Ground
-from ortune.records import FeedRef, Measured, Side
+from ortune.records import FeedRef, Measured, Sensors, Side
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.trace.attribution import Attribution, attribute
@@ -24,6 +24,9 @@ from ortune.trials.pilot import describe
 TIMED_NS = 2_000_000_000  # of profiled runs in a process
 MOST_RUNS = 200
 FEWEST_RUNS = 5
+ENOUGH_RUNS, LONGEST_NS = 20, 10_000_000_000
+"""Runs of which one or two were not disturbed even on a busy machine; as many as fit into the longest time."""
+BUSY = 0.15  # of the time some task waited for a CPU: from there on no run may have been left alone
 MOST_EVENTS = 400_000
 """ONNX Runtime stops recording at a million events; a fraction of it is quick to read."""
 
@@ -37,6 +40,7 @@ class Process:
         warmup: Runs at its start that are not like the later ones.
         found: The steady runs, attributed; their wall time is that around ``run()``.
         latency_ns: Median of the timed runs.
+        seen: What else happened on the machine meanwhile.
     """
 
     path: Path
@@ -44,6 +48,29 @@ class Process:
     warmup: int
     found: Attribution
     latency_ns: float
+    seen: Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The machine while a process ran.
+
+    Attributes:
+        sensors: Load, pressure and what else the system tells.
+        elapsed_ns: From the process's start to its end.
+    """
+
+    sensors: Sensors
+    elapsed_ns: int
+
+    @property
+    def busy(self) -> str:
+        """That the CPUs were wanted by more than there was room for, in words; "" where they were not."""
+        waited = self.sensors.psi_cpu_some_us
+        if waited is None or 1000 * waited < BUSY * self.elapsed_ns:
+            return ""
+        load = f", load {self.sensors.load1:.1f}" if self.sensors.load1 is not None else ""
+        return f"the CPUs were waited for {100_000 * waited / self.elapsed_ns:.0f} % of the time{load}"
 
 
 def profiled_arm(ground: Ground, base: Arm) -> Arm:
@@ -53,8 +80,9 @@ def profiled_arm(ground: Ground, base: Arm) -> Arm:
 
 
 def runs_for(latency_ns: float, n_nodes: int, time_ns: float = TIMED_NS) -> int:
-    """Profiled runs that take about that long, as far as the profiler's memory goes."""
-    fit = min(MOST_RUNS, int(time_ns / max(latency_ns, 1.0)), MOST_EVENTS // max(1, n_nodes))
+    """Profiled runs that take about that long, or are enough to tell; as far as the profiler's memory goes."""
+    enough = min(ENOUGH_RUNS * latency_ns, LONGEST_NS)
+    fit = min(MOST_RUNS, int(max(time_ns, enough) / max(latency_ns, 1.0)), MOST_EVENTS // max(1, n_nodes))
     return max(FEWEST_RUNS, fit)
 
 
@@ -98,7 +126,13 @@ def profile(ground: Ground, arm: Arm, runs: int, keep: Path) -> Process:
         warmup=warmup,
         found=attribute(trace, steady, wall),
         latency_ns=figure(outcome, "median") or float(np.median(trace.run_ns)),
+        seen=seen(outcome),
     )
+
+
+def seen(outcome: Measured) -> Seen:
+    """The machine while a trial ran."""
+    return Seen(sensors=outcome.sensors, elapsed_ns=outcome.elapsed_ns)
 
 
 def plain_latency_ns(ground: Ground, arm: Arm, runs: int) -> float | None:

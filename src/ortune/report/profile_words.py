@@ -148,8 +148,8 @@ def nodes(result: ProfileResult, most: int = TOP_NODES) -> Listing:
 
 
 def floor_ratio(node: ProfiledNode) -> str:
-    """How many times the least that this machine needs: "1.4"; "" where that is not known."""
-    return three(node.time_ns / node.floor_ns) if node.floor_ns else ""
+    """How many times the least that this machine needs it takes undisturbed: "1.4"; "" where that is not known."""
+    return three(node.least_ns / node.floor_ns) if node.floor_ns else ""
 
 
 def wait(node: ProfiledNode) -> str:
@@ -262,7 +262,7 @@ def size(n_bytes: int) -> str:
 
 def notes(result: ProfileResult) -> list[tuple[str, str]]:
     """What the figures rest on, each with its name."""
-    found = [("profiling", slowdown(result))]
+    found = [("profiling", slowdown(result)), ("machine", interference(result))]
     if len(result.providers) > 1:
         parts = [f"{_provider(p)} {share(ns, result)}" for p, ns in result.providers.items()]
         found.append(("providers", ", ".join(parts)))
@@ -287,6 +287,20 @@ def slowdown(result: ProfileResult) -> str:
     if abs(ratio - 1) <= SLOWDOWN_WORTH_SAYING:
         return "runs take as long as those without it, to 3 %"
     return f"runs take {ratio:.2f}x the time of those without it (another process)"
+
+
+def interference(result: ProfileResult) -> str:
+    """How much of the mean run is other programs, interrupts and clocks; and what the system says of these."""
+    parts = []
+    if result.fast_ns is not None and result.wall_ns:
+        beyond = max(0.0, 1 - result.fast_ns / result.wall_ns)
+        parts.append(
+            f"{percent(beyond, 0)} of the mean run is interference: at their fast end its parts take "
+            f"{duration(result.fast_ns)}"
+        )
+    if result.sensors is not None and result.sensors.load1 is not None:
+        parts.append(f"load {result.sensors.load1:.1f} while profiling")
+    return "; ".join(parts)
 
 
 def trace_notes(result: ProfileResult) -> list[str]:

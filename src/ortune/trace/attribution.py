@@ -8,6 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from ortune.records import Category, CategoryName
+from ortune.trace import fast_end
 from ortune.trace.categories import DEVICES, categories
 from ortune.trace.grouping import combined, sums
 from ortune.trace.overlap import shares
@@ -45,6 +46,8 @@ class Attribution:
         imbalance: The part of ``wait`` at the end of parallel work, when other threads were not done (n, r).
         calls: Executions of each node a run (n,), the mean.
         category: Of each node (n,).
+        fast: Own time of each node in a run at its fast end (n,), waiting included; see ``trace.fast_end``.
+        fast_wait: The part of it that is thread-wait (n,).
     """
 
     runs: range
@@ -55,6 +58,8 @@ class Attribution:
     imbalance: Floats
     calls: Floats
     category: tuple[CategoryName, ...]
+    fast: Floats
+    fast_wait: Floats
 
     @property
     def mean_wall_ns(self) -> float:
@@ -66,6 +71,16 @@ class Attribution:
         return tuple(
             Category(name=name, ns=float(ns)) for name, ns in zip(NAMES, mean(self.by_category), strict=True)
         )
+
+    def fast_categories(self) -> tuple[Category, ...]:
+        """Every category of a run in which nothing was disturbed; nothing of it is unexplained."""
+        found = dict.fromkeys(NAMES, 0.0)
+        beside = fast_end.of_rows(self.by_category)
+        found |= {name: float(beside[NAMES.index(name)]) for name in BESIDE_NODES if name != "unexplained"}
+        for kind, ns, waited in zip(self.category, self.fast, self.fast_wait, strict=True):
+            found[kind] += float(ns - waited)
+        found["thread-wait"] += float(self.fast_wait.sum())
+        return tuple(Category(name=name, ns=ns) for name, ns in found.items())
 
 
 def mean(by_run: Floats) -> Floats:
@@ -103,6 +118,9 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
         sums(node, column, values, (n_nodes, n_runs)) for values in (own, waited, late)
     )
     calls = np.bincount(node, minlength=n_nodes) / max(1, n_runs)
+    fast, fast_wait = fast_end.of_nodes(
+        node, column, trace.start_ns[rows], own, waited, (n_nodes, max(1, n_runs))
+    )
 
     kinds = categories(trace.nodes)
     found = np.zeros((len(NAMES), n_runs))
@@ -133,6 +151,8 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
         imbalance=imbalance,
         calls=calls,
         category=tuple(kinds),
+        fast=fast,
+        fast_wait=fast_wait,
     )
 
 

@@ -1,4 +1,4 @@
-"""What can still be won, in one sentence: by settings, and by kernels that come nearer to the machine's peak."""
+"""What can still be won, in one sentence: outside the kernels, and in them up to the machine's peak."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SETTINGS: tuple[CategoryName, ...] = (
     "thread-wait", "between-nodes", "outside-run", "control-flow", "device-copies", "casts-and-layout",
     "shape-arithmetic",
 )  # fmt: skip
-"""What settings and rewrites of the graph can make less of; none of it is the operators' own work."""
+"""What of a run is none of the operators' own work: all that can be won outside the kernels."""
 
 _WORDS: Mapping[str, str] = {
     "thread-wait": "thread wait",
@@ -48,12 +48,22 @@ class Conditions:
 
     Attributes:
         slowdown: The profiled run over one without the profiler; None where that is not known.
+        plain_ns: The run without the profiler; None where that is not known.
         threads, cpus: Threads that an operator may use, and CPUs that there are for them; 0 where not known.
+        busy: Other programs had the CPUs meanwhile, in words; "" where they had not, or it is not known.
+        unbounded: Why the floors of these nodes bound nothing, "" where they do.
+        no_peak: Why the peak is not known, "" where it is or nobody can tell.
+        peak_of: What the peak was measured with, where that is not what ran.
     """
 
     slowdown: float | None = None
+    plain_ns: float | None = None
     threads: int = 0
     cpus: int = 0
+    busy: str = ""
+    unbounded: str = ""
+    no_peak: str = ""
+    peak_of: str = ""
 
     @property
     def limited(self) -> bool:
@@ -67,6 +77,16 @@ class Conditions:
             return "this machine's"
         return "one thread's" if self.threads == 1 else f"{self.threads} threads'"
 
+    def cost(self, fast_ns: float) -> float | None:
+        """How much longer the profiler makes a run; None where that is not known.
+
+        A run without the profiler may have been disturbed, and so may a profiled one: the shorter the latter was at its
+        best, the less of it can be the profiler's.
+        """
+        if self.slowdown is None or self.plain_ns is None:
+            return self.slowdown
+        return min(self.slowdown, fast_ns / self.plain_ns)
+
 
 UNKNOWN = Conditions()
 
@@ -74,90 +94,105 @@ UNKNOWN = Conditions()
 def headroom(
     categories: Sequence[Category],
     nodes: Sequence[ProfiledNode],
-    wall_ns: float,
+    fast_ns: float,
     at: Conditions = UNKNOWN,
 ) -> Headroom:
-    """How much of a run settings can win at most, and how near its kernels are to the machine's peak.
+    """How much of a run lies outside its kernels, and how near these are to the machine's peak.
+
+    All of it in a run that nothing disturbs, so that it does not depend on what else the machine does: nodes and
+    categories at their fast end. Kernels do not take longer than the whole run does without the profiler, which bounds
+    their nearness from below.
 
     Waiting that a node's floor says is needed anyway is not counted as won: threads that share out their work evenly
-    still need the floor. What the profiler itself costs is in the bound, since no event tells it apart; where it is a
-    large part of the run there is no bound. A node faster than its floor has none that could be used.
+    still need the floor. What the profiler itself costs is outside the kernels, since no event tells it apart; where it
+    is a large part of the run nothing is told. A node faster than its floor has none that could be used.
 
     Args:
-        categories: Of the mean steady run.
+        categories: Of the run.
         nodes: With floors, where the work and the peak are known.
-        wall_ns: The run that the categories sum to.
+        fast_ns: The run that the categories sum to.
         at: How it was profiled.
     """
     wrong = {n.name for n in below_floor(nodes)}
     floors = [n for n in nodes if n.floor_ns is not None and n.name not in wrong]
-    needed = sum(max(0.0, n.wait_ns - lost_ns(n)) for n in floors)
+    needed = sum(max(0.0, n.least_wait_ns - lost_ns(n)) for n in floors)
     parts: dict[str, float] = {}
     for category in categories:
-        if category.name in SETTINGS and wall_ns > 0:
+        if category.name in SETTINGS and fast_ns > 0:
             ns = category.ns - needed if category.name == "thread-wait" else category.ns
-            parts[category.name] = min(1.0, max(0.0, ns / wall_ns))
-    settings = min(1.0, sum(parts.values()))
+            parts[category.name] = min(1.0, max(0.0, ns / fast_ns))
+    outside = min(1.0, sum(parts.values()))
     kernels = [n for n in nodes if n.category == "kernels"]
     covered = [n for n in floors if n.category == "kernels"]
-    total, known = sum(n.time_ns for n in kernels), sum(n.time_ns for n in covered)
+    total, known = sum(n.least_ns for n in kernels), sum(n.least_ns for n in covered)
     covered_ratio = known / total if total else 0.0
-    busy = sum(_busy_ns(n) for n in covered)
-    ratio = min(1.0, sum(min(n.floor_ns or 0.0, n.time_ns) for n in covered) / busy) if busy else None
+    ratio = _nearness(covered, at)
     short = [n for n in covered if n.bound == "overhead"]
     device = sum(c.ns for c in categories if c.name == "device-wait")
-    overhead = sum(n.time_ns for n in short) / known if known else 0.0
-    if at.slowdown is not None and at.slowdown > DISTURBED:
+    overhead = sum(n.least_ns for n in short) / known if known else 0.0
+    cost = at.cost(fast_ns)
+    why = f"nothing bounds what can be won ({at.unbounded}); " if at.unbounded else ""
+    if cost is not None and cost > DISTURBED:
         return Headroom(
             settings_ratio=None,
+            unbounded=at.unbounded,
             covered_ratio=covered_ratio,
             overhead_ratio=overhead,
             sentence=(
-                f"the profiler itself makes this run take {at.slowdown:.1f} times as long, so its parts do not tell "
+                f"{why}the profiler itself makes this run take {cost:.1f} times as long, so its parts do not tell "
                 "what settings can win: only a race does (ortune tune)"
             ),
         )
-    if wall_ns > 0 and device > SMALL * wall_ns:
-        words = _device_words(device / wall_ns)
+    if fast_ns > 0 and device > SMALL * fast_ns:
+        words = _device_words(device / fast_ns)
     else:
         words = _kernel_words(covered, short, ratio, covered_ratio, parts, at)
-    bounded = _bounded(ratio, covered_ratio) and not at.limited
     return Headroom(
-        settings_ratio=settings,
+        settings_ratio=outside,
         parts=parts,
         kernels_ratio=ratio,
+        kernels_least=ratio is not None and bool(at.busy),
+        unbounded=at.unbounded,
         covered_ratio=covered_ratio,
         overhead_ratio=overhead,
-        sentence=f"{_settings_words(settings, parts, bounded, at)}; {words}",
+        sentence=f"{why}{_outside_words(outside, parts, cost, at)}; {words}",
     )
+
+
+def _nearness(covered: Sequence[ProfiledNode], at: Conditions) -> float | None:
+    """How near the kernels are to their peak; None where no floor is known."""
+    busy = sum(_busy_ns(n) for n in covered)
+    if not busy:
+        return None
+    floor = sum(min(n.floor_ns or 0.0, n.least_ns) for n in covered)
+    plain = floor / at.plain_ns if at.plain_ns else 0.0
+    return min(1.0, max(floor / busy, plain))
 
 
 def _busy_ns(node: ProfiledNode) -> float:
     """The node's time without the waiting that can be won."""
-    return node.time_ns - min(node.wait_ns, lost_ns(node))
+    return node.least_ns - min(node.least_wait_ns, lost_ns(node))
 
 
-def _bounded(ratio: float | None, covered_ratio: float) -> bool:
-    """Whether the kernels are known to leave nothing to settings, with the threads that they have."""
-    return ratio is not None and ratio >= PROVEN and covered_ratio >= PROVEN
+def _bounded(ratio: float | None, covered_ratio: float, at: Conditions) -> bool:
+    """Whether the kernels are known to leave nothing to be won with the same work and the same threads."""
+    return ratio is not None and ratio >= PROVEN and covered_ratio >= PROVEN and not at.unbounded
 
 
-def _settings_words(settings: float, parts: Mapping[str, float], bounded: bool, at: Conditions) -> str:
-    # Settings also reach into kernels (threads, memory, the optimiser): only near the peak is there nothing left.
-    where = "" if bounded else " outside the kernels"
+def _outside_words(outside: float, parts: Mapping[str, float], cost: float | None, at: Conditions) -> str:
     used = "is" if at.threads == 1 else "are"
     more = (
         f"; in them more threads may win ({at.threads} of {at.cpus} CPUs {used} used)" if at.limited else ""
     )
-    if settings < 0.005:
-        return f"settings can win next to nothing{where}{more}"
-    shown = ", ".join(f"{word} {percent}" for word, percent in _whole(_by_word(parts), settings))
-    cost = ""
-    if at.slowdown is None:
-        cost = "; what the profiler itself costs is in it, and not known"
-    elif at.slowdown > COSTS:
-        cost = "; what the profiler itself costs is in it"
-    return f"settings can win at most {round(100 * settings)} %{where} ({shown}{cost}){more}"
+    if outside < 0.005:
+        return f"next to nothing of the run is outside the kernels{more}"
+    shown = ", ".join(f"{word} {percent}" for word, percent in _whole(_by_word(parts), outside))
+    own = ""
+    if cost is None:
+        own = "; what the profiler itself costs is in it, and not known"
+    elif cost > COSTS:
+        own = "; what the profiler itself costs is in it"
+    return f"{round(100 * outside)} % of the run is outside the kernels ({shown}{own}){more}"
 
 
 def _by_word(parts: Mapping[str, float]) -> dict[str, float]:
@@ -198,14 +233,15 @@ def _kernel_words(
         remedy = _REMEDIES[max(words, key=words.__getitem__)]
         return f"less than half of the run is kernels: {remedy} before faster kernels do"
     if not covered or ratio is None:
-        return f"how near the kernels are to {at.whose} peak is not known"
+        why = f": {at.no_peak}" if at.no_peak else ""
+        return f"how near the kernels are to {at.whose} peak is not known{why}"
     if covered_ratio < COVERED:
         return (
             f"how near the kernels are to {at.whose} peak is known for only {round(100 * covered_ratio)} % of their "
             "time"
         )
-    spent = sum(n.time_ns for n in short)
-    if spent > MOSTLY * sum(n.time_ns for n in covered):
+    spent = sum(n.least_ns for n in short)
+    if spent > MOSTLY * sum(n.least_ns for n in covered):
         calls = sum(n.calls for n in short)
         return (
             f"most of the kernels' time goes to {calls:.0f} executions of {spent / calls / 1000:.1f} us, too short for "
@@ -219,8 +255,12 @@ def _kernel_words(
         if covered_ratio >= PROVEN
         else f" in the {round(100 * covered_ratio)} % of their time that is known"
     )
-    near = f"the kernels run at {round(100 * ratio)} % of {at.whose} {what}{partly}"
-    return near + _next(covered, ratio, at_memory, _bounded(ratio, covered_ratio), at)
+    known = ", ".join(text for text in (at.busy, at.peak_of) if text)
+    near = (
+        f"the kernels run at {round(100 * ratio)} %{' or more' if at.busy else ''} of {at.whose} {what}{partly}"
+        f"{f' ({known})' if known else ''}"
+    )
+    return near + _next(covered, ratio, at_memory, _bounded(ratio, covered_ratio, at), at)
 
 
 def _next(
@@ -229,12 +269,13 @@ def _next(
     """What may make the kernels faster; only this will, where they are near enough to the peak."""
     more = "more threads, " if at.limited else ""
     if ratio < NEAR:
-        return f": {more}fusions, layout or another engine may help; dearest: {_dearest(covered)}"
+        most = "threads, " if not at.limited and at.threads != 1 else more
+        return f": {most}fusions, layout or another engine may help; dearest: {_dearest(covered)}"
     only, help = (f"only {more}", "will help") if bounded else (more, "may help")
     if at_memory:
         return f": {only}smaller weights (int8, 4 bits) or a larger batch {help}"
-    int8 = sum(n.time_ns for n in covered if n.op_type in INT8_OPERATORS)
-    if int8 > MOSTLY * sum(n.time_ns for n in covered):
+    int8 = sum(n.least_ns for n in covered if n.op_type in INT8_OPERATORS)
+    if int8 > MOSTLY * sum(n.least_ns for n in covered):
         return f", in int8 already: {only}a smaller model or another machine {help}"
     return f": {only}int8 or another engine {help}"
 

@@ -12,7 +12,7 @@ ORDER = 50
 TITLE = "Nodes"
 NOTE = (
     "The user's own node first, and below it what the optimised graph calls it. Floor: the least time this machine "
-    "needs for the node's work; lost: the time beyond. Bound by overhead: starting the node is most of what it costs."
+    "needs for the node's work; how many times that it takes where nothing disturbs it, and lost: the time beyond. Bound by overhead: starting the node is most of what it costs."
 )
 MOST = 200
 FIRST = 20
@@ -43,7 +43,7 @@ def content(given: Given) -> dict[str, object] | None:
 
 
 def _row(node: ProfiledNode, result: ProfileResult) -> dict[str, str]:
-    lost = max(0.0, node.time_ns - node.floor_ns) if node.floor_ns else None
+    lost = max(0.0, node.least_ns - node.floor_ns) if node.floor_ns else None
     whole = ", ".join(node.originals[1:])
     return {
         "name": words.name_of(node),
@@ -57,7 +57,7 @@ def _row(node: ProfiledNode, result: ProfileResult) -> dict[str, str]:
         "share": words.share(node.time_ns, result),
         "calls": f"{node.calls:g}",
         "wait": words.wait(node),
-        "rate": f"{operations(node.flops / node.time_ns * 1e9)}/s" if node.flops and node.time_ns else "",
+        "rate": f"{operations(node.flops / node.least_ns * 1e9)}/s" if node.flops and node.least_ns else "",
         "floor": words.floor_ratio(node),
         "bound": node.bound,
         "lost": duration(lost) if lost is not None else "",

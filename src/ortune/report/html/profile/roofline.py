@@ -17,7 +17,8 @@ ORDER = 70
 TITLE = "Roofline"
 NOTE = (
     "Each dot is a node: across, operations for each byte that it moves; up, operations a second. The line is what "
-    "this machine can do at most: memory on the slope, arithmetic on the level. A dot far below it could be faster. "
+    "this machine can do at most: memory on the slope, arithmetic on the level. A dot far below it could be faster; "
+    "one above the slope has its values in a cache. Each as it is where nothing disturbs it. "
     "Larger: more time."
 )
 HEIGHT = 340
@@ -27,7 +28,7 @@ MOST = 300
 def content(given: Given) -> dict[str, object] | None:
     """The scatter; None where no node's work is known."""
     result = given.result
-    dots = [n for n in result.nodes if n.flops and n.bytes and n.time_ns > 0]
+    dots = [n for n in result.nodes if n.flops and n.bytes and n.least_ns > 0]
     dots = sorted(dots, key=lambda n: -n.time_ns)[:MOST]
     if not dots:
         return None
@@ -62,7 +63,7 @@ def content(given: Given) -> dict[str, object] | None:
 
 
 def _rate(node: ProfiledNode) -> float:
-    return (node.flops or 0.0) / node.time_ns * 1e9
+    return (node.flops or 0.0) / node.least_ns * 1e9
 
 
 def _intensity(node: ProfiledNode) -> float:

@@ -1,0 +1,70 @@
+"""What executions take when nothing disturbs them: their fast end.
+
+A peak is the best of many tries, so what is set against it is the best that a node did, not its mean: other programs,
+interrupts and clocks that fall only ever add to an execution. The fastest tenth, and not the single fastest one: with
+many runs no single reading of the clock decides, and with fewer than twenty it is the fastest one, all there is. Each
+execution is held against those at the same place of other runs, which do the same work.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ortune.trace.grouping import combined
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+TENTH = 0.1
+
+
+def of_nodes(
+    node: Integers, run: Integers, start: Integers, own: Floats, wait: Floats, shape: tuple[int, int]
+) -> tuple[Floats, Floats]:
+    """What all executions of each node in a run take at their fast end, and how much of it is waiting (n,).
+
+    Args:
+        node, run: Of each execution (rows,), from 0 on.
+        start: When it began (rows,).
+        own: What it took (rows,).
+        wait: The part of it that is waiting (rows,).
+        shape: How many nodes and runs there are.
+    """
+    n_nodes, n_runs = shape
+    if not len(node):
+        return np.zeros(n_nodes), np.zeros(n_nodes)
+    order = np.lexsort((start, run, node))
+    _, both = combined((node, n_nodes), (run, n_runs))
+    place = np.empty(len(node), dtype=np.int64)
+    place[order] = _counted(both[order])
+    first, alike = combined((node, n_nodes), (place, int(place.max()) + 1))
+    size = np.bincount(alike)
+    order = np.lexsort((own, alike))
+    kept = order[_counted(alike[order]) < _tenth(size)[alike[order]]]
+    # A place that only some runs come to (a loop that ends early) counts as often as they do.
+    weight = (size / _tenth(size) / n_runs)[alike[kept]]
+    fast = np.bincount(node[kept], weights=own[kept] * weight, minlength=n_nodes)
+    waiting = np.bincount(node[kept], weights=wait[kept] * weight, minlength=n_nodes)
+    return fast.astype(np.float64), waiting.astype(np.float64)
+
+
+def of_rows(by_run: Floats) -> Floats:
+    """The same for figures that each run has one of: rows of (rows, runs)."""
+    n = by_run.shape[1]
+    if not n:
+        return np.zeros(by_run.shape[0])
+    found: Floats = np.sort(by_run, axis=1)[:, : int(_tenth(np.array([n]))[0])].mean(axis=1)
+    return found
+
+
+def _tenth(size: Integers) -> Integers:
+    return np.maximum(1, (TENTH * size).astype(np.int64))
+
+
+def _counted(groups: Integers) -> Integers:
+    """For each row how many of its group are before it; rows of a group follow each other."""
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    found: Integers = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
+    return found
