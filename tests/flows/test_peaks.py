@@ -45,6 +45,8 @@ def test_every_number_of_threads_has_its_rates(measured: MachinePeak) -> None:
     assert all(1e9 < rate < 1e14 for rate in measured.flops_per_s.values())
     assert all(1e9 < rate < 1e15 for rate in measured.int8_ops_per_s.values())
     assert all(1e8 < rate < 1e13 for rate in measured.bytes_per_s.values())
+    # Caches are faster than memory, and elementwise work than nothing.
+    assert max(measured.bytes_per_s[1] / 4, 1e9) < measured.elementwise_bytes_per_s < 1e13
     assert measured.cpu == HOST.cpu
     assert measured.cache_bytes == platform.cache_bytes()
     assert "onnxruntime" in measured.how
@@ -68,6 +70,19 @@ def test_the_same_runtime_is_preferred_and_others_are_kept(
     found = load_peak(HOST, tmp_path)
     assert found is not None
     assert found.taken.startswith("2999")
+
+
+def test_the_version_is_told_and_a_peak_of_an_older_ortune_is_taken(
+    measured: MachinePeak, store: Path, tmp_path: Path
+) -> None:
+    (entry,) = msgspec.json.decode((store / FILE).read_bytes()).values()
+    assert measured.ort_version == entry["ort_version"] != ""
+    del entry["peak"]["elementwise_bytes_per_s"], entry["peak"]["ort_version"]
+    (tmp_path / FILE).write_bytes(msgspec.json.encode({"one": {**entry, "ort_version": "1.2.3"}}))
+    found = load_peak(HOST, tmp_path, measured.ort_version)
+    assert found is not None
+    assert (found.ort_version, found.elementwise_bytes_per_s) == ("1.2.3", 0.0)
+    assert found.flops_per_s == measured.flops_per_s
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', "\x00\xff", '{"a": {"cpu": "x"}}'])

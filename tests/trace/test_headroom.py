@@ -246,7 +246,8 @@ def test_where_the_cpus_were_wanted_by_others_the_nearness_is_the_least_that_it_
     assert (
         seen.kernels_least
         and (
-            "the kernels run at 37 % or more of this machine's peak (the CPUs were waited for 80 % of the time, load 6.1):"
+            "the kernels run at 37 % or more of this machine's peak (the CPUs were waited for 80 % of the "
+            "time, load 6.1):"
         )
         in seen.sentence
     )

@@ -23,7 +23,7 @@ from ortune.trials.tool import ToolProcess
 FILE = "peaks.json"
 NOT_MEASURED = "it was not measured yet (ortune doctor does)"
 _LIMIT_S = 120.0
-_RATES = 6  # that one process measures: four by ONNX Runtime, numpy's product, the streams
+_RATES = 7  # that one process measures: four by ONNX Runtime, numpy's product, the streams, what stays in caches
 _SECONDS = 0.5  # for each of them; less where many numbers of threads are measured
 _LEAST_SECONDS = 0.12
 
@@ -50,6 +50,7 @@ class _Rates(Record, frozen=True, kw_only=True):
     float32: dict[str, float]
     int8: dict[str, float]
     bytes: dict[str, float]
+    elementwise: dict[str, float] = {}
     numpy: str
 
 
@@ -132,6 +133,7 @@ def measure_peak(
         flops_per_s=_best({n: found.float32 for n, found in rates.items()}),
         int8_ops_per_s=_best({n: found.int8 for n, found in rates.items()}),
         bytes_per_s=_best({n: found.bytes for n, found in rates.items()}),
+        elementwise_bytes_per_s=max(rates[1].elementwise.values()),
         cache_bytes=cache,
         taken=datetime.now(UTC).isoformat(timespec="seconds"),
         how=_how(runtime, rates[counts[-1]]),
@@ -154,6 +156,7 @@ def _better(one: _Rates, other: _Rates) -> _Rates:
         float32=best(one.float32, other.float32),
         int8=best(one.int8, other.int8),
         bytes=best(one.bytes, other.bytes),
+        elementwise=best(one.elementwise, other.elementwise),
         numpy=one.numpy,
     )
 

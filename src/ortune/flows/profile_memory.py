@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -13,6 +13,7 @@ from ortune.records import Case, MemoryProfile
 from ortune.trace.memory import BEFORE, Lifetime, liveness, memory
 from ortune.trace.table import NO_PARENT, Trace
 from ortune.trace.tensors import n_bytes, tensors
+from ortune.trace.traffic import Step
 
 _SAME_BUFFER = op_set("Reshape Squeeze Unsqueeze Flatten Identity")
 """Operators whose output is their input's memory under another shape."""
@@ -26,11 +27,13 @@ class Lifetimes:
         nodes: Names in the profile.
         values: What they make, named after the node that makes it, and inputs.
         n_unknown: Values whose size is not known, and which are left out.
+        steps: Which of them each node reads and makes.
     """
 
     nodes: tuple[str, ...] = ()
     values: tuple[Lifetime, ...] = ()
     n_unknown: int = 0
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(slots=True)
@@ -67,18 +70,22 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
         for value in graph.inputs
         if value.name in given
     }
+    steps = []
     for step, (name, node) in enumerate(named):
-        for value in _reads(node):
-            if value in found:
-                found[value].last = step
+        read = [found[value] for value in _reads(node) if value in found]
+        for each in read:
+            each.last = step
         made = [value for value in node.outputs if value.name]
         source = found.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
         if node.op_type in _SAME_BUFFER and source is not None and made:
             found[made[0]] = source
+            steps.append(Step(node=name))
             continue
         sizes = _sizes(outputs.get((name, node.op_type), ""), made)
         for value, size in zip(made, sizes, strict=True):
             found[value] = _Value(name, size, step, step)
+        wrote = [found[value] for value in made]
+        steps.append(Step(node=name, reads=_sized(read), writes=_sized(wrote)))
     for value in graph.outputs:
         if value in found:
             found[value].last = len(named)
@@ -91,7 +98,13 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
             if v.bytes is not None
         ),
         n_unknown=sum(v.bytes is None for v in values),
+        steps=tuple(steps),
     )
+
+
+def _sized(values: Iterable[_Value]) -> dict[int, int]:
+    """Bytes of each different value, by a number of its own."""
+    return {id(value): value.bytes for value in values if value.bytes is not None}
 
 
 def memory_of(trace: Trace, run: int, known: Lifetimes, weights_bytes: int | None) -> MemoryProfile | None:

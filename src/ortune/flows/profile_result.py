@@ -80,7 +80,9 @@ def result_of(
     undisturbed = found.fast_categories()
     fast_ns = sum(c.ns for c in undisturbed)
     if peak is not None:
-        nodes = with_floors(nodes, peak, at.threads, whole_numbers(trace), known.weights)
+        nodes = with_floors(
+            nodes, peak, at.threads, whole_numbers(trace), known.weights, steps=known.lifetimes.steps
+        )
     categories = found.categories()
     providers: dict[str, float] = {}
     for node in nodes:

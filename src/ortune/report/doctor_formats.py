@@ -43,7 +43,8 @@ def terminal(envelope: Envelope) -> RenderableType:
             table.add_row(*cells)
         parts.append(Text(escape.visible(_peak_title(result.peak)), style="bold", overflow="fold"))
         parts.append(table)
-        parts.append(Padding(Text(escape.visible(result.peak.how), overflow="fold"), (0, 0, 0, 2)))
+        for text in _peak_notes(result.peak):
+            parts.append(Padding(Text(escape.visible(text), overflow="fold"), (0, 0, 0, 2)))
     return Group(*parts)
 
 
@@ -63,7 +64,8 @@ def markdown(envelope: Envelope) -> str:
         lines += [f"### {escape.markdown(_peak_title(result.peak))}", ""]
         lines += [f"| {' | '.join(PEAK_COLUMNS)} |", "|---:|---:|---:|---:|"]
         lines += [f"| {' | '.join(cells)} |" for cells in _peak_rows(result.peak)]
-        lines += ["", escape.markdown(result.peak.how)]
+        for text in _peak_notes(result.peak):
+            lines += ["", escape.markdown(text)]
     return "\n".join(lines) + "\n"
 
 
@@ -76,6 +78,13 @@ def _peak_rows(peak: MachinePeak) -> Iterator[tuple[str, ...]]:
     tables = (peak.flops_per_s, peak.int8_ops_per_s, peak.bytes_per_s)
     for threads in sorted(set().union(*tables)):
         yield str(threads), *(three(each[threads] / 1e9) if threads in each else "-" for each in tables)
+
+
+def _peak_notes(peak: MachinePeak) -> list[str]:
+    """What has no number of threads, and what was run."""
+    cached = peak.elementwise_bytes_per_s
+    words = f"elementwise, in its own caches: {three(cached / 1e9)} GB/s a thread"
+    return [*([words] if cached else []), peak.how]
 
 
 def _effect(share: float | None) -> str:

@@ -26,7 +26,8 @@ def of_nodes(
     """What all executions of each node in a run take at their fast end, and how much of it is waiting (n,).
 
     Args:
-        node, run: Of each execution (rows,), from 0 on.
+        node: Of each execution (rows,), from 0 on.
+        run: The same.
         start: When it began (rows,).
         own: What it took (rows,).
         wait: The part of it that is waiting (rows,).
@@ -39,7 +40,7 @@ def of_nodes(
     _, both = combined((node, n_nodes), (run, n_runs))
     place = np.empty(len(node), dtype=np.int64)
     place[order] = _counted(both[order])
-    first, alike = combined((node, n_nodes), (place, int(place.max()) + 1))
+    _, alike = combined((node, n_nodes), (place, int(place.max()) + 1))
     size = np.bincount(alike)
     order = np.lexsort((own, alike))
     kept = order[_counted(alike[order]) < _tenth(size)[alike[order]]]

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from ortune.records import MachinePeak, ProfiledNode
+from ortune.trace.traffic import Step, from_memory
 
 Kind = Literal["float32", "int8"]
 Bound = Literal["compute", "memory", "overhead", ""]
@@ -43,16 +44,19 @@ SMALL_NS = 5_000.0
 FAR = 0.2  # of a node's time: what it needs is no more than that
 
 
-def floor(flops: float, bytes: float, *, kind: Kind, threads: int, peak: MachinePeak) -> tuple[float, Bound]:
+def floor(
+    flops: float, bytes: float, *, kind: Kind, threads: int, peak: MachinePeak, touched: float = 0.0
+) -> tuple[float, Bound]:
     """The least time for that much work, and what it is made of.
 
     Args:
         flops: Operations; a multiply-add is two.
-        bytes: What must come from memory or go there. What lies in a cache does not count: see ``with_floors``.
+        bytes: What must come from memory or go there. What lies in a cache does not count: see ``trace.traffic``.
         kind: What is multiplied. Whole numbers take the larger of both peaks, since a kernel may convert them where
             that is faster.
         threads: That work on it; 0 or less is all of them.
         peak: Of the machine.
+        touched: What is read and written at all, wherever it lies: no faster than elementwise work in caches.
 
     Returns:
         Nanoseconds, and "compute" or "memory"; 0.0 and "" for no work.
@@ -61,8 +65,10 @@ def floor(flops: float, bytes: float, *, kind: Kind, threads: int, peak: Machine
     if kind == "int8":
         arithmetic = max(arithmetic, rate(peak.int8_ops_per_s, threads))
     bandwidth = rate(peak.bytes_per_s, threads)
+    cached = peak.elementwise_bytes_per_s * (threads if threads > 0 else max(peak.flops_per_s, default=1))
     computing = 1e9 * flops / arithmetic if arithmetic and flops > 0 else 0.0
     moving = 1e9 * bytes / bandwidth if bandwidth and bytes > 0 else 0.0
+    moving = max(moving, 1e9 * touched / cached if cached and touched > 0 else 0.0)
     if not computing and not moving:
         return 0.0, ""
     return (moving, "memory") if moving > computing else (computing, "compute")
@@ -88,19 +94,24 @@ def with_floors(
     int8: Collection[str] = (),
     weights: Mapping[str, float] | None = None,
     providers: Collection[str] = CPU_PROVIDERS,
+    steps: Sequence[Step] = (),
 ) -> tuple[ProfiledNode, ...]:
     """The nodes with ``floor_ns`` and ``bound``, where their work is known and they ran on the CPU.
 
-    The floor is what must be so at least. Arithmetic always counts. Memory counts only where no cache can have helped:
+    The floor is what must be so at least, the largest of three: arithmetic, at the rate of products of matrices; all
+    bytes that are touched, at the rate of elementwise work in caches; and the bytes that no cache can have held, at the
+    rate of memory. Which ones these are ``trace.traffic`` tells of ``steps``. Of other nodes (in the body of a loop)
+    memory counts where no cache can have helped:
 
     - Activations of one execution, beyond the size of the last-level cache: up to that size they may lie there.
     - Weights, where those of the whole model (or of the body that a loop repeats) are larger than that cache: from one
       run to the next it keeps its own size of them at most, here an equal share of each node's.
 
-    So a small elementwise node has next to no floor; where its executions take less than ``SHORT_NS`` each, overhead is
-    what bounds it, and so it is of small products that take many times what they need. Without a known size of the
-    cache only arithmetic counts. A time below the floor means that the work is over-counted or the peak under-measured:
-    the floor stays as it is, and ``below_floor`` lists such nodes.
+    Where executions take less than ``SHORT_NS`` each, and are far from their floor, overhead is what bounds a node, and
+    so it is of small products that take many times what they need. Without a known size of the cache nothing need come
+    from memory. Without a known rate of elementwise work a node that does less than an operation a byte has a floor
+    only where memory makes one: the rate of products says nothing of it. A time below the floor means that the work is
+    over-counted or the peak under-measured: the floor stays as it is, and ``below_floor`` lists such nodes.
 
     Args:
         nodes: With the work of all executions in a run.
@@ -110,25 +121,34 @@ def with_floors(
         weights: Bytes of constants that one execution of a node reads, by its name; what is not named counts as
             activations.
         providers: Execution providers that compute on the CPU.
+        steps: What the nodes of the main graph read and make, in the order in which they run.
     """
     weights = weights or {}
     cache = peak.cache_bytes
     missed = _missed(nodes, weights, cache) if cache else {}
+    traffic = from_memory(steps, weights, cache) if cache else {}
     found = []
     for node in nodes:
         if node.flops is None or node.provider not in providers:
             found.append(node)
             continue
         whole = node.op_type in INT8_OPERATORS or node.name in int8 or node.op_type in int8
-        moved = 0.0
-        if cache and node.bytes is not None:
-            constant = weights.get(node.name, 0.0) * node.calls
-            once = max(0.0, node.bytes - constant) / max(node.calls, 1.0)
-            moved = max(0.0, once - cache) * max(node.calls, 1.0) + missed.get(node.name, 0.0)
-        ns, bound = floor(node.flops, moved, kind="int8" if whole else "float32", threads=threads, peak=peak)
-        moving, _ = floor(0.0, node.bytes or 0.0, kind="float32", threads=threads, peak=peak)
+        touched, calls = node.bytes or 0.0, max(node.calls, 1.0)
+        if node.name in traffic and not node.inside:
+            moved = min(traffic[node.name] * calls, touched)
+        elif cache:
+            once = max(0.0, touched - weights.get(node.name, 0.0) * node.calls) / calls
+            moved = max(0.0, once - cache) * calls + missed.get(node.name, 0.0)
+        else:
+            moved = 0.0
+        kind: Kind = "int8" if whole else "float32"
+        ns, bound = floor(node.flops, moved, kind=kind, threads=threads, peak=peak, touched=touched)
+        moving, _ = floor(0.0, touched, kind=kind, threads=threads, peak=peak)
         if _is_overhead(node, ns, ns + moving):
             bound = "overhead"
+        elif bound != "memory" and not peak.elementwise_bytes_per_s and node.flops < touched:
+            found.append(node)
+            continue
         found.append(msgspec.structs.replace(node, floor_ns=ns, bound=bound))
     return tuple(found)
 

@@ -1,4 +1,4 @@
-"""What the machine can do at most with a number of threads: products of matrices, and streams through memory.
+"""What the machine can do at most with a number of threads: products of matrices, streams through memory and caches.
 
 A peak is a maximum: each is the best of many tries, by whatever does it fastest here.
 """
@@ -17,6 +17,9 @@ ROUNDS = 2  # of all rates, so that what disturbs for a moment does not hit all 
 FEWEST_TRIES = 3
 PASSES = 3  # over the arrays in a try, so that starting the threads is nothing beside it
 CPU_SLACK = 1.25  # of CPU over wall seconds: more threads than these were at work
+
+CACHED = 1 << 15  # elements of an array: three of them fit into a core's own cache, and calls are little beside them
+CACHED_PASSES = 32
 
 STREAMS: Dict[str, Any] = {
     "copy": (2, lambda a, b, c: np.copyto(c, a)),
@@ -38,7 +41,7 @@ def measure(ort: Any, request: Dict[str, Any]) -> str:
     seconds, array_bytes = float(params["seconds"]), int(params["array_bytes"])
     with open(os.path.join(request["model"], "models.json"), encoding="utf-8") as file:
         models = json.load(file)
-    found: Dict[str, Any] = {"float32": {}, "int8": {}, "bytes": {}}
+    found: Dict[str, Any] = {"float32": {}, "int8": {}, "bytes": {}, "elementwise": {}}
     for _ in range(ROUNDS):
         each = seconds / ROUNDS
         for name, model in models.items():
@@ -47,6 +50,9 @@ def measure(ort: Any, request: Dict[str, Any]) -> str:
         _keep(found["float32"], "numpy", _numpy(threads, side, each))
         for name, rate in _streams(threads, array_bytes, each).items():
             _keep(found["bytes"], name, rate)
+        if threads == 1:  # caches of a core's own: more threads have as many times that
+            for name, rate in _elementwise(each).items():
+                _keep(found["elementwise"], name, rate)
     found["numpy"] = np.__version__
     with open(request["output"], "w", encoding="utf-8") as file:
         json.dump(found, file)
@@ -113,6 +119,25 @@ def _streams(threads: int, array_bytes: int, seconds: float) -> Dict[str, float]
         return found
     finally:
         lanes.end()
+
+
+def _elementwise(seconds: float) -> Dict[str, float]:
+    """Bytes a second that one thread reads and writes as it adds, or multiplies, arrays that stay in its own caches."""
+    a, b, c = (np.full(CACHED, value, np.float32) for value in (1.0, 1.0, 2.0))
+
+    def adding() -> None:
+        for _ in range(CACHED_PASSES):
+            np.add(a, b, out=c)
+
+    def multiplying() -> None:
+        for _ in range(CACHED_PASSES):
+            np.multiply(a, b, out=a)
+
+    moved = 3.0 * 4 * CACHED * CACHED_PASSES
+    return {
+        "add": moved / _shortest(adding, seconds / 2),
+        "multiply": moved / _shortest(multiplying, seconds / 2),
+    }
 
 
 class _Lanes:

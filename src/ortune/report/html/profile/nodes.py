@@ -12,7 +12,8 @@ ORDER = 50
 TITLE = "Nodes"
 NOTE = (
     "The user's own node first, and below it what the optimised graph calls it. Floor: the least time this machine "
-    "needs for the node's work; how many times that it takes where nothing disturbs it, and lost: the time beyond. Bound by overhead: starting the node is most of what it costs."
+    "needs for the node's work; x: how many times that it takes where nothing disturbs it; lost: the time beyond. "
+    "Bound by overhead: starting the node is most of what it costs."
 )
 MOST = 200
 FIRST = 20
