@@ -21,12 +21,14 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.core import TyperGroup
 
 from ortune.cli import main
+from ortune.fleet.runtimes import probe
 from ortune.flows.asked import seconds
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import InputOptions
 from ortune.flows.look import Options, _Look
 from ortune.flows.look_facts import facts
 from ortune.flows.look_static import static_part
+from ortune.flows.peaks import FILE, measure_peak
 from ortune.flows.sides import TARGETS
 from ortune.model.open import open_model
 from ortune.records import (
@@ -407,3 +409,67 @@ def test_shares_of_a_profile_that_the_profiler_made_are_not_believed(
     if trusted:
         assert found["dominant-node"].where == ("a",)
         assert "20 %" in found["data-movement"].what
+
+
+def convolution(path: Path) -> Path:
+    """Long enough that the profiler does not matter; ONNX Runtime runs it in a blocked layout, under another name."""
+    filters = numpy_helper.from_array(np.full((32, 32, 3, 3), 0.01, np.float32), "w")
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], name="heavy", pads=[1, 1, 1, 1]),
+        helper.make_node("Sigmoid", ["c"], ["y"], name="light"),
+    ]
+    return save(path, nodes, [filters], inputs=[INFO("x", FLOAT, [1, 32, 128, 128])])
+
+
+@pytest.fixture(scope="module")
+def peaks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the peak of this machine."""
+    folder = tmp_path_factory.mktemp("peaks")
+    measure_peak(probe(sys.executable), folder, folder, seconds=0.05)
+    return folder / FILE
+
+
+@pytest.mark.parametrize("version", ["", "1.2.3"], ids=["same version", "another version"])
+def test_the_stored_peak_is_used_and_nodes_are_called_as_the_user_calls_them(
+    tmp_path: Path, peaks: Path, version: str
+) -> None:
+    model = convolution(tmp_path / "m.onnx")
+    stored = json.loads(peaks.read_text())
+    for entry in stored.values():
+        entry["ort_version"] = version or entry["ort_version"]
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / FILE).write_text(json.dumps(stored))
+    _, document, _ = ortune(tmp_path, str(model), "--budget", "60s")
+    result = msgspec.convert(document["result"], LookResult)
+    assert result.profile is not None and result.headroom is not None
+    assert "heavy" in [name for node in result.profile.nodes for name in node.originals]
+    told = {fact.name: fact for fact in result.facts}
+    if "dominant-node" in told:
+        assert told["dominant-node"].where[0] in ("heavy", "light")
+    assert result.headroom.covered_ratio > 0.5 and "is not known" not in result.headroom.sentence
+    # A run that the profiler makes much longer has no share of the peak.
+    if result.headroom.kernels_ratio is not None:
+        assert ("onnxruntime 1.2.3" in result.headroom.sentence) == bool(version)
+
+
+def test_what_is_missing_for_the_share_of_the_peak_is_said(tmp_path: Path) -> None:
+    _, document, _ = ortune(tmp_path, str(convolution(tmp_path / "m.onnx")), "--budget", "60s")
+    headroom = document["result"]["headroom"]
+    assert "not known: it was not measured yet" in headroom["sentence"] or headroom["settings_ratio"] is None
+
+
+def test_an_inserted_node_says_what_it_is_for(tmp_path: Path) -> None:
+    nodes = (
+        NodeTime(
+            name="t_1", op_type="ReorderInput", time_ns=1, share_ratio=0.7, purpose="into blocked layout"
+        ),
+        NodeTime(name="b", op_type="Conv", time_ns=1, share_ratio=0.1),
+    )
+    profile = OperatorProfile(n_runs=3, run_ns=1, nodes=nodes)
+    fact = seen(dense(tmp_path / "m.onnx"), profile=profile)["dominant-node"]
+    assert fact.what.endswith("t_1 (ReorderInput, inserted: into blocked layout)")
+    whole = (msgspec.structs.replace(nodes[1], share_ratio=0.8, originals=("conv", "relu")), nodes[0])
+    fact = seen(dense(tmp_path / "m.onnx"), profile=msgspec.structs.replace(profile, nodes=whole))[
+        "dominant-node"
+    ]
+    assert fact.where == ("conv", "relu") and fact.what.endswith("conv +1 (Conv)")

@@ -164,7 +164,10 @@ def test_elementwise_work_is_held_against_an_elementwise_peak() -> None:
     """An Add of 24 MB, of which all fits into a cache, is no product of matrices."""
     large = msgspec.structs.replace(CACHED, cache_bytes=32 << 20)
     add = node("add", op_type="Add", flops=2e6, bytes=24e6, time_ns=1e6)
-    steps = [Step(node="conv", writes={1: 8_000_000}), Step(node="add", reads={1: 8_000_000}, writes={2: 8_000_000})]
+    steps = [
+        Step(node="conv", writes={1: 8_000_000}),
+        Step(node="add", reads={1: 8_000_000}, writes={2: 8_000_000}),
+    ]
     (found,) = with_floors([add], large, 2, steps=steps)
     assert (found.floor_ns, found.bound) == (pytest.approx(24e6 / 200), "memory")
     # An older version measured no such peak: that of products says nothing of it.

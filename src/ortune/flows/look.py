@@ -22,9 +22,10 @@ from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground, InputOptions
 from ortune.flows.look_facts import facts
 from ortune.flows.look_static import static_part, with_work
-from ortune.flows.peaks import load_peak
+from ortune.flows.peaks import NOT_MEASURED, load_peak
 from ortune.flows.profile_nodes import Origins, origins
 from ortune.flows.profile_result import result_of
+from ortune.flows.profiling import Seen, seen
 from ortune.flows.sides import Resolved, SideText, merge, read_plan, resolve, target_providers
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
@@ -56,7 +57,10 @@ from ortune.trials.scratch import scratch_folder
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 20_000
 TOP_NODES = 5
-FLOORS_S = 3.0  # that must be left for having ONNX Runtime save the graph that it runs
+SAVING_S, SAVING_LOADS = (
+    1.5,
+    3,
+)  # for having ONNX Runtime save the graph that it runs: at least, and in times of loading
 LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that are timed
 
 
@@ -280,18 +284,33 @@ class _Look:
             nodes=by_node(trace, warm)[:TOP_NODES],
             complete=trace.complete,
         )
-        self.headroom = self._headroom(trace, warm)
+        self._explain(trace, warm, seen(outcome))
 
-    def _headroom(self, trace: Trace, warm: int) -> Headroom | None:
-        """What settings could win at most; how near the kernels are to the peak, where it is known and time is left."""
-        assert self.side is not None and self.work is not None and self.profile is not None
-        found = attribute(trace, range(warm, trace.n_runs))
-        known = Origins()
-        peak = load_peak(platform.host(), self.o.store) if self._left_s() > FLOORS_S else None
-        if peak is not None:
+    def _explain(self, trace: Trace, warm: int, about: Seen) -> None:
+        """Whose nodes these are and how near they are to the machine's peak, where time is left to find out."""
+        assert self.side is not None and self.work is not None
+        assert self.profile is not None and self.timing is not None
+        known, peak = Origins(), load_peak(platform.host(), self.o.store, self.side.runtime.ort_version)
+        no_peak = NOT_MEASURED if peak is None else ""
+        saving_s = SAVING_S + SAVING_LOADS * self.timing.load_ns / 1e9
+        if self._left_s() >= saving_s:
             known = origins(self.side, self.work, self.scratch, trace)
-        slow = self.profile.slowdown_ratio
-        return result_of("", trace, found, 0, known, peak, self.side, slowdown=slow).headroom
+        else:
+            no_peak = no_peak or "no time was left to find what its nodes do"
+            self.needed_s = self._spent_s() + saving_s
+            self.left_out.append(f"your own names of the nodes that ran (about {math.ceil(saving_s)} s more)")
+        called = [
+            msgspec.structs.replace(
+                node, originals=known.of.get(node.name, ()), purpose=known.purpose.get(node.name, "")
+            )
+            for node in self.profile.nodes
+        ]
+        self.profile = msgspec.structs.replace(self.profile, nodes=tuple(called))
+        found = attribute(trace, range(warm, trace.n_runs))
+        self.headroom = result_of(
+            "", trace, found, 0, known, peak, self.side,
+            slowdown=self.profile.slowdown_ratio, seen=about, no_peak=no_peak,
+        ).headroom  # fmt: skip
 
     def _left_s(self) -> float:
         return self.o.budget_s - self._spent_s()
@@ -302,7 +321,7 @@ class _Look:
     def envelope(self, error: OrtuneError | None) -> Envelope:
         """The document with what is known so far."""
         side, about = self.side, self._machine()
-        seen = facts(self.model, self.work, self.profile, about, self._again())
+        told = facts(self.model, self.work, self.profile, about, self._again())
         result = msgspec.structs.replace(
             self.result,
             runtime=side.runtime if side else None,
@@ -310,9 +329,9 @@ class _Look:
             timing=self.timing,
             profile=self.profile,
             headroom=self.headroom,
-            facts=seen,
+            facts=told,
             left_out=tuple(self.left_out),
-            next_commands=tuple(self._next(error, {fact.name for fact in seen})),
+            next_commands=tuple(self._next(error, {fact.name for fact in told})),
             elapsed_s=self._spent_s(),
         )
         return Envelope(

@@ -91,7 +91,7 @@ def _from_profile(profile: OperatorProfile) -> Iterator[LookFact]:
         yield LookFact(
             name="dominant-node",
             what=f"one node takes {_percent(top.share_ratio)} of the time: {_node(top)}",
-            where=(top.name,),
+            where=top.originals or (top.name,),
         )
     moving = [o for o in profile.operators if o.op_type in _MOVES]
     share = sum(o.share_ratio for o in moving)
@@ -104,7 +104,10 @@ def _from_profile(profile: OperatorProfile) -> Iterator[LookFact]:
 
 
 def _node(node: NodeTime) -> str:
-    return f"{shorten(node.name)} ({node.op_type})" if node.name else node.op_type
+    name = node.originals[0] if node.originals else node.name
+    more = f" +{len(node.originals) - 1}" if len(node.originals) > 1 else ""
+    purpose = f", inserted: {node.purpose}" if node.purpose else ""
+    return f"{shorten(name)}{more} ({node.op_type}{purpose})" if name else node.op_type
 
 
 def _overridable(model: OpenModel, work: Workload | None, again: Sequence[str]) -> Iterator[LookFact]:

@@ -23,7 +23,9 @@ from ortune.trials.tool import ToolProcess
 FILE = "peaks.json"
 NOT_MEASURED = "it was not measured yet (ortune doctor does)"
 _LIMIT_S = 120.0
-_RATES = 7  # that one process measures: four by ONNX Runtime, numpy's product, the streams, what stays in caches
+_RATES = (
+    7  # that one process measures: four by ONNX Runtime, numpy's product, the streams, what stays in caches
+)
 _SECONDS = 0.5  # for each of them; less where many numbers of threads are measured
 _LEAST_SECONDS = 0.12
 
@@ -50,7 +52,7 @@ class _Rates(Record, frozen=True, kw_only=True):
     float32: dict[str, float]
     int8: dict[str, float]
     bytes: dict[str, float]
-    elementwise: dict[str, float] = {}
+    elementwise: dict[str, float]
     numpy: str
 
 

@@ -18,7 +18,9 @@ FEWEST_TRIES = 3
 PASSES = 3  # over the arrays in a try, so that starting the threads is nothing beside it
 CPU_SLACK = 1.25  # of CPU over wall seconds: more threads than these were at work
 
-CACHED = 1 << 15  # elements of an array: three of them fit into a core's own cache, and calls are little beside them
+CACHED = (
+    1 << 15
+)  # elements of an array: three of them fit into a core's own cache, and calls are little beside them
 CACHED_PASSES = 32
 
 STREAMS: Dict[str, Any] = {
