@@ -1319,8 +1319,8 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
         wait_ns: The part of it that is thread-wait.
         imbalance_ns: The part of that at the end of parallel work, when other threads were not done: uneven parts, or
             threads that began late. The rest is sharing the work out.
-        fast_ns: What its executions take when nothing disturbs them: the fastest tenth of each over the runs, at least
-            one. This is what is set against the floor; ``time_ns`` beyond it is interference. None in older documents.
+        fast_ns: What its executions take when nothing disturbs them: the fastest twentieth of each over the runs, at
+            least one. This is set against the floor; ``time_ns`` beyond it is interference. None in older documents.
         fast_wait_ns: The part of that which is thread-wait.
         calls: Executions in a run; a body of a loop has many.
         originals: Nodes of the user's own model that it stands for; () where not known, or inserted.

@@ -80,8 +80,8 @@ def test_what_only_some_runs_execute_counts_as_often() -> None:
     assert fast.tolist() == [10.0 + 8.0 / 2]
 
 
-def test_the_fastest_tenth_and_at_least_one() -> None:
-    assert of(*((0, r, 0, float(1 + r)) for r in range(40)), shape=(1, 40))[0].tolist() == [2.5]
+def test_the_fastest_twentieth_and_at_least_one() -> None:
+    assert of(*((0, r, 0, float(1 + r)) for r in range(60)), shape=(1, 60))[0].tolist() == [2.0]
     assert fast_end.of_rows(np.array([[3.0, 1.0, 2.0]])).tolist() == [1.0]
     assert fast_end.of_rows(np.zeros((2, 0))).tolist() == [0.0, 0.0]
     empty = np.zeros(0, dtype=np.int64)

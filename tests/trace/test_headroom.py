@@ -266,3 +266,14 @@ def test_a_peak_of_another_version_and_one_that_is_missing_are_told() -> None:
     assert "peak (measured with onnxruntime 1.2.3):" in found([node("a", 990, 900)], at).sentence
     at = dataclasses.replace(AT, no_peak="no time was left")
     assert found([node("a", 990, None)], at).sentence.endswith("peak is not known: no time was left")
+
+
+def test_a_run_that_is_mostly_the_profilers_still_bounds_its_kernels() -> None:
+    at = dataclasses.replace(AT, slowdown=2.0, plain_ns=1000.0)
+    seen = headroom([], [node("a", 900, 450)], 2000.0, at)
+    assert seen.sentence.endswith("(ortune tune); its kernels run at 45 % or more of this machine's peak")
+    assert "peak" not in headroom([], [node("a", 900, 90)], 2000.0, at).sentence
+    busy = dataclasses.replace(at, busy="the CPUs were waited for 80 % of the time")
+    assert headroom([], [], 2000.0, busy).sentence.startswith(
+        "the profiler, or that the CPUs were waited for 80 % of the time, makes this run take 2.0 times as long"
+    )

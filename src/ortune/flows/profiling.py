@@ -24,8 +24,8 @@ from ortune.trials.pilot import describe
 TIMED_NS = 2_000_000_000  # of profiled runs in a process
 MOST_RUNS = 200
 FEWEST_RUNS = 5
-ENOUGH_RUNS, LONGEST_NS = 20, 10_000_000_000
-"""Runs of which one or two were not disturbed even on a busy machine; as many as fit into the longest time."""
+ENOUGH_RUNS, LONGER = 40, 5
+"""Runs of which some were left alone even on a busy machine: for these profiling may take so many times as long."""
 BUSY = 0.15  # of the time some task waited for a CPU: from there on no run may have been left alone
 MOST_EVENTS = 400_000
 """ONNX Runtime stops recording at a million events; a fraction of it is quick to read."""
@@ -81,7 +81,7 @@ def profiled_arm(ground: Ground, base: Arm) -> Arm:
 
 def runs_for(latency_ns: float, n_nodes: int, time_ns: float = TIMED_NS) -> int:
     """Profiled runs that take about that long, or are enough to tell; as far as the profiler's memory goes."""
-    enough = min(ENOUGH_RUNS * latency_ns, LONGEST_NS)
+    enough = min(ENOUGH_RUNS * latency_ns, LONGER * time_ns)
     fit = min(MOST_RUNS, int(max(time_ns, enough) / max(latency_ns, 1.0)), MOST_EVENTS // max(1, n_nodes))
     return max(FEWEST_RUNS, fit)
 

@@ -38,6 +38,7 @@ COVERED = 0.5  # of the kernels' time: with less of it known, a ratio would spea
 SMALL = 0.5  # of the run: where kernels take less, they are not what the run consists of
 MOSTLY = 0.5  # of the floor: where it is memory's, or of the time: where it is int8 already
 DISTURBED = 1.3  # times the run without the profiler: from there on its parts say little of that run
+TELLING = 0.2  # of the peak: a run that consists of other things than kernels says less of them
 COSTS = 1.1  # the same: from there on the profiler's own cost is told
 NAMED, LONGEST = 2, 60
 
@@ -138,10 +139,7 @@ def headroom(
             unbounded=at.unbounded,
             covered_ratio=covered_ratio,
             overhead_ratio=overhead,
-            sentence=(
-                f"{why}the profiler itself makes this run take {cost:.1f} times as long, so its parts do not tell "
-                "what settings can win: only a race does (ortune tune)"
-            ),
+            sentence=f"{why}{_disturbed_words(cost, at)}{_plain_words(covered, at)}",
         )
     if fast_ns > 0 and device > SMALL * fast_ns:
         words = _device_words(device / fast_ns)
@@ -159,14 +157,34 @@ def headroom(
     )
 
 
+def _disturbed_words(cost: float, at: Conditions) -> str:
+    what = f"the profiler, or that {at.busy}, makes" if at.busy else "the profiler itself makes"
+    return (
+        f"{what} this run take {cost:.1f} times as long, so its parts do not tell what settings can win: only a race "
+        "does (ortune tune)"
+    )
+
+
+def _plain_words(covered: Sequence[ProfiledNode], at: Conditions) -> str:
+    """How near the kernels are at least, from the run without the profiler; "" where that says next to nothing."""
+    ratio = _least(covered, at)
+    return (
+        f"; its kernels run at {round(100 * ratio)} % or more of {at.whose} peak" if ratio >= TELLING else ""
+    )
+
+
+def _least(covered: Sequence[ProfiledNode], at: Conditions) -> float:
+    """Floors over the run without the profiler, in which the kernels are at most all."""
+    return sum(min(n.floor_ns or 0.0, n.least_ns) for n in covered) / at.plain_ns if at.plain_ns else 0.0
+
+
 def _nearness(covered: Sequence[ProfiledNode], at: Conditions) -> float | None:
     """How near the kernels are to their peak; None where no floor is known."""
     busy = sum(_busy_ns(n) for n in covered)
     if not busy:
         return None
     floor = sum(min(n.floor_ns or 0.0, n.least_ns) for n in covered)
-    plain = floor / at.plain_ns if at.plain_ns else 0.0
-    return min(1.0, max(floor / busy, plain))
+    return min(1.0, max(floor / busy, _least(covered, at)))
 
 
 def _busy_ns(node: ProfiledNode) -> float:
