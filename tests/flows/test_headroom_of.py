@@ -16,13 +16,16 @@ from ortune.records import Plan
 from ortune.store.db import SessionLog
 
 
-def product(path: Path) -> Path:
-    """One product of matrices."""
+def product(path: Path, *, overridable: bool = False) -> Path:
+    """One product of matrices, whose weight callers may override."""
     weight = numpy_helper.from_array(np.ones((64, 64), dtype=np.float32), "w")
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
         "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 64])],
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 64]),
+            *([helper.make_tensor_value_info("w", TensorProto.FLOAT, [64, 64])] if overridable else []),
+        ],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 64])],
         [weight],
     )
@@ -53,3 +56,30 @@ def test_what_the_profiler_cost_is_told(
         ground.close()
     assert found is not None and words in found.sentence, found
     assert (found.settings_ratio is None) == words.startswith("this run")
+
+
+@pytest.mark.parametrize(
+    ("overridable", "settings", "rewrites", "why"),
+    [
+        (False, (), (), ""),
+        (False, ("level=disable",), (), "graph optimisation is off"),
+        (True, (), (), "1 of its weights are graph inputs"),
+        (True, (), ("initializers-out-of-inputs",), ""),
+    ],
+)
+def test_what_onnx_runtime_was_not_let_optimise_bounds_nothing(
+    tmp_path: Path, overridable: bool, settings: tuple[str, ...], rewrites: tuple[str, ...], why: str
+) -> None:
+    model = product(tmp_path / "m.onnx", overridable=overridable)
+    text = SideText(text=str(model), settings=settings, rewrites=rewrites)
+    side = resolve(text, common=Plan(), base_model=None, scratch=tmp_path)
+    dims = {"rows": [(8, 1.0)]}
+    ground = Ground(side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None)
+    try:
+        ground.settle(30.0)
+        found = headroom_of(ground, 1e9, None, floors=False)
+    finally:
+        ground.close()
+    assert found is not None and found.unbounded.startswith(why) and bool(found.unbounded) == bool(why)
+    assert found.sentence.startswith("nothing bounds what can be won") == bool(why)
+    assert "at most" not in found.sentence

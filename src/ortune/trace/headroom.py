@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -40,6 +41,7 @@ MOSTLY = 0.5  # of the floor: where it is memory's, or of the time: where it is 
 DISTURBED = 1.3  # times the run without the profiler: from there on its parts say little of that run
 TELLING = 0.2  # of the peak: a run that consists of other things than kernels says less of them
 COSTS = 1.1  # the same: from there on the profiler's own cost is told
+EVENT_NS = 20_000.0  # that the profiler takes for an execution at most; usually 2 to 5 us
 NAMED, LONGEST = 2, 60
 
 
@@ -78,15 +80,20 @@ class Conditions:
             return "this machine's"
         return "one thread's" if self.threads == 1 else f"{self.threads} threads'"
 
-    def cost(self, fast_ns: float) -> float | None:
+    def cost(self, fast_ns: float, executions: float = math.inf) -> float | None:
         """How much longer the profiler makes a run; None where that is not known.
 
         A run without the profiler may have been disturbed, and so may a profiled one: the shorter the latter was at its
-        best, the less of it can be the profiler's.
+        best, the less of it can be the profiler's. Nor does that take longer than so many executions to write down.
         """
-        if self.slowdown is None or self.plain_ns is None:
-            return self.slowdown
-        return min(self.slowdown, fast_ns / self.plain_ns)
+        if self.slowdown is None:
+            return None
+        bounds = [self.slowdown]
+        if self.plain_ns:
+            bounds.append(fast_ns / self.plain_ns)
+        if EVENT_NS * executions < fast_ns:
+            bounds.append(fast_ns / (fast_ns - EVENT_NS * executions))
+        return min(bounds)
 
 
 UNKNOWN = Conditions()
@@ -131,7 +138,7 @@ def headroom(
     short = [n for n in covered if n.bound == "overhead"]
     device = sum(c.ns for c in categories if c.name == "device-wait")
     overhead = sum(n.least_ns for n in short) / known if known else 0.0
-    cost = at.cost(fast_ns)
+    cost = at.cost(fast_ns, sum(n.calls for n in nodes))
     why = f"nothing bounds what can be won ({at.unbounded}); " if at.unbounded else ""
     if cost is not None and cost > DISTURBED:
         return Headroom(
