@@ -121,3 +121,13 @@ def test_a_size_that_nobody_knows_is_counted_as_unknown(tmp_path: Path) -> None:
     found = known(path, blind)
     assert found.n_unknown == 3  # of Concat, Greater and If; the largest value is declared
     assert {value.name for value in found.values} == {"x (input)", "max"}
+
+
+def test_what_each_node_reads_and_makes_is_known_for_the_traffic_of_memory(tmp_path: Path) -> None:
+    path = model(tmp_path / "m.onnx", named=True)
+    found = known(path, profiled(path))
+    concat, view, greatest, *_ = found.steps
+    assert [step.node for step in found.steps] == list(found.nodes)
+    # The view touches nothing; whoever reads it reads what the Concat has made.
+    assert concat.writes and not view.reads and not view.writes
+    assert dict(greatest.reads) == dict(concat.writes)

@@ -21,11 +21,9 @@ from ortune.flows.compare import open_store, session_header
 from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground, InputOptions
 from ortune.flows.look_facts import facts
+from ortune.flows.look_nodes import explained, saving_s
 from ortune.flows.look_static import static_part, with_work
-from ortune.flows.peaks import NOT_MEASURED, load_peak
-from ortune.flows.profile_nodes import Origins, origins
-from ortune.flows.profile_result import result_of
-from ortune.flows.profiling import Seen, seen
+from ortune.flows.profiling import seen
 from ortune.flows.sides import Resolved, SideText, merge, read_plan, resolve, target_providers
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
@@ -46,10 +44,8 @@ from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.store.db import SessionLog
 from ortune.store.lock import measuring
-from ortune.trace.attribution import attribute
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
-from ortune.trace.table import Trace
 from ortune.trials.executor import Arm, Timing
 from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
@@ -57,10 +53,6 @@ from ortune.trials.scratch import scratch_folder
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 20_000
 TOP_NODES = 5
-SAVING_S, SAVING_LOADS = (
-    1.5,
-    3,
-)  # for having ONNX Runtime save the graph that it runs: at least, and in times of loading
 LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that are timed
 
 
@@ -284,33 +276,16 @@ class _Look:
             nodes=by_node(trace, warm)[:TOP_NODES],
             complete=trace.complete,
         )
-        self._explain(trace, warm, seen(outcome))
-
-    def _explain(self, trace: Trace, warm: int, about: Seen) -> None:
-        """Whose nodes these are and how near they are to the machine's peak, where time is left to find out."""
-        assert self.side is not None and self.work is not None
-        assert self.profile is not None and self.timing is not None
-        known, peak = Origins(), load_peak(platform.host(), self.o.store, self.side.runtime.ort_version)
-        no_peak = NOT_MEASURED if peak is None else ""
-        saving_s = SAVING_S + SAVING_LOADS * self.timing.load_ns / 1e9
-        if self._left_s() >= saving_s:
-            known = origins(self.side, self.work, self.scratch, trace)
-        else:
-            no_peak = no_peak or "no time was left to find what its nodes do"
-            self.needed_s = self._spent_s() + saving_s
-            self.left_out.append(f"your own names of the nodes that ran (about {math.ceil(saving_s)} s more)")
-        called = [
-            msgspec.structs.replace(
-                node, originals=known.of.get(node.name, ()), purpose=known.purpose.get(node.name, "")
-            )
-            for node in self.profile.nodes
-        ]
-        self.profile = msgspec.structs.replace(self.profile, nodes=tuple(called))
-        found = attribute(trace, range(warm, trace.n_runs))
-        self.headroom = result_of(
-            "", trace, found, 0, known, peak, self.side,
-            slowdown=self.profile.slowdown_ratio, seen=about, no_peak=no_peak,
-        ).headroom  # fmt: skip
+        assert self.side is not None and self.work is not None and self.timing is not None
+        needed = saving_s(self.timing.load_ns)
+        hurried = self._left_s() < needed
+        if hurried:
+            self.needed_s = self._spent_s() + needed
+            self.left_out.append(f"your own names of the nodes that ran (about {math.ceil(needed)} s more)")
+        self.profile, self.headroom = explained(
+            self.side, self.work, trace, warm, self.profile,
+            seen=seen(outcome), store=self.o.store, scratch=self.scratch, hurried=hurried,
+        )  # fmt: skip
 
     def _left_s(self) -> float:
         return self.o.budget_s - self._spent_s()
