@@ -73,6 +73,7 @@ def test_peaks_are_shown_with_their_date() -> None:
         flops_per_s={1: 115.4e9, 2: 230e9},
         int8_ops_per_s={1: 444e9},
         bytes_per_s={1: 29.3e9, 2: 43.4e9},
+        elementwise_bytes_per_s=105e9,
         taken="2026-11-21T15:54:55+00:00",
         how="by <b>x\x1b[31m",
     )
@@ -80,10 +81,16 @@ def test_peaks_are_shown_with_their_date() -> None:
     text = shown(envelope, 80)
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "2026-11-21 15:54 UTC" in text
-    assert "1 115 444 29.3 2 230 - 43.4 by <b>x\\x1b[31m" in " ".join(text.split())
+    assert (
+        "1 115 444 29.3 2 230 - 43.4 elementwise, in its own caches: 105 GB/s a thread by <b>x\\x1b[31m"
+        in " ".join(text.split())
+    )
     page = formats.markdown(envelope)
     assert "| 1 | 115 | 444 | 29.3 |" in page
     assert "| 2 | 230 | - | 43.4 |" in page
+    assert "105 GB/s a thread" in page
+    older = msgspec.structs.replace(peak, elementwise_bytes_per_s=0.0)
+    assert "elementwise" not in shown(golden.diagnosed(peak=older), 80)
     assert "<b>" not in page.replace("\\<b\\>", "")
     assert "\x1b" not in page + text
     assert "GFLOP/s" not in shown(golden.diagnosed(), 80)
