@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from mapping_models import BOTH, f32, ints, mapped
@@ -67,6 +69,74 @@ def test_what_runs_on_blocked_values_without_a_name_for_them() -> None:
         assert len(found.mapping.merged) == 1
 
 
+GATED = """g (float[1,16,8,8] x) => (float[1,16,8,8] y) {
+    a = Conv<pads=[1,1,1,1]>(x, w)
+    s = %s(a)
+    m = Mul(a, s)
+    b = Conv<pads=[1,1,1,1]>(m, w2)
+    t = %s(b)
+    n = Mul(b, t)
+    c = Conv<pads=[1,1,1,1]>(m, w3)
+    p = MaxPool<kernel_shape=[3,3], pads=[1,1,1,1]>(m)
+    k = Concat<axis=1>(n, c, p)
+    y = Conv(k, w4)
+}"""
+GATED_WEIGHTS = {
+    "w": f32(16, 16, 3, 3),
+    "w2": f32(16, 16, 3, 3),
+    "w3": f32(16, 16, 3, 3),
+    "w4": f32(16, 48, 1, 1),
+}
+
+
+@pytest.mark.parametrize("gate", ["Sigmoid", "HardSigmoid<alpha=0.16666667>"])
+@pytest.mark.parametrize("level", BOTH)
+@pytest.mark.parametrize("named", [True, False])
+def test_what_reads_a_gated_activation_does_not_stand_for_it(gate: str, level: str, named: bool) -> None:
+    """Between blocked nodes no value has a name, and an activation of two nodes is one there or in its convolution."""
+    found = mapped(GATED % (gate, gate), GATED_WEIGHTS, level, named=named).mapping
+    seen = Counter(name for names in found.of.values() for name in names)
+    assert max(seen.values()) == 1
+    assert not found.vanished
+    heads = {operator(names[0]) for node, names in found.of.items() if found.operators[node] == "Conv"}
+    assert heads == {"Conv"}
+    assert ["MaxPool"] in [[operator(name) for name in names] for names in found.of.values()]
+
+
+def operator(name: str) -> str:
+    """Of a node that is called after it."""
+    return name.rpartition("/")[2].partition("#")[0]
+
+
+def test_what_has_a_node_of_its_own_is_in_no_other() -> None:
+    """Both convolutions take in a Pad, so that what they read is not what the convolutions of the model read."""
+    text = """g (float[1,16,8,8] x) => (float[1,16,7,7] y) {
+        a = Conv<pads=[1,1,1,1]>(x, w)
+        s = Sigmoid(a)
+        m = Mul(a, s)
+        p = Pad(m, pads)
+        b = Conv(p, w2)
+        q = Pad(m, pads)
+        c = Conv(q, w3)
+        y = Add(b, c)
+    }"""
+    pads = np.array([0, 0, 0, 0, 0, 0, 1, 1], np.int64)
+    found = mapped(text, {**GATED_WEIGHTS, "pads": pads}, "all")
+    convolutions = {frozenset(names) for names in found.of("Conv")}
+    assert not any({"/s/Sigmoid", "/m/Mul"} & names for names in convolutions)
+    assert {"/c/Conv", "/q/Pad"} in convolutions
+
+
+def test_a_fused_node_is_named_for_its_product() -> None:
+    text = """g (float[2,4,8] x, float[2,4,8] z) => (float[2,4,4] y) {
+        h = Mul(x, half)
+        t = Transpose<perm=[0,2,1]>(z)
+        y = MatMul(h, t)
+    }"""
+    (product,) = mapped(text, {"half": np.array(0.5, np.float32)}).of("FusedMatMul")
+    assert product == ("/y/MatMul", "/h/Mul", "/t/Transpose")
+
+
 def test_products_norms_and_activations_of_a_transformer() -> None:
     text = """g (float[2,3,8] x, float[2,3,8] z) => (float[2,3,8] y) {
         m = MatMul(x, w)
@@ -88,7 +158,7 @@ def test_products_norms_and_activations_of_a_transformer() -> None:
     }
     found = mapped(text, weights)
     assert found.of("Gemm") == [("/m/MatMul", "/a/Add")]
-    assert found.of("SkipLayerNormalization") == [("/s/Add", "/l/LayerNormalization")]
+    assert found.of("SkipLayerNormalization") == [("/l/LayerNormalization", "/s/Add")]
     assert found.of("Gelu") == [("/k/Div", "/e/Erf", "/p/Add", "/q/Mul", "/y/Mul")]
     assert found.mapping.inserted["gemm_input_reshape"] == "reshape for /m/MatMul"
 
@@ -127,9 +197,9 @@ def test_quantized_operators_stand_for_what_surrounded_them() -> None:
     }"""
     zeros = {"u": np.array(128, np.uint8), "i": np.array(0, np.int8), "s": np.array(0.1, np.float32)}
     found = mapped(text, {"wq": ints(np.int8, 8, 8, 3, 3), **zeros})
-    quantized = ("/xd/DequantizeLinear", "/wd/DequantizeLinear", "/c/Conv", "/cq/QuantizeLinear")
+    quantized = ("/c/Conv", "/xd/DequantizeLinear", "/wd/DequantizeLinear", "/cq/QuantizeLinear")
     assert found.of("QLinearConv") == [quantized]
-    assert found.of("MaxPool") == [("/cd/DequantizeLinear", "/m/MaxPool", "/mq/QuantizeLinear")]
+    assert found.of("MaxPool") == [("/m/MaxPool", "/cd/DequantizeLinear", "/mq/QuantizeLinear")]
     assert found.of("QuantizeLinear") == [("/xq/QuantizeLinear",)]
 
 
@@ -146,7 +216,7 @@ def test_a_product_that_quantizes_as_it_goes() -> None:
     found = mapped(text, {**weights, "bias": f32(8)})
     (product,) = found.of("DynamicQuantizeMatMul")
     assert [name.rpartition("/")[2] for name in product] == [
-        "DynamicQuantizeLinear", "MatMulInteger", "Cast", "Mul", "Mul", "Add",
+        "MatMulInteger", "DynamicQuantizeLinear", "Cast", "Mul", "Mul", "Add",
     ]  # fmt: skip
 
 

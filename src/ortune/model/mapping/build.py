@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ortune.model.mapping import names
 from ortune.model.mapping.cones import Cones
-from ortune.model.mapping.origins import VIEWS, Origins
+from ortune.model.mapping.origins import VIEWS, Origins, heaviest_first, ordered
 from ortune.model.mapping.result import Mapping
 from ortune.model.mapping.values import NOTHING, Carried
 from ortune.model.mapping.view import Body, Step, Value, View
@@ -41,8 +41,9 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
     hidden = {key: _hidden(group, mapped, cones) for key, group in groups.items()}
     gone = [was for was in old.steps if was not in mapped]
     fate = _Fate(old, carried, cones, origins, set(mapped))
+    operators = {key: step.op_type for step, key in keys.items()}
     return Mapping(
-        of={key: _names(found) for key, found in of.items()},
+        of={key: _names(heaviest_first(operators[key], found)) for key, found in of.items()},
         inserted={
             keys[step]: names.purpose(step.op_type, step.domain, _near(step, origins))
             for step in new.steps
@@ -54,10 +55,10 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
         vanished=_names(gone),
         why={was.name: fate.of(was) for was in gone},
         keys={step.name: key for step, key in keys.items() if not step.given},
-        hidden={key: _names(steps) for key, steps in hidden.items()},
+        hidden={key: _names(ordered(steps)) for key, steps in hidden.items()},
         spared={key: _spared(groups[key], steps) for key, steps in hidden.items()},
-        merged=_names(origins.merged),
-        operators={key: step.op_type for step, key in keys.items()},
+        merged=_names(ordered(origins.merged)),
+        operators=operators,
     )
 
 
@@ -72,7 +73,7 @@ def _key(step: Step, found: list[Step]) -> str:
 
 
 def _names(steps: Iterable[Step]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(step.name for step in sorted(steps, key=lambda step: step.order)))
+    return tuple(dict.fromkeys(step.name for step in steps))
 
 
 def _hidden(group: set[Step], shared: Counter[Step], cones: Cones) -> set[Step]:
@@ -109,7 +110,7 @@ def _near(step: Step, origins: Origins) -> str:
             now = waiting.pop(0)
             found = origins.of.get(now)
             if found:
-                return found[0 if forward else -1].name
+                return (heaviest_first(now.op_type, found)[0] if forward else found[-1]).name
             beside = [
                 other
                 for other in (

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import onnx_ir as ir
-
 from ortune.model.graphs import op_set
 from ortune.model.mapping.values import Carried
-from ortune.model.mapping.view import Step, Value, View
+from ortune.model.mapping.view import Step, Value, View, attributes, contents
 
 _RANDOM = op_set("RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial")
 _SHAPES = op_set("Shape Size")
@@ -91,32 +89,8 @@ class Cones:
     def _identity(self, value: Value) -> object:
         if value.constant and value.tensor is not None:
             # Small constants are shared before steps are compared.
-            return _contents(value.tensor)
+            return contents(value.tensor)
         twins = self.twins.get(value.step) if value.step is not None else None
         if not twins or value.step is None:
             return value
         return (twins[0], value.step.outputs.index(value))
-
-
-def attributes(node: ir.Node) -> tuple[tuple[str, object], ...]:
-    """What a node's attributes are, to be compared; large tensors are equal only to themselves."""
-    found: list[tuple[str, object]] = []
-    for name, attribute in sorted(node.attributes.items()):
-        if attribute.is_ref():
-            found.append((name, attribute.ref_attr_name))
-        elif attribute.type == ir.AttributeType.TENSOR:
-            found.append((name, _contents(attribute.value)))
-        elif attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
-            found.append((name, id(attribute.value)))
-        else:
-            found.append((name, repr(attribute.value)))
-    return tuple(found)
-
-
-_SMALL_BYTES = 64
-
-
-def _contents(tensor: ir.TensorProtocol) -> object:
-    if tensor.dtype == ir.DataType.STRING or tensor.nbytes > _SMALL_BYTES:
-        return id(tensor)
-    return (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())

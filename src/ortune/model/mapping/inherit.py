@@ -39,9 +39,9 @@ def inherited(
         if found.setdefault(name, work) != work:
             unclear.add(name)
     own = costs_by_name(original_costs)
-    groups = Counter(mapping.of.values())
+    groups = Counter(frozenset(steps) for steps in mapping.of.values())
     for name, steps in mapping.of.items():
-        if name not in found and groups[steps] == 1:
+        if name not in found and groups[frozenset(steps)] == 1:
             work_of_all = _sum(mapping, name, own)
             if work_of_all is not None:
                 found[name] = work_of_all

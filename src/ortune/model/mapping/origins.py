@@ -6,12 +6,20 @@ from collections.abc import Iterable
 
 from ortune.model.graphs import op_set
 from ortune.model.mapping import names
-from ortune.model.mapping.cones import QUANTIZERS, Cones, attributes
+from ortune.model.mapping.cones import QUANTIZERS, Cones
 from ortune.model.mapping.values import NOTHING, Carried
-from ortune.model.mapping.view import Step, View
+from ortune.model.mapping.view import Step, View, attributes
 
 VIEWS = op_set("Cast Reshape Squeeze Unsqueeze Flatten Transpose Slice Expand Concat")
 """Operators that optimisation leaves out where they change nothing, undo each other, or are pushed elsewhere."""
+
+_HEAVY = op_set(
+    "Conv ConvTranspose ConvInteger QLinearConv MatMul MatMulInteger QLinearMatMul MatMulNBits Gemm Einsum "
+    "LSTM GRU RNN Attention MultiHeadAttention GroupQueryAttention"
+)
+"""Operators that nearly all of the work is in, wherever they are fused with others."""
+
+_LIGHTER = op_set("Softmax LayerNormalization RMSNormalization GroupNormalization InstanceNormalization")
 
 _TAKES_VIEWS = op_set(
     "FusedMatMul Gemm FusedGemm QGemm Attention QAttention MultiHeadAttention GroupQueryAttention "
@@ -56,6 +64,8 @@ class Origins:
         self._hand_back()
         for step, found in self.of.items():
             self.of[step] = self._trimmed(step, found)
+        self._leave_to_owners()
+        self._leave_to_owners()
         self._add_twins()
 
     def _owners(self, optimised: View) -> dict[Step, list[Step]]:
@@ -87,7 +97,7 @@ class Origins:
             if len(owners) == 1:
                 groups[owners[0]].append(helper)
             elif owners:
-                self.of[helper] = _ordered(_shared(helper, [self._cone[owner] for owner in owners]))
+                self.of[helper] = ordered(_shared(helper, [self._cone[owner] for owner in owners]))
             else:
                 idle.append(helper)
         for owner, helpers in groups.items():
@@ -101,7 +111,7 @@ class Origins:
         """Share out a cone between an owner and its helpers: by operator, then by order to those without any."""
         cone = self._cone[owner]
         if len(steps) == 1:
-            self.of[steps[0]] = _ordered(cone)
+            self.of[steps[0]] = ordered(cone)
             return
         # What makes the known value is in the step that makes it.
         ends = {made.step for value in owner.outputs if (made := self._carried.get(value)) is not None}
@@ -110,7 +120,7 @@ class Origins:
         settled = any(end.op_type == owner.op_type for end in given)
         for operator in {step.op_type for step in steps}:
             mine = [s for s in steps if s.op_type == operator and not (settled and s is owner)]
-            theirs = _ordered(s for s in cone if s.op_type == operator and s not in given)
+            theirs = ordered(s for s in cone if s.op_type == operator and s not in given)
             if len(mine) == len(theirs):
                 given.update(zip(theirs, mine, strict=True))
         bare = [step for step in steps if step not in given.values()]
@@ -119,7 +129,7 @@ class Origins:
                 self.of[step].append(was)
             return
         around = _Around(given, cone, steps, self._carried.inserted)
-        for was in _ordered(cone):
+        for was in ordered(cone):
             if was in given:
                 self.of[given[was]].append(was)
                 continue
@@ -131,7 +141,7 @@ class Origins:
                 self.of[step].append(was)
         for step in bare:
             if not self.of[step]:
-                self.of[step] = _ordered(cone)
+                self.of[step] = ordered(cone)
         for step in steps:
             self.of[step].sort(key=lambda s: s.order)
 
@@ -145,21 +155,40 @@ class Origins:
             while before is not None and (before in self._carried.inserted or before.op_type in VIEWS):
                 before = before.inputs[0].step if before.inputs and before.inputs[0] is not None else None
             if before is not None and before in self.of:
-                self.of[before] = _ordered({*self.of[before], *others})
+                self.of[before] = ordered({*self.of[before], *others})
                 self.of[step] = [was for was in found if was not in others]
 
-    def _add_twins(self) -> None:
-        """A step that computed the same as another and is gone, is where that other is."""
+    def _leave_to_owners(self) -> None:
+        """What has a step of its own, of its operator or for less than all others, is in no other one."""
+        sets = {step: set(found) for step, found in self.of.items()}
+        for was, steps in self._where().items():
+            owners = [step for step in steps if step.op_type == was.op_type] or [
+                step
+                for step in steps
+                if all(sets[step] < sets[other] for other in steps if other is not step)
+            ]
+            for step in steps:
+                rest = [other for other in self.of[step] if other is not was]
+                if owners and rest and step not in owners:
+                    self.of[step] = rest
+
+    def _where(self) -> dict[Step, list[Step]]:
+        """The steps that each of the user's is in."""
         where: dict[Step, list[Step]] = {}
         for step, found in self.of.items():
             for was in found:
                 where.setdefault(was, []).append(step)
+        return where
+
+    def _add_twins(self) -> None:
+        """A step that computed the same as another and is gone, is where that other is."""
+        where = self._where()
         for was in list(where):
             for twin in self._cones.twins.get(was, ()):
                 if twin not in where and twin not in self.left_out:
                     self.merged.add(twin)
                     for step in where[was]:
-                        self.of[step] = _ordered({*self.of[step], twin})
+                        self.of[step] = ordered({*self.of[step], twin})
 
     def _trimmed(self, step: Step, found: list[Step]) -> list[Step]:
         """Without what does nothing beside the step that does the work."""
@@ -192,6 +221,19 @@ class Origins:
             if not ends:
                 return [was for was in steps if was in kept]
             kept -= ends
+
+
+def heaviest_first(operator: str, steps: Iterable[Step]) -> list[Step]:
+    """In the model's order, but the step first after which a node is called that stands for all of them.
+
+    Args:
+        operator: Of the node.
+        steps: What it stands for.
+    """
+    in_order = ordered(steps)
+    tiers = ({operator}, _HEAVY, _LIGHTER, {was.op_type for was in in_order} - VIEWS - QUANTIZERS)
+    first = next((was for tier in tiers for was in in_order if was.op_type in tier), None)
+    return in_order if first is None else [first, *(was for was in in_order if was is not first)]
 
 
 def _reads_stored(step: Step, was: Step) -> bool:
@@ -255,5 +297,6 @@ def _before(step: Step, within: set[Step]) -> set[Step]:
     return found
 
 
-def _ordered(steps: Iterable[Step]) -> list[Step]:
+def ordered(steps: Iterable[Step]) -> list[Step]:
+    """In the model's order."""
     return sorted(steps, key=lambda step: step.order)

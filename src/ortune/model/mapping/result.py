@@ -17,8 +17,9 @@ class Mapping:
     name, in several bodies, are one entry: all their originals together.
 
     Attributes:
-        of: Nodes of the user's model that each stands for, in the model's order, named as ``mapping.view`` says.
-            A node is in several where several were made of it, or each does its work again.
+        of: Nodes of the user's model that each stands for, named as ``mapping.view`` says: first the one that does
+            most of the work, the others in the model's order. A node is in several where several were made of it, or
+            each does its work again.
         inserted: Nodes that have no original, and what each is for: "into blocked layout for /conv1/Conv".
         unmapped: Nodes that should have an original, and none is known.
         vanished: Nodes of the user's model that none stands for. Constants are data and left out.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.model.mapping import names
-from ortune.model.mapping.view import Body, Step, Value, View
+from ortune.model.mapping.view import Body, Step, Value, View, attributes
 from ortune.model.shape_attrs import int_of, text_of
 
 NOTHING = frozenset(("Identity", "Dropout"))
 """Operators that hand their first input on when nobody trains."""
 
 _SUMS = frozenset(("Add", "Sum"))
+_GATES = frozenset(("HardSigmoid", "Sigmoid"))
+_GATED = frozenset(("HardSwish", "Swish"))
 _MOST_STEPS_BACK = 8
 
 
@@ -186,6 +188,8 @@ class Carried:
                     self._by_node(step)
         for step in reversed(self._optimised.steps):
             self._through(step)
+            if by_neighbours and step.body in self._bodies:
+                self._reads_of_node(step)
         return len(self.of) > before
 
     def _through(self, step: Step) -> None:
@@ -244,7 +248,9 @@ class Carried:
             value = self._after(value, _SUMS)
         activation = text_of(step.node, "activation", "")
         if activation and (value.step is None or value.step.op_type != activation):
-            value = self._after(value, frozenset((activation,)))
+            after = self._after(value, frozenset((activation,)))
+            # What has no operator of its own in the model is written out there: x * HardSigmoid(x).
+            value = self._gated(value) if after is value and activation in _GATED else after
         return value
 
     def _adds(self, step: Step, value: Value) -> bool:
@@ -266,6 +272,13 @@ class Carried:
         found = [step for step in self.users(value) if step.op_type in operators]
         return self.same(found[0].outputs[0]) if len(found) == 1 else value
 
+    def _gated(self, value: Value) -> Value:
+        """The one product of a value and its gate; the value itself where there is none."""
+        users = self.users(value)
+        gates = {user.outputs[0] for user in users if user.op_type in _GATES}
+        found = [s for s in users if s.op_type == "Mul" and gates.intersection(map(self.same, s.reads()))]
+        return self.same(found[0].outputs[0]) if len(found) == 1 else value
+
     def users(self, value: Value) -> list[Step]:
         """The steps of the user's model that read a value, also behind steps that do nothing."""
         found: list[Step] = []
@@ -284,6 +297,40 @@ class Carried:
         if was is not None:
             for value, old in zip(step.outputs, was.outputs, strict=False):
                 self._set(value, self.same(old))
+
+    def _reads_of_node(self, step: Step) -> None:
+        """The same node still reads what it read: so are values found that have no name, nor the node before one."""
+        if all(v is None or v.constant or v in self.of for v in step.inputs):
+            return
+        was = self._maker(step)
+        if was is None or not _same_attributes(step, was):
+            return
+        pairs = [
+            (value, self.same(old))
+            for value, old in zip(step.inputs, was.inputs, strict=False)
+            if value is not None and old is not None and not value.constant and not old.constant
+        ]
+        known = [(self.behind(self.of[value]), self.behind(old)) for value, old in pairs if value in self.of]
+        # A convolution takes in the Pad before it.
+        padded = any(old.step is not None and old.step.op_type == "Pad" for _, old in pairs)
+        if not padded and all(carried is read for carried, read in known):
+            for value, old in pairs:
+                if value.step is not None:
+                    self._set(value, old)
+
+    def _maker(self, step: Step) -> Step | None:
+        """The step of the user's model that a step is, whatever else was built into it behind that."""
+        value = self.get(step.outputs[0]) if step.outputs else None
+        if step.domain == names.NCHWC:
+            named = (self._named(self._bodies[step.body], name) for name in names.blocked_values(step.given))
+            value = next((self.same(each) for each in named if each is not None), value)
+        for _ in range(_MOST_STEPS_BACK):
+            was = value.step if value is not None else None
+            if was is None or was.op_type == step.op_type:
+                return was
+            reads = [self.same(v) for v in was.reads() if not v.constant]
+            value = reads[0] if len(reads) == 1 else None
+        return None
 
     def _reading_the_same(self, step: Step) -> Step | None:
         if step.bodies or step in self.inserted:
@@ -311,6 +358,12 @@ class Carried:
         while value.step is not None and value.step.op_type in NOTHING and value.step.inputs[0] is not None:
             value = self.same(value.step.inputs[0])
         return value
+
+
+def _same_attributes(step: Step, was: Step) -> bool:
+    """Whether two steps agree in the attributes that both have: one that took in a Transpose does not."""
+    mine, theirs = dict(attributes(step.node)), dict(attributes(was.node))
+    return all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
 
 
 def _control(step: Step) -> tuple[str, frozenset[str]]:
