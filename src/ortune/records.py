@@ -1539,6 +1539,10 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     elapsed_s: float = 0.0
 
 
+SAME_WORK = 0.01
+"""Relative difference of the work of two nodes up to which it is the same."""
+
+
 class DifferenceRow(Record, frozen=True, kw_only=True):
     """One category, operator or matched node on both sides; nanoseconds of the mean steady run.
 
@@ -1548,6 +1552,8 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
         low_ns, high_ns: Interval of the difference, as wide as it must be so that of all rows of its list which leave
             out 0 at most 5 % have not changed; None with too few processes or runs.
         a_nodes, b_nodes: Names in the optimised graphs.
+        a_flops, b_flops, a_bytes, b_bytes: Operations and bytes of one run, which no clock is needed for; None where
+            not known, or for rows that are no nodes.
     """
 
     name: str
@@ -1559,6 +1565,24 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
     high_ns: float | None = None
     a_nodes: tuple[str, ...] = ()
     b_nodes: tuple[str, ...] = ()
+    a_flops: float | None = None
+    b_flops: float | None = None
+    a_bytes: float | None = None
+    b_bytes: float | None = None
+
+    @property
+    def work_ratio(self) -> float | None:
+        """B's operations over A's, of their bytes where there are none; None where not known or on one side alone."""
+        for a, b in ((self.a_flops, self.b_flops), (self.a_bytes, self.b_bytes)):
+            if a and b:
+                return b / a
+        return None
+
+    @property
+    def same_work(self) -> bool:
+        """Whether it is there on both sides, and does as much on either, as far as that is known."""
+        both = self.a_ns is not None and self.b_ns is not None
+        return both and abs((self.work_ratio or 1.0) - 1.0) <= SAME_WORK
 
 
 class ProfileDifference(Record, frozen=True, kw_only=True):

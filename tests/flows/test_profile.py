@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import ortune
+from edited_models import EDITS, numbered, squeezenet
 from ortune.errors import UsageError
 from ortune.flows import profile as flow
 from ortune.flows.ground import Ground
@@ -223,6 +227,33 @@ def test_a_dearer_node_is_named_first_and_at_the_right_size(
     inside = {r.name: r.difference_ns for r in found.categories}
     beside = sum(inside.get(name, 0.0) for name in ("between-nodes", "outside-run", "unexplained"))
     assert total + beside == pytest.approx(found.b_wall_ns - found.a_wall_ns)
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_was_changed_in_a_real_model_is_told(edit: str, tmp_path: Path) -> None:
+    """Nodes are numbered in both files, so that one more gives all behind it other names."""
+    plain, edited = squeezenet(), squeezenet()
+    change, added = EDITS[edit]
+    change(edited)
+    for name, model in (("plain", plain), ("edited", edited)):
+        onnx.save(numbered(model), tmp_path / f"{name}.onnx")
+    result = result_of(
+        ortune.profile(
+            tmp_path / "plain.onnx", against=tmp_path / "edited.onnx", set=["intra=1"], processes=3, no_peak=True,
+            store=tmp_path / "store",
+        )
+    )  # fmt: skip
+    found = result.against
+    assert found is not None
+    alone = [row for row in found.nodes if row.a_ns is None and not row.name.startswith("inserted")]
+    assert sorted(row.op_type for row in alone) == added
+    assert all(row.b_ns and row.b_bytes for row in alone)
+    # One convolution makes three times the channels, and both that read it do three times the work.
+    wider = [row.work_ratio for row in found.nodes if row.a_ns is not None and not row.same_work]
+    assert wider == ([pytest.approx(3.0, rel=0.03)] * 3 if edit == "wider" else [])
+    # All else is there on both sides, and met itself.
+    assert not found.only_a
+    assert not [row for row in found.nodes if row.low_ns is not None and row.a_nodes and not row.b_nodes]
 
 
 def test_a_setting_alone_is_the_same_model_on_both_sides(tmp_path: Path) -> None:

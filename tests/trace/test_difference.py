@@ -149,6 +149,54 @@ def test_inserted_nodes_meet_by_what_they_are_for_and_not_by_their_numbers() -> 
     }
 
 
+def test_nodes_of_two_models_meet_by_what_they_are_in_each() -> None:
+    """B has a node more, and an exporter that counts."""
+    a = side("a", [("c_0", "Conv", ("Conv_0",), 9.0), ("c_1", "Conv", ("Conv_1",), 8.0)])
+    b = side(
+        "b",
+        [
+            ("c_0", "Conv", ("Conv_0",), 9.0),
+            ("c_1", "Conv", ("Conv_1",), 5.0),
+            ("c_2", "Conv", ("Conv_2",), 8.0),
+        ],
+    )
+    found = difference(a, b, widths_together, {"Conv_0": "Conv_0", "Conv_2": "Conv_1"})
+    (row,) = (row for row in found.nodes if row.a_ns is None)
+    assert (row.name, row.b_nodes, found.only_a, found.only_b) == ("Conv_1", ("c_1",), (), ("c_1",))
+    assert {(r.a_nodes, r.b_nodes) for r in found.nodes if r.a_ns is not None} <= {
+        (("c_0",), ("c_0",)),
+        (("c_1",), ("c_2",)),
+    }
+
+
+def test_other_work_is_told_whatever_the_clock_says() -> None:
+    rng = np.random.default_rng(0)
+
+    def made(flops: float, *more: SideNode) -> SideTimes:
+        nodes = [
+            SideNode(
+                name=f"n{i}",
+                op_type="Conv",
+                originals=(f"n{i}",),
+                ns=100.0 + 50 * rng.standard_normal(5),
+                work=(flops if i == 3 else 1e6, 1e4),
+            )
+            for i in range(9)
+        ]
+        return SideTimes(
+            label="", processes=5, wall_ns=np.full(5, 900.0), categories={}, nodes=[*nodes, *more]
+        )
+
+    new = SideNode(
+        name="new", op_type="Cast", originals=("new",), ns=np.array([9.0, 0, 0, 0, 0]), work=(0.0, 5e3)
+    )
+    found = difference(made(1e6), made(3e6, new), widths_together)
+    assert {row.name for row in found.nodes} == {"n3", "new"}
+    wide, cast = sorted(found.nodes, key=lambda row: row.name)
+    assert (wide.a_flops, wide.b_flops, wide.work_ratio) == (1e6, 3e6, 3.0)
+    assert (cast.a_bytes, cast.b_bytes, cast.b_ns) == (None, 5e3, pytest.approx(1.8))
+
+
 def test_nodes_beyond_the_list_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_ROWS", 2)
     a = side("a", [(f"n{i}", "Conv", (), 100.0) for i in range(6)])

@@ -16,7 +16,7 @@ from ortune.flows.compare_options import Watcher
 from ortune.flows.ground import Ground, InputOptions
 from ortune.flows.peaks import NOT_MEASURED, load_peak, measure_peak
 from ortune.flows.profile_deliver import Wishes, deliver
-from ortune.flows.profile_nodes import Origins, origins
+from ortune.flows.profile_nodes import Origins, counterparts_of, origins
 from ortune.flows.profile_result import difference_of, result_of, side_times
 from ortune.flows.profile_subjects import about_traces
 from ortune.flows.profile_words import notes
@@ -305,4 +305,4 @@ class _Models:
             side_times(label, [(p.trace, p.found) for p in mine], origin)
             for label, mine, origin in zip(labels, processes, known, strict=True)
         ]
-        return difference_of(times[0], times[1], slow)
+        return difference_of(times[0], times[1], slow, counterparts=counterparts_of(sides[0], sides[1]))

@@ -15,7 +15,16 @@ from ortune.flows.profile_memory import Lifetimes, lifetimes
 from ortune.model import workload
 from ortune.model.cost import costs
 from ortune.model.cost.call import Executions
-from ortune.model.mapping import as_logged, inherited, originals, own_shapes, placed, remarks, weights
+from ortune.model.mapping import (
+    as_logged,
+    counterparts,
+    inherited,
+    originals,
+    own_shapes,
+    placed,
+    remarks,
+    weights,
+)
 from ortune.model.open import open_model
 from ortune.records import ProfiledNode, Workload
 from ortune.trace.attribution import Attribution, mean
@@ -87,6 +96,14 @@ def origins(side: Resolved, work: Workload, scratch: Path, trace: Trace) -> Orig
         return _found(side.model.ir, _optimised(side, work.custom_ops, scratch), work, trace)
     except (requests.CannotApply, ToolFailed, OrtuneError) as error:
         return Origins(trouble=f"where nodes come from is not known: {getattr(error, 'what', error)}")
+
+
+def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
+    """Nodes of B's model to those of A's; None where they are one model, or one is not as its user made it."""
+    both = a.model.info, b.model.info
+    if both[0].sha256 == both[1].sha256 or any(info.format == "ort" for info in both):
+        return None
+    return counterparts(a.model.ir, b.model.ir)
 
 
 def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.Model:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -135,6 +136,9 @@ def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], known
     """
     samples = [_samples(found, alone=len(processes) == 1) for _, found in processes]
     size = samples[0].wall.size
+    trace, found = processes[0]
+    calls = dict(zip(trace.name.texts, found.calls.tolist(), strict=True))
+    shared = Counter(trace.name.texts)
     nodes: dict[Hashable, tuple[str, str, np.ndarray]] = {}
     keys = stable_names([trace for trace, _ in processes], known.places)
     for number, ((trace, _), same) in enumerate(zip(processes, keys, strict=True)):
@@ -156,6 +160,11 @@ def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], known
                 originals=known.of.get(name, ()),
                 purpose=known.purpose.get(name, ""),
                 ns=times,
+                work=(
+                    (work[0] * calls[name], work[1] * calls[name])
+                    if (work := known.work.get(name)) is not None and shared[name] == 1
+                    else None
+                ),
             )
             for name, op, times in nodes.values()
         ],
@@ -186,6 +195,7 @@ def difference_of(
     b: SideTimes,
     slowdown: Sequence[float | None] = (None, None),
     plain_ns: float | None = None,
+    counterparts: Mapping[str, str] | None = None,
 ) -> ProfileDifference:
     """B minus A, with its sentence.
 
@@ -194,8 +204,9 @@ def difference_of(
         b: The other.
         slowdown: A profiled run of either over one that is not profiled.
         plain_ns: The difference without the profiler, where it was measured well.
+        counterparts: Nodes of B's model to those of A's that they are, of two models.
     """
-    found = difference(a, b, widths_together)
+    found = difference(a, b, widths_together, counterparts)
     found = msgspec.structs.replace(
         found, a_slowdown_ratio=slowdown[0], b_slowdown_ratio=slowdown[1], plain_ns=plain_ns
     )

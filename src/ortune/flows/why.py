@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ortune.errors import OrtuneError
 from ortune.flows.ground import Ground
-from ortune.flows.profile_nodes import Origins, origins
+from ortune.flows.profile_nodes import Origins, counterparts_of, origins
 from ortune.flows.profile_result import difference_of, side_times
 from ortune.flows.profiling import Process, profile, profiled_arm, runs_for, slowdown
 from ortune.flows.sides import Resolved
@@ -57,11 +57,12 @@ def why(
         side_times(label, [(p.trace, p.found) for p in mine], origin)
         for label, mine, origin in zip(labels, found, known, strict=True)
     ]
+    same_nodes = counterparts_of(*sides)
     if len(ground.work.cases) > 1:
         # The latencies are those of the mix, and the first shape alone is profiled.
-        return difference_of(times[0], times[1])
+        return difference_of(times[0], times[1], counterparts=same_nodes)
     slow = [slowdown(mine, plain) for mine, plain in zip(found, latencies_ns, strict=True)]
-    return difference_of(times[0], times[1], slow, plain_ns)
+    return difference_of(times[0], times[1], slow, plain_ns, same_nodes)
 
 
 def _origins(ground: Ground, side: Resolved, process: Process) -> Origins:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import CategoryName, DifferenceRow, ProfileDifference
-from ortune.report.numbers import duration, percent, shorten
+from ortune.report.look_words import operations
+from ortune.report.look_words import size as memory_size
+from ortune.report.numbers import duration, factor, percent, shorten
 from ortune.report.profile_tables import Listing, Row, Unit, category_words, unit_of
 
 TOP_OPERATORS = 6
@@ -35,7 +37,7 @@ def sentence(found: ProfileDifference) -> str:
     # The owner pulls in the direction of the whole.
     owner = next((row for row in found.nodes if row.difference_ns * more > 0), None)
     if owner is not None and abs(owner.difference_ns) >= OWNER * abs(more):
-        text += f"; the largest part is in {shorten(owner.name, NAME)} ({_signed(owner.difference_ns)})"
+        text += f"; the largest part is in {shorten(owner.name, NAME)} ({_owner(owner)})"
     elif found.nodes or found.same_ns:
         text += "; no single node stands for it"
     return text
@@ -62,8 +64,16 @@ def _alone(found: ProfileDifference) -> str:
     sure = [row for row in found.nodes if row.low_ns is not None and not within_noise(row)]
     if not sure:
         return ""
-    first = f"{shorten(sure[0].name, NAME)} ({_signed(sure[0].difference_ns)})"
+    first = f"{shorten(sure[0].name, NAME)} ({_owner(sure[0])})"
     return f"; {f'of single nodes {len(sure)} differ, most of all' if len(sure) > 1 else 'one node differs:'} {first}"
+
+
+def _owner(row: DifferenceRow) -> str:
+    """By how much, and why where that is certain without a clock."""
+    change = _signed(row.difference_ns)
+    if row.a_ns is None or row.b_ns is None:
+        return f"in {'B' if row.a_ns is None else 'A'} alone, {change}"
+    return change if row.same_work else f"{work(row)}, {change}"
 
 
 def _over_runs(found: ProfileDifference) -> bool:
@@ -100,7 +110,7 @@ def brief(found: ProfileDifference, most: int = 5) -> list[str]:
         (r.name, r) for r in found.nodes[:most]
     ]
     for name, row in rows:
-        if not _no_change(row.difference_ns, row.low_ns, row.high_ns):
+        if not within_noise(row):
             both = " -> ".join("-" if ns is None else duration(ns) for ns in (row.a_ns, row.b_ns))
             kind = f" ({row.op_type})" if beneath(row) else ""
             lines.append(f"{_signed(row.difference_ns)}  {shorten(name, NAME)}{kind}: {both}")
@@ -123,25 +133,45 @@ def tables(found: ProfileDifference) -> list[Listing]:
 
 
 def listing(title: str, head: str, rows: Sequence[DifferenceRow], unit: Unit, most: int) -> Listing:
-    """One table of differences; the interval's column is there where any row has one."""
+    """One table of differences; columns for the interval and the work are there where any row has one."""
     shown = rows[:most]
-    intervals = any(row.low_ns is not None for row in shown)
-    heads = (head, f"A {unit.name}", f"B {unit.name}", "B - A", *(["interval"] if intervals else []))
+    columns = {
+        f"A {unit.name}": [_time(row.a_ns, unit) for row in shown],
+        f"B {unit.name}": [_time(row.b_ns, unit) for row in shown],
+        "B - A": [unit.signed(row.difference_ns) for row in shown],
+    }
+    for name, cells in (
+        ("interval", [interval(row, unit) for row in shown]),
+        ("work", [work(row) for row in shown]),
+    ):
+        if any(cells):
+            columns[name] = cells
     cut = f" (the first {len(shown)} of {len(rows)})" if len(rows) > len(shown) else ""
+    rows_of = zip(shown, *columns.values(), strict=True)
     return Listing(
-        title=f"{title}{cut}", heads=heads, rows=tuple(_row(row, unit, intervals) for row in shown)
+        title=f"{title}{cut}",
+        heads=(head, *columns),
+        rows=tuple(
+            Row(name=row.name, beneath=beneath(row), cells=tuple(cells), faint=within_noise(row))
+            for row, *cells in rows_of
+        ),
     )
 
 
-def _row(row: DifferenceRow, unit: Unit, intervals: bool) -> Row:
-    sides = [unit.show(ns) if ns is not None else "" for ns in (row.a_ns, row.b_ns)]
-    span = [interval(row, unit)] if intervals else []
-    return Row(
-        name=row.name,
-        beneath=beneath(row),
-        cells=(*sides, unit.signed(row.difference_ns), *span),
-        faint=within_noise(row),
-    )
+def _time(ns: float | None, unit: Unit) -> str:
+    return unit.show(ns) if ns is not None else ""
+
+
+def work(row: DifferenceRow) -> str:
+    """What it does on B against A ("3.00x FLOP", "same"), on one side alone how much; "" where not known."""
+    ratio = row.work_ratio
+    if ratio is not None:
+        of = "FLOP" if row.a_flops and row.b_flops else "bytes"
+        return "same" if row.same_work else f"{factor(ratio)}x {of}"
+    flops, size = row.a_flops or row.b_flops, row.a_bytes or row.b_bytes
+    if flops and (row.a_ns is None or row.b_ns is None):
+        return operations(flops)
+    return memory_size(round(size)) if size and (row.a_ns is None or row.b_ns is None) else ""
 
 
 def interval(row: DifferenceRow, unit: Unit) -> str:
@@ -152,8 +182,9 @@ def interval(row: DifferenceRow, unit: Unit) -> str:
 
 
 def within_noise(row: DifferenceRow) -> bool:
-    """Whether the interval holds no difference."""
-    return row.low_ns is not None and _no_change(row.difference_ns, row.low_ns, row.high_ns)
+    """Whether the interval holds no difference, and nothing else is known to be one."""
+    certain = row.a_ns is None or row.b_ns is None or not row.same_work
+    return not certain and row.low_ns is not None and _no_change(row.difference_ns, row.low_ns, row.high_ns)
 
 
 def _no_change(ns: float, low_ns: float | None, high_ns: float | None) -> bool:
@@ -186,8 +217,8 @@ def notes(found: ProfileDifference) -> list[tuple[str, str]]:
     rows = [
         ("A", found.a),
         ("B", found.b),
-        ("only in A", _names(found.only_a)),
-        ("only in B", _names(found.only_b)),
+        ("only in A", _names(found.only_a, sum(r.a_ns or 0.0 for r in found.nodes if r.b_ns is None))),
+        ("only in B", _names(found.only_b, sum(r.b_ns or 0.0 for r in found.nodes if r.a_ns is None))),
     ]
     if found.same_ns:
         rows.append(("within noise", f"the nodes not listed differ by {_signed(found.same_ns)} together"))
@@ -224,12 +255,12 @@ def _matched(found: ProfileDifference) -> str:
     return f"{', '.join(parts)}: what {they} for in a model is not known"
 
 
-def _names(names: Sequence[str]) -> str:
+def _names(names: Sequence[str], ns: float) -> str:
     if not names:
         return ""
     first = ", ".join(shorten(name, 36) for name in names[:NAMED])
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{len(names)} {'node' if len(names) == 1 else 'nodes'}: {first}{more}"
+    return f"{len(names)} {'node' if len(names) == 1 else 'nodes'}, {duration(ns)}: {first}{more}"
 
 
 def _signed(ns: float) -> str:

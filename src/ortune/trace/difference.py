@@ -57,13 +57,24 @@ def parts(by_run: Floats) -> Floats:
     return whole
 
 
-def difference(a: SideTimes, b: SideTimes, widths: Widths) -> ProfileDifference:
-    """B minus A. Rows of ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference of the time that is in nodes."""
+def difference(
+    a: SideTimes, b: SideTimes, widths: Widths, counterparts: Mapping[str, str] | None = None
+) -> ProfileDifference:
+    """B minus A. Rows of ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference of the time that is in nodes.
+
+    Args:
+        a: One side.
+        b: The other.
+        widths: As ``Widths`` says.
+        counterparts: As for ``match``.
+    """
     names = dict.fromkeys([*a.categories, *b.categories])
     (wall,) = _rows([("", a.wall_ns, b.wall_ns)], widths)
-    matches = match(a.nodes, b.nodes)
-    matched = _node_rows(matches.groups, widths)
+    matches = match(a.nodes, b.nodes, counterparts)
+    matched = _node_rows(matches.groups, widths, counterparts or {})
     told = _sorted(row for row in matched if _told(row))
+    # Without intervals every row is told, and what is certain nonetheless goes first.
+    told = tuple(sorted(told, key=lambda row: row.low_ns is None and row.same_work))
     return ProfileDifference(
         a=a.label,
         b=b.label,
@@ -92,23 +103,42 @@ def difference(a: SideTimes, b: SideTimes, widths: Widths) -> ProfileDifference:
 
 
 def _node_rows(
-    groups: Sequence[tuple[list[SideNode], list[SideNode]]], widths: Widths
+    groups: Sequence[tuple[list[SideNode], list[SideNode]]],
+    widths: Widths,
+    counterparts: Mapping[str, str],
 ) -> list[DifferenceRow]:
-    rows = _rows([(_name(a, b), _total(a), _total(b)) for a, b in groups], widths)
+    rows = _rows([(_name(a, b, counterparts), _total(a), _total(b)) for a, b in groups], widths)
+    works = [(_work(a), _work(b)) for a, b in groups]
     return [
         msgspec.structs.replace(
             row,
             op_type=_operator(a, b),
             a_nodes=tuple(node.name for node in a),
             b_nodes=tuple(node.name for node in b),
+            a_flops=mine[0],
+            a_bytes=mine[1],
+            b_flops=theirs[0],
+            b_bytes=theirs[1],
         )
-        for row, (a, b) in zip(rows, groups, strict=True)
+        for row, (a, b), (mine, theirs) in zip(rows, groups, works, strict=True)
     ]
 
 
-def _name(a: Sequence[SideNode], b: Sequence[SideNode]) -> str:
-    origins = list(dict.fromkeys(o for node in [*a, *b] for o in node.originals))
-    first = (a or b)[0]
+def _work(nodes: Sequence[SideNode]) -> tuple[float, float] | tuple[None, None]:
+    """Operations and bytes of all; of all or of none."""
+    known = [node.work for node in nodes if node.work is not None]
+    if not nodes or len(known) < len(nodes):
+        return None, None
+    return sum(flops for flops, _ in known), sum(size for _, size in known)
+
+
+def _name(a: Sequence[SideNode], b: Sequence[SideNode], counterparts: Mapping[str, str]) -> str:
+    """After A's nodes, and those of B that A does not have; the one that most work is in first."""
+    mine, theirs = (sorted(side, key=lambda node: -(node.work or (0.0, 0.0))[0]) for side in (a, b))
+    names = [name for node in mine for name in node.originals]
+    names += [counterparts.get(name, name) for node in theirs for name in node.originals]
+    origins = list(dict.fromkeys(names))
+    first = (mine or theirs)[0]
     name = origins[0] if origins else f"inserted: {first.purpose}" if first.purpose else first.name
     return f"{name} (+{len(origins) - 1})" if len(origins) > 1 else name
 
@@ -178,8 +208,9 @@ def _estimate(a: Floats | None, b: Floats | None) -> tuple[float, float, float, 
 
 
 def _told(row: DifferenceRow) -> bool:
-    """Whether the difference is more than noise, or is not known to be noise."""
-    return row.low_ns is None or row.high_ns is None or not row.low_ns <= 0.0 <= row.high_ns
+    """Whether the difference is more than noise, is not known to be noise, or is in the work and so no noise at all."""
+    clear = row.low_ns is None or row.high_ns is None or not row.low_ns <= 0.0 <= row.high_ns
+    return clear or not row.same_work
 
 
 def _sorted(rows: Iterable[DifferenceRow]) -> tuple[DifferenceRow, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ class SideNode:
         originals: Nodes of the user's model that it stands for.
         purpose: What an inserted node is for, "" for others and where not known.
         ns: Mean own time in each profiled process, nanoseconds (processes,).
+        work: Operations and bytes of one run; None where not known.
     """
 
     name: str
@@ -30,6 +31,7 @@ class SideNode:
     originals: tuple[str, ...]
     purpose: str = ""
     ns: np.ndarray[Any, np.dtype[np.float64]]
+    work: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,9 @@ class Matches:
     by_order: int
 
 
-def match(a: Sequence[SideNode], b: Sequence[SideNode]) -> Matches:
+def match(
+    a: Sequence[SideNode], b: Sequence[SideNode], counterparts: Mapping[str, str] | None = None
+) -> Matches:
     """Matches nodes by the nodes of the user's model that they stand for, and inserted ones by what they are for.
 
     A fused node on one side meets all its parts on the other. A node whose origin is not known is looked for among the
@@ -54,17 +58,32 @@ def match(a: Sequence[SideNode], b: Sequence[SideNode]) -> Matches:
     of the same operator and name (in order, where names differ in a number that ONNX Runtime gave), and after these
     nodes of the same operator in order: the latter not where both sides have their origins from one model, as a node
     that is not in the other graph has really gone.
+
+    Args:
+        a: One side.
+        b: The other.
+        counterparts: Nodes of B's model to those of A's model that they are; None where both have theirs from one
+            model, or where that is not known: then equal names are one node.
     """
     sides = (a, b)
+
+    def known_as(side: int, name: str) -> Hashable:
+        return name if counterparts is None or side == 0 else counterparts.get(name, ("in B alone", name))
+
     groups = _Groups()
     for side, nodes in enumerate(sides):
         for number, node in enumerate(nodes):
             groups.add((side, number))
             for origin in node.originals:
-                groups.join((side, number), ("origin", origin))
+                groups.join((side, number), ("origin", known_as(side, origin)))
             if node.purpose and not node.originals:
-                groups.join((side, number), ("origin", ("inserted", node.op_type, node.purpose)))
-    origins = [{origin for node in nodes for origin in node.originals} for nodes in sides]
+                what, _, near = node.purpose.partition(" for ")
+                key = ("inserted", node.op_type, what, known_as(side, near) if near else "")
+                groups.join((side, number), ("origin", key))
+    origins = [
+        {known_as(side, origin) for node in nodes for origin in node.originals}
+        for side, nodes in enumerate(sides)
+    ]
     one_model = bool(origins[0] & origins[1])
     by_name = 0
     for side, nodes in enumerate(sides):
@@ -76,7 +95,7 @@ def match(a: Sequence[SideNode], b: Sequence[SideNode]) -> Matches:
         groups,
         sides,
         lambda node: (stem(node.name), node.op_type),
-        lambda node: not (one_model and node.purpose),
+        lambda node: not (one_model and (node.purpose or (counterparts is not None and node.originals))),
     )
     by_order = _pair(
         groups,

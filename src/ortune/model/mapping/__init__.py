@@ -3,7 +3,7 @@
 A profile speaks of the graph that ONNX Runtime made: fused, blocked, renamed nodes. Most fusions keep the name of the
 value that they make, so values are matched first (``values``): by name, through nodes that only move or convert, and
 by the names that ONNX Runtime gives (``names``). A node then stands for all nodes of the user's model between the
-values that it reads and those that it makes (``cones``, ``origins``).
+values that it reads and those that it makes (``cones``, ``origins``). Nodes of two models meet in ``pairing``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,17 @@ from __future__ import annotations
 from ortune.model.mapping.blocks import own_shapes
 from ortune.model.mapping.build import originals
 from ortune.model.mapping.inherit import inherited, placed, remarks, weights
+from ortune.model.mapping.pairing import counterparts
 from ortune.model.mapping.result import Mapping, as_logged
 
-__all__ = ["Mapping", "as_logged", "inherited", "originals", "own_shapes", "placed", "remarks", "weights"]
+__all__ = [
+    "Mapping",
+    "as_logged",
+    "counterparts",
+    "inherited",
+    "originals",
+    "own_shapes",
+    "placed",
+    "remarks",
+    "weights",
+]

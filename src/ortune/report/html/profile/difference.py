@@ -99,6 +99,7 @@ def _row(row: DifferenceRow, unit: Unit, scale: svg.Scale) -> dict[str, object]:
         "kind": kind,
         "change": change,
         "interval": span,
+        "work": words.work(row),
         "a": sides[0],
         "b": sides[1],
         "plot": svg.picture(" ".join(part for part in (change, span) if part), marks),
