@@ -128,6 +128,11 @@ def test_memory_names_nodes_and_weights(profiled: tuple[Path, Envelope]) -> None
     names = {node.name for node in result_of(profiled[1]).nodes}
     assert found.peak_node in names and {name for name, _ in found.at_peak} <= names
     assert dict(found.at_peak)[found.peak_node] == 4 * CHANNELS * SIZE * SIZE
+    # All that the process had: values, weights, the arena's rounding, ONNX Runtime itself.
+    owners = {owner.kind: owner.bytes for owner in found.owners}
+    assert sum(owner.bytes for owner in found.owners) == found.total_bytes == found.resident_bytes
+    assert owners["weights"] == found.weights_bytes and owners["inputs"] == 4 * CHANNELS * SIZE * SIZE
+    assert owners["libraries"] > 0 and owners["runtime"] > 0
 
 
 def test_the_ort_format_meets_the_model_that_it_was_made_of(tmp_path: Path) -> None:

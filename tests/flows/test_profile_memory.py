@@ -114,6 +114,32 @@ def test_without_the_allocators_figures_sizes_and_last_uses_tell(tmp_path: Path)
     assert memory_of(old, 0, Lifetimes(), None) is None
 
 
+def test_what_is_written_over_is_not_there_twice(tmp_path: Path) -> None:
+    """The allocator's own figures say so: at no node it has less in use than the values that are there."""
+    nodes = [
+        helper.make_node("Concat", ["x", "x"], ["a"], name="a", axis=0),
+        helper.make_node("Relu", ["a"], ["b"], name="b"),
+        helper.make_node("Add", ["b", "b"], ["c"], name="c"),
+        helper.make_node("Sigmoid", ["c"], ["d"], name="d"),
+        helper.make_node("Mul", ["c", "d"], ["e"], name="e"),
+        helper.make_node("ReduceMax", ["e"], ["y"], name="y", keepdims=0),
+    ]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
+    )  # fmt: skip
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    trace = profiled(path)
+    found = lifetimes(open_model(path).ir.graph, CASE, {}, trace)
+    spans = {value.name: (value.made, value.last) for value in found.values if value.made != BEFORE}
+    # b and e are written over what was read last there; c is read again.
+    assert spans == {"a": (0, 0), "b": (1, 1), "c": (2, 3), "d": (3, 4), "e": (4, 5), "y": (5, 6)}
+    told = memory_of(trace, 0, found, 0)
+    assert told is not None and not [owner for owner in told.owners if owner.bytes < 0]
+    assert sum(owner.bytes for owner in told.owners) == told.total_bytes
+
+
 def test_a_size_that_nobody_knows_is_counted_as_unknown(tmp_path: Path) -> None:
     path = model(tmp_path / "m.onnx")
     trace = profiled(path)

@@ -16,6 +16,7 @@ from ortune.records import (
     Headroom,
     LayerTime,
     MachinePeak,
+    MemoryOwner,
     MemoryPoint,
     MemoryProfile,
     ModelRef,
@@ -153,6 +154,15 @@ def usual() -> ProfileResult:
             held_bytes=256 * 2**20,
             weights_bytes=90 * 2**20,
             at_peak=(("/encoder/layer.3/attention/scores", 48 * 2**20), ("hidden", 512)),
+            owners=(
+                MemoryOwner(kind="weights", bytes=90 * 2**20),
+                MemoryOwner(kind="value", name="/encoder/layer.3/attention/scores", bytes=48 * 2**20),
+                MemoryOwner(kind="libraries", bytes=44 * 2**20),
+                MemoryOwner(kind="values", bytes=2 * 2**20, count=12),
+                MemoryOwner(kind="value", name="hidden", bytes=512),
+            ),
+            total_bytes=184 * 2**20 + 512,
+            resident_bytes=180 * 2**20,
             points=tuple(
                 MemoryPoint(node=f"node_{i}", in_use_bytes=n, held_bytes=256 * 2**20)
                 for i, n in enumerate(in_use)

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from trace_files import node, profile, run
 
-from ortune.trace.memory import BEFORE, POINTS, Lifetime, liveness, memory
+from ortune.trace.memory import BEFORE, POINTS, Lifetime, Resident, liveness, memory
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.table import Trace
 
@@ -71,7 +71,10 @@ def test_a_planned_block_does_not_hide_the_nodes(tmp_path: Path) -> None:
     assert found.peak_node == "c2"
     assert found.at_peak[0] == ("c2", 4 * MIB)
     assert found.run == 0 and found == peak_of(trace, 0)
-    # Later runs hold what they planned, which may be more.
+    # Later runs hold what they planned, which may be more; what they have beyond the values is told as that.
+    assert sum(owner.bytes for owner in found.owners) == found.total_bytes == found.peak_bytes
+    planned = sum(owner.bytes for owner in found.owners if owner.kind == "planned")
+    assert planned == found.peak_bytes - trace.in_use_bytes[trace.run == 0].max()
     assert found.peak_bytes == trace.in_use_bytes.max()
     assert max(p.in_use_bytes for p in found.points) == trace.in_use_bytes[trace.run == 0].max()
 
@@ -121,6 +124,17 @@ def test_lifetimes_name_values(tmp_path: Path) -> None:
     named = peak_of(trace, 0, nodes=["c0", "c1", "c2", "sum"], values=values, weights_bytes=8)
     assert named.at_peak == (("v2", 4 * MIB), ("v1", 3 * MIB))
     assert named.weights_bytes == 8
+    owners = {owner.name or owner.kind: owner.bytes for owner in named.owners}
+    assert (owners["v2"], owners["v1"], owners["weights"], owners["inputs"]) == (4 * MIB, 3 * MIB, 8, MIB)
+    # What the arena gave beyond what was asked for has a row of its own, and all rows are the whole.
+    assert owners["rounding"] == named.peak_bytes - 7 * MIB - owners.get("session", 0)
+    assert named.total_bytes == sum(owners.values()) == named.peak_bytes + MIB + 8
+    watched = peak_of(
+        trace, 0, nodes=["c0", "c1", "c2", "sum"], values=values, weights_bytes=8,
+        resident=Resident(peak_bytes=90 * MIB, base_bytes=40 * MIB),
+    )  # fmt: skip
+    assert watched.total_bytes == sum(owner.bytes for owner in watched.owners) == 90 * MIB
+    assert {owner.kind: owner.bytes for owner in watched.owners}["libraries"] == 40 * MIB
     # The graph that ran has no such nodes: then the allocator's figures tell.
     assert peak_of(trace, 0, nodes=["other"], values=values).at_peak[0][0] == "c2"
 

@@ -247,7 +247,7 @@ class _Models:
             plain = plain_latency_ns(grounds[0], base_arm(grounds[0]), len(shown.found.wall_ns))
             result = result_of(
                 "", shown.trace, shown.found, shown.warmup, known[0], peak, sides[0],
-                slowdown=slowdown([shown], plain), seen=shown.seen,
+                slowdown=slowdown([shown], plain), seen=shown.seen, resident=shown.resident,
                 no_peak=self.no_peak if peak is None else "",
             )  # fmt: skip
             result = msgspec.structs.replace(result, side=side_of(grounds[0]))

@@ -10,13 +10,20 @@ import onnx_ir as ir
 
 from ortune.model.graphs import op_set, subgraphs
 from ortune.records import Case, MemoryProfile
-from ortune.trace.memory import BEFORE, Lifetime, liveness, memory
+from ortune.trace.memory import BEFORE, Lifetime, Resident, liveness, memory
 from ortune.trace.table import NO_PARENT, Trace
 from ortune.trace.tensors import n_bytes, tensors
 from ortune.trace.traffic import Step
 
 _SAME_BUFFER = op_set("Reshape Squeeze Unsqueeze Flatten Identity")
 """Operators whose output is their input's memory under another shape."""
+
+_IN_PLACE = op_set(
+    "Add Sub Mul Div Sum Relu LeakyRelu Elu Sigmoid HardSigmoid Tanh Clip Abs Neg Floor Ceil Reciprocal Sqrt Exp Log"
+)
+"""Operators that write over an input of the size of the output, where nobody else reads it any more."""
+_ADDEND = {"Conv": 3, "FusedConv": 3}
+"""Operators that add to this input where they have it, in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +96,8 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
     for value in graph.outputs:
         if value in found:
             found[value].last = len(named)
+    for step, (_, node) in enumerate(named):
+        _hand_over(node, step, found)
     values = list({id(value): value for value in found.values()}.values())
     return Lifetimes(
         nodes=tuple(name for name, _ in named),
@@ -107,11 +116,32 @@ def _sized(values: Iterable[_Value]) -> dict[int, int]:
     return {id(value): value.bytes for value in values if value.bytes is not None}
 
 
-def memory_of(trace: Trace, run: int, known: Lifetimes, weights_bytes: int | None) -> MemoryProfile | None:
+def _hand_over(node: ir.Node, step: int, found: Mapping[ir.Value, _Value]) -> None:
+    """What a node writes over is not there beside what it makes."""
+    addend = _ADDEND.get(node.op_type)
+    inputs = node.inputs if node.op_type in _IN_PLACE else node.inputs[addend : addend + 1] if addend else ()
+    made = found.get(node.outputs[0]) if inputs else None
+    for value in inputs:
+        read = found.get(value) if value is not None else None
+        if (
+            made
+            and read
+            and read is not made
+            and read.made > BEFORE
+            and read.last == step
+            and read.bytes == made.bytes
+        ):
+            read.last = step - 1
+            return
+
+
+def memory_of(
+    trace: Trace, run: int, known: Lifetimes, weights_bytes: int | None, resident: Resident | None = None
+) -> MemoryProfile | None:
     """Memory over the nodes of a run: by the allocator's figures, else by sizes and last uses; None without either."""
-    found = memory(trace, run, known.nodes, known.values, weights_bytes)
+    found = memory(trace, run, known.nodes, known.values, weights_bytes, resident)
     if found is None and known.values:
-        found = liveness(known.nodes, known.values, weights_bytes)
+        found = liveness(known.nodes, known.values, weights_bytes, resident)
     return found
 
 

@@ -30,6 +30,7 @@ from ortune.trace.difference import SideTimes, difference, parts
 from ortune.trace.headroom import Conditions, headroom
 from ortune.trace.layers import layers
 from ortune.trace.matching import SideNode
+from ortune.trace.memory import Resident
 from ortune.trace.naming import stable_names
 from ortune.trace.roofline import with_floors
 from ortune.trace.table import Trace
@@ -51,6 +52,7 @@ def result_of(
     cpus: int | None = None,
     seen: Seen | None = None,
     no_peak: str = "",
+    resident: Resident | None = None,
 ) -> ProfileResult:
     """Everything that one trace tells, with what is known beside it.
 
@@ -66,6 +68,7 @@ def result_of(
         cpus: That the run could use; None for all of this machine.
         seen: What else happened on the machine.
         no_peak: Why there is no peak.
+        resident: Memory of the process, where it was watched.
     """
     nodes = profiled_nodes(trace, found, known)
     plain = float(np.median(found.wall_ns)) / slowdown if slowdown and len(found.wall_ns) else None
@@ -116,7 +119,9 @@ def result_of(
         device_ns=_device(trace, found),
         variance=variance(trace, found, warmup),
         memory=(
-            memory_of(trace, middle, known.lifetimes, known.weights_bytes) if middle is not None else None
+            memory_of(trace, middle, known.lifetimes, known.weights_bytes, resident)
+            if middle is not None
+            else None
         ),
         peak=peak,
         # What the host did decides what settings can win.

@@ -15,6 +15,7 @@ from ortune.records import FeedRef, Measured, Sensors, Side
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.trace.attribution import Attribution, attribute
+from ortune.trace.memory import Resident
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace
@@ -41,6 +42,7 @@ class Process:
         found: The steady runs, attributed; their wall time is that around ``run()``.
         latency_ns: Median of the timed runs.
         seen: What else happened on the machine meanwhile.
+        resident: Its memory; None where the system does not tell.
     """
 
     path: Path
@@ -49,6 +51,7 @@ class Process:
     found: Attribution
     latency_ns: float
     seen: Seen
+    resident: Resident | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,11 @@ def profile(ground: Ground, arm: Arm, runs: int, keep: Path) -> Process:
         found=attribute(trace, steady, wall),
         latency_ns=figure(outcome, "median") or float(np.median(trace.run_ns)),
         seen=seen(outcome),
+        resident=(
+            Resident(peak_bytes=outcome.done.peak_bytes, base_bytes=outcome.done.base_bytes)
+            if outcome.done.peak_bytes is not None and outcome.done.base_bytes is not None
+            else None
+        ),
     )
 
 

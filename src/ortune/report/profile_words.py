@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ortune.records import CategoryName, LayerTime, MemoryProfile, ProfiledNode, ProfileResult
+from ortune.records import (
+    CategoryName,
+    LayerTime,
+    MemoryKind,
+    MemoryOwner,
+    MemoryProfile,
+    ProfiledNode,
+    ProfileResult,
+)
 from ortune.report import difference_words
 from ortune.report.numbers import duration, memory, percent, shorten, three
 from ortune.report.profile_tables import CATEGORIES, Listing, Row, Unit, apportion, category_words, unit_of
@@ -21,10 +29,24 @@ LESS = 0.1
 NAME = 48
 ROUGH_SLOWDOWN = 1.3
 SOURCES = {
-    "profile": "figures of the allocator, weights that it holds included",
+    "profile": "figures of the allocator",
     "liveness": "worked out from sizes and last uses: the profile has no figures of the allocator",
 }
 """Where figures of memory come from."""
+VALUES = "values"
+OWNERS: dict[MemoryKind, str] = {
+    "value": VALUES,
+    "values": VALUES,
+    "weights": "weights, as stored",
+    "session": "held before the run, such as packed weights",
+    "inputs": "inputs",
+    "rounding": "the arena's rounding and gaps",
+    "planned": "gaps in the block that later runs plan",
+    "shared": "buffers that two values share",
+    "libraries": "the process before the session",
+    "runtime": "ONNX Runtime itself, loading included",
+}
+"""Who holds memory, in words."""
 SLOWDOWN_WORTH_SAYING = 0.03
 
 
@@ -231,22 +253,42 @@ def owner_name(name: str, op_type: str, called: Mapping[str, str]) -> str:
 
 
 def memory_line(result: ProfileResult) -> str:
-    """Peak, its owner, and what the arena holds beyond."""
+    """All that is taken at the peak, who holds it, and what the arena holds beyond."""
     m = result.memory
     if m is None:
         return ""
     called = names(result)
-    text = f"{size(m.peak_bytes)} in use at most"
-    shown = max((point.in_use_bytes for point in m.points), default=m.peak_bytes)
-    if m.run is not None and shown < m.peak_bytes:
-        text += f", {size(shown)} in run {m.run + 1}"
-    text += f", at {shorten(called.get(m.peak_node, m.peak_node), NAME)}" if m.peak_node else ""
-    if m.at_peak:
-        largest = ", ".join(f"{shorten(called.get(name, name), 32)} {size(n)}" for name, n in m.at_peak[:2])
-        text += f" (largest: {largest})"
+    text = f"{size(memory_total(m))} at most"
+    parts = {words: sum(o.bytes for o in m.owners if OWNERS[o.kind] == words) for words in OWNERS.values()}
+    told = []
+    for words, held in sorted(parts.items(), key=lambda part: -part[1]):
+        if held:
+            told.append(f"{words} {size(held)}{_largest(m, called) if words == VALUES else ''}")
+    text += f": {', '.join(told)}" if told else _largest(m, called)
+    untouched = memory_total(m) - (m.resident_bytes or memory_total(m))
+    text += f"; {size(untouched)} of it was never touched" if untouched > 0 else ""
     text += f"; the arena holds {size(m.held_bytes)}" if m.held_bytes is not None else ""
-    text += f"; weights {size(m.weights_bytes)}" if m.weights_bytes else ""
     return f"{text} ({memory_source(m)})"
+
+
+def memory_total(found: MemoryProfile) -> int:
+    """All that is taken at the peak; of a profile that was stored before that was summed, what the allocator tells."""
+    return found.peak_bytes if found.total_bytes is None else found.total_bytes
+
+
+def memory_owner(owner: MemoryOwner, called: Mapping[str, str]) -> str:
+    """Who holds it: the user's own node, or in words."""
+    if owner.kind == "value":
+        return called.get(owner.name, owner.name)
+    return f"{owner.count} smaller values" if owner.kind == "values" else OWNERS[owner.kind]
+
+
+def _largest(found: MemoryProfile, called: Mapping[str, str]) -> str:
+    """While which node the values are most, and the largest of them."""
+    first = [f"{shorten(called.get(name, name), 32)} {size(n)}" for name, n in found.at_peak[:2]]
+    told = [f"at {shorten(called.get(found.peak_node, found.peak_node), NAME)}"] if found.peak_node else []
+    told += [f"largest: {', '.join(first)}"] if first else []
+    return f" ({'; '.join(told)})" if told else ""
 
 
 def memory_source(found: MemoryProfile) -> str:
@@ -257,7 +299,7 @@ def memory_source(found: MemoryProfile) -> str:
 
 def size(n_bytes: int) -> str:
     """Mebibytes, and below one kibibytes."""
-    return memory(n_bytes) if n_bytes >= 2**20 else f"{math.ceil(n_bytes / 1024)} KiB"
+    return memory(n_bytes) if abs(n_bytes) >= 2**20 else f"{math.ceil(n_bytes / 1024)} KiB"
 
 
 def notes(result: ProfileResult) -> list[tuple[str, str]]:

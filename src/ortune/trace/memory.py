@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from ortune.records import MemoryPoint, MemoryProfile
+from ortune.records import MemoryOwner, MemoryPoint, MemoryProfile
 from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Numbers, Trace
 
 POINTS = 500
 OWNERS = 10
 BEFORE = -1
 """A value that is there before the first node: an input."""
+_HOST = ("CPUExecutionProvider", "")
 _CHUNK = 256
 """ONNX Runtime's arena gives out multiples of this."""
 
@@ -37,12 +39,26 @@ class Lifetime:
     last: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resident:
+    """Resident memory of the process that was profiled.
+
+    Attributes:
+        peak_bytes: Most that it was.
+        base_bytes: What it was before there was a session.
+    """
+
+    peak_bytes: int
+    base_bytes: int
+
+
 def memory(
     trace: Trace,
     run: int,
     nodes: Sequence[str] = (),
     values: Sequence[Lifetime] = (),
     weights_bytes: int | None = None,
+    resident: Resident | None = None,
 ) -> MemoryProfile | None:
     """Memory by the allocator's own figures; None where the trace does not hold them.
 
@@ -58,10 +74,12 @@ def memory(
         values: The same, to name those that hold the peak. Without them nodes are named, whose outputs nothing of that
             size was given back for since.
         weights_bytes: Of the parameters; a trace does not tell those that were packed when the model was loaded.
+        resident: Of the process, where it was watched.
     """
     there = _allocator(trace)
     if not len(there):
         return None
+    most_held = int(trace.held_bytes[there].max())
     alike = there[np.isin(trace.run[there], _alike(trace, there, run))]
     rows = _telling(trace, alike, run)
     if not len(rows):
@@ -70,54 +88,126 @@ def memory(
     in_use, held = trace.in_use_bytes[rows], trace.held_bytes[rows]
     at = int(np.argmax(in_use))
     step = _step(trace, int(rows[at]), nodes)
-    if values and step is not None:
-        # Inputs are the caller's: they are not in the allocator's figures.
-        owners = _alive([value for value in values if value.made != BEFORE], step)
+    # Inputs are the caller's: they are not in the allocator's figures.
+    made = [value for value in values if value.made != BEFORE]
+    if made and step is not None:
+        alive = _alive(made, step)
+        before = _beyond_values(trace, rows, nodes, made)
     else:
-        owners = _outputs_alive(names[: at + 1], in_use[: at + 1], trace.output_bytes[rows][: at + 1])
+        alive = _outputs_alive(names[: at + 1], in_use[: at + 1], trace.output_bytes[rows][: at + 1])
+        before = int(in_use[0]) - _rounded(int(trace.output_bytes[rows[0]]))
+    peak_bytes = int(trace.in_use_bytes[alike].max())
+    of_values = sum(size for _, size in alive)
+    before = max(0, min(before, int(in_use[at]) - of_values))
+    rest = int(in_use[at]) - before - of_values
+    owners = [
+        *_named(alive),
+        MemoryOwner(kind="session", bytes=before),
+        MemoryOwner(kind="rounding" if rest > 0 else "shared", bytes=rest),
+        MemoryOwner(kind="planned", bytes=peak_bytes - int(in_use[at])),
+    ]
+    if trace.provider[int(rows[at])] in _HOST:
+        inputs = sum(value.bytes for value in values if value.made == BEFORE)
+        owners += _beside(sum(owner.bytes for owner in owners), weights_bytes or 0, inputs, resident)
+    else:
+        resident = None  # the process does not tell of the device
     return MemoryProfile(
         source="profile",
         run=int(trace.run[rows[0]]),
-        peak_bytes=int(trace.in_use_bytes[alike].max()),
+        peak_bytes=peak_bytes,
         peak_node=names[at],
-        held_bytes=int(most_held) if (most_held := trace.held_bytes[there].max()) != ABSENT else None,
+        held_bytes=most_held if most_held != ABSENT else None,
         weights_bytes=weights_bytes,
-        at_peak=owners,
+        at_peak=tuple(alive[:OWNERS]),
+        **_sum(owners, resident),
         points=_points(names, in_use.tolist(), held.tolist()),
     )
 
 
 def liveness(
-    nodes: Sequence[str], values: Sequence[Lifetime], weights_bytes: int | None = None
+    nodes: Sequence[str],
+    values: Sequence[Lifetime],
+    weights_bytes: int | None = None,
+    resident: Resident | None = None,
 ) -> MemoryProfile:
     """Memory from sizes and last uses, where no allocator was asked.
 
-    Inputs are held throughout, as the caller holds them; outputs until the end. Reuse of a buffer in place, scratch
-    space and what the arena keeps are not in it.
+    Inputs are held throughout, as the caller holds them; outputs until the end. Scratch space and what the arena keeps
+    are not in it.
 
     Args:
         nodes: Names in the order in which they run.
         values: What they make and read, inputs included, parameters not.
         weights_bytes: Of the parameters.
+        resident: Of the process, where it was watched.
     """
-    change = np.zeros(len(nodes) + 1, dtype=np.int64)
-    for value in values:
-        first = max(value.made, 0)
-        change[min(first, len(nodes))] += value.bytes
-        # What the last reader still needs is there while it runs.
-        end = len(nodes) if value.made == BEFORE else min(max(value.last, first) + 1, len(nodes))
-        if end < len(nodes):
-            change[end] -= value.bytes
-    in_use = np.cumsum(change)[: len(nodes)]
+    in_use = _in_use(values, len(nodes))
     at = int(np.argmax(in_use)) if len(in_use) else 0
+    alive = _alive(values, at)
+    owners = [*_named(alive), *_beside(sum(n for _, n in alive), weights_bytes or 0, 0, resident)]
     return MemoryProfile(
         source="liveness",
         peak_bytes=int(in_use[at]) if len(in_use) else sum(v.bytes for v in values if v.made == BEFORE),
         peak_node=nodes[at] if nodes else "",
         weights_bytes=weights_bytes,
-        at_peak=_alive(values, at),
+        at_peak=tuple(alive[:OWNERS]),
+        **_sum(owners, resident),
         points=_points(nodes, in_use.tolist(), [ABSENT] * len(nodes)),
     )
+
+
+def _beyond_values(trace: Trace, rows: Numbers, nodes: Sequence[str], values: Sequence[Lifetime]) -> int:
+    """What is in use at every one of these rows beside the values that are there."""
+    by_node: list[int] = _in_use([replace(v, bytes=_rounded(v.bytes)) for v in values], len(nodes)).tolist()
+    steps = [(row, _step(trace, row, nodes)) for row in rows.tolist()]
+    return min(int(trace.in_use_bytes[row]) - by_node[step] for row, step in steps if step is not None)
+
+
+def _in_use(values: Sequence[Lifetime], n_nodes: int) -> Numbers:
+    """Bytes of the values that are there while each node runs (nodes,)."""
+    change = np.zeros(n_nodes + 1, dtype=np.int64)
+    for value in values:
+        first = max(value.made, 0)
+        change[min(first, n_nodes)] += value.bytes
+        # What the last reader still needs is there while it runs.
+        end = n_nodes if value.made == BEFORE else min(max(value.last, first) + 1, n_nodes)
+        if end < n_nodes:
+            change[end] -= value.bytes
+    found: Numbers = np.cumsum(change)[:n_nodes]
+    return found
+
+
+def _named(alive: Sequence[tuple[str, int]]) -> list[MemoryOwner]:
+    """The largest values, and all others together."""
+    found = [MemoryOwner(kind="value", name=name, bytes=size) for name, size in alive[:OWNERS]]
+    rest = alive[OWNERS:]
+    return [*found, MemoryOwner(kind="values", bytes=sum(size for _, size in rest), count=len(rest))]
+
+
+def _beside(
+    in_use: int, weights_bytes: int, inputs_bytes: int, resident: Resident | None
+) -> list[MemoryOwner]:
+    """What a process holds beside what its allocator has in use."""
+    found = [
+        MemoryOwner(kind="weights", bytes=weights_bytes),
+        MemoryOwner(kind="inputs", bytes=inputs_bytes),
+    ]
+    if resident is not None:
+        known = in_use + weights_bytes + inputs_bytes + resident.base_bytes
+        found.append(MemoryOwner(kind="libraries", bytes=resident.base_bytes))
+        # Less than nothing is left where some of what was taken was never touched.
+        found.append(MemoryOwner(kind="runtime", bytes=max(0, resident.peak_bytes - known)))
+    return found
+
+
+def _sum(owners: Sequence[MemoryOwner], resident: Resident | None) -> dict[str, Any]:
+    """The fields of a profile that owners fill."""
+    there = sorted((owner for owner in owners if owner.bytes), key=lambda each: -each.bytes)
+    return {
+        "owners": tuple(there),
+        "total_bytes": sum(owner.bytes for owner in there),
+        "resident_bytes": None if resident is None else resident.peak_bytes,
+    }
 
 
 def _allocator(trace: Trace) -> Numbers:
@@ -165,17 +255,14 @@ def _step(trace: Trace, row: int, nodes: Sequence[str]) -> int | None:
     return None
 
 
-def _alive(values: Sequence[Lifetime], step: int) -> tuple[tuple[str, int], ...]:
-    """The largest values that are there while a node runs."""
+def _alive(values: Sequence[Lifetime], step: int) -> list[tuple[str, int]]:
+    """The values that are there while a node runs, the largest first."""
     there = [v for v in values if v.made <= step and (v.made == BEFORE or step <= max(v.last, v.made))]
-    largest = sorted(there, key=lambda v: (-v.bytes, v.name))[:OWNERS]
-    return tuple((v.name, v.bytes) for v in largest if v.bytes)
+    return [(v.name, v.bytes) for v in sorted(there, key=lambda v: (-v.bytes, v.name)) if v.bytes]
 
 
-def _outputs_alive(
-    names: Sequence[str], in_use: Numbers, output_bytes: Numbers
-) -> tuple[tuple[str, int], ...]:
-    """The largest outputs that are there after the last of these nodes.
+def _outputs_alive(names: Sequence[str], in_use: Numbers, output_bytes: Numbers) -> list[tuple[str, int]]:
+    """The outputs that are there after the last of these nodes, the largest first.
 
     A node adds its outputs; what the figure rose by less was given back since the node before. Which of the outputs
     that was the allocator does not say: the largest that fit into it, the newest of equal ones, are taken for it.
@@ -195,7 +282,7 @@ def _outputs_alive(
         if made:
             alive.append((name, made))
         before = now
-    return tuple(sorted(alive, key=lambda item: (-item[1], item[0]))[:OWNERS])
+    return sorted(alive, key=lambda item: (-item[1], item[0]))
 
 
 def _rounded(size: int) -> int:

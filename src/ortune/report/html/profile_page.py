@@ -106,7 +106,7 @@ def _facts(envelope: Envelope) -> list[tuple[str, str]]:
     if result.slowdown_ratio is not None:
         found.append(("with the profiler", f"{result.slowdown_ratio:.2f}x the time without"))
     if result.memory is not None:
-        found.append(("memory in use at most", memory(result.memory.peak_bytes)))
+        found.append(("memory at most", memory(words.memory_total(result.memory))))
     if result.side is not None:
         found.append(("plan", result.side.plan.describe()))
         found.append(("onnxruntime", result.side.runtime.ort_version))

@@ -24,7 +24,7 @@ TIPS = 150
 
 
 def content(given: Given) -> dict[str, object] | None:
-    """The drawing, the figures, and what is alive at the peak."""
+    """The drawing, the figures, and all that is taken at the peak."""
     found = given.result.memory
     if found is None:
         return None
@@ -33,13 +33,14 @@ def content(given: Given) -> dict[str, object] | None:
     figures = [("in use at most", words.size(found.peak_bytes)), ("at node", peak_node)]
     if found.held_bytes is not None:
         figures.append(("held by the arena", words.size(found.held_bytes)))
-    if found.weights_bytes:
-        figures.append(("weights", words.size(found.weights_bytes)))
+    if found.resident_bytes is not None:
+        figures.append(("resident at most", words.size(found.resident_bytes)))
     figures.append(("from", words.memory_source(found)))
     return {
         "figure": _figure(found, called) if found.points else None,
         "figures": [(name, text) for name, text in figures if text],
-        "at_peak": [(called.get(name, name), words.size(n)) for name, n in found.at_peak],
+        "owners": [(words.memory_owner(owner, called), words.size(owner.bytes)) for owner in found.owners],
+        "total": words.size(words.memory_total(found)),
         "n_points": len(found.points),
     }
 
