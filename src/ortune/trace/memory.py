@@ -95,7 +95,8 @@ def memory(
         before = _beyond_values(trace, rows, nodes, made)
     else:
         alive = _outputs_alive(names[: at + 1], in_use[: at + 1], trace.output_bytes[rows][: at + 1])
-        before = int(in_use[0]) - _rounded(int(trace.output_bytes[rows[0]]))
+        made_bytes = trace.output_bytes[rows].tolist()
+        before = min(int(n) - _rounded(size) for n, size in zip(in_use, made_bytes, strict=True))
     peak_bytes = int(trace.in_use_bytes[alike].max())
     of_values = sum(size for _, size in alive)
     before = max(0, min(before, int(in_use[at]) - of_values))
