@@ -162,7 +162,11 @@ def test_what_is_within_noise_is_no_difference() -> None:
         "no difference shown: 58.9 ms -> 62.1 ms a run, profiled (95 % interval -100 us to +3.70 ms)"
     )
     # What is new is no noise, whatever its interval.
-    assert "of single nodes 2 differ, most of all /encoder" in head and "B takes" not in head
+    assert "of single nodes 2 differ, above all /encoder" in head and "B takes" not in head
+    moved = msgspec.structs.replace(found.nodes[2], name="inserted: reshape for new")
+    assert "above all new (in B alone, +100 us)" in difference_headline(
+        msgspec.structs.replace(found, nodes=(moved, found.nodes[2]))
+    )
     one = difference_headline(msgspec.structs.replace(found, nodes=found.nodes[:1]))
     assert "one node differs: /encoder" in one and one.endswith("(3.00x FLOP, +3.00 ms)")
     assert difference_headline(msgspec.structs.replace(found, nodes=())).endswith("+3.70 ms)")

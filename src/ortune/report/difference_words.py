@@ -64,8 +64,10 @@ def _alone(found: ProfileDifference) -> str:
     sure = [row for row in found.nodes if row.low_ns is not None and not within_noise(row)]
     if not sure:
         return ""
-    first = f"{shorten(sure[0].name, NAME)} ({_owner(sure[0])})"
-    return f"; {f'of single nodes {len(sure)} differ, most of all' if len(sure) > 1 else 'one node differs:'} {first}"
+    # What ONNX Runtime inserted follows from what the user changed.
+    row = next((row for row in sure if not row.name.startswith("inserted: ")), sure[0])
+    first = f"{shorten(row.name, NAME)} ({_owner(row)})"
+    return f"; {f'of single nodes {len(sure)} differ, above all' if len(sure) > 1 else 'one node differs:'} {first}"
 
 
 def _owner(row: DifferenceRow) -> str:
