@@ -304,7 +304,10 @@ class Host(Record, frozen=True, kw_only=True):
 
 
 class Sensors(Record, frozen=True, kw_only=True):
-    """What was read around one trial. Sensors explain; they never drop one arm. None: not readable here."""
+    """What was read around the turns of a trial and of those it shared them with; None: not readable here.
+
+    Sensors explain; they never drop one arm. ``elapsed_ns`` is the time between the two readings.
+    """
 
     load1: float | None = None
     psi_cpu_some_us: int | None = None
@@ -317,6 +320,7 @@ class Sensors(Record, frozen=True, kw_only=True):
     swap_bytes: int | None = None
     thermal_throttles: int | None = None
     cpu_over_wall: float | None = None
+    elapsed_ns: int | None = None
 
 
 # --- messages between ortune and a worker (one JSON object a line) ---------------------------------------

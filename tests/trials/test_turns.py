@@ -17,7 +17,7 @@ from ortune.model.feed_files import write_feeds
 from ortune.records import Failed, FeedRef, Measured, TrialRequest
 from ortune.trials.archive import write_worker
 from ortune.trials.launch import Launch, run_group
-from ortune.trials.turns import Turns, take_turns
+from ortune.trials.turns import Turns, load, take_turns
 
 
 class Fake:
@@ -57,7 +57,8 @@ def taken(
 ) -> tuple[bool, list[tuple[str, str]]]:
     told: list[tuple[str, str]] = []
     runners = [Fake(name, told, **how) for name, how in fakes]  # type: ignore[arg-type]
-    ended = take_turns(runners, TURNS, random.Random(3), lambda: len(told) >= stop_after)
+    stop = lambda: len(told) >= stop_after  # noqa: E731
+    ended = load(runners, stop) and take_turns(runners, TURNS, random.Random(3), stop)
     return ended, told
 
 

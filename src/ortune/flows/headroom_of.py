@@ -10,7 +10,7 @@ from ortune.flows.ground import Ground
 from ortune.flows.peaks import NOT_MEASURED, load_peak
 from ortune.flows.profile_nodes import Origins, origins
 from ortune.flows.profile_result import result_of
-from ortune.flows.profiling import base_arm, profile, runs_for, slowdown
+from ortune.flows.profiling import base_arm, profile, runs_for
 from ortune.records import Headroom
 
 TIMED_NS = 400_000_000
@@ -31,7 +31,7 @@ def headroom_of(
     keep = ground.scratch / "headroom.json"
     try:
         runs = runs_for(latency_ns, ground.side.model.info.n_nodes, TIMED_NS)
-        process = profile(ground, base_arm(ground), runs, keep)
+        (process,) = profile(ground, [base_arm(ground)], runs, [keep])
         version = ground.side.runtime.ort_version
         peak = load_peak(platform.host(), store, version) if floors else None
         known = Origins()
@@ -44,11 +44,9 @@ def headroom_of(
     finally:
         ground.executor.timing = timing
         keep.unlink(missing_ok=True)
-    # Only the first shape is profiled: the latency of several is another one.
-    slow = slowdown([process], latency_ns) if len(ground.work.cases) == 1 else None
     found = result_of(
         "", process.trace, process.found, process.warmup, known, peak, ground.side,
-        slowdown=slow, cpus=ground.host.effective_cpus, seen=process.seen,
+        slowdown=process.slowdown, cpus=ground.host.effective_cpus, seen=process.seen,
         no_peak=NOT_MEASURED if peak is None else "",
     )  # fmt: skip
     return found.headroom

@@ -23,7 +23,7 @@ from ortune.flows.ground import Ground, InputOptions
 from ortune.flows.look_facts import facts
 from ortune.flows.look_nodes import explained, saving_s
 from ortune.flows.look_static import static_part, with_work
-from ortune.flows.profiling import seen
+from ortune.flows.profiling import beside_plain, seen
 from ortune.flows.sides import Resolved, SideText, merge, read_plan, resolve, target_providers
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
@@ -49,6 +49,7 @@ from ortune.trace.ort_profile import read_profile
 from ortune.trials.executor import Arm, Timing
 from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
+from ortune.trials.turns import Turns
 
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 20_000
@@ -250,8 +251,8 @@ class _Look:
         arm = Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
         fits = PROFILED_EVENTS // max(1, self.result.model.n_nodes)
         runs = max(3, min(20, fits, int(TIMED_NS / latency_ns)))
-        ground.executor.timing = Timing(runs=runs, warmup_runs=1, warmup_ns=0, warmup_cap_ns=0)
-        outcome = ground.executor.trial(arm, profile=True)
+        # Beside a process without the profiler, turn by turn: what the machine does is not the profiler's cost.
+        outcome, plain = ground.executor.profiled([arm], Turns(runs=1, unmeasured=0, rounds=runs))[0]
         if not isinstance(outcome, Measured):
             self.left_out.append(f"the profile, which failed ({describe(outcome).splitlines()[0]})")
             return
@@ -267,11 +268,10 @@ class _Look:
             self.left_out.append("the profile, which holds no whole run")
             return
         profiled_ns = run_time_ns(trace, warm)
-        plain = len(base.feeds) == 1 and profiled_ns > 0
         self.profile = OperatorProfile(
             n_runs=len(kept_runs(trace, warm)),
             run_ns=profiled_ns,
-            slowdown_ratio=(figure(outcome, "median") or profiled_ns) / latency_ns if plain else None,
+            slowdown_ratio=beside_plain(outcome, plain),
             operators=by_operator(trace, warm),
             nodes=by_node(trace, warm)[:TOP_NODES],
             complete=trace.complete,

@@ -23,7 +23,6 @@ from ortune.flows.profile_words import notes
 from ortune.flows.profiling import (
     Process,
     base_arm,
-    plain_latency_ns,
     profile,
     runs_for,
     side_of,
@@ -244,17 +243,15 @@ class _Models:
                 origins(s, g.work, self.scratch, mine[0].trace)
                 for s, g, mine in zip(sides, grounds, processes, strict=True)
             ]
-            plain = plain_latency_ns(grounds[0], base_arm(grounds[0]), len(shown.found.wall_ns))
             result = result_of(
                 "", shown.trace, shown.found, shown.warmup, known[0], peak, sides[0],
-                slowdown=slowdown([shown], plain), seen=shown.seen, resident=shown.resident,
+                slowdown=shown.slowdown, seen=shown.seen, resident=shown.resident,
                 no_peak=self.no_peak if peak is None else "",
             )  # fmt: skip
             result = msgspec.structs.replace(result, side=side_of(grounds[0]))
             result = msgspec.structs.replace(result, notes=(*result.notes, *notes(result, known)))
             if len(sides) > 1:
-                other = plain_latency_ns(grounds[1], base_arm(grounds[1]), len(processes[1][0].found.wall_ns))
-                slow = [slowdown(mine, ns) for mine, ns in zip(processes, (plain, other), strict=True)]
+                slow = [slowdown(mine) for mine in processes]
                 against = self._difference(sides, processes, known, slow)
                 result = msgspec.structs.replace(result, against=against)
             return result
@@ -286,10 +283,10 @@ class _Models:
             runs.append(runs_for(latency, ground.side.model.info.n_nodes))
         found: list[list[Process]] = [[] for _ in grounds]
         for turn in range(n):
-            for number, (ground, arm) in enumerate(zip(grounds, arms, strict=True)):
-                self.watch.line(f"profiling, process {turn + 1} of {n}")
-                keep = self.scratch / f"trace-{number}-{turn}.json"
-                found[number].append(profile(ground, arm, runs[number], keep))
+            self.watch.line(f"profiling, process {turn + 1} of {n}")
+            keep = [self.scratch / f"trace-{number}-{turn}.json" for number in range(len(arms))]
+            for mine, process in zip(found, profile(grounds[0], arms, min(runs), keep), strict=True):
+                mine.append(process)
         return found
 
     def _difference(

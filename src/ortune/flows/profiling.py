@@ -9,22 +9,24 @@ from pathlib import Path
 
 import numpy as np
 
-from ortune.errors import MeasurementError, OrtuneError
+from ortune.errors import MeasurementError
 from ortune.flows.ground import Ground
-from ortune.records import FeedRef, Measured, Sensors, Side
+from ortune.records import FeedRef, Measured, Outcome, Sensors, Side
 from ortune.search.blocks import BASE
-from ortune.search.figures import figure
+from ortune.search.figures import compared, figure
 from ortune.trace.attribution import Attribution, attribute
 from ortune.trace.memory import Resident
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace
-from ortune.trials.executor import Arm, Timing
+from ortune.trials.executor import Arm
 from ortune.trials.pilot import describe
+from ortune.trials.turns import Turns
 
 TIMED_NS = 2_000_000_000  # of profiled runs in a process
 MOST_RUNS = 200
 FEWEST_RUNS = 5
+ROUNDS = 8  # turns of each process, fewer where there are fewer runs
 ENOUGH_RUNS, LONGER = 40, 5
 """Runs of which some were left alone even on a busy machine: for these profiling may take so many times as long."""
 BUSY = 0.15  # of the time some task waited for a CPU: from there on no run may have been left alone
@@ -41,6 +43,7 @@ class Process:
         warmup: Runs at its start that are not like the later ones.
         found: The steady runs, attributed; their wall time is that around ``run()``.
         latency_ns: Median of the timed runs.
+        slowdown: How much longer they took than those of a plain process in the same rounds; None: not known.
         seen: What else happened on the machine meanwhile.
         resident: Its memory; None where the system does not tell.
     """
@@ -50,6 +53,7 @@ class Process:
     warmup: int
     found: Attribution
     latency_ns: float
+    slowdown: float | None
     seen: Seen
     resident: Resident | None = None
 
@@ -60,7 +64,7 @@ class Seen:
 
     Attributes:
         sensors: Load, pressure and what else the system tells.
-        elapsed_ns: From the process's start to its end.
+        elapsed_ns: How long it was looked at.
     """
 
     sensors: Sensors
@@ -89,21 +93,28 @@ def runs_for(latency_ns: float, n_nodes: int, time_ns: float = TIMED_NS) -> int:
     return max(FEWEST_RUNS, fit)
 
 
-def profile(ground: Ground, arm: Arm, runs: int, keep: Path) -> Process:
-    """Runs one process under the profiler.
+def profile(ground: Ground, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
+    """One process of each arm under the profiler and one without it, alive together and taking turns.
+
+    What the machine does meanwhile then hits all of them: neither a side nor the profiler is blamed for a neighbour.
 
     Args:
-        ground: The model, shown to run.
-        arm: From ``profiled_arm``.
-        runs: Timed runs.
-        keep: Where the trace is to lie.
+        ground: A model that was shown to run; its executor is used.
+        arms: From ``profiled_arm``, of one or more sides.
+        runs: Timed runs of each.
+        keep: Where each arm's trace is to lie.
 
     Raises:
-        MeasurementError: The process failed, or recorded no run.
+        MeasurementError: A process failed, or recorded no run.
     """
-    ground.executor.timing = Timing(runs=runs, warmup_runs=3, warmup_ns=0, warmup_cap_ns=0)
-    # No trial of the session's: its times are those of a run that is watched.
-    outcome = ground.executor.trial(arm, profile=True, fresh=True)
+    rounds = min(ROUNDS, runs)
+    turns = Turns(runs=-(-runs // rounds), unmeasured=0, rounds=rounds)
+    pairs = ground.executor.profiled(arms, turns)
+    return [_read(ground, arm, *pair, path) for arm, pair, path in zip(arms, pairs, keep, strict=True)]
+
+
+def _read(ground: Ground, arm: Arm, outcome: Outcome, plain: Outcome, keep: Path) -> Process:
+    """What a profiled process told."""
     if not isinstance(outcome, Measured):
         raise MeasurementError(
             f"does not run under the profiler: {describe(outcome)}", where=str(arm.model), code=outcome.reason
@@ -129,6 +140,7 @@ def profile(ground: Ground, arm: Arm, runs: int, keep: Path) -> Process:
         warmup=warmup,
         found=attribute(trace, steady, wall),
         latency_ns=figure(outcome, "median") or float(np.median(trace.run_ns)),
+        slowdown=beside_plain(outcome, plain),
         seen=seen(outcome),
         resident=(
             Resident(peak_bytes=outcome.done.peak_bytes, base_bytes=outcome.done.base_bytes)
@@ -140,28 +152,19 @@ def profile(ground: Ground, arm: Arm, runs: int, keep: Path) -> Process:
 
 def seen(outcome: Measured) -> Seen:
     """The machine while a trial ran."""
-    return Seen(sensors=outcome.sensors, elapsed_ns=outcome.elapsed_ns)
+    return Seen(sensors=outcome.sensors, elapsed_ns=outcome.sensors.elapsed_ns or outcome.elapsed_ns)
 
 
-def plain_latency_ns(ground: Ground, arm: Arm, runs: int) -> float | None:
-    """The same runs without the profiler; None where they fail."""
-    ground.executor.timing = Timing(
-        runs=min(runs, MOST_RUNS), warmup_runs=3, warmup_ns=0, warmup_cap_ns=500_000_000
-    )
-    try:
-        return figure(ground.must(arm, ground.executor.trial(arm)), "median")
-    except OrtuneError:
-        return None
+def beside_plain(outcome: Measured, plain: Outcome) -> float | None:
+    """How much longer profiled runs take than those of the plain process that took turns with them; None: not known."""
+    ratio = compared(outcome, plain, "paired") if isinstance(plain, Measured) else None
+    return None if ratio is None else float(np.exp(ratio))
 
 
-def slowdown(processes: Sequence[Process], plain_ns: float | None) -> float | None:
-    """How much longer profiled runs take than plain ones; None where the plain latency is not known.
-
-    Args:
-        processes: Of one side.
-        plain_ns: Latency of a run without the profiler.
-    """
-    return float(np.median([p.latency_ns for p in processes])) / plain_ns if plain_ns else None
+def slowdown(processes: Sequence[Process]) -> float | None:
+    """The same over all processes of one side."""
+    known = [p.slowdown for p in processes if p.slowdown is not None]
+    return float(np.median(known)) if known else None
 
 
 def side_of(ground: Ground) -> Side:

@@ -41,13 +41,17 @@ def why(
     timing = ground.executor.timing
     found: tuple[list[Process], list[Process]] = ([], [])
     try:
+        runs = min(
+            runs_for(ns, side.model.info.n_nodes, TIMED_NS)
+            for ns, side in zip(latencies_ns, sides, strict=True)
+        )
         for turn in range(PROCESSES):
-            for number, (side, arm) in enumerate(zip(sides, arms, strict=True)):
-                line(f"looking where the time went, process {turn + 1} of {PROCESSES}")
-                runs = runs_for(latencies_ns[number], side.model.info.n_nodes, TIMED_NS)
-                keep = ground.scratch / f"why-{number}-{turn}.json"
-                found[number].append(profile(ground, profiled_arm(ground, arm), runs, keep))
-                keep.unlink(missing_ok=True)
+            line(f"looking where the time went, process {turn + 1} of {PROCESSES}")
+            keep = [ground.scratch / f"why-{number}-{turn}.json" for number in range(2)]
+            each = profile(ground, [profiled_arm(ground, arm) for arm in arms], runs, keep)
+            for mine, process, path in zip(found, each, keep, strict=True):
+                mine.append(process)
+                path.unlink(missing_ok=True)
     finally:
         ground.executor.timing = timing
     known = [_origins(ground, side, mine[0]) for side, mine in zip(sides, found, strict=True)]
@@ -61,7 +65,7 @@ def why(
     if len(ground.work.cases) > 1:
         # The latencies are those of the mix, and the first shape alone is profiled.
         return difference_of(times[0], times[1], counterparts=same_nodes)
-    slow = [slowdown(mine, plain) for mine, plain in zip(found, latencies_ns, strict=True)]
+    slow = [slowdown(mine) for mine in found]
     return difference_of(times[0], times[1], slow, plain_ns, same_nodes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import time
 
 import psutil
 
@@ -67,7 +68,9 @@ def cache_bytes() -> int | None:
 
 def read_sensors() -> Snapshot:
     """Load and swap; nothing else is told on this system."""
-    return Snapshot(load1=psutil.getloadavg()[0], swap_bytes=psutil.swap_memory().used)
+    return Snapshot(
+        load1=psutil.getloadavg()[0], swap_bytes=psutil.swap_memory().used, at_ns=time.monotonic_ns()
+    )
 
 
 def memory_left_bytes() -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,7 @@ class Snapshot:
         governor: Clock governor, "" where there is none to see.
         swap_bytes: Swap in use on the machine.
         thermal_throttles: Times that heat lowered the clock, since boot.
+        at_ns: When it was read, on the monotonic clock; None of one that was not.
     """
 
     load1: float | None = None
@@ -45,6 +47,7 @@ class Snapshot:
     governor: str = ""
     swap_bytes: int | None = None
     thermal_throttles: int | None = None
+    at_ns: int | None = None
 
 
 def read_sensors(root: Path = Path("/")) -> Snapshot:
@@ -59,6 +62,7 @@ def read_sensors(root: Path = Path("/")) -> Snapshot:
         governor=governor(cpus, root),
         swap_bytes=_swap_bytes(root),
         thermal_throttles=_thermal_throttles(root, cpus),
+        at_ns=time.monotonic_ns(),
     )
 
 
@@ -92,6 +96,7 @@ def between(
         swap_bytes=after.swap_bytes,
         thermal_throttles=_difference(before.thermal_throttles, after.thermal_throttles),
         cpu_over_wall=cpu_over_wall,
+        elapsed_ns=_difference(before.at_ns, after.at_ns),
     )
 
 

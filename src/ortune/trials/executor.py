@@ -106,13 +106,10 @@ class Executor:
         runs: int | None = None,
         keep_outputs: bool = False,
         fresh: bool = False,
-        profile: bool = False,
     ) -> Outcome:
         """One trial alone, all of its runs in one turn. ``runs=0`` loads and runs once.
 
-        With ``keep_outputs`` the outcome says where they lie. ``fresh`` runs it whatever was recorded. With
-        ``profile`` ONNX Runtime's profiler is on, and ``done.profile`` names the file, which stays as long as the
-        scratch folder.
+        With ``keep_outputs`` the outcome says where they lie. ``fresh`` runs it whatever was recorded.
         """
         known = self.recorded(arm.name, arm.plan.id) if self.recorded and not fresh else None
         if known is not None:
@@ -128,7 +125,6 @@ class Executor:
             timing,
             lambda: False,
             {arm.name} if keep_outputs else set(),
-            profiled={arm.name} if profile else set(),
             fresh=fresh,
         )
         assert outcomes is not None
@@ -138,7 +134,7 @@ class Executor:
         """Each arm under ONNX Runtime's profiler and without it, alive together and taking turns.
 
         No trials of the session's: their times are those of runs that are watched. As many arms at once as memory
-        holds. ``done.profile`` of the first of each pair names its trace.
+        holds. ``done.profile`` of the first of each pair names its trace, which stays as long as the scratch folder.
         """
         timing = replace(self.timing, turns=turns, warmup_runs=3, warmup_ns=0, warmup_cap_ns=0)
         pairs = [

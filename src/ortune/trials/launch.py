@@ -45,7 +45,7 @@ from ortune.records import (
     Warm,
     WorkerMessage,
 )
-from ortune.trials.turns import ALONE, Turns, take_turns
+from ortune.trials.turns import ALONE, Turns, load, take_turns
 
 POLL_LOADING_S = 0.02  # a large model fills memory within tenths of a second while it loads
 POLL_RUNNING_S = 0.2  # while runs are timed the watcher stays out of the way
@@ -116,20 +116,20 @@ def run_group(
     rng: random.Random | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[Outcome, ...] | None:
-    """Trials alive together, taking turns; an outcome each, None when a stop was asked for on the way."""
-    pods = {id(launch.pod): launch.pod for launch in launches}
-    before = {key: _sensors(pod) for key, pod in pods.items()}
+    """Trials of one pod alive together, taking turns; an outcome each, None when a stop was asked for on the way."""
+    pod = launches[0].pod if launches else None
     runners = [Process(launch, len(launches)) for launch in launches]
     try:
+        if not load(runners, stop):
+            return None
+        before = _sensors(pod)
         if not take_turns(runners, turns, rng or random.Random(), stop):
             return None
     finally:
         for runner in runners:
             runner.close()
-    after = {key: _sensors(pod) for key, pod in pods.items()}
-    return tuple(
-        runner.outcome(before[id(runner.launch.pod)], after[id(runner.launch.pod)]) for runner in runners
-    )
+    after = _sensors(pod)
+    return tuple(runner.outcome(before, after) for runner in runners)
 
 
 def _sensors(pod: Pod | None) -> platform.Snapshot:

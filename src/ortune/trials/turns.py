@@ -68,11 +68,10 @@ ALONE = Turns(runs=0, unmeasured=0, rounds=0)
 """Loaded and run once."""
 
 
-def take_turns(runners: Sequence[Runner], turns: Turns, rng: random.Random, stop: Callable[[], bool]) -> bool:
-    """Runs a group from its start to its reports; False when a stop was asked for.
+def load(runners: Sequence[Runner], stop: Callable[[], bool]) -> bool:
+    """Starts a group; False when a stop was asked for.
 
-    All load at once, on all of the CPUs: how long that takes is known only of a trial alone. From then on one works
-    at a time. The order of each round is drawn afresh, so that no trial always follows the same one.
+    All load at once, on all of the CPUs: how long that takes is known only of a trial alone.
     """
     for runner in runners:
         runner.start()
@@ -81,6 +80,14 @@ def take_turns(runners: Sequence[Runner], turns: Turns, rng: random.Random, stop
         loading = [runner for runner in loading if not runner.loaded()]
         if stop():
             return False
+    return True
+
+
+def take_turns(runners: Sequence[Runner], turns: Turns, rng: random.Random, stop: Callable[[], bool]) -> bool:
+    """Runs a loaded group up to its reports; False when a stop was asked for.
+
+    One works at a time. The order of each round is drawn afresh, so that no trial always follows the same one.
+    """
     for runner in runners:
         if stop():
             return False
