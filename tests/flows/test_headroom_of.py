@@ -34,24 +34,20 @@ def product(path: Path, *, overridable: bool = False) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("latency_ns", "dims", "words"),
-    [
-        (1.0, {"rows": [(8, 1.0)]}, "this run take"),
-        (1e9, {"rows": [(8, 1.0)]}, "of the run is outside the kernels"),
-        (1.0, {"rows": [(8, 1.0), (16, 1.0)]}, "and not known"),
-    ],
-    ids=["disturbed", "quiet", "several shapes"],
+    ("rows", "words"),
+    [(8, "this run take"), (8192, "of the run is outside the kernels")],
+    ids=["disturbed", "quiet"],
 )
-def test_what_the_profiler_cost_is_told(
-    tmp_path: Path, latency_ns: float, dims: dict[str, list[tuple[int, float]]], words: str
-) -> None:
+def test_what_the_profiler_cost_is_told(tmp_path: Path, rows: int, words: str) -> None:
+    """A run of some microseconds takes longer with the profiler, one of a millisecond does not."""
+    dims = {"rows": [(rows, 1.0)]}
     side = resolve(
         SideText(text=str(product(tmp_path / "m.onnx"))), common=Plan(), base_model=None, scratch=tmp_path
     )
     ground = Ground(side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None)
     try:
         ground.settle(30.0)
-        found = headroom_of(ground, latency_ns, None, floors=False)
+        found = headroom_of(ground, 1e6, None, floors=False)
     finally:
         ground.close()
     assert found is not None and words in found.sentence, found

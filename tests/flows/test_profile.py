@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -197,10 +198,11 @@ def test_a_dearer_node_is_named_first_and_at_the_right_size(
 ) -> None:
     sides: dict[str, list[Process]] = {}
 
-    def kept(ground: Ground, arm: Arm, runs: int, keep: Path) -> Process:
-        process = profile(ground, arm, runs, tmp_path / keep.name)
-        sides.setdefault(ground.side.label, []).append(process)
-        return process
+    def kept(ground: Ground, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
+        found = profile(ground, arms, runs, [tmp_path / path.name for path in keep])
+        for arm, process in zip(arms, found, strict=True):
+            sides.setdefault(arm.model.name, []).append(process)
+        return found
 
     monkeypatch.setattr(flow, "profile", kept)
     plain = conv_chain(tmp_path / "plain.onnx")

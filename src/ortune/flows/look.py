@@ -211,19 +211,20 @@ class _Look:
         self.timing = self._timing(first)
         run_ns = self.timing.latency_ns * len(first.done.cases)
         trial_s = (first.elapsed_ns + (LEAST_RUNS - 1) * run_ns) / 1e9
+        profile_s = 2 * trial_s  # one process with the profiler and one without
         if trial_s > self._left_s():
-            self.needed_s = self._spent_s() + 2 * trial_s
+            self.needed_s = self._spent_s() + trial_s + profile_s
             self.left_out += [
                 f"a warmed-up latency (about {math.ceil(trial_s)} s more)",
-                f"the profile (about {math.ceil(trial_s)} s more)",
+                f"the profile (about {math.ceil(profile_s)} s more)",
             ]
             return
         ground.executor.timing = _timing(run_ns, self._left_s() - trial_s)
         timed = ground.must(base, ground.executor.trial(base))
         self.timing = self._timing(timed)
-        if trial_s > self._left_s():
-            self.needed_s = self._spent_s() + trial_s
-            self.left_out.append(f"the profile (about {math.ceil(trial_s)} s more)")
+        if profile_s > self._left_s():
+            self.needed_s = self._spent_s() + profile_s
+            self.left_out.append(f"the profile (about {math.ceil(profile_s)} s more)")
             return
         self._profile(ground, base, self.timing.latency_ns)
 
