@@ -23,7 +23,7 @@ from ortune.flows.ground import Ground, InputOptions
 from ortune.flows.look_facts import facts
 from ortune.flows.look_nodes import explained, saving_s
 from ortune.flows.look_static import static_part, with_work
-from ortune.flows.profiling import beside_plain, seen
+from ortune.flows.profiling import ENOUGH_RUNS, beside_plain, seen
 from ortune.flows.sides import Resolved, SideText, merge, read_plan, resolve, target_providers
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
@@ -52,7 +52,7 @@ from ortune.trials.scratch import scratch_folder
 from ortune.trials.turns import Turns
 
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
-PROFILED_EVENTS = 20_000
+PROFILED_EVENTS = 60_000
 TOP_NODES = 5
 LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that are timed
 
@@ -251,7 +251,7 @@ class _Look:
         feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
         arm = Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
         fits = PROFILED_EVENTS // max(1, self.result.model.n_nodes)
-        runs = max(3, min(20, fits, int(TIMED_NS / latency_ns)))
+        runs = max(3, min(ENOUGH_RUNS, fits, int(TIMED_NS / latency_ns)))
         # Beside a process without the profiler, turn by turn: what the machine does is not the profiler's cost.
         outcome, plain = ground.executor.profiled([arm], Turns(runs=1, unmeasured=0, rounds=runs))[0]
         if not isinstance(outcome, Measured):
