@@ -438,6 +438,9 @@ def test_the_stored_peak_is_used_and_nodes_are_called_as_the_user_calls_them(
     stored = json.loads(peaks.read_text())
     for entry in stored.values():
         entry["ort_version"] = version or entry["ort_version"]
+        # Measured in a moment, and maybe a busy one: no kernel may exceed it here.
+        entry["peak"]["flops_per_s"] = {n: 4 * rate for n, rate in entry["peak"]["flops_per_s"].items()}
+        entry["peak"]["elementwise_bytes_per_s"] *= 4
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / FILE).write_text(json.dumps(stored))
     _, document, _ = ortune(tmp_path, str(model), "--budget", "60s")

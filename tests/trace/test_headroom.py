@@ -204,6 +204,13 @@ def test_nodes_faster_than_their_floor_say_nothing_of_the_peak() -> None:
     assert found([node("a", 500, 900), node("b", 500, 250)]).kernels_ratio == pytest.approx(0.75)
 
 
+def test_a_peak_that_all_kernels_exceed_is_said_to_be_too_low() -> None:
+    seen = found([node("a", 500e3, 900e3)], kernels=900)
+    assert seen.kernels_ratio is None and seen.sentence.endswith(
+        "peak is not known: they are faster than the stored one (ortune doctor measures it again)"
+    )
+
+
 def test_no_run_at_all() -> None:
     seen = headroom([], [], 0.0)
     assert seen.settings_ratio == 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ortune.records import Category, CategoryName, Headroom, ProfiledNode
 from ortune.trace.roofline import INT8_OPERATORS, below_floor, lost_ns
@@ -151,6 +151,8 @@ def headroom(
     if fast_ns > 0 and device > SMALL * fast_ns:
         words = _device_words(device / fast_ns)
     else:
+        if wrong and not covered and not at.no_peak:
+            at = replace(at, no_peak="they are faster than the stored one (ortune doctor measures it again)")
         words = _kernel_words(covered, short, ratio, covered_ratio, parts, at)
     return Headroom(
         settings_ratio=outside,
