@@ -64,7 +64,7 @@ def test_a_quiet_machine_is_not_invalid_for_what_the_wait_itself_disturbs():
 
 
 def test_the_usual_estimand_stays_unless_another_is_clearly_steadier():
-    assert choose_estimand({"paired": NOISE, "p10": 0.8 * NOISE}) == "paired"
+    assert choose_estimand({"paired": NOISE, "p10": 0.9 * NOISE}) == "paired"
     assert choose_estimand({"paired": NOISE, "p10": 0.5 * NOISE}) == "p10"
     assert choose_estimand({"paired": NOISE, "p10": 0.6 * NOISE, "mean": 0.4 * NOISE}) == "mean"
     assert choose_estimand({"cpu": NOISE}) == "cpu"

@@ -27,6 +27,7 @@ from ortune.records import (
 )
 from ortune.search.blocks import BASE, IDENTICAL, NEW
 from ortune.search.controls import Judgement
+from ortune.search.figures import PAIRED
 from ortune.stats.warmup import runs_per_trial
 from ortune.store.db import SessionLog
 from ortune.trials import pilot
@@ -198,7 +199,7 @@ class Ground:
     def retime(self, judgement: Judgement, trials: Sequence[Measured]) -> None:
         """Chooses the rounds of further groups from the noise that was seen (Kalibera and Jones 2013)."""
         timing = self.executor.timing
-        if judgement.estimand != "paired" or judgement.within <= 0 or self.executor.most_alive < 2:
+        if judgement.estimand not in PAIRED or judgement.within <= 0 or self.executor.most_alive < 2:
             return
         elapsed = float(np.median([t.elapsed_ns for t in trials]))
         start_ns = max(1e6, elapsed - pilot.turns_ns(timing.turns, self._run_ns))

@@ -106,7 +106,8 @@ def objective_row(estimand: str, figures: Sequence[Figures]) -> tuple[str, ...]:
     """Name and values of the time that was compared, where it is another than the latency; else empty."""
     if any(f.objective_ns is None for f in figures):
         return ()
-    name = "fastest tenth" if estimand_kind(estimand) == "latency" else estimand.partition(" (")[0]
+    quantile = "lower quartile" if "lower quartile" in estimand else "fastest tenth"
+    name = quantile if estimand_kind(estimand) == "latency" else estimand.partition(" (")[0]
     return name, *(figure_value(f, estimand) for f in figures)
 
 

@@ -22,7 +22,7 @@ from ortune.search.blocks import (
     recorded_waits,
     run_block,
 )
-from ortune.search.figures import LATENCIES, WAITED, turns
+from ortune.search.figures import LATENCIES, PAIRED, WAITED, turns
 from ortune.stats import calibration
 
 CALIBRATION_BLOCKS = 9
@@ -69,18 +69,18 @@ def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
     if estimand in spikes:
         controls.append(calibration.spike_control(spikes[estimand], waits[estimand], alone=alone))
     scale = calibration.null_scale(noise[estimand])
-    within, n_rounds = round_variance(blocks)
+    within, n_rounds = round_variance(blocks, estimand if estimand in PAIRED else LATENCIES[0])
     # The median of n rounds varies by pi / 2 n of what one does.
     between = max(0.0, scale**2 - 0.5 * np.pi * within / max(1.0, n_rounds))
     return Judgement(estimand=estimand, controls=tuple(controls), scale=scale, within=within, between=between)
 
 
-def round_variance(blocks: Sequence[Block]) -> tuple[float, float]:
+def round_variance(blocks: Sequence[Block], estimand: str) -> tuple[float, float]:
     """Robust variance of one round's log(identical / baseline) about its block's middle, and the rounds of a block."""
     off: list[float] = []
     counts = []
     for ours, theirs in zip(measured(blocks, IDENTICAL), measured(blocks, BASE), strict=False):
-        a, b = turns(ours), turns(theirs)
+        a, b = turns(ours, estimand), turns(theirs, estimand)
         n = min(len(a), len(b))
         rounds = np.log(a[:n] / b[:n])
         off += list(rounds - np.median(rounds)) if n > 1 else []

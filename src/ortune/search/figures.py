@@ -14,18 +14,22 @@ import numpy as np
 from ortune.records import Block, CaseTimes, Figures, Measured
 from ortune.stats import pairs
 
-Estimand = Literal["paired", "median", "p10", "p95", "mean", "cold-start", "memory", "cpu"]
+Estimand = Literal["paired", "paired-low", "median", "p10", "p95", "mean", "cold-start", "memory", "cpu"]
 
-LATENCIES: tuple[Estimand, ...] = ("paired", "p10")
+PAIRED = {"paired": 0.5, "paired-low": 0.25}
+"""Estimands that compare turns of the same round, by a quantile of each turn's runs."""
+
+LATENCIES: tuple[Estimand, ...] = ("paired", "paired-low", "p10")
 """What "latency" may mean, the usual one first; calibration takes the steadier. Where neighbours come and go, runs that
 are close in time are best compared with each other; where one holds a core all the time each run is either disturbed
 or not, and the undisturbed ones are best."""
 
-WAITED = ("paired", "median", "p10", "mean", "p95")
+WAITED = (*LATENCIES, "median", "mean", "p95")
 """Estimands made of the times of runs, that a wait within each shows in."""
 
 WORDS: dict[str, str] = {
     "paired": "typical latency (median over rounds of the ratio of medians within a round)",
+    "paired-low": "typical latency (median over rounds of the ratio of lower quartiles within a round)",
     "median": "typical latency (median within a process)",
     "p10": "typical latency (fastest tenth of all runs of a block)",
     "p95": "p95 latency",
@@ -59,12 +63,12 @@ class CaseFigures(CaseTimes, frozen=True, kw_only=True):
 
     Attributes:
         known: By name.
-        turns_ns: Median of each turn.
+        turns_ns: Of each turn, by estimand of ``PAIRED``.
     """
 
     n_runs: int
     known: dict[str, float]
-    turns_ns: tuple[float, ...]
+    turns_ns: dict[str, tuple[float, ...]]
 
 
 def without_latencies(block: Block) -> Block:
@@ -110,23 +114,23 @@ def figure(trial: Measured, estimand: str, case: str | None = None) -> float | N
 def compared(ours: Measured, theirs: Measured, estimand: str, case: str | None = None) -> float | None:
     """log(ours / theirs) of two trials of one group; None where one was not measured.
 
-    What is "paired" is compared round by round: each turn of one with the other's turn of the same round.
+    What is paired is compared round by round: each turn of one with the other's turn of the same round.
     """
-    if estimand == "paired":
-        a, b = turns(ours, case), turns(theirs, case)
+    if estimand in PAIRED:
+        a, b = turns(ours, estimand, case), turns(theirs, estimand, case)
         n = min(len(a), len(b))
         return float(np.median(np.log(a[:n] / b[:n]))) if n else None
     new, old = figure(ours, estimand, case), figure(theirs, estimand, case)
     return float(np.log(new / old)) if new and old else None
 
 
-def turns(trial: Measured, case: str | None = None) -> np.ndarray:
-    """The median of each turn (of one case), nanoseconds, in order; over several shapes their weighted mean."""
+def turns(trial: Measured, estimand: str, case: str | None = None) -> np.ndarray:
+    """The quantile of each turn (of one case), nanoseconds, in order; over several shapes their weighted mean."""
     cases = [c for c in trial.done.cases if case is None or c.case == case]
-    each = [_turns(c) for c in cases]
-    n = min((len(medians) for medians in each), default=0)
+    each = [_turns(c, estimand) for c in cases]
+    n = min((len(found) for found in each), default=0)
     weights = np.asarray([c.weight for c in cases])
-    return weights @ np.asarray([medians[:n] for medians in each]) / weights.sum() if n else np.empty(0)
+    return weights @ np.asarray([found[:n] for found in each]) / weights.sum() if n else np.empty(0)
 
 
 def samples(trial: Measured, case: str | None = None) -> np.ndarray:
@@ -144,7 +148,11 @@ def describe(trials: Sequence[Measured], estimand: str, alone: Sequence[Measured
     starts = alone or trials
     load_ns = float(np.median([t.done.load_ns for t in starts]))
     low, middle, high = _middle_half(trials, "median")
-    own = _middle_half(trials, estimand) if estimand in ("p10", "p95", "mean") else (None, None, None)
+    own = (
+        _middle_half(trials, estimand)
+        if estimand in ("paired-low", "p10", "p95", "mean")
+        else (None, None, None)
+    )
     peaks = [t.done.peak_bytes for t in trials if t.done.peak_bytes is not None]
     # One value a process: runs within one are not independent of each other.
     each = [[np.log(_spread(c)) for c in t.done.cases if _n_runs(c) >= 8] for t in trials]
@@ -176,17 +184,18 @@ def _middle_half(trials: Sequence[Measured], estimand: str) -> tuple[float, floa
     return float(low), float(middle), float(high)
 
 
-def _turns(case: CaseTimes) -> np.ndarray:
+def _turns(case: CaseTimes, estimand: str) -> np.ndarray:
     if isinstance(case, CaseFigures):
-        return np.asarray(case.turns_ns)
+        return np.asarray(case.turns_ns[estimand])
     values = np.asarray(case.latency_ns, dtype=float)
     ends = np.cumsum(case.turn_runs or (values.size,))
-    return np.asarray([np.median(part) for part in np.split(values, ends[:-1]) if part.size])
+    parts = [part for part in np.split(values, ends[:-1]) if part.size]
+    return np.asarray([np.quantile(part, PAIRED[estimand]) for part in parts])
 
 
 def _of_case(case: CaseTimes, estimand: str) -> float:
-    if estimand == "paired":
-        return float(np.median(_turns(case)))
+    if estimand in PAIRED:
+        return float(np.median(_turns(case, estimand)))
     if isinstance(case, CaseFigures):
         return case.known[estimand]
     values = np.asarray(case.latency_ns, dtype=float)
@@ -210,7 +219,7 @@ def _case_figures(case: CaseTimes) -> CaseFigures:
         steady=case.steady,
         output_shapes=case.output_shapes,
         n_runs=_n_runs(case),
-        turns_ns=tuple(_turns(case)),
+        turns_ns={name: tuple(_turns(case, name)) for name in PAIRED},
         known={name: _of_case(case, name) for name in names},
     )
 

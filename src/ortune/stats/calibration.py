@@ -31,7 +31,7 @@ GUARD_LIMITS = {"mean": 1.05, "p95": 1.05, "memory": 1.10, "cpu": 1.20}
 
 MEMORY_SLACK_BYTES = 16_000_000
 
-MUCH_STEADIER = 0.7
+MUCH_STEADIER = 0.8
 """Another estimand replaces the usual one only if its scale is below this share: the usual one is what users feel."""
 
 
