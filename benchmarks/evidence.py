@@ -2,8 +2,9 @@
 
     python benchmarks/evidence.py [--blocks 40] [--models oww-embedding,minilm-int8,ppocrv4-det]
 
-Both designs measure identical plans, interleaved in one run, in three conditions: nothing of ours running, a
-neighbour that comes and goes, a process that holds one core all the time. What counts is the smallest effect that can
+After a calibration, as every session has one, both designs measure identical plans, interleaved in one run, in three
+conditions: nothing of ours running, a neighbour that comes and goes, a process that holds one core all the time. What
+counts is the smallest effect that can
 be detected in equal time: it goes with the deviation of a block times the square root of what a block takes.
 The old design lives here alone: each trial in a process of its own, one after the other, its figure the median.
 """
@@ -26,8 +27,9 @@ from ortune.fleet import runtimes
 from ortune.flows.ground import Ground, InputOptions
 from ortune.flows.sides import SideText, resolve
 from ortune.records import Measured, Plan
-from ortune.search.blocks import BASE, IDENTICAL, run_block
-from ortune.search.figures import LATENCIES, compared, figure
+from ortune.search import controls
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured, run_block
+from ortune.search.figures import compared, figure
 from ortune.stats import calibration, evidence
 from ortune.store.db import SessionLog
 
@@ -46,14 +48,10 @@ class Design:
     )  # by statistic: log(identical / base), one a block
     seconds: list[float] = field(default_factory=list)
 
-    def chosen(self) -> str:
-        """The statistic that calibration would take."""
-        return calibration.choose_estimand({name: values[:18] for name, values in self.ratios.items()})
-
     def row(self) -> dict[str, object]:
         """Deviation, length of a block, seconds of trials for a standard error of 1 %, and false claims."""
-        name = self.chosen()
-        d = np.asarray(self.ratios[name])
+        ((name, values),) = self.ratios.items()
+        d = np.asarray(values)
         scale, block_s = calibration.null_scale(d), float(np.median(self.seconds))
         streams = [d[i : i + WINDOW] for i in range(0, len(d) - WINDOW + 1, WINDOW)]
         claims = sum(bool((evidence.evidence_path(s, 0.0, scale) >= -np.log(LEVEL)).any()) for s in streams)
@@ -80,19 +78,27 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
     ground.pilot("latency")
     arms = {BASE: ground.arm(BASE), IDENTICAL: ground.arm(IDENTICAL)}
     ground.executor.arms = arms
-    turns = Design(ratios={name: [] for name in LATENCIES})
     after = Design(ratios={"median": []})
     with neighbour(condition):
+        execute = ground.executor
+        execute.arms = arms | {SPIKE: ground.arm(SPIKE, wait=controls.SPIKE_RATIO)}
+        first = [
+            run_block(execute, [BASE, IDENTICAL, SPIKE], rng, i, "calibration")
+            for i in range(controls.CALIBRATION_BLOCKS)
+        ]
+        found = [block for block in first if block is not None]
+        judgement = controls.judge(found, None)
+        ground.retime(judgement, measured(found, BASE))
+        turns = Design(ratios={judgement.estimand: []})
         for index in range(blocks):
             began = time.monotonic()
             block = run_block(ground.executor, [BASE, IDENTICAL], rng, index, "race")
             took = time.monotonic() - began
             assert block is not None and not block.dropped
             trials = {t.arm: t.outcome for t in block.trials}
-            for estimand in LATENCIES:
-                ratio = compared(trials[IDENTICAL], trials[BASE], estimand)  # type: ignore[arg-type]
-                assert ratio is not None
-                turns.ratios[estimand].append(ratio)
+            ratio = compared(trials[IDENTICAL], trials[BASE], judgement.estimand)  # type: ignore[arg-type]
+            assert ratio is not None
+            turns.ratios[judgement.estimand].append(ratio)
             turns.seconds.append(took)
 
             began = time.monotonic()

@@ -209,7 +209,7 @@ class Ground:
             var_within=judgement.within,
             var_between=judgement.between,
             low=min(timing.turns.rounds, pilot.LEAST_ROUNDS),
-            high=max(timing.turns.rounds, pilot.MOST_ROUNDS),
+            high=2 * pilot.MOST_ROUNDS,
         )
         self.executor.timing = replace(timing, turns=replace(timing.turns, rounds=rounds))
 
