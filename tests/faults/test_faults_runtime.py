@@ -86,7 +86,7 @@ def interpreter_that(box: Box, does: str) -> str:
         ("echo garbage; exit 0", "'garbage'"),
         ("echo '{\"message\": 1}'; exec sleep 60", "unreadable"),
         ("printf '{\\377\\n'; exec sleep 60", "unreadable"),
-        ('echo \'{"message":"loading","version":99}\'; exec sleep 60', "version 99"),
+        ('echo \'{"message":"ready","version":99}\'; exec sleep 60', "version 99"),
     ],
 )
 def test_a_worker_that_does_not_speak_the_protocol(box: Box, does: str, says: str) -> None:

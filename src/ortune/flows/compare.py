@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -190,7 +191,7 @@ class _Run:
             clock=time.monotonic_ns,
             stop=self.watch.stop,
             on_block=lambda d, block: self._on_block(d, design, block),
-            calibrated=lambda judgement, blocks: ground.retime(judgement, measured(blocks, BASE)),
+            calibrated=lambda judgement, blocks: self._retime(judgement, blocks, design),
             started_ns=self.start,
         )
         starts = (
@@ -199,6 +200,12 @@ class _Run:
         self.starts = [[ground.first, *starts[0]], [trial, *starts[1]]]
         require_unchanged(self.a, self.b)
         return self._with_why(self._envelope(state, difference, design), new)
+
+    def _retime(self, judgement: controls.Judgement, blocks: Sequence[Block], design: duel.Design) -> None:
+        """Blocks after the calibration are as long as its noise says, and the budget allows for all of them."""
+        self.ground.retime(judgement, measured(blocks, BASE))
+        left_ns = self.rules.budget_ns - (time.monotonic_ns() - self.start)
+        self.ground.shorten(left_ns / (2.2 * max(1, design.n_blocks - controls.CALIBRATION_BLOCKS)))
 
     def _with_why(self, envelope: Envelope, new: Arm) -> Envelope:
         """Where a proven difference lies: profiles tell it of the time of runs, not of memory, CPU time or a start."""

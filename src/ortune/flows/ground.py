@@ -34,6 +34,7 @@ from ortune.trials import pilot
 from ortune.trials.executor import Arm, Executor, Timing
 from ortune.trials.launch import Limits
 from ortune.trials.outputs import compare_outputs
+from ortune.trials.turns import Turns
 
 P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
 HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
@@ -114,6 +115,10 @@ class Ground:
         self.trial_ns = 0.0
         # Of a trial in a group: what it takes before its first turn, and a run of every case.
         self._start_ns = self._run_ns = 0.0
+        self._least_runs = 0
+        self._turns = (
+            self.executor.timing.turns
+        )  # as they should be, where the budget does not make them shorter
 
     @property
     def host(self) -> Host:
@@ -150,30 +155,29 @@ class Ground:
 
     def pilot(self, objective: str) -> None:
         """Times the baseline alone, then beside itself; compares the two, and tries three kinds of feed."""
-        least = P95_REQUESTS if objective == "p95" else 0
+        self._least_runs = P95_REQUESTS if objective == "p95" else 0
         base = self.arm(BASE)
         self.executor.timing = Timing(runs=PILOT_RUNS, warmup_runs=1, warmup_ns=0, warmup_cap_ns=0)
         self.first = self.must(base, self.executor.trial(base, keep_outputs=True))
-        self.executor.timing = pilot.timing_for(self.first, at_least_runs=least)
+        self.executor.timing = pilot.timing_for(self.first, at_least_runs=self._least_runs)
         # A start is measured alone; everything else beside what it is compared with.
         self.executor.most_alive = 1 if objective == "cold-start" else self._most_alive(self.first)
-        self.executor.arms = {BASE: base, IDENTICAL: self.arm(IDENTICAL)}
-        if self.executor.most_alive > 1:
-            both = self.executor([BASE, IDENTICAL], lambda: False, keep=[BASE])
-            assert both is not None
-            second, _ = (self.must(base, outcome) for outcome in both)
-            self.trial_ns = sum(outcome.elapsed_ns for outcome in both) / 2
-            done = second.done
-            self._run_ns = done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
-            self._start_ns = max(
-                1e6, self.trial_ns - pilot.turns_ns(self.executor.timing.turns, self._run_ns)
+        if self.executor.most_alive == 1 and objective != "cold-start":
+            self.notes.append(
+                "memory does not hold two of its processes at once: trials run one after another"
             )
-        else:
-            second = self.must(base, self.executor.trial(base, keep_outputs=True))
-            self.trial_ns = float(second.elapsed_ns)
-            if objective != "cold-start":
-                self.notes.append("memory does not hold two of its processes: trials run one after another")
-                self.say(self.notes[-1])
+            self.say(self.notes[-1])
+        self.executor.arms = {BASE: base, IDENTICAL: self.arm(IDENTICAL)}
+        names = [BASE, IDENTICAL][: self.executor.most_alive]
+        found = self.executor(names, lambda: False, keep=[BASE])
+        assert found is not None
+        second, *_ = (self.must(base, outcome) for outcome in found)
+        done, turns = second.done, self.executor.timing.turns
+        self._run_ns = done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
+        elapsed_ns = sum(outcome.elapsed_ns for outcome in found) / len(found)
+        self._start_ns = max(1e6, elapsed_ns - pilot.turns_ns(turns, self._run_ns))
+        self._turns = turns
+        self._use(turns)
         if not self.difference(second, "itself").ok:
             self.moments = True
             ops = sorted({op for _, op in outputs.random_ops(self.side.model.ir)})
@@ -190,28 +194,29 @@ class Ground:
         self.expect(self.trial_ns)
 
     def shorten(self, most_ns: float) -> None:
-        """Makes trials of a group shorter, where the budget asks for it, as far as that makes sense."""
-        timing, before = self.executor.timing, self.trial_ns
-        turns = pilot.shortened(timing.turns, self._start_ns, self._run_ns, most_ns)
-        self.executor.timing = replace(timing, turns=turns)
-        self.trial_ns = min(before, self._start_ns + pilot.turns_ns(turns, self._run_ns))
+        """Makes trials of a group as long as they should be, or as short as ``most_ns`` asks and makes sense."""
+        self._use(pilot.shortened(self._turns, self._start_ns, self._run_ns, most_ns))
+
+    def _use(self, turns: Turns) -> None:
+        turns = replace(turns, rounds=max(turns.rounds, -(-self._least_runs // turns.runs)))
+        self.executor.timing = replace(self.executor.timing, turns=turns)
+        self.trial_ns = self._start_ns + pilot.turns_ns(turns, self._run_ns)
 
     def retime(self, judgement: Judgement, trials: Sequence[Measured]) -> None:
         """Chooses the rounds of further groups from the noise that was seen (Kalibera and Jones 2013)."""
-        timing = self.executor.timing
+        turns = self.executor.timing.turns
         if judgement.estimand not in PAIRED or judgement.within <= 0 or self.executor.most_alive < 2:
             return
         elapsed = float(np.median([t.elapsed_ns for t in trials]))
-        start_ns = max(1e6, elapsed - pilot.turns_ns(timing.turns, self._run_ns))
         rounds = runs_per_trial(
-            cost_process_ns=start_ns,
-            cost_run_ns=pilot.turns_ns(replace(timing.turns, rounds=1), self._run_ns),
+            cost_process_ns=max(1e6, elapsed - pilot.turns_ns(turns, self._run_ns)),
+            cost_run_ns=pilot.turns_ns(replace(turns, rounds=1), self._run_ns),
             var_within=judgement.within,
             var_between=judgement.between,
-            low=min(timing.turns.rounds, pilot.LEAST_ROUNDS),
+            low=min(turns.rounds, pilot.LEAST_ROUNDS),
             high=2 * pilot.MOST_ROUNDS,
         )
-        self.executor.timing = replace(timing, turns=replace(timing.turns, rounds=rounds))
+        self._turns = replace(self._turns, rounds=rounds)
 
     def _most_alive(self, trial: Measured) -> int:
         """How many processes like this one the memory that is left holds at once."""

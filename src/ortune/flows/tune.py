@@ -44,8 +44,12 @@ from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
 from ortune.search.figures import OBJECTIVES, TIMES, figure, without_latencies
 from ortune.search.guards import broken, guards
 from ortune.search.race import CURRENT, Entry, Race
+from ortune.stats import detect
 from ortune.store.db import SessionLog
 from ortune.trials.launch import Limits
+
+LEAST_SHARE = 0.55
+"""Of the time, for calibration, first blocks and confirmation together: the rest is for what the first blocks find."""
 
 
 class _Trials:
@@ -185,7 +189,8 @@ class Tuning:
         wanted = len(entries)
         first = sum(e.prior >= FIRST for e in entries)
         # Shorter trials rather than fewer plans: what is not tried cannot win.
-        self.ground.shorten(left / budget.least_trials(first, self.references) / budget.SPARE)
+        least = budget.SPARE * budget.least_trials(first, self.references)
+        self.ground.shorten(LEAST_SHARE * left / least)
         trial_ns = self.ground.trial_ns
         split = self.replay.split or budget.divide(
             left, trial_ns, wanted=wanted, references=self.references
@@ -360,8 +365,8 @@ class Tuning:
             if self.winner is None:
                 return
         left = self.o.budget_s * 1e9 - decided
-        per_trial = self.race.trial_ns
-        n = wanted = budget.confirm_blocks(left, per_trial, self.references)
+        n = wanted = self._confirmation_blocks(left)
+        per_trial = self.ground.trial_ns
         if self.watch.stop():
             n = budget.LEAST_CONFIRM
             seconds = n * (self.references + 1) * per_trial / 1e9
@@ -377,12 +382,27 @@ class Tuning:
         )
         if self.winner.live:
             self.alone = confirm.alone(
-                self.race, self.winner, len(self.race.blocks) + len(self.confirmation),
-                lambda: self.o.budget_s * 1e9 - self.clock(),
-            )  # fmt: skip
+                self.race,
+                self.winner,
+                len(self.race.blocks) + len(self.confirmation),
+                self.o.budget_s * 1e9 - self.replay.decided(),
+                lambda block: self._told(block, "one process at a time, once more"),
+            )
         counted = sum(not b.dropped for b in self.confirmation)
         self.stopped = self.stopped or (self.watch.stop() and counted < wanted)
         self.spent["confirm"] = self.clock() - began
+
+    def _confirmation_blocks(self, left_ns: float) -> int:
+        """As many as can tell what the race saw from nothing, and trials as long as the noise says, if time is left."""
+        assert self.winner is not None
+        effect = max(abs(float(np.expm1(self.winner.middle))), self.o.worth) / 2
+        needed = detect.blocks_needed(
+            self.judgement.scale, effect, method="wilcoxon", most=budget.MOST_CONFIRM
+        )
+        n = max(budget.LEAST_CONFIRM, needed or budget.MOST_CONFIRM)
+        left_ns -= budget.alone_ns(self.ground.trial_ns, left_ns)
+        self.ground.shorten(left_ns / (n * (self.references + 1) * budget.SPARE))
+        return min(n, budget.confirm_blocks(left_ns, self.ground.trial_ns, self.references))
 
     def _see_outputs(self, winner: Entry) -> None:
         """A plan that pruning made has not run yet: its outputs are checked before it may win."""

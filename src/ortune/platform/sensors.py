@@ -10,7 +10,7 @@ import functools
 import os
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ortune.platform import cgroup
@@ -47,7 +47,7 @@ class Snapshot:
     governor: str = ""
     swap_bytes: int | None = None
     thermal_throttles: int | None = None
-    at_ns: int | None = None
+    at_ns: int | None = field(default=None, compare=False)
 
 
 def read_sensors(root: Path = Path("/")) -> Snapshot:

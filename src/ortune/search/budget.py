@@ -13,6 +13,8 @@ from ortune.search.controls import CALIBRATION_BLOCKS
 LEAST_CONFIRM, MOST_CONFIRM = 9, 24
 LEAST_ALONE, MOST_ALONE = 4, 6
 """Blocks of the last check alone: enough to contradict, too few to prove."""
+ALONE_SHARE = 0.3
+"""Of the time that is left for confirming, the most that the last check alone may take."""
 ROUNDS = (2, 4, 8)
 """Blocks after which the field is halved."""
 FIELD = 5
@@ -92,6 +94,12 @@ def needed_ns(plans: int, trial_ns: float, references: int) -> float:
     race = tries(plans, references) * cost / (TRY_SHARE if plans > 1 else 1.0)
     least = calibration + race + LEAST_CONFIRM * (references + 1) * cost
     return max(least, (calibration + race) / (1 - CONFIRM_SHARE))
+
+
+def alone_ns(trial_ns: float, left_ns: float) -> float:
+    """What is kept of the time left for the last check alone; 0 where the confirmation itself needs all of it."""
+    wanted = 2 * MOST_ALONE * trial_ns * SPARE
+    return wanted if wanted < ALONE_SHARE * left_ns else 0.0
 
 
 def confirm_blocks(left_ns: float, trial_ns: float, references: int) -> int:

@@ -70,7 +70,9 @@ def confirm(race: Race, winner: Entry, n_blocks: int, on_block: Callable[[Block,
     return blocks
 
 
-def alone(race: Race, winner: Entry, first: int, left_ns: Callable[[], float]) -> list[Block]:
+def alone(
+    race: Race, winner: Entry, first: int, left_ns: float, on_block: Callable[[Block], None]
+) -> list[Block]:
     """The winner and what it is held against once more, no two processes alive at once, as it will be shipped.
 
     Taking turns could hide what a process alone gains or loses: warm caches, higher clocks. As many blocks as the
@@ -81,14 +83,17 @@ def alone(race: Race, winner: Entry, first: int, left_ns: Callable[[], float]) -
         winner: The confirmed plan.
         first: Index of the first block.
         left_ns: What is left of the budget.
+        on_block: Called after every block.
     """
     arms = [CURRENT if race.with_current else BASE, winner.arm]
-    fits = int(left_ns() / (len(arms) * race.trial_ns))
-    n_blocks = min(MOST_ALONE, fits) if fits >= LEAST_ALONE and not race.stop() else 0
-    found = (
-        run_block(race.execute, arms, race.rng, first + i, "confirm", alone=True) for i in range(n_blocks)
-    )
-    return [block for block in found if block is not None]
+    fits = int(left_ns / (len(arms) * race.trial_ns))
+    blocks: list[Block] = []
+    for i in range(min(MOST_ALONE, fits) if fits >= LEAST_ALONE and not race.stop() else 0):
+        block = run_block(race.execute, arms, race.rng, first + i, "confirm", alone=True)
+        assert block is not None
+        blocks.append(block)
+        on_block(block)
+    return blocks
 
 
 def compare(
