@@ -74,7 +74,7 @@ def test_python_that_is_no_interpreter(box: Box, named: str) -> None:
 def interpreter_that(box: Box, does: str) -> str:
     """An interpreter that answers questions as it should, and does something else when it is to run a trial."""
     path = box.folder / "odd-python"
-    lines = ["#!/bin/sh", f'case "$1" in *ortune-worker) {does};; esac', f'exec "{sys.executable}" "$@"']
+    lines = ["#!/bin/sh", f'case "$1" in *ortune-worker*) {does};; esac', f'exec "{sys.executable}" "$@"']
     path.write_text("\n".join(lines) + "\n")
     path.chmod(0o755)
     return str(path)

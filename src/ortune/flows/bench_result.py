@@ -208,7 +208,7 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
     sensors: list[Sensors] = [t.sensors for t in trials]
     elapsed_s = sum(t.elapsed_ns for t in trials) / 1e9
     waits = [
-        s.psi_cpu_some_us * 1e3 / max(1, t.elapsed_ns)
+        s.psi_cpu_some_us * 1e3 / max(1, s.elapsed_ns or t.elapsed_ns)
         for s, t in zip(sensors, trials, strict=True)
         if s.psi_cpu_some_us is not None
     ]

@@ -24,6 +24,7 @@ from ortune.flows.sides import (
     resolve,
     target_providers,
 )
+from ortune.flows.tune_result import awake
 from ortune.flows.why import attempt, why
 from ortune.records import (
     Block,
@@ -40,7 +41,7 @@ from ortune.records import (
 )
 from ortune.report.compare_words import compared_ns, outputs, setting
 from ortune.search import controls, duel
-from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, failures, measured
+from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, failures, measured, restless
 from ortune.search.figures import OBJECTIVES, TIMES, describe
 from ortune.search.guards import case_results, guards
 from ortune.store.db import SessionLog, Store
@@ -168,6 +169,7 @@ class _Run:
         renames = pairing.pair_outputs(self.a.model.ir, self.b.model.ir)
         for case in ground.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)
+        ground.live_with(trial)
         difference = ground.difference(trial)
         if not difference.ok:
             return self._envelope(None, difference, None)
@@ -292,7 +294,7 @@ class _Run:
             findings=tuple(self.ground.findings),
             read_back=new[-1].done.read_back if new else (),
             mapped_inputs={a: b for b, a in self.pairs.items()},
-            notes=(*self.ground.work.notes, *self.ground.notes),
+            notes=(*self.ground.work.notes, *self.ground.notes, *awake(restless(blocks))),
             failures=failed,
             gate=gate,
             session=self.log.id,

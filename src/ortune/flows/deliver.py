@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import platform, rewrites
+from ortune import __version__, platform, rewrites
 from ortune.bundle import format as bundle_format
 from ortune.errors import UsageError
 from ortune.fleet import runtimes
@@ -21,7 +21,7 @@ from ortune.flows.sides import Resolved, SideText, resolve
 from ortune.flows.tune import Tuning
 from ortune.flows.tune_options import Options
 from ortune.flows.tune_result import code_rewritten
-from ortune.records import Envelope, Plan, TuneResult
+from ortune.records import PROTOCOL_VERSION, Envelope, Plan, TuneResult
 from ortune.search.figures import OBJECTIVES
 from ortune.store.db import SessionLog, Store
 from ortune.store.lock import measuring
@@ -164,6 +164,8 @@ def _journal(store: Store | None, side: Resolved, options: Options) -> tuple[Ses
     asked = replace(options, resume=None, store=None, directory=None, force=False, wait=True)
     # Nothing stale: another build, another machine or other inputs make another session.
     facts = (
+        __version__,
+        PROTOCOL_VERSION,
         asked,
         side.runtime.package,
         side.runtime.ort_version,

@@ -39,6 +39,7 @@ from ortune.trials.turns import Turns
 P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
 HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
 LEAST_PATIENCE_S = 2.0
+UNKNOWN_ALIVE = 4  # processes of a block where the system does not tell their memory
 MOST_ALIVE = 8  # processes of a block; more would only make its rounds longer
 PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
@@ -195,7 +196,7 @@ class Ground:
 
     def shorten(self, most_ns: float) -> None:
         """Makes trials of a group as long as they should be, or as short as ``most_ns`` asks and makes sense."""
-        self._use(pilot.shortened(self._turns, self._start_ns, self._run_ns, most_ns))
+        self._use(pilot.shortened(self._turns, self._start_ns, self._run_ns, most_ns, self._least_runs))
 
     def _use(self, turns: Turns) -> None:
         turns = replace(turns, rounds=max(turns.rounds, -(-self._least_runs // turns.runs)))
@@ -218,14 +219,18 @@ class Ground:
         )
         self._turns = replace(self._turns, rounds=rounds)
 
+    def live_with(self, trial: Measured) -> None:
+        """Takes note of another side, which may need more memory than the default."""
+        self.executor.most_alive = min(self.executor.most_alive, self._most_alive(trial))
+
     def _most_alive(self, trial: Measured) -> int:
         """How many processes like this one the memory that is left holds at once."""
+        if self.pod and self.pod.size.memory_bytes is not None:
+            return 1  # the limit is one process's
         left = platform.memory_left_bytes()
-        limit = self.pod.size.memory_bytes if self.pod else None
-        room = min((r for r in (left, limit) if r is not None), default=None)
-        if room is None or not trial.done.peak_bytes:
-            return MOST_ALIVE
-        return max(1, min(MOST_ALIVE, int(ALIVE_SHARE * room / trial.done.peak_bytes)))
+        if left is None or not trial.done.peak_bytes:
+            return UNKNOWN_ALIVE
+        return max(1, min(MOST_ALIVE, int(ALIVE_SHARE * left / trial.done.peak_bytes)))
 
     def expect(self, trial_ns: float, left_ns: float | None = None) -> None:
         """Sets the limits of later trials: thirty times what a trial took is a hang, not noise.

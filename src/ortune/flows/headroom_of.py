@@ -27,7 +27,6 @@ def headroom_of(
         store: Where the machine's peak is kept; where none is known the kernels are not judged.
         floors: Judge them at all, which takes another process.
     """
-    timing = ground.executor.timing
     keep = ground.scratch / "headroom.json"
     try:
         runs = runs_for(latency_ns, ground.side.model.info.n_nodes, TIMED_NS)
@@ -42,7 +41,6 @@ def headroom_of(
     except OrtuneError:
         return None
     finally:
-        ground.executor.timing = timing
         keep.unlink(missing_ok=True)
     found = result_of(
         "", process.trace, process.found, process.warmup, known, peak, ground.side,

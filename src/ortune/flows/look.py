@@ -23,7 +23,7 @@ from ortune.flows.ground import Ground, InputOptions
 from ortune.flows.look_facts import facts
 from ortune.flows.look_nodes import explained, saving_s
 from ortune.flows.look_static import static_part, with_work
-from ortune.flows.profiling import ENOUGH_RUNS, beside_plain, seen
+from ortune.flows.profiling import ENOUGH_RUNS, beside_plain, seen, turns_of
 from ortune.flows.sides import Resolved, SideText, merge, read_plan, resolve, target_providers
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
@@ -49,7 +49,6 @@ from ortune.trace.ort_profile import read_profile
 from ortune.trials.executor import Arm, Timing
 from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.turns import Turns
 
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 60_000
@@ -253,7 +252,7 @@ class _Look:
         fits = PROFILED_EVENTS // max(1, self.result.model.n_nodes)
         runs = max(3, min(ENOUGH_RUNS, fits, int(TIMED_NS / latency_ns)))
         # Beside a process without the profiler, turn by turn: what the machine does is not the profiler's cost.
-        outcome, plain = ground.executor.profiled([arm], Turns(runs=1, unmeasured=0, rounds=runs))[0]
+        outcome, plain = ground.executor.profiled([arm], turns_of(runs))[0]
         if not isinstance(outcome, Measured):
             self.left_out.append(f"the profile, which failed ({describe(outcome).splitlines()[0]})")
             return

@@ -26,7 +26,7 @@ from ortune.trials.turns import Turns
 TIMED_NS = 2_000_000_000  # of profiled runs in a process
 MOST_RUNS = 200
 FEWEST_RUNS = 5
-ROUNDS = 8  # turns of each process, fewer where there are fewer runs
+ROUNDS, LEAST_OF_TURN = 8, 3  # turns of each process, fewer where they would have fewer runs than that
 ENOUGH_RUNS, LONGER = 40, 5
 """Runs of which some were left alone even on a busy machine: for these profiling may take so many times as long."""
 BUSY = 0.15  # of the time some task waited for a CPU: from there on no run may have been left alone
@@ -107,10 +107,14 @@ def profile(ground: Ground, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
     Raises:
         MeasurementError: A process failed, or recorded no run.
     """
-    rounds = min(ROUNDS, runs)
-    turns = Turns(runs=-(-runs // rounds), unmeasured=0, rounds=rounds)
-    pairs = ground.executor.profiled(arms, turns)
+    pairs = ground.executor.profiled(arms, turns_of(runs))
     return [_read(ground, arm, *pair, path) for arm, pair, path in zip(arms, pairs, keep, strict=True)]
+
+
+def turns_of(runs: int) -> Turns:
+    """Profiled runs as turns; the first runs of a turn are in the trace too, and are few of it."""
+    rounds = max(1, min(ROUNDS, runs // LEAST_OF_TURN))
+    return Turns(runs=-(-runs // rounds), unmeasured=0, rounds=rounds)
 
 
 def _read(ground: Ground, arm: Arm, outcome: Outcome, plain: Outcome, keep: Path) -> Process:

@@ -105,6 +105,8 @@ class Tuning:
         self.confirmation: list[Block] = []
         self.alone: list[Block] = []
         self._asked: dict[str, int] = {}  # blocks of the calibration that a plan was put into
+        self._asked_blocks = 0
+        self.starts: list[Measured] = []  # of the winner, where no time was left for more of it alone
         self.pruning: dict[str, Costs] = {}
         self.refused: tuple[str, ...] = ()
         self.promise = ""
@@ -185,7 +187,8 @@ class Tuning:
 
     def _promise(self, entries: list[Entry]) -> budget.Split:
         """Divides the budget and says what it holds before it is spent."""
-        left = self.o.budget_s * 1e9 - self.clock()
+        # By the clock of what was measured, so that a session that goes on decides the same.
+        left = self.o.budget_s * 1e9 - self.replay.decided()
         wanted = len(entries)
         first = sum(e.prior >= FIRST for e in entries)
         # Shorter trials rather than fewer plans: what is not tried cannot win.
@@ -249,8 +252,12 @@ class Tuning:
         began = self.clock()
         references = [BASE, *([CURRENT] if self.with_current else [])]
 
+        before = [self.replay.decided()]
+
         def on_block(block: Block) -> None:
             self.race.see(block)
+            self.race.spent(block, self.replay.decided() - before[-1])
+            before.append(self.replay.decided())
             self._told(block, f"calibrating, block {block.index + 1} of nine")
 
         self.judgement, blocks = controls.calibrate(
@@ -267,16 +274,19 @@ class Tuning:
         self.spent["calibration"] = self.clock() - began
         self.race.estimand, self.race.scale = self.judgement.estimand, self.judgement.scale
         self.ground.retime(self.judgement, measured(blocks, BASE))
+        self.race.earlier = self.calibration
         for block in self.calibration:
             self.race.rate(block)
 
     def _beside(self) -> list[str]:
         """Plans that take their turns in the calibration's next block: those that ran least."""
-        live = [
-            e for e in self.race.entries.values() if e.live and self._asked.get(e.arm, 0) < budget.ROUNDS[0]
-        ]
+        self._asked_blocks += 1
+        # A calibration that is repeated asks for all of them again.
+        most = budget.ROUNDS[0] * -(-self._asked_blocks // controls.CALIBRATION_BLOCKS)
+        room = max(1, self.ground.executor.most_alive - self.references - 2)
+        live = [e for e in self.race.entries.values() if e.live and self._asked.get(e.arm, 0) < most]
         self.rng.shuffle(live)
-        chosen = sorted(live, key=lambda e: self._asked.get(e.arm, 0))[: budget.BESIDE]
+        chosen = sorted(live, key=lambda e: self._asked.get(e.arm, 0))[: min(room, budget.BESIDE)]
         for entry in chosen:
             self._asked[entry.arm] = self._asked.get(entry.arm, 0) + 1
         return [entry.arm for entry in chosen]
@@ -348,7 +358,8 @@ class Tuning:
         """Where something else runs today, the untouched default may be the plan to change to."""
         floor = -PAYS * np.log1p(self.o.worth)
         better = self.winner is not None and self.winner.middle < floor
-        worse = broken(self.race.blocks, self.o.objective, self.o.allow, arm=BASE, base=CURRENT)
+        seen = [*self.race.earlier, *self.race.blocks]
+        worse = broken(seen, self.o.objective, self.o.allow, arm=BASE, base=CURRENT)
         if self.with_current and self.floor == Plan() and not better and not worse:
             self.winner = self.race.add(Entry(plan=Plan(), origin="the untouched default"))
 
@@ -386,8 +397,11 @@ class Tuning:
                 self.winner,
                 len(self.race.blocks) + len(self.confirmation),
                 self.o.budget_s * 1e9 - self.replay.decided(),
+                self.ground.trial_ns,
                 lambda block: self._told(block, "one process at a time, once more"),
             )
+        if self.winner.live and not self.alone and not self.watch.stop():
+            self.starts = self.ground.starts(self.ground.executor.arms[self.winner.arm])[0]
         counted = sum(not b.dropped for b in self.confirmation)
         self.stopped = self.stopped or (self.watch.stop() and counted < wanted)
         self.spent["confirm"] = self.clock() - began
@@ -400,8 +414,8 @@ class Tuning:
             self.judgement.scale, effect, method="wilcoxon", most=budget.MOST_CONFIRM
         )
         n = max(budget.LEAST_CONFIRM, needed or budget.MOST_CONFIRM)
+        self.ground.shorten((1 - budget.ALONE_SHARE) * left_ns / (n * (self.references + 1) * budget.SPARE))
         left_ns -= budget.alone_ns(self.ground.trial_ns, left_ns)
-        self.ground.shorten(left_ns / (n * (self.references + 1) * budget.SPARE))
         return min(n, budget.confirm_blocks(left_ns, self.ground.trial_ns, self.references))
 
     def _see_outputs(self, winner: Entry) -> None:

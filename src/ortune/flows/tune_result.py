@@ -29,7 +29,7 @@ from ortune.report import tune_words
 from ortune.report.numbers import duration
 from ortune.rewrites import find as find_rewrite
 from ortune.search import confirm
-from ortune.search.blocks import BASE, measured
+from ortune.search.blocks import BASE, failures, measured, restless
 from ortune.search.figures import WORDS, describe
 from ortune.search.guards import case_results
 from ortune.search.race import CURRENT, GUARDED, Entry
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
 """Of the time in which some task waits for a CPU: below the one a machine is idle, above the other it is busy."""
 
+
+AWAKE_SHARE = 0.2
+"""CPU time of waiting trials over their wall time from which on it is told; the clock of other threads has a grain."""
 
 LEAST_SEEN, PHASES = 18, 1.25
 """Blocks from which on the default's own times are looked at, and the ratio of their ninth to their first decile from
@@ -106,6 +109,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
             *_pod_notes(run),
             *([refused.why] if refused else []),
             *_guarded(run),
+            *awake(restless(earlier)),
             *_phases(run, seen),
         ),
         not_tried=run.refused,
@@ -116,7 +120,9 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
             calibration_s=run.spent["calibration"] / 1e9,
             race_s=run.spent["race"] / 1e9,
             confirm_s=run.spent["confirm"] / 1e9,
-            n_trials=sum(len(b.trials) for b in [*run.calibration, *race_blocks, *run.confirmation]),
+            n_trials=sum(
+                len(b.trials) for b in [*run.calibration, *race_blocks, *run.confirmation, *run.alone]
+            ),
         ),
         points=seen,
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
@@ -136,7 +142,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
 
 def _of_winner(run: Tuning, trials: Sequence[Measured]) -> Figures:
     assert run.winner is not None
-    return describe(trials, run.judgement.estimand, measured(run.alone, run.winner.arm))
+    return describe(trials, run.judgement.estimand, measured(run.alone, run.winner.arm) or run.starts)
 
 
 def _comparisons(run: Tuning) -> tuple[Comparison | None, Comparison | None]:
@@ -167,7 +173,10 @@ def _decide(
         return plan, None
     failed = [g.figure for g in against.guards if g.failed and g.figure not in run.o.allow]
     alone = _alone(run)
-    if against.verdict == "faster" and alone is not None and alone.ratio_low > 1:
+    fell = failures(run.alone, run.winner.arm)
+    if fell:
+        why = f"{plan.describe()} failed where no other process was alive ({fell[-1].reason}): {name} stays"
+    elif against.verdict == "faster" and alone is not None and alone.ratio_low > 1:
         why = f"{plan.describe()} is faster taking turns and slower alone: {name} stays"
     elif against.verdict != "faster":
         why = f"{plan.describe()} led the race and did not confirm: {name} stays"
@@ -265,10 +274,19 @@ def _pod_notes(run: Tuning) -> list[str]:
     return [f"the CPU quota throttled {100 * throttled / periods:.0f} % of the periods while measuring"]
 
 
+def awake(share: float | None) -> list[str]:
+    """That trials did not sleep while others had their turn, where they did not."""
+    if share is None or share < AWAKE_SHARE:
+        return []
+    return [
+        f"trials that waited for their turn kept {100 * share:.0f} % of a CPU busy, which disturbed the others"
+    ]
+
+
 def _conditions(run: Tuning) -> str:
     """How busy the machine was while calibrating, by the share of time in which some task waited for a CPU."""
     waits = [
-        t.sensors.psi_cpu_some_us * 1e3 / max(1, t.elapsed_ns)
+        t.sensors.psi_cpu_some_us * 1e3 / max(1, t.sensors.elapsed_ns or t.elapsed_ns)
         for t in _trials(run.calibration)
         if t.sensors.psi_cpu_some_us is not None
     ]

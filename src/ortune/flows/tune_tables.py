@@ -177,7 +177,9 @@ def _beside(run: Tuning, arms: Sequence[str], estimand: str) -> dict[str, tuple[
     of all arms together: few of them have blocks enough to tell it alone. Arms in fewer than two blocks are left out,
     and the default, first, is what it is.
     """
-    logs = {arm: log_ratios(run.race.blocks, arm, estimand) for arm in arms if arm != BASE}
+    logs = {
+        arm: log_ratios([*run.race.earlier, *run.race.blocks], arm, estimand) for arm in arms if arm != BASE
+    }
     logs = {arm: found for arm, found in logs.items() if len(found) >= 2}
     middle = {arm: float(np.median(found)) for arm, found in logs.items()}
     if not logs:

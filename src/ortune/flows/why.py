@@ -38,22 +38,17 @@ def why(
     Raises:
         OrtuneError: A side does not run under the profiler.
     """
-    timing = ground.executor.timing
     found: tuple[list[Process], list[Process]] = ([], [])
-    try:
-        runs = min(
-            runs_for(ns, side.model.info.n_nodes, TIMED_NS)
-            for ns, side in zip(latencies_ns, sides, strict=True)
-        )
-        for turn in range(PROCESSES):
-            line(f"looking where the time went, process {turn + 1} of {PROCESSES}")
-            keep = [ground.scratch / f"why-{number}-{turn}.json" for number in range(2)]
-            each = profile(ground, [profiled_arm(ground, arm) for arm in arms], runs, keep)
-            for mine, process, path in zip(found, each, keep, strict=True):
-                mine.append(process)
-                path.unlink(missing_ok=True)
-    finally:
-        ground.executor.timing = timing
+    runs = min(
+        runs_for(ns, side.model.info.n_nodes, TIMED_NS) for ns, side in zip(latencies_ns, sides, strict=True)
+    )
+    for turn in range(PROCESSES):
+        line(f"looking where the time went, process {turn + 1} of {PROCESSES}")
+        keep = [ground.scratch / f"why-{number}-{turn}.json" for number in range(2)]
+        each = profile(ground, [profiled_arm(ground, arm) for arm in arms], runs, keep)
+        for mine, process, path in zip(found, each, keep, strict=True):
+            mine.append(process)
+            path.unlink(missing_ok=True)
     known = [_origins(ground, side, mine[0]) for side, mine in zip(sides, found, strict=True)]
     same = sides[0].label == sides[1].label
     labels = [f"{s.label} ({s.plan.describe()})" if same else s.label for s in sides]

@@ -41,7 +41,7 @@ def run_block(
     needed: Collection[str] | None = None,
     alone: bool = False,
 ) -> Block | None:
-    """Runs the arms, the baseline first among them, once each. None when a stop was asked for in the middle.
+    """Runs the arms once each, the baseline, which is the first, once a group. None when stopped in the middle.
 
     A block with a failed trial is dropped whole, and counted, where that trial was needed: any of them, or those
     named (in a field of many plans the others do not depend on the one that failed). With ``alone`` no two processes
@@ -102,15 +102,39 @@ def log_ratio(
     block: Block, arm: str, estimand: str, *, base: str = BASE, case: str | None = None
 ) -> float | None:
     """log(arm / base) of one block; None where it does not hold both, or the figure was not measured."""
+    both = pair(block, arm, base)
+    return compared(*both, estimand, case) if both else None
+
+
+def pair(block: Block, arm: str, base: str = BASE) -> tuple[Measured, Measured] | None:
+    """The arm's trial and the one of the base that it took turns with; None where one was not measured.
+
+    Where memory holds neither in the other's group, the base's first trial of the block.
+    """
     ours = next((t for t in block.trials if t.arm == arm and isinstance(t.outcome, Measured)), None)
     bases = [t for t in block.trials if t.arm == base and isinstance(t.outcome, Measured)]
     if ours is None or not bases:
         return None
-    # Of several groups, the one that it took turns in.
     theirs = next((t for t in bases if t.group == ours.group), bases[0])
     assert isinstance(ours.outcome, Measured)
     assert isinstance(theirs.outcome, Measured)
-    return compared(ours.outcome, theirs.outcome, estimand, case)
+    return ours.outcome, theirs.outcome
+
+
+def pairs(blocks: Sequence[Block], arm: str, base: str = BASE) -> list[tuple[Measured, Measured]]:
+    """Every block's pair, of those that count and hold one."""
+    found = (pair(block, arm, base) for block in blocks if not block.dropped)
+    return [both for both in found if both is not None]
+
+
+def restless(blocks: Sequence[Block]) -> float | None:
+    """CPU time of trials over the time in which others had their turn; about 0 where they slept, None where none did.
+
+    The middle of all trials: one that was caught between two turns says nothing.
+    """
+    done = [t.outcome.done for b in blocks for t in b.trials if isinstance(t.outcome, Measured)]
+    shares = [d.waiting_cpu_ns / d.waiting_ns for d in done if d.waiting_ns > 50_000_000]
+    return float(np.median(shares)) if shares else None
 
 
 def recorded_waits(blocks: Sequence[Block], arm: str, estimand: str) -> np.ndarray:

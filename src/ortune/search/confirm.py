@@ -71,7 +71,7 @@ def confirm(race: Race, winner: Entry, n_blocks: int, on_block: Callable[[Block,
 
 
 def alone(
-    race: Race, winner: Entry, first: int, left_ns: float, on_block: Callable[[Block], None]
+    race: Race, winner: Entry, first: int, left_ns: float, trial_ns: float, on_block: Callable[[Block], None]
 ) -> list[Block]:
     """The winner and what it is held against once more, no two processes alive at once, as it will be shipped.
 
@@ -83,10 +83,11 @@ def alone(
         winner: The confirmed plan.
         first: Index of the first block.
         left_ns: What is left of the budget.
+        trial_ns: What a trial takes.
         on_block: Called after every block.
     """
     arms = [CURRENT if race.with_current else BASE, winner.arm]
-    fits = int(left_ns / (len(arms) * race.trial_ns))
+    fits = int(left_ns / (len(arms) * trial_ns))
     blocks: list[Block] = []
     for i in range(min(MOST_ALONE, fits) if fits >= LEAST_ALONE and not race.stop() else 0):
         block = run_block(race.execute, arms, race.rng, first + i, "confirm", alone=True)

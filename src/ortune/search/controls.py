@@ -19,6 +19,7 @@ from ortune.search.blocks import (
     Execute,
     log_ratios,
     measured,
+    pairs,
     recorded_waits,
     run_block,
 )
@@ -79,11 +80,12 @@ def round_variance(blocks: Sequence[Block], estimand: str) -> tuple[float, float
     """Robust variance of one round's log(identical / baseline) about its block's middle, and the rounds of a block."""
     off: list[float] = []
     counts = []
-    for ours, theirs in zip(measured(blocks, IDENTICAL), measured(blocks, BASE), strict=False):
+    for ours, theirs in pairs(blocks, IDENTICAL):
         a, b = turns(ours, estimand), turns(theirs, estimand)
         n = min(len(a), len(b))
         rounds = np.log(a[:n] / b[:n])
-        off += list(rounds - np.median(rounds)) if n > 1 else []
+        # About their own middle few rounds scatter less than they should.
+        off += list((rounds - np.median(rounds)) * (n / (n - 1)) ** 0.5) if n > 1 else []
         counts.append(n)
     return float((1.4826 * np.median(np.abs(off))) ** 2) if off else 0.0, float(np.mean(counts or [0]))
 
@@ -136,11 +138,11 @@ def calibrate(
     """Nine blocks of the references and both controls, once repeated where the controls fail.
 
     Args:
-        execute: Runs one trial of an arm.
+        execute: Runs a group of arms.
         references: The baseline, and whatever else stands in every block.
         fixed: The objective's estimand, or None.
         rng: Order within blocks.
-        stop: Asked before every trial.
+        stop: Asked before every turn.
         on_block: Called after every block.
         beside: Asked before every block: what else takes its turns in it.
 

@@ -130,7 +130,7 @@ def run(
         plan: From ``design``.
         rng: Order of the arms within a block.
         clock: Monotonic nanoseconds.
-        stop: Asked before every trial.
+        stop: Asked before every turn.
         on_block: Called after every block.
         calibrated: Told what the calibration says, before further blocks.
         started_ns: The clock when the budget began to run; None is now.

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from ortune.records import Block, CaseResult, Guard, Measured, Workload
-from ortune.search.blocks import BASE, NEW, log_ratios, measured
+from ortune.search.blocks import BASE, NEW, log_ratios, measured, pairs
 from ortune.search.figures import WAITED, figure, samples
-from ortune.stats import calibration, evidence, pairs, tails
+from ortune.stats import calibration, evidence, tails
+from ortune.stats.pairs import wilcoxon_interval
 
 NAMES = {"mean": "mean", "memory": "peak memory", "cpu": "CPU time"}
 
 
 def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str = BASE) -> tuple[Guard, ...]:
     """Mean, p95, memory and CPU time of an arm against the base; the objective's own figure is left out."""
-    old, new = measured(blocks, base), measured(blocks, arm)
-    n = min(len(old), len(new))
-    p95 = tails.grouped_log_ratios([samples(t) for t in old[:n]], [samples(t) for t in new[:n]], 0.95)
+    old = measured(blocks, base)
+    both = pairs(blocks, arm, base)
+    p95 = tails.grouped_log_ratios([samples(t) for _, t in both], [samples(t) for t, _ in both], 0.95)
     found = {
         "mean": calibration.guard("mean", log_ratios(blocks, arm, "mean", base=base)),
         "p95": calibration.guard("p95", p95),
@@ -88,7 +89,7 @@ def case_results(
         d = log_ratios(blocks, arm, estimand, case=case.name, base=base)
         if not len(d):
             continue
-        interval = pairs.wilcoxon_interval(d) if fixed else evidence.confidence_sequence(d, 0.05, prior_scale)
+        interval = wilcoxon_interval(d) if fixed else evidence.confidence_sequence(d, 0.05, prior_scale)
         old, new = (
             [figure(t, estimand, case.name) or np.nan for t in measured(blocks, which)]
             for which in (base, arm)

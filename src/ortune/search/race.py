@@ -48,6 +48,7 @@ class Entry:
     trials: list[Measured] = field(default_factory=list)
     failures: list[Failed] = field(default_factory=list)
     outputs: OutputDifference | None = None
+    ran: bool = False
     fate: Fate | None = None
     why: str = ""
 
@@ -94,6 +95,7 @@ class Race:
         worth: The smallest effect that matters, as a share.
         objective, allowed: What counts, and the guards that may be broken for it.
         estimand, scale: From the calibration; the scale of blocks, log units.
+        earlier: The calibration's blocks, in which plans took their turns too.
         first_trial_ns: What a trial costs before the first block has shown it.
         reserved: Trials that must still fit before the deadline after any further block.
     """
@@ -113,6 +115,7 @@ class Race:
     deadline: int
     with_current: bool = False
     entries: dict[str, Entry] = field(default_factory=dict)
+    earlier: list[Block] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     first_trial_ns: float = 0.0
     reserved: int = 0
@@ -175,15 +178,19 @@ class Race:
         if block is None:
             return False
         block = without_latencies(block)
-        # A hang is cut off at many times a trial: counted in, it would make the next one wait as long again.
-        ends = [t.outcome for t in block.trials]
-        hung = [end.elapsed_ns for end in ends if isinstance(end, Failed) and end.reason == "timeout"]
-        self._costs.append((self.clock() - began - sum(hung)) / max(1, len(arms) - len(hung)))
+        self.spent(block, self.clock() - began)
         self.blocks.append(block)
         self.see(block)
         self.rate(block)
         self.on_block(self, block)
         return True
+
+    def spent(self, block: Block, elapsed_ns: int) -> None:
+        """Takes note of what a block's trials took."""
+        # A hang is cut off at many times a trial: counted in, it would make the next one wait as long again.
+        ends = [t.outcome for t in block.trials]
+        hung = [end.elapsed_ns for end in ends if isinstance(end, Failed) and end.reason == "timeout"]
+        self._costs.append((elapsed_ns - sum(hung)) / max(1, len(ends) - len(hung)))
 
     def halve(self, entries: Sequence[Entry], *, last: bool) -> None:
         """Keeps the better half and what is within the noise of the best: two unlucky blocks must not lose a winner.
@@ -203,7 +210,9 @@ class Race:
     def refuse(self, entry: Entry) -> bool:
         """Retires a plan that makes something else worse than its guard allows; whether it did."""
         reference = CURRENT if self.with_current else BASE
-        why = broken(self.blocks, self.objective, self.allowed, arm=entry.arm, base=reference)
+        why = broken(
+            [*self.earlier, *self.blocks], self.objective, self.allowed, arm=entry.arm, base=reference
+        )
         if why and entry.live:
             entry.retire("retired", f"{GUARDED}: {why}")
         return bool(why)
@@ -228,7 +237,9 @@ class Race:
                 entry.failures.append(trial.outcome)
                 if len(entry.failures) >= FAILURES_RETIRE or trial.outcome.reason in AT_ONCE:
                     self._fail(entry, f"{trial.outcome.reason}: {trial.outcome.what}")
-            elif entry.outputs is None:
+                continue
+            entry.ran = True
+            if entry.outputs is None:
                 entry.outputs = self.check(entry, trial.outcome)
                 if entry.outputs is not None and not entry.outputs.ok:
                     entry.retire("wrong-output", entry.outputs.what)
@@ -249,7 +260,7 @@ class Race:
             more = entry.plan.settings.items() >= failed.plan.settings.items() and all(
                 spec in entry.plan.rewrites for spec in failed.plan.rewrites
             )
-            if more and entry.live and not entry.ratios:
+            if more and entry.live and not entry.ran:
                 entry.retire("not-tried", f"{failed.plan.describe()} fails")
 
     def _late(self, entries: Sequence[Entry], target: int) -> None:

@@ -118,7 +118,8 @@ def run_group(
 ) -> tuple[Outcome, ...] | None:
     """Trials of one pod alive together, taking turns; an outcome each, None when a stop was asked for on the way."""
     pod = launches[0].pod if launches else None
-    runners = [Process(launch, len(launches)) for launch in launches]
+    runners: list[Process] = []
+    runners += [Process(launch, runners) for launch in launches]
     try:
         if not load(runners, stop):
             return None
@@ -143,13 +144,13 @@ class Process:
 
     Args:
         launch: What it is started with.
-        crowd: How many are alive with it. Where others are, it must sleep between its turns, and loads beside them.
+        group: All that live at the same time, itself included. Where others do, it must sleep between its turns.
     """
 
-    def __init__(self, launch: Launch, crowd: int) -> None:
+    def __init__(self, launch: Launch, group: list[Process]) -> None:
         self.launch = launch
         self.phase = "starting"
-        self._crowd = crowd
+        self.group = group
         self._process: subprocess.Popen[bytes] | None = None
         self._end: TrialDone | TrialError | None = None
         self._chatter = b""
@@ -253,19 +254,27 @@ class Process:
 
     def _rest(self) -> None:
         """Stops it, threads that spin included, until its next turn."""
-        if self._crowd > 1 and self.live and self._process is not None:
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.pid, signal.SIGSTOP)
-            else:
-                psutil.Process(self._process.pid).suspend()
+        self._stopped(True)
 
     def _wake(self) -> None:
-        if self._crowd > 1 and self._process is not None:
-            with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):  # killed while it slept
-                if hasattr(os, "killpg"):
-                    os.killpg(self._process.pid, signal.SIGCONT)
-                else:
-                    psutil.Process(self._process.pid).resume()
+        self._stopped(False)
+
+    def _stopped(self, stop: bool) -> None:
+        if len(self.group) < 2 or not self.live or self._process is None:
+            return
+        # Its end may come at any moment; it is told by the pipe.
+        with contextlib.suppress(ProcessLookupError, PermissionError, psutil.Error):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGSTOP if stop else signal.SIGCONT)
+            else:
+                process = psutil.Process(self._process.pid)
+                for each in (process, *process.children(recursive=True)):
+                    each.suspend() if stop else each.resume()
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that it holds now."""
+        return platform.process_memory_bytes(self._process.pid) or 0 if self._process and self.live else 0
 
     def _send(self, message: TrialRequest | Command) -> None:
         assert self._process is not None
@@ -316,7 +325,9 @@ class Process:
     def _over_limits(self) -> TrialError | None:
         limits = self.launch.limits
         assert self._process is not None
-        what = over_memory(self._process, limits)
+        # Only one of a group grows at a time, but while all of them load.
+        others = sum(other.held_bytes for other in self.group if other is not self)
+        what = over_memory(self._process, limits, others)
         if what:
             return self._error("out-of-memory", what)
         limit = limits.run_s if self.phase == "running" else limits.load_s
@@ -353,11 +364,17 @@ def _pump(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
     lines.put(None)
 
 
-def over_memory(process: subprocess.Popen[bytes], limits: Limits) -> str:
-    """What a process holds beyond its limits, in words; "" while it holds less."""
+def over_memory(process: subprocess.Popen[bytes], limits: Limits, others_bytes: int = 0) -> str:
+    """What a process holds beyond its limits, in words; "" while it holds less.
+
+    Args:
+        process: The process.
+        limits: Its limits.
+        others_bytes: What others of its group hold: the share of the memory left is for all of them.
+    """
     held = platform.process_memory_bytes(process.pid) or 0
     left = platform.memory_left_bytes()
-    allowed = int(limits.memory_share * ((left or 0) + held))
+    allowed = int(limits.memory_share * ((left or 0) + held + others_bytes)) - others_bytes
     if left is None:
         allowed = limits.memory_bytes or 0
     elif limits.memory_bytes is not None:

@@ -182,7 +182,7 @@ def turns_ns(turns: Turns, run_ns: float) -> float:
     return turns.rounds * (turns.runs + turns.unmeasured) * run_ns
 
 
-def shortened(turns: Turns, start_ns: float, run_ns: float, most_ns: float) -> Turns:
+def shortened(turns: Turns, start_ns: float, run_ns: float, most_ns: float, least_runs: int = 0) -> Turns:
     """The turns made to fit: fewer rounds first, then fewer runs, then two rounds; not below that.
 
     Args:
@@ -190,9 +190,11 @@ def shortened(turns: Turns, start_ns: float, run_ns: float, most_ns: float) -> T
         start_ns: What a trial takes before its first turn.
         run_ns: A run of every case.
         most_ns: What a trial may take.
+        least_runs: Of a trial, where a tail needs them: then rounds alone are cut.
     """
-    for rounds, runs in ((LEAST_SHORT, turns.runs), (LEAST_SHORT, 2), (2, 2), (2, 1)):
-        if start_ns + turns_ns(turns, run_ns) <= most_ns:
+    least = max(LEAST_SHORT, -(-least_runs // turns.runs))
+    for rounds, runs in ((least, turns.runs), (LEAST_SHORT, 2), (2, 2), (2, 1)):
+        if start_ns + turns_ns(turns, run_ns) <= most_ns or (least_runs and runs < turns.runs):
             break
         per_round = (turns.runs + turns.unmeasured) * run_ns
         fit = max(rounds, int((most_ns - start_ns) / per_round))

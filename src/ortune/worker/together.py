@@ -64,8 +64,12 @@ def run(
     gate = threading.Barrier(len(callers), action=window.open)
 
     def call(cases: List[Case]) -> None:
-        for case in cases:
-            timing.timed(case.call, unmeasured, request["gap_ns"], request["wait_ratio"])
+        try:
+            for case in cases:
+                timing.timed(case.call, unmeasured, request["gap_ns"], request["wait_ratio"])
+        except BaseException:
+            gate.abort()  # the others would wait for this one for ever
+            raise
         gate.wait()
         try:
             _due(cases, request, runs)
@@ -79,7 +83,11 @@ def run(
         call(callers[0])  # a thread of its own would be one more than the user's program has
     else:
         with ThreadPoolExecutor(len(callers)) as threads:
-            list(threads.map(call, callers))  # an error of a caller is raised here
+            calls = [threads.submit(call, caller) for caller in callers]
+        errors = [error for error in (each.exception() for each in calls) if error is not None]
+        # That a gate is broken says only that somebody else failed.
+        for error in sorted(errors, key=lambda e: isinstance(e, threading.BrokenBarrierError)):
+            raise error
     return window.cpu_ns, window.wall_ns
 
 
