@@ -29,7 +29,7 @@ FEWEST_RUNS = 5
 ROUNDS, LEAST_OF_TURN = 8, 3  # turns of each process, fewer where they would have fewer runs than that
 ENOUGH_RUNS, LONGER = 40, 5
 """Runs of which some were left alone even on a busy machine: for these profiling may take so many times as long."""
-BUSY = 0.15  # of the time some task waited for a CPU: from there on no run may have been left alone
+BUSY = 0.35  # of the time some task waited for a CPU: with both CPUs at work ortune itself waits up to a fifth of it
 MOST_EVENTS = 400_000
 """ONNX Runtime stops recording at a million events; a fraction of it is quick to read."""
 
