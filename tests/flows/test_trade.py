@@ -40,7 +40,7 @@ def tuning(blocks: list[Block]) -> Any:
         for arm, plan in {"a": ARENA, "b": LESS_CPU}.items()
     }
     return SimpleNamespace(
-        race=SimpleNamespace(blocks=blocks, entries=entries),
+        race=SimpleNamespace(blocks=blocks, earlier=[], entries=entries),
         confirmation=[],
         o=SimpleNamespace(objective="latency"),
         judgement=SimpleNamespace(estimand="median"),

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 from streams import KINDS
 
-from ortune.stats.calibration import identical_control, late_control, spike_control
+from ortune.stats.calibration import (
+    choose_estimand,
+    identical_control,
+    late_control,
+    null_scale,
+    spike_control,
+)
 from ortune.stats.evidence import confidence_sequence, evidence_path
 from ortune.stats.intervals import robust_scale
 from ortune.stats.pairs import sign_flip, wilcoxon, wilcoxon_interval
@@ -135,3 +141,46 @@ def test_controls_catch_a_biased_machine(recorded):
     assert not late_control(biased).ok
     lost_wait = spike_control(recorded["twin", "median_ns"][:9] - 0.3, np.full(9, np.log1p(0.05)))
     assert not lost_wait.ok
+
+
+STREAMS = json.loads((Path(__file__).parent / "data" / "turns.json").read_text())
+"""Blocks of identical plans whose processes took turns, recorded by ``benchmarks/evidence.py``: two models, quiet,
+beside a neighbour that comes and goes, and with one core taken all the time."""
+
+
+@pytest.mark.parametrize("stream", STREAMS, ids=lambda s: f"{s['model']}, {s['machine']}")
+def test_recorded_turns_claim_nothing_whichever_statistic_calibration_chooses(stream):
+    noise = {name: np.array(values) for name, values in stream["ratios"].items()}
+    for sign in (1.0, -1.0):
+        chosen = choose_estimand({name: sign * d[:9] for name, d in noise.items()})
+        d, prior = sign * noise[chosen], null_scale(noise[chosen][:9])
+        # As compare does: the blocks of the calibration count too.
+        assert identical_control(d[:9]).ok
+        assert (evidence_path(d, prior_scale=prior) < LIMIT).all()
+        assert (evidence_path(d[::-1], prior_scale=prior) < LIMIT).all()
+
+
+@pytest.mark.parametrize("effect", [0.05, -0.05])
+def test_five_percent_is_found_in_recorded_turns_wherever_a_core_is_free_now_and_then(effect):
+    for stream in STREAMS:
+        noise = {name: np.array(values) for name, values in stream["ratios"].items()}
+        chosen = choose_estimand({name: d[:9] for name, d in noise.items()})
+        shifted = noise[chosen] + np.log1p(effect)
+        found = (evidence_path(shifted, prior_scale=null_scale(noise[chosen][:9])) >= LIMIT).any()
+        assert found or (stream["model"], stream["machine"]) == ("minilm-int8", "one core taken")
+
+
+def test_choosing_the_steadiest_statistic_on_the_blocks_that_count_claims_no_more():
+    """Three correlated statistics of the same blocks, chosen by their spread in the first nine, all blocks counted."""
+    rng = np.random.default_rng(11)
+    claims = 0
+    for _ in range(2000):
+        common = rng.standard_normal(40)
+        d = {
+            n: 0.01 * (0.7 * common + w * rng.standard_t(3, 40))
+            for n, w in (("a", 0.7), ("b", 0.5), ("c", 1.0))
+        }
+        chosen = choose_estimand({name: values[:9] for name, values in d.items()})
+        path = evidence_path(d[chosen], prior_scale=null_scale(d[chosen][:9]))
+        claims += bool((path >= LIMIT).any())
+    assert claims / 2000 <= 0.02
