@@ -16,7 +16,7 @@ demo: $(READY)  ## Tune a real trained model (MiniLM, from a PyPI package): unde
 		$(BIN)/ortune tune "$$model" --budget 150s --output demo --force
 
 test: check  ## Lint, types and every test that takes seconds (a few minutes in all).
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=10
 
 test-long: $(READY)  ## What takes an hour or more, on a quiet machine; its tables belong into docs/results.md.
 	$(BIN)/python benchmarks/self_comparison.py
