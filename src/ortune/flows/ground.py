@@ -117,9 +117,8 @@ class Ground:
         # Of a trial in a group: what it takes before its first turn, and a run of every case.
         self._start_ns = self._run_ns = 0.0
         self._least_runs = 0
-        self._turns = (
-            self.executor.timing.turns
-        )  # as they should be, where the budget does not make them shorter
+        # As they should be, where the budget does not make them shorter.
+        self._turns = self.executor.timing.turns
 
     @property
     def host(self) -> Host:
