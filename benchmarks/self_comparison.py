@@ -5,7 +5,8 @@
 
 A model is compared with a disguised copy of itself (other names, another producer), and with the same copy and a busy
 wait of 5 % and of 2 % in each run; on a quiet machine, beside a neighbour that comes and goes, and beside a process
-that holds one core all the time. The kinds are interleaved, so that a phase of the machine hits all of them.
+that holds one core all the time. The kinds are interleaved, so that a phase of the machine hits all of them. Rows are
+kept in a file: what was measured before is not measured again.
 """
 
 from __future__ import annotations
@@ -82,10 +83,11 @@ def main() -> None:
     models = {name: model_path(name) for name in names}
     copies = {name: disguised_copy(models[name], folder) for name in names}
     every = max(1, asked.runs // max(1, asked.waits))
-    rows = []
+    rows = [json.loads(line) for line in asked.rows.read_text().splitlines()] if asked.rows.exists() else []
     for condition in asked.conditions.split(","):
+        done = sum((r["condition"], r["kind"]) == (condition, "itself") for r in rows)
         with neighbour(condition):
-            for i in range(asked.runs):
+            for i in range(done, asked.runs):
                 name = names[i % len(names)]
                 kinds = [("itself", 0.0)]
                 if i % every == 0 and i // every < asked.waits:

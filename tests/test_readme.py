@@ -49,6 +49,8 @@ def run(kind: str, text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     installs = "pip install" in text
     if installs:  # the package is built, but nothing is installed
         text = f"{text.removeprefix('.venv/bin/')} --dry-run --no-deps --quiet"
+    if "--json" in text:  # what is explained is in the document of the step before it
+        text += " --no-why"
     words = [sys.executable, "-c", text] if kind == "python" else ["bash", "-c", text]
     where = ROOT if installs else folder
     for _ in range(3):

@@ -51,12 +51,12 @@ NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 UNIT = re.compile(r"\b(?:[num]?s|bytes|[KMG]iB|runs/s)(?!\w)|%")
 OF_THE_MOMENT = frozenset(
     {
-        "failed", "fastest tenth", "finding", "meanwhile", "note", "outside the run", "p95", "p99", "p99.9",
-        "profiling", "unexplained", "waiting for other threads",
+        "failed", "fastest tenth", "finding", "lower quartile", "meanwhile", "note", "outside the run", "p95", "p99",
+        "p99.9", "profiling", "unexplained", "waiting for other threads",
     }
 )  # fmt: skip
-"""Rows of what happened just then; high percentiles are told where there were requests enough, and of the parts of a
-run those that took time."""
+"""Rows of what happened just then; high percentiles are told where there were requests enough, of the parts of a run
+those that took time, and of the statistics the one that was steadiest in calibration."""
 TOO_SHORT, SAID_TOO_SHORT = 2, "budget holds not even"
 """The exit code where the budget holds no measurement, and what is said then."""
 NOTHING_TO_TELL = "no finished tuning or comparison is stored"

@@ -17,6 +17,9 @@ from onnx import TensorProto, helper, numpy_helper
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
 
+SHORT = ("--max-blocks", "9", "--no-why")
+"""Where the verdict is not the subject."""
+
 
 def dense(
     path: Path, names: tuple[str, str] = ("x", "y"), *, scale: float = 1.0, ir_inputs: bool = False
@@ -51,11 +54,11 @@ def compare(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
 
 def test_inputs_are_paired_by_hand_where_their_order_misleads(tmp_path: Path) -> None:
     a, b = dense(tmp_path / "a.onnx"), dense(tmp_path / "b.onnx", ("q", "p"))
-    code, document, _ = compare(tmp_path, str(a), str(b), "--map", "x=q", "--map", "y=p", "--max-blocks", "9")
+    code, document, _ = compare(tmp_path, str(a), str(b), "--map", "x=q", "--map", "y=p", *SHORT)
     assert code == 0
     assert document["result"]["mapped_inputs"] == {"x": "q", "y": "p"}
     assert document["result"]["outputs"]["ok"]
-    crossed = compare(tmp_path, str(a), str(b), "--map", "x=p", "--map", "y=q", "--max-blocks", "9")
+    crossed = compare(tmp_path, str(a), str(b), "--map", "x=p", "--map", "y=q", *SHORT)
     assert crossed[1]["verdict"] == "wrong-output"
 
 
@@ -88,7 +91,7 @@ def test_no_profile_of_the_runs_explains_what_is_no_time(tmp_path: Path) -> None
 
 def test_the_gate_passes_what_is_faster(tmp_path: Path) -> None:
     model = str(dense(tmp_path / "a.onnx"))
-    code, document, _ = compare(tmp_path, model, "--threshold", "80%")
+    code, document, _ = compare(tmp_path, model, "--threshold", "80%", "--no-why")
     assert code == 0
     assert document["result"]["gate"]["answer"] == "pass"
 
@@ -111,7 +114,7 @@ def test_latency_or_shape_that_depends_on_values_stands_in_the_answer(tmp_path: 
     )
     path = tmp_path / "values.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
-    code, document, said = compare(tmp_path, str(path), "--max-blocks", "9")
+    code, document, said = compare(tmp_path, str(path), *SHORT)
     assert code == 0
     assert [f["code"] for f in document["result"]["findings"]] == ["MSR010"]
     assert "--inputs" in said
@@ -119,9 +122,7 @@ def test_latency_or_shape_that_depends_on_values_stands_in_the_answer(tmp_path: 
 
 def test_a_rewrite_is_really_run(tmp_path: Path) -> None:
     model = str(dense(tmp_path / "old.onnx", ir_inputs=True))
-    code, document, _ = compare(
-        tmp_path, model, "--b-rewrite", "initializers-out-of-inputs", "--max-blocks", "9"
-    )
+    code, document, _ = compare(tmp_path, model, "--b-rewrite", "initializers-out-of-inputs", *SHORT)
     assert code == 0
     assert document["result"]["new"]["plan"]["rewrites"][0]["name"] == "initializers-out-of-inputs"
     assert document["result"]["outputs"]["ok"]
@@ -138,7 +139,7 @@ def test_a_misspelt_key_of_a_plan_is_refused(tmp_path: Path) -> None:
 def test_a_workload_file_and_shapes_exclude_each_other(tmp_path: Path) -> None:
     model = str(dense(tmp_path / "a.onnx"))
     saved = tmp_path / "w.json"
-    code, _, _ = compare(tmp_path, model, "--save-workload", str(saved), "--max-blocks", "9")
+    code, _, _ = compare(tmp_path, model, "--save-workload", str(saved), *SHORT)
     assert code == 0
     code, document, _ = compare(tmp_path, model, "--workload", str(saved), "--shape", "x:8x96")
     assert code == 2

@@ -136,6 +136,7 @@ def test_memory_names_nodes_and_weights(profiled: tuple[Path, Envelope]) -> None
     assert owners["libraries"] > 0 and owners["runtime"] > 0
 
 
+@pytest.mark.usefixtures("few_runs")
 def test_the_ort_format_meets_the_model_that_it_was_made_of(tmp_path: Path) -> None:
     plain = conv_chain(tmp_path / "m.onnx")
     options = ort.SessionOptions()
@@ -236,6 +237,7 @@ def test_a_dearer_node_is_named_first_and_at_the_right_size(
     assert total + beside == pytest.approx(found.b_wall_ns - found.a_wall_ns)
 
 
+@pytest.mark.usefixtures("few_runs")
 @pytest.mark.parametrize("edit", EDITS)
 def test_what_was_changed_in_a_real_model_is_told(edit: str, tmp_path: Path) -> None:
     """Nodes are numbered in both files, so that one more gives all behind it other names."""
@@ -263,6 +265,7 @@ def test_what_was_changed_in_a_real_model_is_told(edit: str, tmp_path: Path) -> 
     assert not [row for row in found.nodes if row.low_ns is not None and row.a_nodes and not row.b_nodes]
 
 
+@pytest.mark.usefixtures("few_runs")
 def test_a_setting_alone_is_the_same_model_on_both_sides(tmp_path: Path) -> None:
     result = result_of(
         ortune.profile(
@@ -281,6 +284,7 @@ def test_a_setting_alone_is_the_same_model_on_both_sides(tmp_path: Path) -> None
     assert any("Conv + Relu" in row.op_type for row in found.nodes)
 
 
+@pytest.mark.usefixtures("few_runs")
 def test_a_plan_is_the_other_side_of_a_model(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text('{"settings": {"level": "disable"}}')

@@ -12,6 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 import ortune
 from ortune.records import ProfiledNode, ProfileResult
 
+pytestmark = pytest.mark.usefixtures("few_runs")
+
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
 

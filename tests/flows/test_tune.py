@@ -25,7 +25,7 @@ from ortune import records
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
 
-BUDGET, LARGER = "35s", "70s"
+BUDGET, LARGER = "24s", "60s"
 
 
 def small_model(path: Path) -> Path:
@@ -247,7 +247,7 @@ def test_a_pod_is_emulated_and_said(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable, "-m", "ortune", "compare", str(model), "--b-set", "intra=1", "--cpus", "1",
-            "--memory", "1g", "--max-blocks", "9", "--budget", "40s", "--json", "--store", str(tmp_path / "store"),
+            "--memory", "1g", "--budget", "12s", "--no-why", "--json", "--store", str(tmp_path / "store"),
         ],
         env=environment(tmp_path), capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -261,7 +261,7 @@ def test_callers_and_sessions_share_one_process(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable, "-m", "ortune", "compare", str(model), "--b-set", "pool=2", "--sessions", "2",
-            "--callers", "2", "--objective", "throughput", "--max-blocks", "9", "--budget", "40s", "--json",
+            "--callers", "2", "--objective", "throughput", "--budget", "12s", "--no-why", "--json",
             "--store", str(tmp_path / "store"),
         ],
         env=environment(tmp_path), capture_output=True, text=True, check=False,

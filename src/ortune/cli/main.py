@@ -17,6 +17,7 @@ import typer.main
 
 from ortune import __version__
 from ortune.cli import bench, compare, doctor, lock, look, profile, report, tune
+from ortune.cli.quick_start import import_later
 from ortune.cli.session import tell
 from ortune.errors import Interrupted, OrtuneError, UsageError
 
@@ -61,6 +62,7 @@ def options(
 def main() -> None:
     """Entry point of the console script."""
     sys.excepthook = _internal_error
+    import_later()
     for stream in (sys.stdout, sys.stderr):
         # A file or a pipe gets UTF-8, which JSON is; a terminal that lacks a character shows its number.
         if isinstance(stream, io.TextIOWrapper):

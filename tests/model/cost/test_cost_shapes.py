@@ -28,13 +28,18 @@ from ortune.trace.read import read_trace
 from ortune.trace.tensors import tensors
 
 
-@pytest.mark.parametrize("known", ["shapes", "values"])
-def test_every_operator_has_the_shape_that_its_standard_gives_it(known):
+@pytest.fixture(scope="module")
+def cases():
+    """ONNX's own, an operator each."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
 
-        cases = [case for case in collect_testcases(None) if case.model is not None and case.data_sets]
+        return [case for case in collect_testcases(None) if case.model is not None and case.data_sets]
+
+
+@pytest.mark.parametrize("known", ["shapes", "values"])
+def test_every_operator_has_the_shape_that_its_standard_gives_it(known, cases):
     wrong, n_same = [], 0
     for case in cases:
         proto, ((given, expected), *_) = onnx.ModelProto(), case.data_sets

@@ -1,0 +1,33 @@
+"""The program does not wait for libraries that it never uses, and they still work where they are used after all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+from onnx import TensorProto, helper
+
+CODE = """
+import sys
+from ortune.cli.main import main
+try:
+    main()
+except SystemExit as done:
+    assert not done.code
+import onnx_ir
+assert "onnx_ir._core" in sys.modules and "sympy.core" not in sys.modules
+print((onnx_ir.SymbolicDim("n") + 1).value, "sympy.core" in sys.modules)
+"""
+
+
+def test_sympy_is_imported_where_a_dimension_is_computed_with_and_not_before(tmp_path: Path) -> None:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "relu", values[:1], values[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, tmp_path / "m.onnx")
+    words = [sys.executable, "-c", CODE, "lock", "m.onnx"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "n + 1 True"
