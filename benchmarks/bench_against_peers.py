@@ -24,7 +24,7 @@ import numpy as np
 
 import ortune
 from common import model_path
-from ortune.model import workload
+from ortune.inputs import workload
 from ortune.model.open import open_model
 
 ROUNDS = 5

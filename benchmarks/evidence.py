@@ -24,14 +24,14 @@ import numpy as np
 
 from common import CONDITIONS, model_path, neighbour
 from ortune.fleet import runtimes
-from ortune.flows.ground import Ground, InputOptions
-from ortune.flows.sides import SideText, resolve
 from ortune.records import Measured, Plan
 from ortune.search import controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured, run_block
 from ortune.search.figures import compared, figure
 from ortune.stats import calibration, evidence
 from ortune.store.db import SessionLog
+from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.sides import SideText, resolve
 
 SHAPES = {"ppocrv4-det": {"x": (1, 3, 1600, 1600)}}  # about 200 ms
 LEVEL = 0.05

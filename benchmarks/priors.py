@@ -19,13 +19,13 @@ import numpy as np
 
 from common import model_path
 from ortune import platform
-from ortune.flows.ground import Ground, InputOptions
-from ortune.flows.sides import SideText, resolve
 from ortune.knobs import facts, priors
 from ortune.knobs.propose import proposals
 from ortune.records import Block, Measured, Plan
 from ortune.search.blocks import BASE, log_ratios, run_block
 from ortune.store.db import SessionLog
+from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.sides import SideText, resolve
 
 MODELS = (
     "ppocrv4-det", "ppocrv4-rec", "ppocrv2-cls", "silero-vad", "magika", "minilm-int8", "basic-pitch",

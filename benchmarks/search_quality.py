@@ -23,14 +23,14 @@ import numpy as np
 import ortune
 from common import model_path, weights_as_inputs
 from ortune import platform, rewrites
-from ortune.flows.ground import Ground, InputOptions
-from ortune.flows.sides import SideText, resolve
 from ortune.records import Block, Plan, RewriteSpec, Value
 from ortune.search.blocks import BASE, log_ratios, run_block
 from ortune.search.budget import FIELD
 from ortune.search.guards import guards
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
+from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.sides import SideText, resolve
 from ortune.trials.tool import ToolProcess
 
 PLANTED = "+weights-as-inputs"

@@ -20,12 +20,12 @@ import numpy as np
 
 from common import model_path
 from ortune import knobs
-from ortune.flows.ground import Ground, InputOptions
-from ortune.flows.sides import SideText, resolve
 from ortune.records import Block, Failed, Plan
 from ortune.search.blocks import BASE, log_ratios, run_block
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
+from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.sides import SideText, resolve
 
 MODELS = "silero-vad,oww-embedding,light-squeezenet,ppocrv4-rec,minilm-int8,ppocrv4-det"
 SETTINGS = ("intra=1", "spin=0", "level=basic", "arena=0", "allocator=mimalloc", "malloc_huge_pages=thp")

@@ -10,7 +10,7 @@ import onnxruntime as ort
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import zoo
-from ortune.model import workload
+from ortune.inputs import workload
 from ortune.model.open import open_model
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ortune.api import bench, compare, doctor, lock, look, profile, report, tune
-    from ortune.flows.compare_options import Watcher
     from ortune.loader import load
+    from ortune.trials.watcher import Watcher
 
 __version__ = "0.1.0"
 __all__ = [
@@ -36,7 +36,7 @@ _HOMES = {
     "profile": "ortune.api",
     "report": "ortune.api",
     "tune": "ortune.api",
-    "Watcher": "ortune.flows.compare_options",
+    "Watcher": "ortune.trials.watcher",
 }
 
 

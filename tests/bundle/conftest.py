@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ortune import platform
 from ortune.bundle.write import write_bundle
-from ortune.model.feed_files import write_feeds
+from ortune.inputs.feed_files import write_feeds
 from ortune.model.open import open_model
 from ortune.records import (
     BudgetReport,

@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 import onnxruntime as ort
 import pytest
-from conftest import ONNXRUNTIME_NODE, Bundle, matmul, one_node
 from onnx import TensorProto, helper
 
+from conftest import ONNXRUNTIME_NODE, Bundle, matmul, one_node
 from ortune import platform
 from ortune.records import Value
 

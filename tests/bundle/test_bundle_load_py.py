@@ -11,9 +11,9 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from conftest import Bundle, matmul, one_node, run_python
 from onnx import TensorProto, helper
 
+from conftest import Bundle, matmul, one_node, run_python
 from ortune import platform
 from ortune.records import ProviderSpec, Value
 

@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import onnxruntime as ort
 import pytest
-from conftest import Bundle, matmul, run_python
 
 import ortune
+from conftest import Bundle, matmul, run_python
 from ortune import loader, platform
 from ortune.errors import UsageError
 from ortune.records import Value, Workload

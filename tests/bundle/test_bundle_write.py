@@ -9,13 +9,13 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from conftest import Bundle, matmul
 from onnx import numpy_helper
 
+from conftest import Bundle, matmul
 from ortune.bundle import format as bundle_format
 from ortune.bundle.snippet import python_lines
 from ortune.errors import OrtuneError, UsageError
-from ortune.model import user_feeds
+from ortune.inputs import user_feeds
 from ortune.model.open import open_model
 from ortune.records import Case, Plan, ProviderSpec, Workload
 
@@ -173,7 +173,7 @@ def test_a_target_that_is_a_file_is_one_clear_error(tmp_path: Path, make_bundle:
 
 
 def test_damaged_feeds_leave_no_bundle_behind(tmp_path: Path, make_bundle: Bundle) -> None:
-    from ortune.model.value_files import read_index, write_protobufs
+    from ortune.inputs.value_files import read_index, write_protobufs
 
     model = matmul(tmp_path / "net.onnx")
     make_bundle(model, FEEDS)

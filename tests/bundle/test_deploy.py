@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 import onnx_ir as ir
 import pytest
-from conftest import Bundle, matmul, result_of
 from onnx import TensorProto, helper
 
+from conftest import Bundle, matmul, result_of
 from ortune import platform
 from ortune.bundle.deploy import PACKAGES, cpus, deploy_files, memory_mib
 from ortune.bundle.machine import is_preloaded

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 from ortune import platform
 from ortune.fleet.environment import clean_environment
-from ortune.model.feed_files import write_feeds
+from ortune.inputs.feed_files import write_feeds
 from ortune.records import Applied, Failed, FeedRef, Measured, Outcome, TrialRequest
 from ortune.trials.archive import write_worker
 from ortune.trials.launch import Launch, Limits, run_trial

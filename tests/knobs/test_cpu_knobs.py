@@ -12,8 +12,8 @@ import pytest
 from knob_models import transformer_block
 
 from ortune import knobs
+from ortune.inputs import feed_files
 from ortune.knobs.optimizers import OPTIMIZERS
-from ortune.model import feed_files
 from ortune.records import (
     Case,
     Failed,

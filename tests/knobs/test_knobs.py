@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 from ortune import knobs, platform
 from ortune.errors import UsageError
-from ortune.model import feed_files
+from ortune.inputs import feed_files
 from ortune.records import (
     Case,
     FeedRef,

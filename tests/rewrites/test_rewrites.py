@@ -20,8 +20,8 @@ from rewrite_corpus import CORPUS, FIXED, OUT, SAVED, Feeds, Sample
 
 import zoo
 from ortune import rewrites
-from ortune.model import workload as workloads
-from ortune.model.feeds import make_feeds
+from ortune.inputs import workload as workloads
+from ortune.inputs.feeds import make_feeds
 from ortune.model.graphs import nodes
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import save_model

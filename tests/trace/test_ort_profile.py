@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ortune.errors import UsageError
-from ortune.flows.profile_nodes import Origins, profiled_nodes
+from ortune.profiling.nodes import Origins, profiled_nodes
 from ortune.trace.attribution import attribute
 from ortune.trace.naming import stable_names
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from ortune.fleet.environment import clean_environment
-from ortune.model.feed_files import write_feeds
+from ortune.inputs.feed_files import write_feeds
 from ortune.records import Failed, FeedRef, Measured, TrialRequest
 from ortune.trials.archive import write_worker
 from ortune.trials.launch import Launch, run_group

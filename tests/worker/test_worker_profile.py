@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from ortune.model.feed_files import write_feeds
+from ortune.inputs.feed_files import write_feeds
 from ortune.records import FeedRef, Measured, TrialRequest
 from ortune.trace.ort_profile import read_profile
 from ortune.trials.archive import write_worker

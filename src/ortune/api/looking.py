@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ortune.records import Envelope
 
 if TYPE_CHECKING:
-    from ortune.flows.compare_options import Watcher
+    from ortune.trials.watcher import Watcher
 
 AnyPath = str | Path
 
@@ -39,9 +39,9 @@ def doctor(
     """
     given = dict(locals())
     rest = {"workload": None, "save_workload": None, "cpus": None, "memory": None, "gap": 0}
-    from ortune.flows import asked
-    from ortune.flows.doctor import Options
-    from ortune.flows.doctor import doctor as run
+    from ortune.verbs import option_parsing as asked
+    from ortune.verbs.doctor import Options
+    from ortune.verbs.doctor import doctor as run
 
     options = Options(
         model=None if model is None else str(model),
@@ -86,9 +86,9 @@ def look(
     """
     given = dict(locals())
     rest = {"cpus": None, "memory": None, "gap": 0, "sessions": 1, "callers": 1, "tolerance": None}
-    from ortune.flows import asked
-    from ortune.flows.look import Options
-    from ortune.flows.look import look as run
+    from ortune.verbs import option_parsing as asked
+    from ortune.verbs.look import Options
+    from ortune.verbs.look import look as run
 
     options = Options(
         model=str(model),
@@ -143,8 +143,8 @@ def profile(
     """
     given = dict(locals())
     rest = {"cpus": None, "memory": None, "gap": 0, "sessions": 1, "callers": 1, "tolerance": None}
-    from ortune.flows import asked
-    from ortune.flows.profile import Options, run
+    from ortune.verbs import option_parsing as asked
+    from ortune.verbs.profile import Options, run
 
     options = Options(
         subject=str(subject),
@@ -193,9 +193,9 @@ def report(
     Raises:
         OrtuneError: Nothing is stored there, or what is asked for cannot be told.
     """
-    from ortune.flows import asked
-    from ortune.flows.report import Options, rate
-    from ortune.flows.report import report as run
+    from ortune.verbs import option_parsing as asked
+    from ortune.verbs.report import Options, rate
+    from ortune.verbs.report import report as run
 
     options = Options(
         sessions=[str(session) for session in sessions],
@@ -242,9 +242,9 @@ def lock(
     given = dict(locals())
     rest = {"workload": None, "save_workload": None, "cpus": None, "memory": None, "gap": 0}
     from ortune.errors import UsageError
-    from ortune.flows import asked
-    from ortune.flows.lock import Options, checked_tolerance
-    from ortune.flows.lock import lock as run
+    from ortune.verbs import option_parsing as asked
+    from ortune.verbs.lock import Options, checked_tolerance
+    from ortune.verbs.lock import lock as run
 
     if file is not None and not check:
         raise UsageError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ortune.records import Envelope
 
 if TYPE_CHECKING:
-    from ortune.flows.compare_options import Watcher
+    from ortune.trials.watcher import Watcher
 
 AnyPath = str | Path
 
@@ -65,9 +65,9 @@ def compare(
     """
     given = dict(locals())
     from ortune.errors import UsageError
-    from ortune.flows import asked
-    from ortune.flows.compare import compare as run
-    from ortune.flows.compare_options import Options
+    from ortune.verbs import option_parsing as asked
+    from ortune.verbs.compare import compare as run
+    from ortune.verbs.compare_options import Options
 
     if undecided not in ("pass", "fail"):
         raise UsageError(f"{undecided!r} is neither pass nor fail", where="--undecided")
@@ -145,9 +145,9 @@ def tune(
         OrtuneError: Nothing could be tuned.
     """
     given = dict(locals())
-    from ortune.flows import asked
-    from ortune.flows.deliver import tune_and_deliver
-    from ortune.flows.tune_options import Options
+    from ortune.verbs import option_parsing as asked
+    from ortune.verbs.deliver import tune_and_deliver
+    from ortune.verbs.tune_options import Options
 
     options = Options(
         model=str(model),
@@ -212,9 +212,9 @@ def bench(
         OrtuneError: Nothing could be measured.
     """
     given = dict(locals())
-    from ortune.flows import asked
-    from ortune.flows.bench import bench as run
-    from ortune.flows.bench_options import Options
+    from ortune.verbs import option_parsing as asked
+    from ortune.verbs.bench import bench as run
+    from ortune.verbs.bench_options import Options
 
     options = Options(
         model=str(model),

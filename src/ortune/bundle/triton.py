@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 
 import onnx_ir as ir
 
+from ortune.analysis.dims import feedable
 from ortune.bundle.languages._source import comment, escaped
 from ortune.bundle.settings import as_text, threads
-from ortune.model.dims import feedable
 from ortune.records import Applied, BundleInfo
 
 TYPES = {

@@ -13,8 +13,8 @@ from ortune.bundle.format import INDEX, SCHEMA, SUFFIX, portable_name
 from ortune.bundle.languages import emit_all
 from ortune.bundle.settings import portable, resolve
 from ortune.errors import UsageError
+from ortune.inputs.value_files import read_index, write_npz, write_protobufs
 from ortune.model.open import OpenModel, open_model
-from ortune.model.value_files import read_index, write_npz, write_protobufs
 from ortune.records import BundleInfo, Host, TuneResult, Workload
 
 _OWN_NAMES = frozenset({

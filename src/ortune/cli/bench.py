@@ -80,7 +80,7 @@ def bench(
         import msgspec
 
         import ortune
-        from ortune.flows.compare_options import Watcher
+        from ortune import Watcher
         from ortune.report import bench_formats as formats
 
         say = Say()

@@ -138,7 +138,8 @@ def compare(
     with reporting("compare", as_json or format == "json"):
         form = chosen_format(format, as_json)
         import ortune
-        from ortune.flows.compare_options import Watcher, exit_code, progress_line
+        from ortune import Watcher
+        from ortune.verbs.compare_options import exit_code, progress_line
 
         say = Say()
         stop = Stop(say, STOPPING)

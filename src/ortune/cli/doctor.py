@@ -48,7 +48,7 @@ def doctor(
         import msgspec
 
         import ortune
-        from ortune.flows.compare_options import Watcher
+        from ortune import Watcher
         from ortune.report import doctor_formats as formats
 
         say = Say()

@@ -77,7 +77,7 @@ def lock(
         import msgspec
 
         import ortune
-        from ortune.flows.compare_options import Watcher
+        from ortune import Watcher
         from ortune.report import lock_formats as formats
 
         envelope = ortune.lock(

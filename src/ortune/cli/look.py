@@ -46,10 +46,10 @@ def look(
         import msgspec
 
         import ortune
+        from ortune import Watcher
         from ortune.errors import OrtuneError
-        from ortune.flows.compare_options import Watcher
-        from ortune.flows.look import exit_code
         from ortune.report import look_formats as formats
+        from ortune.verbs.look import exit_code
 
         say = Say()
         stop = Stop(say, "")

@@ -114,7 +114,7 @@ def profile(
         import msgspec
 
         import ortune
-        from ortune.flows.compare_options import Watcher
+        from ortune import Watcher
         from ortune.report import profile_formats as formats
 
         say = Say()

@@ -103,7 +103,7 @@ def tune(
         import msgspec
 
         import ortune
-        from ortune.flows.compare_options import Watcher
+        from ortune import Watcher
         from ortune.report import tune_formats as formats
 
         say = Say()

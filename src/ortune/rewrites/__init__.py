@@ -2,15 +2,12 @@
 
 A rewrite is a module with a docstring under fixed headings and one constant ``REWRITE``. What begins with an
 underscore is the machinery: ``_base`` what a rewrite is, ``_checks`` the guard, ``_marks`` provenance, ``_apply``
-from file to file.
+from file to file, ``_registry`` where they are found.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Collection, Iterable
-from functools import cache
 
 import onnx_ir as ir
 
@@ -19,36 +16,13 @@ from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model
 from ortune.rewrites._base import ANY_NAME, Param, Rewrite, RewriteResult
 from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by
+from ortune.rewrites._registry import all_rewrites, canonical, find
 
 __all__ = [
     "ANY_NAME", "MODEL_KEY", "NODE_KEY", "Param", "Rewrite", "RewriteResult", "Rewritten", "Step", "Tool",
     "all_rewrites", "apply_all", "canonical", "completed", "find", "made_by", "parse", "proposals", "rewrite_model",
     "settings_for",
 ]  # fmt: skip
-
-
-@cache
-def all_rewrites() -> dict[str, Rewrite]:
-    """Every rewrite by name."""
-    found: dict[str, Rewrite] = {}
-    for module in pkgutil.iter_modules(__path__):
-        if not module.name.startswith("_"):
-            rewrite: Rewrite = importlib.import_module(f"{__name__}.{module.name}").REWRITE
-            found[rewrite.name] = rewrite
-    return dict(sorted(found.items()))
-
-
-def find(name: str) -> Rewrite:
-    """The rewrite with that name; UsageError names the nearest ones."""
-    import difflib
-
-    rewrites = all_rewrites()
-    if name in rewrites:
-        return rewrites[name]
-    near = difflib.get_close_matches(name, rewrites, n=3, cutoff=0.5) or list(rewrites)
-    raise UsageError(
-        f"no rewrite is called {name!r}", where="--rewrite", do=f"did you mean {', '.join(near)}?"
-    )
 
 
 def parse(text: str) -> RewriteSpec:
@@ -67,11 +41,6 @@ def parse(text: str) -> RewriteSpec:
             raise UsageError(f"{key.strip()!r} is given twice", where=f"--rewrite {text}", do="give it once")
         params[key.strip()] = value
     return RewriteSpec(name=rewrite.name, params=rewrite.canonical(params))
-
-
-def canonical(spec: RewriteSpec) -> RewriteSpec:
-    """The same rewrite with its parameters checked and in one spelling, so that equal plans have equal ids."""
-    return RewriteSpec(name=spec.name, params=find(spec.name).canonical(spec.params))
 
 
 def completed(spec: RewriteSpec, ir_model: ir.Model, workload: Workload) -> RewriteSpec:

@@ -21,6 +21,7 @@ from ortune.records import Plan, RewriteSpec, Value
 from ortune.rewrites._base import Rewrite, RewriteResult
 from ortune.rewrites._checks import Picture
 from ortune.rewrites._marks import carry, stamp
+from ortune.rewrites._registry import canonical, find
 
 _STEPS = "rewrites.json"
 
@@ -100,8 +101,6 @@ def rewrite_model(
         OrtuneError: The tool failed, or a rewrite broke the model.
         OSError: A file cannot be written.
     """
-    from ortune.rewrites import canonical, find
-
     specs = [canonical(spec) for spec in specs]
     rewrites = [find(spec.name) for spec in specs]
     if not specs:

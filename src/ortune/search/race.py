@@ -128,6 +128,11 @@ class Race:
         return 1.2 * float(np.median(recent))
 
     @property
+    def seen(self) -> list[Block]:
+        """Every block in which plans took their turns: the calibration's, and the race's own."""
+        return [*self.earlier, *self.blocks]
+
+    @property
     def references(self) -> int:
         """Plans that stand in every block: the default, and what the user runs today."""
         return 2 if self.with_current else 1
@@ -210,9 +215,7 @@ class Race:
     def refuse(self, entry: Entry) -> bool:
         """Retires a plan that makes something else worse than its guard allows; whether it did."""
         reference = CURRENT if self.with_current else BASE
-        why = broken(
-            [*self.earlier, *self.blocks], self.objective, self.allowed, arm=entry.arm, base=reference
-        )
+        why = broken(self.seen, self.objective, self.allowed, arm=entry.arm, base=reference)
         if why and entry.live:
             entry.retire("retired", f"{GUARDED}: {why}")
         return bool(why)

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import onnx_ir
 
+from ortune.analysis.dims import feedable
 from ortune.errors import InputError
-from ortune.model import feed_files
-from ortune.model.dims import feedable
-from ortune.model.feeds import FeedValue
-from ortune.model.roles import dtype_of
+from ortune.inputs import feed_files
+from ortune.inputs.feeds import FeedValue
+from ortune.inputs.roles import dtype_of
 from ortune.records import FeedRef
 
 CASTS = {

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import onnx_ir
 
+from ortune.analysis import outputs
 from ortune.errors import InputError, MeasurementError, ModelError, RuntimeNotFound
-from ortune.model import feed_files, outputs, workload
-from ortune.model.feeds import Kind
-from ortune.model.trial_fixes import alternatives, cannot_feed
+from ortune.inputs import feed_files, workload
+from ortune.inputs.feeds import Kind
+from ortune.inputs.trial_fixes import alternatives, cannot_feed
 from ortune.records import CaseTimes, Failed, FeedRef, Finding, Measured, Plan, Workload
 from ortune.stats.warmup import runs_per_trial
 from ortune.trials.executor import Arm, Executor, Timing

@@ -1,0 +1,212 @@
+"""What a graph demands of its inputs: equal dimensions, index ranges, and sizes that cannot work.
+
+A walk in topological order carries each value's shape as linear expressions over the input's symbols, and the
+contents of small integer tensors (shape arithmetic). Where an operator demands that two dimensions are equal
+(MatMul, Gemm, Conv channels, Concat ...) the equation is solved or, when it cannot hold, noted as a clash.
+With every symbol known the same walk checks a choice of sizes without running the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from ortune.analysis.dims import Dim, Size, size_of
+
+Shape = tuple[Dim, ...]
+
+_SMALL = 4096
+"""Largest constant that is read, in elements: shapes, axes and scales, never weights."""
+
+_MAX_CONTENT = 64
+"""Longest integer tensor whose contents are followed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a walk found.
+
+    Attributes:
+        solution: Symbols that follow from others, each with its expression.
+        rows: Input name to the number of rows its values index (exclusive upper bound).
+        limits: (size, rows) pairs: the size must not exceed the rows (position tables).
+        clash: The first demand that cannot hold, "" when none was found.
+        reached: How many nodes the walk passed before the clash.
+    """
+
+    solution: Mapping[str, Size]
+    rows: Mapping[str, int]
+    limits: tuple[tuple[Size, int], ...]
+    clash: str
+    reached: int
+
+
+@dataclass(slots=True)
+class Walk:
+    """The state of one walk; operators read and extend it."""
+
+    keep: Callable[[str], int]
+    symbols: set[str] = field(default_factory=set)
+    bound: dict[str, Size] = field(default_factory=dict)
+    shapes: dict[ir.Value, Shape] = field(default_factory=dict)
+    contents: dict[ir.Value, Shape] = field(default_factory=dict)
+    uppers: dict[ir.Value, Size] = field(default_factory=dict)
+    sources: dict[ir.Value, str] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+    limits: list[tuple[Size, int]] = field(default_factory=list)
+    clash: str = ""
+    node: ir.Node | None = None
+    soft: bool = False
+
+    def settle(self, size: Size) -> Size:
+        """The expression with every solved symbol replaced."""
+        while True:
+            known = [(s, f) for s, f in size.terms if s in self.bound]
+            if not known:
+                return size
+            for symbol, factor in known:
+                size = size.plus(Size.of(symbol), -factor).plus(self.bound[symbol], factor)
+
+    def equal(self, a: Dim, b: Dim) -> Dim:
+        """Demand that two dimensions are equal; returns what is then known of them."""
+        if a is None or b is None:
+            return a if b is None else b
+        a, b = self.settle(a), self.settle(b)
+        difference = a.plus(b, -1)
+        if not difference.terms and not difference.add:
+            return a
+        # Inside a branch or a loop the demand may never be reached: believe nothing it says about sizes.
+        if self.soft:
+            return a
+        single = [(s, f) for s, f in difference.terms if abs(f) == 1 or len(difference.terms) == 1]
+        if not single:
+            if not difference.terms:
+                self.fail(f"{a.value} is not {b.value}")
+            return a
+        symbol, factor = min(single, key=lambda term: (self.keep(term[0]), term[0]))
+        rest = difference.plus(Size.of(symbol), -factor)
+        value = rest.times(-1).over(factor) if factor > 0 else rest.over(-factor)
+        exact = rest.value is None or rest.value % factor == 0
+        if value is None or not exact or (value.value is not None and value.value < 1):
+            self.fail(f"no size of {symbol} makes the dimensions equal")
+            return a
+        self.bound[symbol] = value
+        return self.settle(a)
+
+    def fail(self, what: str) -> None:
+        """Note a demand that cannot hold; only the first counts."""
+        if self.clash or self.soft:
+            return
+        self.clash = f"{self.node.op_type} {self.node.name or ''}: {what}" if self.node else what
+
+    def shape(self, value: ir.Value | None) -> Shape | None:
+        """The shape of a value, with solved symbols replaced; None when even the rank is unknown."""
+        if value is None:
+            return None
+        known = self.shapes.get(value)
+        if known is None:
+            known = self.declared(value)
+            if known is None:
+                return None
+            self.shapes[value] = known
+        return tuple(None if d is None else self.settle(d) for d in known)
+
+    def declared(self, value: ir.Value) -> Shape | None:
+        """The shape that the file declares; symbols count only where an input declares them too."""
+        if value.const_value is not None:
+            return tuple(Size((), int(d)) for d in value.const_value.shape.numpy())
+        if value.shape is None:
+            return None
+        sizes = (size_of(d, "") for d in value.shape.dims)
+        return tuple(s if all(t in self.symbols for t, _ in s.terms) else None for s in sizes)
+
+    def content(self, value: ir.Value | None) -> Shape | None:
+        """The elements of a small integer tensor, flat; None when unknown."""
+        if value is None:
+            return None
+        if value in self.contents:
+            return tuple(None if d is None else self.settle(d) for d in self.contents[value])
+        array = constant(value)
+        if array is None or array.dtype.kind not in "iub" or array.size > _MAX_CONTENT:
+            return None
+        return tuple(Size((), int(x)) for x in array.ravel())
+
+    def numbers(self, value: ir.Value | None) -> list[int] | None:
+        """The elements of a small integer tensor where all are plain numbers."""
+        content = self.content(value)
+        if content is None or any(d is None or d.value is None for d in content):
+            return None
+        return [d.add for d in content if d is not None]
+
+    def set_content(self, value: ir.Value, content: Shape | None) -> None:
+        """Remember a value's contents if it is small enough to follow."""
+        if content is not None and len(content) <= _MAX_CONTENT:
+            self.contents[value] = content
+
+    def index(self, table: ir.Value | None, axis: int, indices: ir.Value | None) -> None:
+        """Note that ``indices`` select along ``axis`` of ``table``."""
+        shape = self.shape(table)
+        if shape is None or indices is None or not -len(shape) <= axis < len(shape):
+            return
+        rows = shape[axis]
+        if rows is None or rows.value is None or rows.value < 1:
+            return
+        self.index_rows(rows.value, indices)
+
+    def index_rows(self, rows: int, indices: ir.Value) -> None:
+        """Note that the values of ``indices`` must lie below ``rows``."""
+        if indices in self.sources:
+            name = self.sources[indices]
+            self.rows[name] = min(rows, self.rows.get(name, rows))
+        elif indices in self.uppers and not self.soft:
+            self.limits.append((self.settle(self.uppers[indices]), rows))
+
+
+def constant(value: ir.Value | None) -> NDArray[np.generic] | None:
+    """A small constant's array: an initializer or the output of a Constant node; None for all else."""
+    if value is None:
+        return None
+    if value.const_value is not None:
+        return _small_array(value.const_value)
+    node = value.producer()
+    if node is None or node.op_type != "Constant":
+        return None
+    for name, attribute in node.attributes.items():
+        if name == "value" and attribute.type == ir.AttributeType.TENSOR:
+            return _small_array(attribute.as_tensor())
+        if name in {"value_int", "value_ints", "value_float", "value_floats"}:
+            return np.asarray(attribute.value, np.int64 if "int" in name else np.float32)
+    return None
+
+
+def _small_array(tensor: ir.TensorProtocol) -> NDArray[np.generic] | None:
+    """A tensor's array unless it is large: bytes beside the model are read only for shapes, never weights."""
+    if tensor.size > _SMALL or tensor.dtype.name == "STRING":
+        return None
+    return np.asarray(tensor.numpy())
+
+
+def product(shape: Shape) -> tuple[int, tuple[str, ...]] | None:
+    """The number of elements as (factor, symbols with repetition); None when a dimension is no monomial."""
+    factor, symbols = 1, []
+    for dim in shape:
+        if dim is None:
+            return None
+        if dim.terms:
+            if len(dim.terms) > 1 or dim.add:
+                return None
+            symbols.append(dim.terms[0][0])
+            factor *= dim.terms[0][1]
+        else:
+            factor *= dim.add
+    return factor, tuple(sorted(symbols))
+
+
+def ceil_div(a: int, b: int) -> int:
+    """``a / b`` rounded up."""
+    return math.ceil(a / b)

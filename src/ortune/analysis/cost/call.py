@@ -1,0 +1,171 @@
+"""What a formula sees of a node, and what it returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from ortune.analysis.shape_attrs import int_of, ints_of, text_of
+
+Read = TypeVar("Read")
+
+Dims = tuple[int, ...]
+_Int = int
+_Float = float
+
+
+class Uncounted(Exception):
+    """A node that cannot be counted; the message says why and becomes the record's note."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """The work of one execution of a node.
+
+    Attributes:
+        flops: Floating-point (or integer) operations; a multiply-add is two.
+        macs: Multiply-adds among them, for the operators that are made of multiply-adds.
+        read, written: Bytes, where they are not simply each tensor once.
+        note: What people should know about the number.
+    """
+
+    flops: int = 0
+    macs: int | None = None
+    read: int | None = None
+    written: int | None = None
+    note: str = ""
+
+
+Formula = Callable[["Call"], Count]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executions:
+    """How often a node ran with which shapes, as a profile tells it: of the tensors that are there, in order."""
+
+    inputs: tuple[Dims, ...]
+    outputs: tuple[Dims, ...]
+    times: int = 1
+
+
+def no_work(call: Call) -> Count:
+    """An operator that computes nothing: each of its tensors is moved once."""
+    return Count()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One node with the shapes of its operands known as far as they can be.
+
+    Attributes:
+        node: The node.
+        inputs, outputs: The shapes; None where one is unknown or the operand is left out.
+        input_bits, output_bits: Bits of one stored element; None where the type is unknown or has no fixed size.
+        values: Contents of the inputs that are small and known, by position.
+        reasons: Why an input's shape is unknown, by position; ``out_reasons`` for outputs.
+        opset: Version of the node's operator set.
+    """
+
+    node: ir.Node
+    inputs: Sequence[Dims | None]
+    outputs: Sequence[Dims | None]
+    input_bits: Sequence[float | None]
+    output_bits: Sequence[float | None]
+    values: Mapping[int, NDArray[np.generic]]
+    reasons: Mapping[int, str]
+    out_reasons: Mapping[int, str]
+    opset: int = 1
+
+    def has(self, position: int) -> bool:
+        """Whether the input is there."""
+        return position < len(self.node.inputs) and self.node.inputs[position] is not None
+
+    def shape(self, position: int) -> Dims:
+        """The shape of an input.
+
+        Raises:
+            Uncounted: It is left out or unknown.
+        """
+        if not self.has(position):
+            raise Uncounted(f"input {position} is missing")
+        shape = self.inputs[position]
+        if shape is None:
+            raise Uncounted(self.reasons.get(position) or f"the shape of input {position} is unknown")
+        return shape
+
+    def dim(self, position: int, axis: int) -> int:
+        """One dimension of an input.
+
+        Raises:
+            Uncounted: The input is unknown or has no such axis.
+        """
+        shape = self.shape(position)
+        if not -len(shape) <= axis < len(shape):
+            raise Uncounted(f"input {position} has {len(shape)} dimensions, too few for {self.node.op_type}")
+        return shape[axis]
+
+    def out(self, position: int = 0) -> Dims:
+        """The shape of an output.
+
+        Raises:
+            Uncounted: It is unknown.
+        """
+        shape = self.outputs[position] if position < len(self.outputs) else None
+        if shape is None:
+            raise Uncounted(self.out_reasons.get(position) or f"the shape of output {position} is unknown")
+        return shape
+
+    def n_in(self, position: int = 0) -> int:
+        """Elements of an input."""
+        return math.prod(self.shape(position))
+
+    def n_out(self, position: int = 0) -> int:
+        """Elements of an output."""
+        return math.prod(self.out(position))
+
+    def int(self, name: str, default: _Int = 0) -> _Int:
+        """An integer attribute, or its default."""
+        return self._read(name, lambda: int_of(self.node, name, default))
+
+    def ints(self, name: str) -> list[_Int] | None:
+        """A list of integers as an attribute."""
+        return self._read(name, lambda: ints_of(self.node, name))
+
+    def text(self, name: str, default: str = "") -> str:
+        """A text attribute, or its default."""
+        return self._read(name, lambda: text_of(self.node, name, default))
+
+    def float(self, name: str, default: _Float) -> _Float:
+        """A number as an attribute, or its default."""
+        attribute = self.node.attributes.get(name)
+        if attribute is None or attribute.is_ref():
+            return default
+        return self._read(name, attribute.as_float)
+
+    def _read(self, name: str, read: Callable[[], Read]) -> Read:
+        try:
+            return read()
+        except TypeError as error:
+            raise Uncounted(
+                f"the attribute {name} has another type than {self.node.op_type} asks for"
+            ) from error
+
+    def bytes_in(self, position: _Int) -> _Int:
+        """Bytes of an input as it is stored; 0 where it is left out or has no fixed size per element."""
+        if not self.has(position):
+            return 0
+        bits = self.input_bits[position]
+        return 0 if bits is None else math.ceil(self.n_in(position) * bits / 8)
+
+    def bytes_out(self, position: _Int = 0) -> _Int:
+        """Bytes of an output; 0 where nobody asks for it or it has no fixed size per element."""
+        if position >= len(self.node.outputs) or not self.node.outputs[position].name:
+            return 0
+        bits = self.output_bits[position]
+        return 0 if bits is None else math.ceil(self.n_out(position) * bits / 8)

@@ -1,0 +1,193 @@
+"""Everything that is done element by element, reduced, or only moved."""
+
+from __future__ import annotations
+
+import math
+
+from ortune.analysis.cost.activations import PER_ELEMENT
+from ortune.analysis.cost.call import Call, Count, Formula, Uncounted, no_work
+from ortune.model.graphs import op_set
+
+
+def each(operations: int) -> Formula:
+    """A formula: so many operations for each output element."""
+
+    def formula(call: Call) -> Count:
+        return Count(flops=operations * call.n_out())
+
+    return formula
+
+
+def each_input(operations: int, per_output: int = 0) -> Formula:
+    """A formula: so many operations for each element of the first input, and of the output."""
+
+    def formula(call: Call) -> Count:
+        return Count(flops=operations * call.n_in() + (per_output * call.n_out() if per_output else 0))
+
+    return formula
+
+
+def variadic(call: Call) -> Count:
+    """Sum, Max, Min, Mean of several tensors: one operation for each operand but the first; Mean divides."""
+    operations = len(call.node.inputs) - 1 + (call.node.op_type == "Mean")
+    return Count(flops=operations * call.n_out())
+
+
+def biased(name: str, bias: int) -> Formula:
+    """A formula: an activation behind a bias, where there is one."""
+
+    def formula(call: Call) -> Count:
+        return Count(flops=(PER_ELEMENT[name] + call.has(bias)) * call.n_out())
+
+    return formula
+
+
+def gelu(call: Call) -> Count:
+    """By the error function, or by the polynomial and tanh that FastGelu has."""
+    name = "FastGelu" if call.text("approximate", "none") == "tanh" else "Gelu"
+    return Count(flops=PER_ELEMENT[name] * call.n_out())
+
+
+def split_gelu(call: Call) -> Count:
+    """A bias, then one half times the Gelu of the other."""
+    return Count(flops=call.n_in() + (PER_ELEMENT["Gelu"] + 1) * call.n_out())
+
+
+def view(call: Call) -> Count:
+    """The same bytes under another shape: nothing is moved."""
+    return Count(read=0, written=0)
+
+
+def selected(call: Call) -> Count:
+    """Only what is selected is read: as much as comes out, and the other inputs."""
+    others = sum(call.bytes_in(i) for i in range(1, len(call.node.inputs)))
+    return Count(read=call.bytes_out() + others)
+
+
+def gather_block_quantized(call: Call) -> Count:
+    """Only the rows taken are read and dequantized."""
+    elements = call.n_out()
+    read = math.ceil(elements * (call.input_bits[0] or 0) / 8) + call.bytes_in(1)
+    return Count(flops=2 * elements, read=read)
+
+
+def described(call: Call) -> Count:
+    """Shape and Size read no element."""
+    return Count(read=0)
+
+
+def made(call: Call) -> Count:
+    """Constant: it is there already."""
+    return Count(read=0, written=0)
+
+
+def top_k(call: Call) -> Count:
+    """A heap of the largest k: log2(k) comparisons for each element, at least one."""
+    k = call.out()[call.int("axis", -1)]
+    return Count(flops=math.ceil(math.log2(max(2, k))) * call.n_in(), note="comparisons of a heap of k")
+
+
+def _transform(n: int) -> float:
+    return 5 * n * math.log2(max(2, n))
+
+
+def dft(call: Call) -> Count:
+    """A fast Fourier transform: 5 n log2 n for each signal, as FFTs are commonly rated."""
+    source, out = call.shape(0), call.out()
+    axis = call.int("axis", 1)
+    if call.opset >= 20:
+        given = call.values.get(2)
+        axis = int(given.ravel()[0]) if given is not None and given.size else -2
+    if not -len(source) <= axis < len(source):
+        raise Uncounted(f"the axis {axis} is outside the {len(source)} dimensions of the signal")
+    length = call.values.get(1)
+    n = int(length.ravel()[0]) if length is not None and length.size else max(source[axis], out[axis])
+    # The last axis holds real and imaginary parts, the transformed one the signal: the rest are batches.
+    signals = math.prod(source[:-1]) // max(1, source[axis])
+    return Count(flops=round(signals * _transform(n)))
+
+
+def stft(call: Call) -> Count:
+    """A window and a fast Fourier transform for each frame."""
+    out = call.out()
+    given, window = call.values.get(3), call.has(2)
+    n = int(given.ravel()[0]) if given is not None and given.size else (call.dim(2, 0) if window else 0)
+    if n < 1 or len(out) != 4:
+        raise Uncounted("the length of a frame is not constant")
+    return Count(flops=round(out[0] * out[1] * (_transform(n) + window * n)))
+
+
+def det(call: Call) -> Count:
+    """Determinants by elimination: two thirds of n cubed."""
+    n = call.dim(0, -1)
+    return Count(flops=2 * n * call.n_in() // 3)
+
+
+def values_decide(call: Call) -> Count:
+    """The work depends on the values."""
+    raise Uncounted(f"the work of {call.node.op_type} depends on the values")
+
+
+_ONE = op_set(
+    "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Cos "
+    "Cosh CumProd CumSum Div Equal Erf Exp Floor Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Log Mod Mul "
+    "Neg Not Or Pow Reciprocal Round Sign Sin Sinh Sqrt Sub Tan Where Xor Bernoulli Multinomial RandomNormal "
+    "RandomNormalLike RandomUniform RandomUniformLike BlackmanWindow HammingWindow HannWindow MelWeightMatrix Range"
+)
+_MOVED = op_set(
+    "Cast CastLike CenterCropPad Col2Im Compress Concat ConcatFromSequence ConstantOfShape DepthToSpace EyeLike Expand "
+    "GatherElements NonZero OneHot Pad ReverseSequence ScatterElements ScatterND Scatter SpaceToDepth Split "
+    "SplitToSequence TensorScatter Tile Transpose Trilu Unique BitCast ImageDecoder "
+    "OptionalGetElement Optional OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty SequenceErase "
+    "SequenceInsert SequenceLength RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"
+)
+_CONTRIB_ONLY = {"FastGelu", "QuickGelu", "Silu"}
+_VIEWS = op_set("Flatten Identity Reshape Squeeze Unsqueeze Dropout")
+_SELECTED = op_set("Gather GatherND Slice")
+
+FORMULAS: dict[str, dict[str, Formula]] = {
+    "": {
+        **{name: each(count) for name, count in PER_ELEMENT.items() if name not in _CONTRIB_ONLY},
+        **dict.fromkeys(_ONE, each(1)),
+        **dict.fromkeys(_MOVED, no_work),
+        **dict.fromkeys(_VIEWS, view),
+        **dict.fromkeys(_SELECTED, selected),
+        **dict.fromkeys(("Sum", "Max", "Min", "Mean"), variadic),
+        **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"), each_input(1)),
+        **dict.fromkeys(("ArgMax", "ArgMin", "Hardmax"), each_input(1)),
+        "Gelu": gelu,
+        "ReduceMean": each_input(1, 1),
+        "ReduceL1": each_input(2),
+        "ReduceL2": each_input(2, 1),
+        "ReduceSumSquare": each_input(2),
+        "ReduceLogSum": each_input(1, 1),
+        "ReduceLogSumExp": each_input(4, 2),
+        "TopK": top_k,
+        "DFT": dft,
+        "STFT": stft,
+        "Det": det,
+        "Shape": described,
+        "Size": described,
+        "Constant": made,
+        "NonMaxSuppression": values_decide,
+    },
+    "com.microsoft": {
+        **{name: each(PER_ELEMENT[name]) for name in ("Gelu", "QuickGelu")},
+        "FastGelu": biased("FastGelu", 1),
+        "BiasGelu": biased("Gelu", 1),
+        "BiasSplitGelu": split_gelu,
+        "BiasAdd": each(2),
+        "BiasDropout": each(2),
+        "ComplexMul": each(3),
+        "ComplexMulConj": each(3),
+        "GatherBlockQuantized": gather_block_quantized,
+        "GatherND": selected,
+        "ReduceSumInteger": each_input(1),
+        "Inverse": values_decide,
+        "Range": each(1),
+        "IsAllFinite": each_input(1),
+        "ExpandDims": view,
+        **dict.fromkeys(("Pad", "Trilu", "Unique", "UnfoldTensor"), no_work),
+    },
+    "com.microsoft.nchwc": {"ReorderInput": no_work, "ReorderOutput": no_work},
+}

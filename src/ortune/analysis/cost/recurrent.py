@@ -1,0 +1,71 @@
+"""RNN, GRU and LSTM: over the length of each sequence, or the whole input where that is not known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ortune.analysis.cost.activations import PER_ELEMENT
+from ortune.analysis.cost.call import Call, Count, Formula, Uncounted
+from ortune.model.graphs import op_set
+
+RECURRENT = op_set("RNN GRU LSTM")
+_LENGTHS = 4
+"""The input ``sequence_lens``: what lies behind a sequence's end is not computed."""
+_SIGMOID, _TANH = PER_ELEMENT["Sigmoid"], PER_ELEMENT["Tanh"]
+
+
+def _recurrent(call: Call, *, gates: int, rest: int, hidden: int, bias: bool) -> Count:
+    """Flops and multiply-adds.
+
+    Args:
+        call: The node.
+        gates: Matrix products per step: of the input, and of the state before.
+        rest: Operations per hidden element behind the products: activations and the new state.
+        hidden: Size of the state.
+        bias: Whether a bias is added to each gate.
+    """
+    length, batch, width = (call.dim(0, axis) for axis in range(3))
+    if call.int("layout"):
+        length, batch = batch, length
+    steps, note = length * batch, ""
+    if call.has(_LENGTHS):
+        lengths = call.values.get(_LENGTHS)
+        if lengths is None or lengths.size != batch:
+            note = f"at most: sequence_lens is not known, and all {length} steps are counted"
+        else:
+            steps = int(np.clip(lengths, 0, length).sum())
+    directions = 2 if call.text("direction", "forward") == "bidirectional" else 1
+    if hidden < 1:
+        raise Uncounted("the size of the hidden state is unknown")
+    cells = steps * directions
+    macs = cells * gates * hidden * (width + hidden)
+    flops = 2 * macs + cells * hidden * (gates * (1 + bias) + rest)
+    return Count(flops=flops, macs=macs, note=note)
+
+
+def _hidden(call: Call) -> int:
+    return call.int("hidden_size") or call.dim(2, 2)
+
+
+def rnn(call: Call) -> Count:
+    """One product and one activation a step."""
+    return _recurrent(call, gates=1, rest=_TANH, hidden=_hidden(call), bias=call.has(3))
+
+
+def gru(call: Call) -> Count:
+    """Two sigmoid gates, one tanh; the state before is reset (1) and mixed with the new one (4)."""
+    return _recurrent(
+        call, gates=3, rest=2 * _SIGMOID + _TANH + 1 + 4, hidden=_hidden(call), bias=call.has(3)
+    )
+
+
+def lstm(call: Call) -> Count:
+    """Three sigmoid gates, one tanh; the cell (3), its tanh and the output (1); peepholes (6)."""
+    rest = 3 * _SIGMOID + 2 * _TANH + 3 + 1 + 6 * call.has(7)
+    return _recurrent(call, gates=4, rest=rest, hidden=_hidden(call), bias=call.has(3))
+
+
+FORMULAS: dict[str, dict[str, Formula]] = {
+    "": {"RNN": rnn, "GRU": gru, "LSTM": lstm},
+    "com.microsoft": {"DynamicQuantizeLSTM": lstm},
+}

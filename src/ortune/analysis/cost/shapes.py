@@ -1,0 +1,344 @@
+"""Shapes that the shape walk does not know: contributed operators by rule, the others by ONNX's own inference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx import numpy_helper
+
+from ortune.analysis.cost.values import Array
+from ortune.analysis.shape_attrs import int_of, ints_of, text_of
+
+Dims = tuple[int, ...]
+Known = Sequence[Dims | None]
+
+
+def _same(node: ir.Node, x: Known) -> Known:
+    return [x[0]] * len(node.outputs)
+
+
+def _fused_matmul(node: ir.Node, x: Known) -> Known:
+    a, b = (_turned(node, shape, side) for shape, side in zip(x[:2], "AB", strict=True))
+    if not a or not b:
+        return [None]
+    if len(a) == 1 or len(b) == 1:
+        return [a[:-1] if len(b) == 1 else (*b[:-2], b[-1])]
+    return [(*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])]
+
+
+def _turned(node: ir.Node, shape: Dims | None, side: str) -> Dims | None:
+    """An operand as it is multiplied: ``transBatch`` moves its first axis behind the batches, ``trans`` turns it."""
+    if shape is None or len(shape) < 2:
+        return shape
+    if int_of(node, f"transBatch{side}", 0):
+        shape = (*shape[1:-1], shape[0], shape[-1])
+    return (*shape[:-2], shape[-1], shape[-2]) if int_of(node, f"trans{side}", 0) else shape
+
+
+def _qgemm(node: ir.Node, x: Known) -> Known:
+    a, b = x[0], x[3]
+    if a is None or b is None or len(a) != 2 or len(b) != 2:
+        return [None]
+    return [(a[1] if int_of(node, "transA", 0) else a[0], b[0] if int_of(node, "transB", 0) else b[1])]
+
+
+def _reorder_input(node: ir.Node, x: Known) -> Known:
+    # Blocks of channels are laid out anew; the padding of the last block is not counted.
+    shape = x[0]
+    last = shape is not None and len(shape) == 4 and int_of(node, "channels_last", 0)
+    return [(shape[0], shape[3], *shape[1:3]) if shape is not None and last else shape]
+
+
+def _reorder_output(node: ir.Node, x: Known) -> Known:
+    shape, channels = x[0], int_of(node, "channels", 0)
+    if shape is None or len(shape) != 4:
+        return [None]
+    if int_of(node, "channels_last", 0):
+        return [(shape[0], *shape[2:], channels)]
+    return [(shape[0], channels, *shape[2:])]
+
+
+def _blocked_upsample(node: ir.Node, x: Known) -> Known:
+    shape, scales = x[0], ints_of(node, "scales")
+    if shape is None or scales is None or len(scales) != len(shape):
+        return [None]
+    return [tuple(d * s for d, s in zip(shape, scales, strict=True))]
+
+
+def _conv_channels_last(node: ir.Node, x: Known) -> Known | None:
+    # The walk reads NCHW; ONNX Runtime's NHWC forms are left to what the file declares.
+    return [None] if int_of(node, "channels_last", 0) else None
+
+
+def _quantized_pool(node: ir.Node, x: Known) -> Known:
+    shape, kernel = x[0], ints_of(node, "kernel_shape")
+    if shape is None or kernel is None or int_of(node, "channels_last", 0) or len(kernel) != len(shape) - 2:
+        return [None]
+    if text_of(node, "auto_pad", "NOTSET") != "NOTSET" or int_of(node, "ceil_mode", 0):
+        return [None]
+    strides, pads = (
+        ints_of(node, "strides") or [1] * len(kernel),
+        ints_of(node, "pads") or [0] * (2 * len(kernel)),
+    )
+    rooms = [d + pads[i] + pads[i + len(kernel)] - kernel[i] for i, d in enumerate(shape[2:])]
+    return [(*shape[:2], *(room // strides[i] + 1 for i, room in enumerate(rooms)))]
+
+
+def _quantized_global_pool(node: ir.Node, x: Known) -> Known:
+    shape = x[0]
+    if shape is None or len(shape) < 3:
+        return [None]
+    ones = (1,) * (len(shape) - 2)
+    return [(shape[0], *ones, shape[-1]) if int_of(node, "channels_last", 0) else (*shape[:2], *ones)]
+
+
+def _quantized_concat(node: ir.Node, x: Known) -> Known:
+    # The scale and zero point of the result, then each part with its own.
+    parts, axis = [shape for shape in x[2::3] if shape], int_of(node, "axis", 0)
+    if len(parts) != len(x[2::3]):
+        return [None]
+    axis %= len(parts[0])
+    return [(*parts[0][:axis], sum(p[axis] for p in parts), *parts[0][axis + 1 :])]
+
+
+def _stft(node: ir.Node, x: Known, values: Mapping[int, Array]) -> Known:
+    # ONNX's own inference forgets that half of the spectrum is the default.
+    step, given = values.get(1), values.get(3)
+    window = x[2] if len(x) > 2 else None
+    length = int(given.ravel()[0]) if given is not None and given.size else (window[0] if window else 0)
+    signal = x[0]
+    if signal is None or step is None or length < 1 or int(step.ravel()[0]) < 1:
+        return [None]
+    frames = (signal[1] - length) // int(step.ravel()[0]) + 1
+    bins = length // 2 + 1 if int_of(node, "onesided", 1) else length
+    return [(signal[0], frames, bins, 2)]
+
+
+def _quantized_lstm(node: ir.Node, x: Known) -> Known:
+    shape, hidden = x[0], int_of(node, "hidden_size", 0)
+    if shape is None or len(shape) != 3 or hidden < 1:
+        return [None]
+    directions = 2 if text_of(node, "direction", "forward") == "bidirectional" else 1
+    state = (directions, shape[1], hidden)
+    return [(shape[0], *state), state, state]
+
+
+def _present(past: Dims | None, fresh: int, shared: bool) -> Dims | None:
+    if past is None or len(past) < 4:
+        return None
+    return past if shared else (*past[:-2], past[-2] + fresh, past[-1])
+
+
+def _attention(node: ir.Node, x: Known) -> Known | None:
+    a, weights = x[0], x[1]
+    if a is None or weights is None or len(a) != 3:
+        return None
+    past_at = 8 if node.op_type == "QAttention" else 4
+    sizes = node.attributes.get("qkv_hidden_sizes")
+    width = sizes.as_ints()[-1] if sizes is not None else weights[-1] // 3
+    past = x[past_at] if past_at < len(x) else None
+    heads = max(1, int_of(node, "num_heads", 1))
+    shared = bool(int_of(node, "past_present_share_buffer", 0))
+    present = _present(past, a[1], shared) or (2, a[0], heads, a[1], width // heads)
+    return [(*a[:2], width), present]
+
+
+def _multi_head(node: ir.Node, x: Known) -> Known | None:
+    query, heads = x[0], max(1, int_of(node, "num_heads", 1))
+    past_at = 5 if node.op_type.startswith("Decoder") else 6
+    if query is None or len(query) not in (3, 5):
+        return None
+    head = query[4] if len(query) == 5 else query[2] // heads
+    value = x[2] if len(x) > 2 else None
+    width = heads * head
+    length = query[1]
+    if value is not None:
+        width = value[1] * value[3] if len(value) == 4 else value[-1]
+        length = value[2] if len(value) == 4 else value[1]
+    past = x[past_at] if past_at < len(x) else None
+    shared = bool(int_of(node, "past_present_share_buffer", 0))
+    present = _present(past, length, shared) or (query[0], heads, length, width // heads)
+    return [(*query[:2], width), present, present]
+
+
+def _group_query(node: ir.Node, x: Known) -> Known | None:
+    query = x[0]
+    heads, groups = max(1, int_of(node, "num_heads", 1)), max(1, int_of(node, "kv_num_heads", 1))
+    if query is None or len(query) != 3:
+        return None
+    packed = len(node.inputs) < 2 or node.inputs[1] is None
+    head = query[2] // (heads + 2 * groups) if packed else query[2] // heads
+    past = x[3] if len(x) > 3 else None
+    present = _present(past, query[1], shared=False) or (query[0], groups, query[1], head)
+    return [(*query[:2], heads * head), present, present]
+
+
+def _skip_norm(node: ir.Node, x: Known) -> Known:
+    rows = None if x[0] is None else (*x[0][:-1], 1)
+    return [x[0], rows, rows, x[0]]
+
+
+def _nhwc_conv(node: ir.Node, x: Known) -> Known:
+    return [None] * len(node.outputs)
+
+
+def _embed(node: ir.Node, x: Known) -> Known | None:
+    ids, table = x[0], x[2]
+    if ids is None or table is None or len(ids) != 2 or len(table) != 2:
+        return None
+    rows = (*ids, table[1])
+    return [rows, ids[:1], rows]
+
+
+def _halved(node: ir.Node, x: Known) -> Known:
+    return [None if not x[0] else (*x[0][:-1], x[0][-1] // 2)]
+
+
+def _gather_quantized(node: ir.Node, x: Known) -> Known:
+    data, indices = x[0], x[1]
+    axis = int_of(node, "gather_axis", 0)
+    if data is None or indices is None or not -len(data) <= axis < len(data):
+        return [None]
+    axis %= len(data)
+    out = [*data[:axis], *indices, *data[axis + 1 :]]
+    # Packed bytes hold 8 / bits values along the last axis.
+    packed = node.inputs[0] is not None and node.inputs[0].dtype == ir.DataType.UINT8
+    if packed and axis != len(data) - 1:
+        out[-1] *= 8 // max(1, min(8, int_of(node, "bits", 4)))
+    return [tuple(out)]
+
+
+def _matmul_nbits(node: ir.Node, x: Known) -> Known:
+    return [None if not x[0] else (*x[0][:-1], int_of(node, "N", 0))]
+
+
+def _tree(node: ir.Node, x: Known) -> Known:
+    rows = x[0][0] if x[0] is not None and len(x[0]) > 1 else 1
+    if node.op_type.endswith("Classifier"):
+        names = ("classlabels_int64s", "classlabels_ints", "classlabels_strings")
+        classes = max(len(a.value) if (a := node.attributes.get(n)) is not None else 0 for n in names)
+        return [(rows,), (rows, max(1, classes))]
+    return [(rows, max(1, int_of(node, "n_targets", int_of(node, "targets", 1))))]
+
+
+Rule = Callable[[ir.Node, Known], "Known | None"]
+
+_RULES: dict[tuple[str, str], Rule] = {
+    **{
+        ("com.microsoft", name): _same
+        for name in (
+            "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "ComplexMul", "FastGelu", "Gelu",
+            "GroupNorm", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QuickGelu", "RotaryEmbedding",
+            "SkipGroupNorm",
+        )
+    },
+    **{
+        ("com.microsoft", name): _fused_matmul
+        for name in ("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation", "MatMulIntegerToFloat",
+                     "MatMulInteger16", "GemmFastGelu")
+    },
+    **{("com.microsoft", name): _attention for name in ("Attention", "QAttention")},
+    **{("com.microsoft", n): _multi_head for n in ("MultiHeadAttention", "DecoderMaskedMultiHeadAttention")},
+    **{("com.microsoft", n): _skip_norm for n in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")},
+    **{
+        ("ai.onnx.ml", name): _tree
+        for name in ("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor", "TreeEnsemble",
+                     "TreeEnsembleClassifier", "TreeEnsembleRegressor")
+    },
+    **{("com.microsoft", name): _nhwc_conv for name in ("NhwcConv", "NhwcFusedConv", "NhwcMaxPool")},
+    ("", "Dropout"): _same,
+    ("com.microsoft", "QLinearConv"): _conv_channels_last,
+    ("com.microsoft", "QLinearAveragePool"): _quantized_pool,
+    ("com.microsoft", "QLinearGlobalAveragePool"): _quantized_global_pool,
+    ("com.microsoft", "QLinearConcat"): _quantized_concat,
+    ("com.microsoft", "DynamicQuantizeLSTM"): _quantized_lstm,
+    **{("ai.onnx.ml", name): _same for name in ("Binarizer", "Imputer", "Normalizer", "Scaler")},
+    ("com.microsoft.nchwc", "ReorderInput"): _reorder_input,
+    ("com.microsoft.nchwc", "ReorderOutput"): _reorder_output,
+    ("com.microsoft.nchwc", "Upsample"): _blocked_upsample,
+    ("com.microsoft", "QGemm"): _qgemm,
+    ("com.microsoft", "GemmaRotaryEmbedding"): lambda node, x: [x[1], x[3]],
+    ("com.microsoft", "GroupQueryAttention"): _group_query,
+    ("com.microsoft", "EmbedLayerNormalization"): _embed,
+    ("com.microsoft", "BiasSplitGelu"): _halved,
+    ("com.microsoft", "GatherBlockQuantized"): _gather_quantized,
+    ("com.microsoft", "MatMulNBits"): _matmul_nbits,
+    ("com.microsoft", "MatMulBnb4"): _matmul_nbits,
+}  # fmt: skip
+
+
+_REFUSALS = (
+    onnx.shape_inference.InferenceError, onnx.checker.ValidationError, onnx.defs.SchemaError,
+    RuntimeError, ValueError, KeyError,
+)  # fmt: skip
+"""How ONNX says that a node contradicts itself or its operands."""
+
+
+def by_rule(node: ir.Node, inputs: Known, values: Mapping[int, Array]) -> Known | None:
+    """The shapes that a rule gives, one for each output that it knows; None where there is no rule."""
+    rule = _RULES.get((node.domain, node.op_type))
+    try:
+        if node.op_type == "STFT" and not node.domain:
+            return _stft(node, inputs, values)
+        return rule(node, inputs) if rule is not None and inputs else None
+    except (IndexError, ValueError, TypeError):
+        return None  # operands that do not fit together: nothing is known
+
+
+def infer(
+    node: ir.Node,
+    inputs: Known,
+    types: Sequence[ir.DataType | None],
+    values: Mapping[int, Array],
+    opsets: Mapping[str, int],
+) -> list[Dims | None] | None:
+    """The shapes that ONNX's inference finds for one node; None where it knows nothing.
+
+    Args:
+        node: A node without subgraphs.
+        inputs: Shapes of its inputs.
+        types: Element types of its inputs.
+        values: Contents of small inputs, by position.
+        opsets: Versions by domain.
+    """
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    version = opsets.get(domain, opsets.get(node.domain, 0))
+    if not version or not onnx.defs.has(node.op_type, version, domain):
+        return None
+    if node.version is not None:
+        version = node.version
+    kinds: dict[str, onnx.TypeProto] = {}
+    contents: dict[str, onnx.TensorProto] = {}
+    for position, value in enumerate(node.inputs):
+        if value is None:
+            continue
+        shape, dtype = inputs[position], types[position]
+        if shape is None or dtype is None or not value.name:
+            return None
+        kinds[value.name] = onnx.helper.make_tensor_type_proto(dtype.value, shape)
+        if position in values and values[position].dtype.kind in "iufb":
+            contents[value.name] = numpy_helper.from_array(values[position])
+    try:
+        schema = onnx.defs.get_schema(node.op_type, version, domain)
+        found = onnx.shape_inference.infer_node_outputs(
+            schema,
+            ir.to_proto(node),
+            kinds,
+            contents,
+            opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in opsets.items()],
+        )
+    except _REFUSALS:
+        return None  # the node contradicts its operands; the count then says what is unknown
+    return [_dims(found.get(value.name or "")) for value in node.outputs]
+
+
+def _dims(kind: onnx.TypeProto | None) -> Dims | None:
+    if kind is None or not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return None
+    dims = kind.tensor_type.shape.dim
+    if not all(dim.HasField("dim_value") for dim in dims):
+        return None
+    return tuple(dim.dim_value for dim in dims)

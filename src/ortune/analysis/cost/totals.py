@@ -1,0 +1,133 @@
+"""The cost of a whole model: every node counted, and summed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+from onnx_ir.passes.common import InlinePass
+
+from ortune.analysis.cost.call import Dims, Executions
+from ortune.analysis.cost.control import CONTROL_FLOW
+from ortune.analysis.cost.graph import GraphCounter
+from ortune.analysis.cost.recurrent import RECURRENT
+from ortune.analysis.cost.values import Array
+from ortune.errors import InputError
+from ortune.model.graphs import attribute_tensors, graphs, nodes
+from ortune.records import ModelCost, NodeCost, OpCost
+
+
+def costs(
+    ir_model: ir.Model,
+    shapes: Mapping[str, Dims],
+    values: Mapping[str, Array] | None = None,
+    *,
+    ran: Mapping[ir.Node, Sequence[Executions]] | None = None,
+    sizes: Mapping[str, Dims] | None = None,
+) -> ModelCost:
+    """Count the operations and bytes of one run.
+
+    Args:
+        ir_model: The model, as ``open_model`` gives it; it is not changed and its large weights are not read.
+        shapes: Sizes of its inputs by name, such as a ``Case`` of the workload holds. An input that is left out has the
+            shape that the model declares.
+        values: Contents of inputs that are known: lengths, counts and flags decide how much work there is.
+        ran: How often nodes ran with which shapes, as a profile tells it; believed before what the graph says. A node's
+            work is then that of its mean execution.
+        sizes: Shapes of values of the main graph by name: of weights that are stored larger than they are, and of what
+            nothing else tells.
+
+    Raises:
+        InputError: A name is no input of the model, or a shape has another rank than the model declares.
+    """
+    _check(ir_model, shapes)
+    counted = ir_model
+    if ir_model.functions:
+        # Only then: a copy of the graph, which shares its tensors with the original.
+        counted = ir_model.clone()
+        try:
+            InlinePass()(counted)
+        except ir.passes.PassError:
+            counted = ir_model  # a function that calls itself: its calls are then said to have no formula
+    counter = GraphCounter(counted, shapes, values, ran, sizes)
+    records = tuple(counter.graph(counted.graph, ""))
+    parameters = list(_parameters(ir_model))
+    executed = [n for n in records if n.times]
+    return ModelCost(
+        flops=sum(n.flops * n.times for n in executed),
+        macs=sum((n.macs or 0) * n.times for n in executed),
+        bytes_read=sum(n.bytes_read * n.times for n in executed),
+        bytes_written=sum(n.bytes_written * n.times for n in executed),
+        parameters=sum(elements for elements, _ in parameters),
+        parameter_bytes=sum(size for _, size in parameters),
+        by_op=_by_op(executed),
+        nodes=records,
+        unknown=dict(Counter(n.note for n in executed if not n.known).most_common()),
+        notes=tuple(_notes(executed)),
+    )
+
+
+def _check(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    inputs = {value.name or "": value for value in model.graph.inputs}
+    for name, shape in shapes.items():
+        if name not in inputs:
+            known = ", ".join(repr(n) for n in list(inputs)[:10]) or "none"
+            raise InputError(f"The model has no input {name!r}.", where=name, do=f"Its inputs are: {known}.")
+        declared = inputs[name].shape
+        tensor = isinstance(inputs[name].type, ir.TensorType)
+        if tensor and declared is not None and len(declared.dims) != len(shape):
+            raise InputError(
+                f"The shape {list(shape)} has {len(shape)} dimensions, and the input has {len(declared.dims)}.",
+                where=name,
+                do="Give one size for each dimension.",
+            )
+
+
+def _notes(executed: list[NodeCost]) -> Iterator[str]:
+    """What was assumed of branches, loops and sequences of unknown length, for those that count."""
+    for node in executed:
+        if node.note and node.domain in ("", "ai.onnx") and node.op_type in CONTROL_FLOW | RECURRENT:
+            yield (
+                f"{node.op_type} {node.name!r}: {node.note}" if node.name else f"{node.op_type}: {node.note}"
+            )
+
+
+def _by_op(executed: list[NodeCost]) -> tuple[OpCost, ...]:
+    groups: dict[tuple[str, str], list[NodeCost]] = {}
+    for node in executed:
+        groups.setdefault((node.domain, node.op_type), []).append(node)
+    totals = [
+        OpCost(
+            op_type=op_type,
+            domain=domain,
+            n_nodes=len(group),
+            n_unknown=sum(not n.known for n in group),
+            flops=sum(n.flops * n.times for n in group),
+            bytes=sum((n.bytes_read + n.bytes_written) * n.times for n in group),
+        )
+        for (domain, op_type), group in groups.items()
+    ]
+    return tuple(sorted(totals, key=lambda t: (-t.flops, -t.bytes, t.domain, t.op_type)))
+
+
+def _parameters(model: ir.Model) -> Iterator[tuple[int, int]]:
+    """Elements and stored bytes of each initializer and each tensor of a Constant node."""
+    for graph in graphs(model):
+        if isinstance(graph, ir.Graph):
+            for value in graph.initializers.values():
+                if value.const_value is not None:
+                    yield _size(value.const_value)
+    for node in nodes(model):
+        if node.op_type == "Constant":
+            for attribute in node.attributes.values():
+                for tensor in attribute_tensors(attribute):
+                    yield _size(tensor)
+
+
+def _size(tensor: ir.TensorProtocol) -> tuple[int, int]:
+    elements = math.prod(tensor.shape.numpy())
+    # The bytes of strings are not a matter of arithmetic, and nobody computes with them.
+    fixed = tensor.dtype != ir.DataType.STRING
+    return elements, math.ceil(elements * tensor.dtype.bitwidth / 8) if fixed else 0

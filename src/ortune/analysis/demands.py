@@ -1,0 +1,48 @@
+"""One walk over a graph: what it demands of the sizes of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import onnx_ir as ir
+
+from ortune.analysis.constraints import Facts, Walk
+from ortune.analysis.dims import Size
+from ortune.analysis.shape_ops import visit
+
+
+def study(
+    model: ir.Model,
+    sizes: Mapping[str, tuple[Size, ...] | None],
+    known: Mapping[str, int],
+    keep: Callable[[str], int],
+) -> Facts:
+    """Walk the graph once.
+
+    Args:
+        model: The model; its large weights are not read.
+        sizes: Declared shape of each fed input.
+        known: Symbols whose size is decided.
+        keep: How much a symbol should stay free: of two that are equal, the lower one is expressed by the other.
+    """
+    walk = Walk(keep=keep, bound={s: Size((), n) for s, n in known.items()})
+    for value in model.graph.inputs:
+        shape = sizes.get(value.name or "")
+        if shape is not None:
+            walk.shapes[value] = shape
+            walk.symbols |= {s for d in shape for s, _ in d.terms}
+        if (value.name or "") in sizes:
+            walk.sources[value] = value.name or ""
+    reached = 0
+    for node in model.graph:
+        visit(walk, node)
+        if walk.clash:
+            break
+        reached += 1
+    return Facts(
+        solution={s: walk.settle(e) for s, e in walk.bound.items() if s not in known},
+        rows=walk.rows,
+        limits=tuple(walk.limits),
+        clash=walk.clash,
+        reached=reached,
+    )

@@ -1,0 +1,171 @@
+"""The mapping of a whole model, in names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from ortune.analysis.mapping import names
+from ortune.analysis.mapping.cones import Cones
+from ortune.analysis.mapping.origins import VIEWS, Origins, heaviest_first, ordered
+from ortune.analysis.mapping.result import Mapping
+from ortune.analysis.mapping.values import NOTHING, Carried
+from ortune.analysis.mapping.view import Body, Step, Value, View
+
+NOT_FOUND = "not found in the optimised graph"
+
+
+def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
+    """Map the nodes of an optimised graph to those of the model that it was made from.
+
+    Args:
+        original: The user's model, as ``open_model`` gives it. Neither model is changed and no weights are read.
+        optimised: What ONNX Runtime saved of it (``optimized_model_filepath``).
+    """
+    old, new = View(original), View(optimised)
+    carried = Carried(old, new)
+    cones = Cones(old, carried)
+    origins = Origins(new, carried, cones)
+    keys = {
+        step: _key(step, [was for was in origins.of.get(step, []) if was not in origins.merged])
+        for step in new.steps
+    }
+    of: dict[str, set[Step]] = {}
+    for step, found in origins.of.items():
+        if found:
+            of.setdefault(keys[step], set()).update(found)
+    mapped = Counter(was for found in of.values() for was in found)
+    groups = {key: found - origins.merged for key, found in of.items() if len(found) > 1}
+    hidden = {key: _hidden(group, mapped, cones) for key, group in groups.items()}
+    gone = [was for was in old.steps if was not in mapped]
+    fate = _Fate(old, carried, cones, origins, set(mapped))
+    operators = {key: step.op_type for step, key in keys.items()}
+    return Mapping(
+        of={key: _names(heaviest_first(operators[key], found)) for key, found in of.items()},
+        inserted={
+            keys[step]: names.purpose(step.op_type, step.domain, _near(step, origins))
+            for step in new.steps
+            if step in carried.inserted and keys[step] not in of
+        },
+        unmapped=tuple(
+            dict.fromkeys(keys[s] for s, found in origins.of.items() if not found and keys[s] not in of)
+        ),
+        vanished=_names(gone),
+        why={was.name: fate.of(was) for was in gone},
+        keys={step.name: key for step, key in keys.items() if not step.given},
+        hidden={key: _names(ordered(steps)) for key, steps in hidden.items()},
+        spared={key: _spared(groups[key], steps) for key, steps in hidden.items()},
+        merged=_names(ordered(origins.merged)),
+        operators=operators,
+    )
+
+
+def _key(step: Step, found: list[Step]) -> str:
+    """The name in a profile: a node that came through without a name has its number in the graph as loaded."""
+    if step.given:
+        return step.given
+    same = [was for was in found if was.op_type == step.op_type and not was.given]
+    if len(same) == 1 and same[0].index is not None:
+        return f"{step.op_type}_{same[0].index}"
+    return step.name
+
+
+def _names(steps: Iterable[Step]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(step.name for step in steps))
+
+
+def _hidden(group: set[Step], shared: Counter[Step], cones: Cones) -> set[Step]:
+    """Steps whose results stay within a group as one node, or that others who need them do again."""
+    return {
+        step
+        for step in group
+        if not cones.holds(step)
+        and (shared[step] > 1 or all(user in group for value in step.outputs for user in value.users))
+    }
+
+
+def _spared(group: set[Step], hidden: set[Step]) -> dict[str, float]:
+    """Reads that a group as one node is spared: of what stays within it, and of what its steps read again."""
+    users: dict[Value, int] = {}
+    for step in group:
+        for value in dict.fromkeys(step.reads()):
+            users[value] = users.get(value, 0) + 1
+    spared: dict[str, float] = {}
+    for value, reads in users.items():
+        made = value.step
+        if made is not None:
+            fewer = (reads if made in hidden else reads - 1) / len(made.outputs)
+            spared[made.name] = spared.get(made.name, 0.0) + fewer
+    return {name: reads for name, reads in spared.items() if reads}
+
+
+def _near(step: Step, origins: Origins) -> str:
+    """The user's node that an inserted step is for: the one that reads what it makes, else the one that makes it."""
+    into = step.op_type not in ("ReorderOutput", "MemcpyToHost")
+    for forward in (into, not into):
+        waiting, seen = [step], {step}
+        while waiting:
+            now = waiting.pop(0)
+            found = origins.of.get(now)
+            if found:
+                return (heaviest_first(now.op_type, found)[0] if forward else found[-1]).name
+            beside = [
+                other
+                for other in (
+                    (user for value in now.outputs for user in value.users)
+                    if forward
+                    else (value.step for value in now.reads() if value.step is not None)
+                )
+                if other not in seen
+            ]
+            seen.update(beside)
+            waiting += beside
+    return ""
+
+
+class _Fate:
+    """Says what became of a step that nothing stands for."""
+
+    def __init__(
+        self, old: View, carried: Carried, cones: Cones, origins: Origins, mapped: set[Step]
+    ) -> None:
+        self._carried, self._cones, self._origins, self._mapped = carried, cones, origins, mapped
+        self._needed: set[Step] = set()
+        self._need(old.main)
+
+    def of(self, step: Step) -> str:
+        """In words."""
+        if self._is_never_taken(step.body):
+            return "in a branch that is never taken"
+        if step in self._carried.taken:
+            return "its condition is constant: one branch has taken its place"
+        if step.op_type in NOTHING:
+            return "hands its input on, and nothing else"
+        if self._cones.is_static(step) and step not in self._origins.left_out:
+            return "computed once, when the session is created"
+        if step not in self._needed:
+            return "no output depends on it"
+        moves = step in self._origins.left_out or step.op_type in VIEWS
+        return "removed, cancelled or moved: it only moves or converts" if moves else NOT_FOUND
+
+    def _is_never_taken(self, body: Body) -> bool:
+        while body.parent is not None:
+            if self._carried.taken.get(body.parent, body) is not body:
+                return True
+            body = body.parent.body
+        return False
+
+    def _need(self, body: Body) -> None:
+        waiting = [value.step for value in body.outputs]
+        while waiting:
+            step = waiting.pop()
+            if step is None or step in self._needed:
+                continue
+            self._needed.add(step)
+            if self._cones.is_static(step) and step not in self._mapped:
+                continue  # a shape that is known needs no values
+            waiting += [value.step for value in step.reads()]
+            for inner in step.bodies.values():
+                waiting += [value.step for value in inner.outputs]

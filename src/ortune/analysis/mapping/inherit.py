@@ -1,0 +1,127 @@
+"""Operations and bytes of the nodes of an optimised graph: counted there, or taken over from what they replace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import onnx_ir as ir
+
+from ortune.analysis.cost.graph import FOLDED
+from ortune.analysis.mapping.result import Mapping
+from ortune.model.graphs import op_set
+from ortune.records import NodeCost
+
+_BODIES = op_set("If Loop Scan SequenceMap")
+
+
+def inherited(
+    mapping: Mapping, optimised_costs: Sequence[NodeCost], original_costs: Sequence[NodeCost]
+) -> dict[str, tuple[float, float]]:
+    """Operations and bytes of one execution of each node, by its name in the mapping.
+
+    A node whose operator and shapes ``model.cost`` knows is counted as it is. Another one does what its originals do,
+    without the bytes that stay within it. A node of which neither is known is not in the result; nor is one that
+    shares its originals with others, or whose name is also that of a node with other work (in another body).
+
+    Args:
+        mapping: From ``originals``.
+        optimised_costs: ``costs(optimised).nodes``, as they come.
+        original_costs: ``costs(original).nodes``, at the same input shapes.
+    """
+    found: dict[str, tuple[float, float]] = {}
+    unclear: set[str] = set()
+    for place, cost in _placed(optimised_costs):
+        name = mapping.keys.get(place, place)
+        if not cost.known:
+            continue
+        work = (float(cost.flops), float(cost.bytes_read + cost.bytes_written))
+        if found.setdefault(name, work) != work:
+            unclear.add(name)
+    own = costs_by_name(original_costs)
+    groups = Counter(frozenset(steps) for steps in mapping.of.values())
+    for name, steps in mapping.of.items():
+        if name not in found and groups[frozenset(steps)] == 1:
+            work_of_all = _sum(mapping, name, own)
+            if work_of_all is not None:
+                found[name] = work_of_all
+    return {name: work for name, work in found.items() if name not in unclear}
+
+
+def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[float, float] | None:
+    """Of all originals of a node; None where one of them is not known, or its name is not its alone."""
+    flops = size = 0.0
+    for step in mapping.of[name]:
+        if step in mapping.merged:
+            continue
+        costs = own.get(step, [])
+        if len(costs) != 1 or not costs[0].known:
+            return None
+        if costs[0].note.startswith(FOLDED):
+            continue  # done once; whoever reads what it makes counts that as a weight
+        flops += costs[0].flops
+        size += costs[0].bytes_read
+        size += 0 if step in mapping.hidden.get(name, ()) else costs[0].bytes_written
+    for step, reads in mapping.spared.get(name, {}).items():
+        costs = own.get(step, [])
+        if len(costs) == 1 and costs[0].known and not costs[0].note.startswith(FOLDED):
+            size -= reads * costs[0].bytes_written
+    return flops, max(size, 0.0)
+
+
+def weights(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, int]:
+    """Bytes of the constants that one execution of each node reads, by its name in the mapping.
+
+    Args:
+        mapping: From ``originals``.
+        optimised_costs: ``costs(optimised).nodes``, as they come.
+    """
+    return {mapping.keys.get(place, place): cost.weight_bytes for place, cost in _placed(optimised_costs)}
+
+
+def costs_by_name(costs: Sequence[NodeCost]) -> dict[str, list[NodeCost]]:
+    """The costs of the nodes of each name, as ``view`` names them."""
+    found: dict[str, list[NodeCost]] = {}
+    for place, cost in _placed(costs):
+        found.setdefault(place, []).append(cost)
+    return found
+
+
+def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:
+    """Every node of a graph without functions, with the name that ``view`` gives it."""
+    for place, node in enumerate(graph):
+        name = node.name or f"{path}{node.op_type}#{place}"
+        yield name, node
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
+                branch = f"{attribute.name}/" if node.op_type == "If" else ""
+                yield from placed(attribute.as_graph(), f"{name}/{branch}")
+
+
+def remarks(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, str]:
+    """What people should know about the work of each node, where there is something, by its name in the mapping.
+
+    Args:
+        mapping: From ``originals``.
+        optimised_costs: ``costs(optimised).nodes``, as they come.
+    """
+    return {
+        mapping.keys.get(place, place): cost.note
+        for place, cost in _placed(optimised_costs)
+        if cost.known and cost.note and not cost.note.startswith(FOLDED)
+    }
+
+
+def _placed(costs: Sequence[NodeCost]) -> Iterator[tuple[str, NodeCost]]:
+    """Each node's cost with the name that ``view`` gives the node."""
+    paths: dict[str, tuple[str, int]] = {"": ("", 0)}
+    for cost in costs:
+        path, place = paths.get(cost.inside, ("", 0))
+        paths[cost.inside] = (path, place + 1)
+        name = cost.name or f"{path}{cost.op_type}#{place}"
+        if cost.op_type in _BODIES:
+            below = "/".join(filter(None, (cost.inside, cost.name or cost.op_type)))
+            paths[below] = (f"{name}/", 0)
+            for branch in ("then_branch", "else_branch"):
+                paths[f"{below}/{branch}"] = (f"{name}/{branch}/", 0)
+        yield name, cost

@@ -1,0 +1,381 @@
+"""Which value of the user's model a value of the optimised graph carries, whatever its name, layout or type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.analysis.mapping import names
+from ortune.analysis.mapping.view import Body, Step, Value, View, attributes
+from ortune.analysis.shape_attrs import int_of, text_of
+
+NOTHING = frozenset(("Identity", "Dropout"))
+"""Operators that hand their first input on when nobody trains."""
+
+_SUMS = frozenset(("Add", "Sum"))
+_GATES = frozenset(("HardSigmoid", "Sigmoid"))
+_GATED = frozenset(("HardSwish", "Swish"))
+_MOST_STEPS_BACK = 8
+
+
+class Carried:
+    """Follows the values of an optimised graph.
+
+    Args:
+        original: The user's model.
+        optimised: What ONNX Runtime made of it.
+
+    Attributes:
+        of: Optimised value to the value of the user's model that it carries.
+        inserted: Steps of the optimised graph that only move or convert.
+        taken: If steps of the user's model to the branch that moved out of them.
+    """
+
+    def __init__(self, original: View, optimised: View) -> None:
+        self.of: dict[Value, Value] = {}
+        self.inserted: set[Step] = set()
+        self.taken: dict[Step, Body] = {}
+        self._original, self._optimised = original, optimised
+        self._bodies: dict[Body, Body] = {}
+        self._same: dict[Value, Value] = {}
+        self._held: set[Value] = set()
+        self._by_name: dict[Body, dict[tuple[str, str], list[Step]]] = {}
+        self._calls = _call_numbers(optimised, original.functions)
+        self._pair(optimised.main, original.main)
+        self._follow()
+
+    def same(self, value: Value) -> Value:
+        """The value that stands for this one: what an If gives is what its taken branch gives."""
+        while value in self._same:
+            value = self._same[value]
+        return value
+
+    def merge(self, value: Value, into: Value) -> None:
+        """From now on ``value`` is the same as ``into``."""
+        if self.same(into) is not value:
+            self._same[value] = into
+
+    def carried(self) -> set[Value]:
+        """Every value of the user's model that the optimised graph holds."""
+        return {self.same(value) for value in self.of.values()}
+
+    def get(self, value: Value | None) -> Value | None:
+        """What a value of the optimised graph carries, None where that is not known."""
+        found = self.of.get(value) if value is not None else None
+        return None if found is None else self.same(found)
+
+    # --- by name -------------------------------------------------------------------------------------------
+
+    def _pair(self, new: Body, old: Body) -> None:
+        """Match two graphs that are the same one before and after, and the graphs in them."""
+        self._bodies[new] = old
+        named = self._by_name[old] = {}
+        for step in old.steps:
+            named.setdefault((step.given, step.op_type), []).append(step)
+        for value, was in zip(new.inputs, old.inputs, strict=False):
+            self._set(value, old.values.get(value.name, was))
+        for value in (*new.values.values(), *(v for step in new.steps for v in step.outputs)):
+            found = self._named(old, value.name) if value not in self.of else None
+            if found is not None:
+                self._set(value, found)
+                self._note_branch(found.body, old)
+            else:
+                self._note_path(value.name, old)
+        for step in old.steps:
+            if step.op_type == "If" and step not in self.taken:
+                self._guess_branch(step, new)
+        for step, body in self.taken.items():
+            for given, result in zip(step.outputs, body.outputs, strict=False):
+                self.merge(given, result)
+        self._pair_bodies([step for step in new.steps if step.bodies], old)
+        for value, was in zip(new.outputs, old.outputs, strict=False):
+            self._set(value, was)
+
+    def _set(self, value: Value, was: Value) -> None:
+        if value not in self.of:
+            self.of[value] = was
+            self._held.add(self.same(was))
+
+    def _pair_bodies(self, steps: list[Step], old: Body) -> None:
+        """Match what lies in If, Loop and Scan; those of which no name is left, in order."""
+        pairs = {step: was for step in steps if (was := self._same_control(step)) is not None}
+        for kind in dict.fromkeys(_control(step) for step in steps):
+            open_new = [step for step in steps if step not in pairs and _control(step) == kind]
+            taken = set(pairs.values())
+            open_old = [
+                was for was in old.steps if _control(was) == kind and was not in {*taken, *self.taken}
+            ]
+            if len(open_new) == len(open_old):
+                pairs.update(zip(open_new, open_old, strict=True))
+        for step, was in pairs.items():
+            for branch, body in step.bodies.items():
+                self._pair(body, was.bodies[branch])
+
+    def _same_control(self, step: Step) -> Step | None:
+        made = [self.behind(found).step for value in step.outputs if (found := self.get(value)) is not None]
+        for was in (self.origin(step), *made):
+            if was is not None and _control(was) == _control(step):
+                return was
+        return None
+
+    def _named(self, old: Body, name: str) -> Value | None:
+        if not name:
+            return None
+        if name in old.values:
+            return old.values[name]
+        found = [value for body, local in self._places(old, name) for value in self._values_in(body, local)]
+        return found[0] if len(found) == 1 else self._named(old, names.cast_value(name))
+
+    def _values_in(self, body: Body, name: str) -> list[Value]:
+        call = names.called(name, self._original.functions)
+        if call is None:
+            return [body.values[name]] if name in body.values else []
+        function, token, local = call
+        found = body.local.get((function, local), [])
+        if not found and local in body.values:
+            return [body.values[local]]  # a body within a function
+        tokens = self._calls.get(function, [])
+        if len(found) > 1 and len(tokens) == len(found):
+            return [found[tokens.index(token)]]
+        return found
+
+    def _places(self, old: Body, name: str) -> Iterator[tuple[Body, str]]:
+        """Where a name may come from: the graph itself, or branches that moved out of it."""
+        yield old, name
+        path, local = names.branches(name)
+        within = [old] if path else []
+        for branch in path:
+            within = [s.bodies[branch] for body in within for s in body.steps if branch in s.bodies]
+        yield from ((body, local) for body in within)
+
+    def _note_branch(self, body: Body, old: Body) -> None:
+        """A value of ``body`` was seen in what became of ``old``: the branches between are taken."""
+        while body is not old and body.parent is not None:
+            self.taken[body.parent] = body
+            body = body.parent.body
+
+    def _note_path(self, name: str, old: Body) -> None:
+        """A name that is new in there tells still which branches it is from, where one way alone leads there."""
+        bodies = [body for body, _ in self._places(old, names.cast_value(name) or name)][1:]
+        if len(bodies) == 1:
+            self._note_branch(bodies[0], old)
+
+    def _guess_branch(self, step: Step, new: Body) -> None:
+        """An If whose values tell nothing, such as one with a single node in each branch."""
+        makers = [new.values[v.name].step for v in step.outputs if v.name in new.values]
+        for maker in makers:
+            if maker is None or maker.op_type == "If":
+                continue
+            path, _ = names.branches(maker.name)
+            if path and path[0] in step.bodies:
+                self.taken[step] = step.bodies[path[0]]
+                return
+
+    # --- by what is around ---------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Names first and what follows from them; only then the names of nodes and their neighbours."""
+        for by_neighbours in (False, True):
+            while self._round(by_neighbours):
+                pass
+
+    def _round(self, by_neighbours: bool) -> bool:
+        before = len(self.of)
+        for step in self._optimised.steps:
+            self._through(step)
+            if step.body in self._bodies and any(v.name and v not in self.of for v in step.outputs):
+                self._blocked(step)
+                if by_neighbours:
+                    self._by_node(step)
+        for step in reversed(self._optimised.steps):
+            self._through(step)
+            if by_neighbours and step.body in self._bodies:
+                self._reads_of_node(step)
+        return len(self.of) > before
+
+    def _through(self, step: Step) -> None:
+        """A step that only moves: what goes in comes out."""
+        if not step.outputs or not step.inputs or step.inputs[0] is None or not self._is_inserted(step):
+            return
+        self.inserted.add(step)
+        given, result = step.inputs[0], step.outputs[0]
+        if given in self.of:
+            self._set(result, self.of[given])
+        elif result in self.of and not given.constant:
+            self._set(given, self.of[result])
+
+    def _is_inserted(self, step: Step) -> bool:
+        if step in self.inserted:
+            return True
+        last = bool(int_of(step.node, "channels_last", 0))
+        if names.is_inserted(step.name, step.domain, step.op_type, last):
+            return True
+        if step.op_type not in names.MOVES or not step.given or names.is_moved_out(step.given):
+            return False
+        was = self.get(step.outputs[0])
+        same_kind = was is not None and was.step is not None and was.step.op_type == step.op_type
+        return not (last or same_kind) and self.origin(step) is None
+
+    def origin(self, step: Step) -> Step | None:
+        """The step of the user's model with this step's name and operator."""
+        old = self._bodies.get(step.body)
+        if old is None or not step.given:
+            return None
+        call = names.called(step.given, self._original.functions)
+        if call is not None:
+            found = old.local_steps.get((call[0], call[2]), [])
+            return found[0] if len(found) == 1 and found[0].op_type == step.op_type else None
+        # A Transpose of the user's may be called "Transpose"; one that is then inserted is Transpose_token_3.
+        for name in names.node_names(step.given, copies=step.op_type not in names.MOVES):
+            same = self._by_name[old].get((name, step.op_type), [])
+            if len(same) == 1:
+                return same[0]
+        return None
+
+    def _blocked(self, step: Step) -> None:
+        """A node on blocked values says which value it makes, up to what was fused into it later."""
+        old = self._bodies[step.body]
+        if step.domain != names.NCHWC:
+            return
+        for name in names.blocked_values(step.given):
+            value = self._named(old, name)
+            if value is not None:
+                self._set(step.outputs[0], self._fused(step, self.same(value)))
+                return
+
+    def _fused(self, step: Step, value: Value) -> Value:
+        """What a blocked convolution makes, that may hold an addition and an activation after what it is named for."""
+        if len(step.inputs) > 3 and step.inputs[3] is not None and not self._adds(step, value):
+            value = self._after(value, _SUMS)
+        activation = text_of(step.node, "activation", "")
+        if activation and (value.step is None or value.step.op_type != activation):
+            after = self._after(value, frozenset((activation,)))
+            # What has no operator of its own in the model is written out there: x * HardSigmoid(x).
+            value = self._gated(value) if after is value and activation in _GATED else after
+        return value
+
+    def _adds(self, step: Step, value: Value) -> bool:
+        """Whether there is an addition between what a convolution reads and the value."""
+        stops = {found for v in step.inputs if (found := self.get(v)) is not None}
+        waiting, back = [value], 0
+        while waiting and back < _MOST_STEPS_BACK:
+            made = waiting.pop().step
+            back += 1
+            if made is None or made.op_type in ("Conv", "BatchNormalization"):
+                continue
+            if made.op_type in _SUMS and any(self.same(v) in stops for v in made.reads()):
+                return True
+            waiting += [self.same(v) for v in made.reads() if self.same(v) not in stops and not v.constant]
+        return False
+
+    def _after(self, value: Value, operators: frozenset[str]) -> Value:
+        """The output of the one step with such an operator that reads a value; the value itself where there is none."""
+        found = [step for step in self.users(value) if step.op_type in operators]
+        return self.same(found[0].outputs[0]) if len(found) == 1 else value
+
+    def _gated(self, value: Value) -> Value:
+        """The one product of a value and its gate; the value itself where there is none."""
+        users = self.users(value)
+        gates = {user.outputs[0] for user in users if user.op_type in _GATES}
+        found = [s for s in users if s.op_type == "Mul" and gates.intersection(map(self.same, s.reads()))]
+        return self.same(found[0].outputs[0]) if len(found) == 1 else value
+
+    def users(self, value: Value) -> list[Step]:
+        """The steps of the user's model that read a value, also behind steps that do nothing."""
+        found: list[Step] = []
+        waiting = [value]
+        while waiting:
+            users = waiting.pop().users
+            found += users
+            waiting += [step.outputs[0] for step in users if step.op_type in NOTHING]
+        return found
+
+    def _by_node(self, step: Step) -> None:
+        """The same node still, with outputs that are called otherwise: by its name, or by what it reads."""
+        was = self.origin(step)
+        if was is None and not any(v in self.of for v in step.outputs):
+            was = self._reading_the_same(step)
+        if was is not None:
+            for value, old in zip(step.outputs, was.outputs, strict=False):
+                self._set(value, self.same(old))
+
+    def _reads_of_node(self, step: Step) -> None:
+        """The same node still reads what it read: so are values found that have no name, nor the node before one."""
+        if all(v is None or v.constant or v in self.of for v in step.inputs):
+            return
+        was = self._maker(step)
+        if was is None or not _same_attributes(step, was):
+            return
+        pairs = [
+            (value, self.same(old))
+            for value, old in zip(step.inputs, was.inputs, strict=False)
+            if value is not None and old is not None and not value.constant and not old.constant
+        ]
+        known = [(self.behind(self.of[value]), self.behind(old)) for value, old in pairs if value in self.of]
+        # A convolution takes in the Pad before it.
+        padded = any(old.step is not None and old.step.op_type == "Pad" for _, old in pairs)
+        if not padded and all(carried is read for carried, read in known):
+            for value, old in pairs:
+                if value.step is not None:
+                    self._set(value, old)
+
+    def _maker(self, step: Step) -> Step | None:
+        """The step of the user's model that a step is, whatever else was built into it behind that."""
+        value = self.get(step.outputs[0]) if step.outputs else None
+        if step.domain == names.NCHWC:
+            named = (self._named(self._bodies[step.body], name) for name in names.blocked_values(step.given))
+            value = next((self.same(each) for each in named if each is not None), value)
+        for _ in range(_MOST_STEPS_BACK):
+            was = value.step if value is not None else None
+            if was is None or was.op_type == step.op_type:
+                return was
+            reads = [self.same(v) for v in was.reads() if not v.constant]
+            value = reads[0] if len(reads) == 1 else None
+        return None
+
+    def _reading_the_same(self, step: Step) -> Step | None:
+        if step.bodies or step in self.inserted:
+            return None
+        reads = [self.get(v) for v in step.inputs if v is not None and not v.constant]
+        if not reads or reads[0] is None:
+            return None
+        known = {self.behind(v) for v in reads if v is not None}
+        fits = [
+            s
+            for s in self.users(reads[0])
+            if s.op_type == step.op_type
+            and len(s.inputs) == len(step.inputs)
+            and known <= {self.behind(v) for v in s.reads()}
+            and not any(self.same(v) in self._held for v in s.outputs)
+        ]
+        if len(fits) > 1:
+            stored = {v.name for v in step.inputs if v is not None and v.constant}
+            fits = [s for s in fits if stored & {v.name for v in s.reads()}]
+        return fits[0] if len(fits) == 1 else None
+
+    def behind(self, value: Value) -> Value:
+        """The value that it is, before steps that do nothing."""
+        value = self.same(value)
+        while value.step is not None and value.step.op_type in NOTHING and value.step.inputs[0] is not None:
+            value = self.same(value.step.inputs[0])
+        return value
+
+
+def _same_attributes(step: Step, was: Step) -> bool:
+    """Whether two steps agree in the attributes that both have: one that took in a Transpose does not."""
+    mine, theirs = dict(attributes(step.node)), dict(attributes(was.node))
+    return all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
+
+
+def _control(step: Step) -> tuple[str, frozenset[str]]:
+    return step.op_type, frozenset(step.bodies)
+
+
+def _call_numbers(optimised: View, functions: frozenset[str]) -> dict[str, list[int]]:
+    """The numbers that tell the calls of a function apart, in order."""
+    found: dict[str, set[int]] = {}
+    for body in optimised.bodies():
+        for name in (*body.values, *(step.given for step in body.steps)):
+            call = names.called(name, functions) if name.startswith("_inlfunc_") else None
+            if call is not None:
+                found.setdefault(call[0], set()).add(call[1])
+    return {function: sorted(numbers) for function, numbers in found.items()}

@@ -1,0 +1,121 @@
+"""Operators whose results change from run to run, and operators whose cost or shape changes with the values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from ortune.analysis.dataflow import Flow
+from ortune.model.graphs import nodes, op_set, subgraphs
+
+_RANDOM = op_set(
+    "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Sampling"
+)
+_DROPOUTS = {"Dropout": 2, "BiasDropout": 4, "BitmaskDropout": 2, "BitmaskBiasDropout": 4}
+"""Operators that are random in training mode only, and which of their inputs says so."""
+
+# The values decide how much comes out, or how much there is to do, however the shapes are.
+_BY_VALUES = op_set(
+    "NonMaxSuppression NonZero Unique Compress StringNormalizer StringSplit TfIdfVectorizer Tokenizer "
+    "TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor SequenceAt SequenceInsert SequenceErase "
+    "SplitToSequence ConcatFromSequence SequenceMap MoE QMoE GreedySearch BeamSearch WhisperBeamSearch "
+    "Sampling"
+)
+# Of these the shape of what comes out is a matter of the input's shape alone.
+_SAME_SHAPE = op_set("StringNormalizer TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor MoE QMoE")
+# The inputs that say how large the result is: values there come from the data only in some models.
+_SIZES: dict[str, tuple[int, ...]] = {
+    "Range": (0, 1, 2),
+    "Expand": (1,),
+    "ConstantOfShape": (0,),
+    "Reshape": (1,),
+    "Slice": (1, 2, 3, 4),
+    "Tile": (1,),
+    "Pad": (1, 3),
+    "Resize": (2, 3),
+    "Upsample": (1,),
+    "OneHot": (1,),
+    "TopK": (1,),
+    "Split": (1,),
+    "CenterCropPad": (1,),
+    "MaxUnpool": (2,),
+    "If": (0,),
+    "Loop": (0, 1),
+    "HannWindow": (0,),
+    "HammingWindow": (0,),
+    "BlackmanWindow": (0,),
+}
+
+
+def is_random(node: ir.Node) -> bool:
+    """Whether a node's result changes from run to run."""
+    if node.op_type in _RANDOM:
+        return True
+    at = _DROPOUTS.get(node.op_type, len(node.inputs))
+    training = node.inputs[at] if at < len(node.inputs) else None
+    if training is None:
+        return False
+    mode = ir.convenience.get_const_tensor(training)
+    return mode is None or bool(mode.numpy().any())
+
+
+def random_ops(model: ir.Model) -> list[tuple[str, str]]:
+    """The random nodes of all graphs as (name, operator), in the graphs' order.
+
+    A Dropout counts where its training mode is true, or is not a constant.
+    """
+    return [_named(node) for node in nodes(model) if is_random(node)]
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """``data``: the value depends on the values fed, not only on their shapes. ``shape``: its shape does."""
+
+    data: bool = False
+    shape: bool = False
+
+
+def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
+    """The nodes whose cost or output shape depends on the values fed, as (name, operator).
+
+    Shapes that are computed from shapes do not count: ``Range(0, Shape(x))`` is as long for any values.
+    """
+    found: dict[ir.Node, None] = {}
+
+    def transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None) -> list[_State]:
+        data, shape = any(s.data for s in inputs), any(s.shape for s in inputs)
+        if node.op_type in ("Shape", "Size"):
+            return [_State(data=shape)]
+        depends = _depends(node, inputs, flow)
+        if depends:
+            found[node] = None
+        after = _State(
+            data=data or is_random(node), shape=shape or (depends and node.op_type not in _SAME_SHAPE)
+        )
+        if inside is None:
+            return [after] * len(node.outputs)
+        decided = _State(data=depends, shape=depends)
+        return [_join(state, decided) for state in inside]
+
+    flow: Flow[_State] = Flow(bottom=_State(), join=_join, transfer=transfer)
+    given = set(model.graph.inputs) - set(model.graph.initializers.values())
+    flow.run(model, lambda value: _State(data=value in given))
+    return [_named(node) for node in found]
+
+
+def _depends(node: ir.Node, inputs: list[_State], flow: Flow[_State]) -> bool:
+    if node.op_type in _BY_VALUES:
+        return any(s.data for s in inputs)
+    if any(inputs[at].data for at in _SIZES.get(node.op_type, ()) if at < len(inputs)):
+        return True
+    # A loop also ends when its body says so.
+    return node.op_type == "Loop" and any(flow.of(body.outputs[0]).data for body in subgraphs(node))
+
+
+def _join(a: _State, b: _State) -> _State:
+    return _State(data=a.data or b.data, shape=a.shape or b.shape)
+
+
+def _named(node: ir.Node) -> tuple[str, str]:
+    return (node.name or (node.outputs[0].name if node.outputs else "") or "", node.op_type)

@@ -1,0 +1,67 @@
+"""What the operators of a shape walk share: reading attributes, axes, and broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from ortune.analysis.constraints import Shape, Walk
+from ortune.analysis.dims import Dim, Size
+
+ONE = Size((), 1)
+
+Handler = Callable[[Walk, ir.Node], "Shape | Sequence[Shape | None] | None"]
+"""One operator: the shape of its output, or a list with one for each; None is unknown."""
+
+
+def int_of(node: ir.Node, name: str, default: int) -> int:
+    """An integer attribute, or its default."""
+    attribute = node.attributes.get(name)
+    return attribute.as_int() if attribute is not None and not attribute.is_ref() else default
+
+
+def ints_of(node: ir.Node, name: str) -> list[int] | None:
+    """A list of integers as an attribute, None when absent."""
+    attribute = node.attributes.get(name)
+    return list(attribute.as_ints()) if attribute is not None and not attribute.is_ref() else None
+
+
+def text_of(node: ir.Node, name: str, default: str) -> str:
+    """A text attribute, or its default."""
+    attribute = node.attributes.get(name)
+    return attribute.as_string() if attribute is not None and not attribute.is_ref() else default
+
+
+def input_of(node: ir.Node, position: int) -> ir.Value | None:
+    """An operand, None when it is left out."""
+    return node.inputs[position] if position < len(node.inputs) else None
+
+
+def axes_of(walk: Walk, node: ir.Node) -> list[int] | None:
+    """Axes as an attribute (old opsets) or as the second input; None when absent or unknown."""
+    listed = ints_of(node, "axes")
+    return listed if listed is not None else walk.numbers(input_of(node, 1))
+
+
+def broadcast(walk: Walk, a: Shape, b: Shape) -> Shape:
+    """The shape of ``a`` combined with ``b``; two plain numbers that differ, neither 1, are a clash."""
+    rank = max(len(a), len(b))
+    left = (ONE,) * (rank - len(a)) + a
+    right = (ONE,) * (rank - len(b)) + b
+    return tuple(_broadcast_dim(walk, x, y) for x, y in zip(left, right, strict=True))
+
+
+def _broadcast_dim(walk: Walk, a: Dim, b: Dim) -> Dim:
+    if a in (ONE, b):
+        return b
+    if b == ONE:
+        return a
+    if a is None or b is None:
+        known = b if a is None else a
+        return known if known is not None and known.value is not None else None
+    if a.value is not None and b.value is not None:
+        walk.fail(f"{a.value} cannot be broadcast to {b.value}")
+        return None
+    # A symbol beside a number above 1 must be that number (or 1, which would hide the model's real work).
+    return walk.equal(a, b) if a.value is not None or b.value is not None else None

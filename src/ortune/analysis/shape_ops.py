@@ -1,0 +1,129 @@
+"""How each operator passes shapes on, and what it demands of them. Unknown operators pass nothing on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from ortune.analysis import shape_compute, shape_moves
+from ortune.analysis.constraints import Shape, Walk
+from ortune.analysis.dims import Dim
+from ortune.analysis.shape_attrs import broadcast, input_of
+
+HANDLERS = shape_compute.HANDLERS | shape_moves.HANDLERS
+
+_ELEMENTWISE = frozenset({
+    "Abs", "Acos", "Asin", "Atan", "BiasGelu", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos",
+    "CumSum", "DequantizeLinear", "Dropout", "DynamicQuantizeLinear", "Elu", "Erf", "Exp", "FastGelu",
+    "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "IsInf",
+    "IsNaN", "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization",
+    "Mish", "Neg", "Not", "PRelu", "QuantizeLinear", "QuickGelu", "Reciprocal", "Relu", "Round", "Selu",
+    "Shrink", "Sigmoid", "Sign", "Sin", "Softmax", "Softplus", "Softsign", "Sqrt", "Swish", "Tan",
+    "Tanh", "ThresholdedRelu", "Trilu",
+})  # fmt: skip
+_BROADCAST = frozenset({
+    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "Div", "Equal", "Greater", "GreaterOrEqual",
+    "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "QLinearAdd", "QLinearMul",
+    "Sub", "Sum", "Where", "Xor",
+})  # fmt: skip
+_SAME_VALUES = frozenset({
+    "Cast", "CastLike", "Clip", "Dropout", "Expand", "Flatten", "Identity", "Reshape", "Slice",
+    "Squeeze", "Transpose", "Unsqueeze",
+})  # fmt: skip
+
+
+def visit(walk: Walk, node: ir.Node) -> None:
+    """Take one node into the walk: its outputs' shapes and contents, and what it demands."""
+    walk.node = node
+    _visit_bodies(walk, node)
+    walk.node = node
+    first = node.inputs[0] if node.inputs else None
+    if node.op_type in _SAME_VALUES and first is not None and node.outputs:
+        if first in walk.sources:
+            walk.sources[node.outputs[0]] = walk.sources[first]
+        if first in walk.uppers:
+            walk.uppers[node.outputs[0]] = walk.uppers[first]
+    result: Shape | Sequence[Shape | None] | None = None
+    if node.op_type in _ELEMENTWISE:
+        result = walk.shape(first)
+        content = walk.content(first)
+        if node.op_type in {"Cast", "Identity"} and content is not None:
+            walk.set_content(node.outputs[0], content)
+    elif node.op_type in _BROADCAST:
+        result = _broadcast_node(walk, node)
+    elif (handler := HANDLERS.get(node.op_type)) is not None:
+        result = handler(walk, node)
+    shapes = [result] if isinstance(result, tuple) or result is None else result
+    for output, shape in zip(node.outputs, shapes, strict=False):
+        _store(walk, output, shape)
+
+
+def _visit_bodies(walk: Walk, node: ir.Node) -> None:
+    """Walk the branches of an If and the bodies of loops: only what they index is believed."""
+    outer, walk.soft = walk.soft, True
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            for inner in attribute.as_graph():
+                visit(walk, inner)
+    walk.soft = outer
+
+
+def _store(walk: Walk, output: ir.Value, shape: Shape | None) -> None:
+    declared = walk.declared(output)
+    if shape is None:
+        if declared is not None:
+            walk.shapes[output] = declared
+        return
+    if declared is not None and len(declared) == len(shape):
+        shape = tuple(
+            d if own is None and d is not None and d.value is not None else own
+            for own, d in zip(shape, declared, strict=True)
+        )
+    walk.shapes[output] = shape
+
+
+def _broadcast_node(walk: Walk, node: ir.Node) -> Shape | None:
+    shape: Shape | None = ()
+    for value in node.inputs:
+        own = walk.shape(value)
+        shape = None if shape is None or own is None else broadcast(walk, shape, own)
+    a, b = walk.content(input_of(node, 0)), walk.content(input_of(node, 1))
+    if a and b and node.op_type in {"Add", "Sub", "Mul", "Div"}:
+        length = max(len(a), len(b))
+        if len(a) in {1, length} and len(b) in {1, length}:
+            wide_a = a * length if len(a) == 1 else a
+            wide_b = b * length if len(b) == 1 else b
+            walk.set_content(
+                node.outputs[0],
+                tuple(_arithmetic(node.op_type, x, y) for x, y in zip(wide_a, wide_b, strict=True)),
+            )
+    if node.op_type == "Add" and node.inputs[0] in walk.uppers and b and len(b) == 1 and b[0] is not None:
+        walk.uppers[node.outputs[0]] = walk.uppers[node.inputs[0]].plus(b[0])
+    if node.op_type == "Where" and a is not None:
+        _where(walk, node, a)
+    return shape
+
+
+def _where(walk: Walk, node: ir.Node, chosen: Shape) -> None:
+    yes, no = walk.content(input_of(node, 1)), walk.content(input_of(node, 2))
+    if yes and no and len(yes) == len(no) == len(chosen):
+        walk.set_content(
+            node.outputs[0],
+            tuple(
+                None if c is None or c.value is None else (y if c.value else n)
+                for c, y, n in zip(chosen, yes, no, strict=True)
+            ),
+        )
+
+
+def _arithmetic(op: str, a: Dim, b: Dim) -> Dim:
+    if a is None or b is None:
+        return None
+    if op in {"Add", "Sub"}:
+        return a.plus(b, 1 if op == "Add" else -1)
+    if op == "Div":
+        return a.over(b.value) if b.value else None
+    if a.value is not None:
+        return b.times(a.value)
+    return a.times(b.value) if b.value is not None else None

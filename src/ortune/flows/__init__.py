@@ -1,1 +1,0 @@
-"""One file a verb: ties the rooms together; no arguments parsed, nothing printed."""

@@ -1,0 +1,155 @@
+"""From sizes to the choice for each input: shape, range of values, and how sure that is."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ortune.analysis.dims import kind_of_name
+from ortune.inputs.declared import InputSet, InputSpec
+from ortune.inputs.roles import element_type
+from ortune.inputs.sizes import Sizes, decoder_lengths
+from ortune.records import InputChoice
+
+Origin = Literal["model", "constraint", "name", "trial", "user"]
+
+_UNKNOWN_ROWS = 100
+"""Ids are drawn below this where no table tells how many there are."""
+
+_FIXED: dict[str, float] = {
+    "sample-rate": 16000,
+    "past-flag": 1,
+    "one": 1,
+    "threshold": 0.5,
+    "count": 100,
+    "timestep": 500,
+    "token-types": 0,
+    "labels": 1,
+    "mask": 1,
+}
+"""The one value that fits a role, whatever the model."""
+
+
+def choices(inputs: InputSet, sizes: Sizes) -> tuple[InputChoice, ...]:
+    """The choice for every input at the given sizes, in the model's order."""
+    return tuple(_choice(inputs, spec, sizes) for spec in inputs.inputs)
+
+
+def _choice(inputs: InputSet, spec: InputSpec, sizes: Sizes) -> InputChoice:
+    shape = tuple(max(0, dim.at(sizes.values)) for dim in spec.shape)
+    origins = [{sizes.origin.get(s, "name") for s, _ in dim.terms} for dim in spec.shape]
+    guessed_axes = tuple(i for i, found in enumerate(origins) if found & {"name", "follows", "trial"})
+    free = tuple(i for i, found in enumerate(origins) if found & {"name", "follows"})
+    low, high, unsure = _range(inputs, spec, shape, sizes)
+    return InputChoice(
+        name=spec.name,
+        dtype=spec.dtype,
+        shape=shape,
+        role=spec.role,
+        origin=_origin({o for found in origins for o in found}),
+        guessed=bool(free) or unsure or not spec.rank_known,
+        note=_note(spec, free, unsure, low),
+        guessed_axes=guessed_axes,
+        low=low,
+        high=high,
+    )
+
+
+def _origin(found: set[str]) -> Origin:
+    for origin in ("user", "trial"):
+        if origin in found:
+            return "user" if origin == "user" else "trial"
+    if not found:
+        return "model"
+    return "constraint" if found <= {"constraint"} else "name"
+
+
+def _note(spec: InputSpec, guessed: tuple[int, ...], unsure: bool, low: float | None) -> str:
+    parts = []
+    if not spec.rank_known:
+        parts.append("rank guessed")
+    if guessed:
+        parts.append(", ".join(axis_label(spec, axis) for axis in guessed) + " guessed")
+    if unsure:
+        parts.append("range of values guessed")
+    if spec.role == "sample-rate":
+        parts.append(f"{int(low or 0)} Hz")
+    return "; ".join(parts)
+
+
+def axis_label(spec: InputSpec, axis: int) -> str:
+    """An axis in words: its symbol if that says something, H or W of an image, else its number."""
+    short = {"height": "H", "width": "W"}.get(spec.kinds[axis])
+    if short and spec.role == "image":
+        return short
+    symbols = [s for s, _ in spec.shape[axis].terms]
+    if symbols and kind_of_name(symbols[0]):
+        return symbols[0]
+    return spec.kinds[axis] if spec.kinds[axis] != "other" else f"axis {axis}"
+
+
+def _range(
+    inputs: InputSet, spec: InputSpec, shape: tuple[int, ...], sizes: Sizes
+) -> tuple[float | None, float | None, bool]:
+    """Smallest and largest value of an input, and whether that is a guess."""
+    rows = sizes.rows.get(spec.name)
+    if spec.role == "positions":
+        past, _ = decoder_lengths(inputs, sizes.values) or (0, 0)
+        last = past + (shape[-1] if shape else 1) - 1
+        top = last if rows is None else min(last, rows - 1)
+        return min(past, top), top, False
+    value = _role_value(inputs, spec, sizes)
+    if value is not None:
+        value = min(value, rows - 1) if rows else value
+        return value, value, False
+    return _element_range(spec, rows)
+
+
+def _role_value(inputs: InputSet, spec: InputSpec, sizes: Sizes) -> float | None:
+    """The one value that fits the role at these sizes; None where a range of values does."""
+    past, new = decoder_lengths(inputs, sizes.values) or (0, 0)
+    match spec.role:
+        case "total-length":
+            return past + new
+        case "past-length":
+            return past + new - 1 if "seqlens_k" in spec.name else past
+        case "lengths":
+            return _longest(inputs, sizes)
+        case "image-size":
+            return max((_axis(inputs, sizes, k) for k in ("height", "width")), default=0) or 640
+        case "mask" if "pad" in spec.name.lower() and element_type(spec.dtype) == "bool":
+            return 0  # a padding mask is true where nothing may be seen
+    return _FIXED.get(spec.role)
+
+
+def _element_range(spec: InputSpec, rows: int | None) -> tuple[float | None, float | None, bool]:
+    """The range that type and table allow, and whether it is a guess."""
+    element = element_type(spec.dtype)
+    if element == "bool":
+        return 1, 1, False
+    if not element.startswith(("int", "uint")):
+        return None, None, False
+    if rows is not None:
+        return (1 if rows > 2 else 0), rows - 1, False  # 0 is padding in most vocabularies
+    bits = int("".join(c for c in element if c.isdigit()))
+    if bits <= 8:
+        signed = element.startswith("int")
+        return (-(2 ** (bits - 1)) if signed else 0), 2 ** (bits - 1 if signed else bits) - 1, False
+    return 0, (_UNKNOWN_ROWS if spec.role == "token-ids" else 10) - 1, True
+
+
+def _longest(inputs: InputSet, sizes: Sizes) -> int:
+    """The length that a "lengths" input counts: the longest time axis among the other inputs."""
+    found = [_axis(inputs, sizes, kind) for kind in ("seq", "samples", "frames", "encoder")]
+    return max(found) or 1
+
+
+def _axis(inputs: InputSet, sizes: Sizes, kind: str) -> int:
+    return max(
+        (
+            dim.at(sizes.values)
+            for spec in inputs.inputs
+            for dim, own in zip(spec.shape, spec.kinds, strict=True)
+            if own == kind
+        ),
+        default=0,
+    )

@@ -1,0 +1,130 @@
+"""The inputs of a model as the choice of sizes sees them: type, role, and what each dimension is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from ortune.analysis.dims import Size, feedable, input_sizes, kind_of_name
+from ortune.inputs.roles import Consumers, axis_kinds, classify, dtype_of
+
+_LOOKED_THROUGH = frozenset({"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "QuantizeLinear"})
+
+KEEP = {"total": 0, "": 1, "other": 1, "channels": 2, "frames": 3, "samples": 3, "encoder": 5, "seq": 6}
+"""Of two equal symbols the lower kind is expressed by the higher; kinds not named here are 7."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSpec:
+    """One input that must be fed.
+
+    Attributes:
+        shape: Declared sizes; symbols where dynamic.
+        kinds: What each axis is ("batch", "seq", "height", ...).
+        rank_known: False where the file declares no shape and the rank is a guess.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[Size, ...]
+    role: str
+    kinds: tuple[str, ...]
+    rank_known: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSet:
+    """All inputs to feed, and the kind of every symbol in their shapes."""
+
+    inputs: tuple[InputSpec, ...]
+    kinds: dict[str, str]
+
+    def with_role(self, role: str) -> list[InputSpec]:
+        """The inputs of one role."""
+        return [i for i in self.inputs if i.role == role]
+
+    def keep(self, symbol: str) -> int:
+        """How much a symbol should stay free when it equals another."""
+        return 2 * KEEP.get(self.kinds.get(symbol, ""), 7) + (1 if kind_of_name(symbol) else 0)
+
+
+def inspect_inputs(model: ir.Model) -> InputSet:
+    """Classify every input of a model.
+
+    Raises:
+        InputError: An input is of a type that no value can be made for.
+    """
+    specs = [_spec(value) for value in feedable(model)]
+    roles = {s.role for s in specs}
+    if "sample-rate" in roles:
+        # Beside a sample rate, the one large float input is a waveform whatever it is called.
+        specs = [_with_role(s, "audio") if s.role == "data" and s.dtype == "float" else s for s in specs]
+    if "past" in roles:
+        specs = _mark_totals(specs)
+    return InputSet(inputs=tuple(specs), kinds=_symbol_kinds(specs))
+
+
+def _spec(value: ir.Value) -> InputSpec:
+    name, dtype, consumers = value.name or "", dtype_of(value), consumers_of(value)
+    declared = input_sizes(value)
+    shape = declared if declared is not None else _guessed_rank(name, consumers, value)
+    role = classify(name, dtype, shape, consumers)
+    kinds = axis_kinds(name, role, dtype, shape, consumers)
+    return InputSpec(
+        name=name, dtype=dtype, shape=shape, role=role, kinds=kinds, rank_known=declared is not None
+    )
+
+
+def _with_role(spec: InputSpec, role: str) -> InputSpec:
+    kinds = axis_kinds(spec.name, role, spec.dtype, spec.shape, ())
+    return InputSpec(name=spec.name, dtype=spec.dtype, shape=spec.shape, role=role, kinds=kinds)
+
+
+def consumers_of(value: ir.Value, depth: int = 3) -> Consumers:
+    """(operator, argument index) of a value's uses, with casts and reshapes looked through."""
+    found: list[tuple[str, int]] = []
+    for use in value.uses():
+        found.append((use.node.op_type, use.idx))
+        if depth and use.idx == 0 and use.node.op_type in _LOOKED_THROUGH and use.node.outputs:
+            found += consumers_of(use.node.outputs[0], depth - 1)
+    return tuple(found)
+
+
+def _guessed_rank(name: str, consumers: Consumers, value: ir.Value) -> tuple[Size, ...]:
+    """A shape of unknown sizes for an input whose rank the file does not declare."""
+    rank = 2
+    for use in value.uses():
+        weight = use.node.inputs[1] if len(use.node.inputs) > 1 else None
+        if use.node.op_type == "Conv" and weight is not None and weight.shape is not None:
+            rank = len(weight.shape)
+    if {"LSTM", "GRU", "RNN"} & {op for op, position in consumers if position == 0}:
+        rank = 3
+    return tuple(Size.of(f"{name}[{axis}]") for axis in range(rank))
+
+
+def _mark_totals(specs: list[InputSpec]) -> list[InputSpec]:
+    """A decoder's mask covers past and new tokens, unless it shares its symbol with the token ids."""
+    new = {s for i in specs if i.role == "token-ids" for d in i.shape for s, _ in d.terms}
+    out = []
+    for spec in specs:
+        kinds = spec.kinds
+        if spec.role == "mask" and kinds and not {s for s, _ in spec.shape[-1].terms} & new:
+            last = "encoder" if "encoder" in spec.name.lower() else "total"
+            kinds = (*kinds[:-1], last)
+        out.append(InputSpec(name=spec.name, dtype=spec.dtype, shape=spec.shape, role=spec.role, kinds=kinds))
+    return out
+
+
+def _symbol_kinds(specs: list[InputSpec]) -> dict[str, str]:
+    kinds: dict[str, str] = {}
+    for spec in specs:
+        for dim, kind in zip(spec.shape, spec.kinds, strict=True):
+            for symbol, _ in dim.terms:
+                # In a sum each symbol is what its own name says; alone it is what its axis is for.
+                own = kind if len(dim.terms) == 1 and not dim.add else kind_of_name(symbol) or "other"
+                if kinds.get(symbol, "other") == "other" or (
+                    own == "total" and kind_of_name(symbol) != "past"
+                ):
+                    kinds[symbol] = own
+    return kinds

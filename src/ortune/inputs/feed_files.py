@@ -1,0 +1,116 @@
+"""Feeds on disk: ``.npy`` files and a ``feeds.json`` that names them, readable with numpy alone, no pickle.
+
+What numpy's format cannot hold is stored as bits: bfloat16 as uint16, float8 as uint8, 4-bit numbers two to a
+byte, low half first. The true shape stands in ``feeds.json`` where the array's differs.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from ortune.errors import InputError
+from ortune.inputs.feeds import FeedValue
+
+VERSION = 1
+Array = NDArray[Any]
+
+_HALF_BYTES = {t.name.lower(): t.numpy() for t in (ir.DataType.INT4, ir.DataType.UINT4)}
+
+
+def write_feeds(folder: Path, feeds: dict[str, FeedValue]) -> None:
+    """Write feeds to a folder, made if needed.
+
+    Each entry of ``feeds.json`` has a name, a kind ("tensor", "sequence" or "none"), the ONNX element type, the
+    files in order, and with packed 4-bit numbers the shapes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    entries: list[dict[str, Any]] = []
+    count = 0
+    for name, value in feeds.items():
+        arrays = [] if value is None else value if isinstance(value, list) else [value]
+        kind = "none" if value is None else "sequence" if isinstance(value, list) else "tensor"
+        types = {onnx_type(a) for a in arrays}
+        if len(types) > 1:
+            raise InputError(
+                f"its elements have different types: {', '.join(sorted(types))}", where=f"input {name!r}"
+            )
+        element = types.pop() if types else "float"
+        files = []
+        for array in arrays:
+            files.append(f"{count}.npy")
+            np.save(folder / files[-1], _stored(array, element), allow_pickle=False)
+            count += 1
+        entry: dict[str, Any] = {"name": name, "kind": kind, "onnx_type": element, "files": files}
+        if element in _HALF_BYTES:
+            entry["shape"] = list(arrays[0].shape) if kind == "tensor" else [list(a.shape) for a in arrays]
+        entries.append(entry)
+    text = json.dumps({"version": VERSION, "feeds": entries}, indent=1)
+    (folder / "feeds.json").write_text(text + "\n", encoding="utf-8")
+
+
+def read_feeds(folder: Path) -> dict[str, FeedValue]:
+    """Read what ``write_feeds`` wrote.
+
+    Raises:
+        InputError: The folder holds no feeds of this version, or a file is missing or damaged.
+    """
+    index = folder / "feeds.json"
+    try:
+        listed = json.loads(index.read_text(encoding="utf-8"))
+        if listed["version"] != VERSION:
+            raise InputError(f"version {listed['version']} is not {VERSION}", where=str(index))
+        feeds: dict[str, FeedValue] = {}
+        for entry in listed["feeds"]:
+            arrays = [np.load(folder / Path(file).name, allow_pickle=False) for file in entry["files"]]
+            shapes = entry.get("shape")
+            if entry["kind"] != "sequence":
+                shapes = None if shapes is None else [shapes]
+            values = [
+                _restored(a, entry["onnx_type"], None if shapes is None else shapes[i])
+                for i, a in enumerate(arrays)
+            ]
+            feeds[entry["name"]] = (
+                None if entry["kind"] == "none" else values if entry["kind"] == "sequence" else values[0]
+            )
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise InputError(
+            f"the feeds cannot be read: {error}", where=str(index), do="write them anew from the workload"
+        ) from error
+    return feeds
+
+
+def onnx_type(array: Array) -> str:
+    """The ONNX element type of an array, in lower case."""
+    if array.dtype.kind in "UOS":
+        return "string"
+    return ir.DataType.from_numpy(array.dtype).name.lower()
+
+
+def _stored(array: Array, element: str) -> Array:
+    if element == "string":
+        return array.astype(np.str_)
+    if element in _HALF_BYTES:
+        halves = array.astype(_HALF_BYTES[element]).view(np.uint8).ravel() & 0x0F
+        if halves.size % 2:
+            halves = np.append(halves, np.uint8(0))
+        return np.asarray(halves[0::2] | (halves[1::2] << 4), np.uint8)
+    if array.dtype.kind == "V" or array.dtype.num >= 256:  # numpy knows an ml_dtypes type only by its bits
+        return array.view(np.uint16 if array.dtype.itemsize == 2 else np.uint8)
+    return array
+
+
+def _restored(array: Array, element: str, shape: list[int] | None) -> Array:
+    if element == "string":
+        return array
+    if element in _HALF_BYTES:
+        halves = np.stack([array & 0x0F, array >> 4], axis=-1).ravel()
+        size = int(np.prod(shape or ()))
+        return halves[:size].view(_HALF_BYTES[element]).reshape(shape or ())
+    wanted = np.dtype(ir.DataType[element.upper()].numpy())
+    return array.view(wanted) if array.dtype != wanted else array

@@ -1,0 +1,172 @@
+"""Making the values of the inputs: valid by role, from a seed, the same for every trial."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from ortune.analysis.dims import feedable
+from ortune.errors import InputError
+from ortune.inputs.roles import element_type
+from ortune.records import Case, InputChoice
+
+Array = NDArray[Any]
+FeedValue = Array | list[Array] | None
+"""One input's value: a tensor, a sequence of tensors, or None for an optional input left empty."""
+
+Kind = Literal["usual", "zeros", "extreme"]
+
+_WORDS = ("the", "quick", "model", "runs", "faster", "on", "a", "warm", "cache", "today")
+SEQUENCE_LENGTH = 3
+"""Elements of a generated sequence."""
+
+
+def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual") -> dict[str, FeedValue]:
+    """Make a value for every input of a case.
+
+    Args:
+        ir_model: The model; its inputs must be those of the case.
+        case: The shapes, roles and ranges chosen.
+        seed: Equal seeds give equal values; each input has its own stream, so adding one changes no other.
+        kind: "usual" is realistic; "zeros" the smallest valid values; "extreme" the largest. All are valid by
+            role, so a latency that differs between them depends on values.
+
+    Raises:
+        InputError: The case was made for another model.
+    """
+    wanted = [v.name or "" for v in feedable(ir_model)]
+    missing = sorted(set(wanted) ^ {c.name for c in case.inputs})
+    if missing:
+        raise InputError(
+            "the workload was made for a model with other inputs",
+            where=f"inputs {', '.join(missing)}",
+            do="make the workload anew for this model",
+        )
+    return {choice.name: _value(choice, seed, kind) for choice in case.inputs}
+
+
+def make_some(case: Case, names: Collection[str], *, seed: int) -> dict[str, FeedValue]:
+    """The values that ``make_feeds`` makes for some inputs of a case."""
+    return {choice.name: _value(choice, seed, "usual") for choice in case.inputs if choice.name in names}
+
+
+def _value(choice: InputChoice, seed: int, kind: Kind) -> FeedValue:
+    rng = np.random.default_rng([seed, zlib.crc32(choice.name.encode())])
+    if "seq(" in choice.dtype:
+        return [_tensor(choice, rng, kind) for _ in range(SEQUENCE_LENGTH)]
+    return _tensor(choice, rng, kind)
+
+
+def _tensor(choice: InputChoice, rng: np.random.Generator, kind: Kind) -> Array:
+    element = element_type(choice.dtype)
+    if element == "string":
+        return _strings(choice.shape, rng, kind)
+    dtype = numpy_dtype(element, choice.name)
+    if element == "bool":
+        return _mask(choice, kind).astype(np.bool_)
+    if choice.role == "positions":
+        return _positions(choice).astype(dtype)
+    if choice.role == "mask":
+        return _mask(choice, kind).astype(dtype)
+    if choice.low is not None and choice.high is not None:
+        values = _between(choice, rng, kind, integral=_is_integral(element))
+    elif _is_integral(element):
+        raise InputError(
+            "its range of values is not known", where=f"input {choice.name!r}", do="give --inputs"
+        )
+    else:
+        values = _floats(choice, rng, kind)
+    return np.asarray(values).astype(dtype)
+
+
+def numpy_dtype(element: str, name: str = "") -> np.dtype[Any]:
+    """The numpy type of an ONNX element type; small floats and 4-bit integers are ml_dtypes types.
+
+    Raises:
+        InputError: numpy cannot hold the type.
+    """
+    try:
+        return np.dtype(ir.DataType[element.upper()].numpy())
+    except (KeyError, TypeError) as unknown:
+        raise InputError(
+            f"values of type {element} cannot be made", where=f"input {name!r}", do="give --inputs"
+        ) from unknown
+
+
+def _is_integral(element: str) -> bool:
+    return element.startswith(("int", "uint"))
+
+
+def _strings(shape: Sequence[int], rng: np.random.Generator, kind: Kind) -> Array:
+    count = int(np.prod(shape))
+    if kind == "zeros":
+        texts = ["a"] * count
+    else:
+        words = 8 if kind == "usual" else 64
+        texts = [" ".join(rng.choice(_WORDS, words)) for _ in range(count)]
+    return np.array(texts, dtype=np.str_).reshape(shape)
+
+
+def _mask(choice: InputChoice, kind: Kind) -> Array:
+    """One value all over; of "zeros" only the first position is let through, since nothing is no valid mask."""
+    passing = 1 if choice.low is None else int(choice.low)
+    mask = np.full(choice.shape, passing, np.int8)
+    if kind == "zeros" and mask.ndim >= 2:
+        mask[..., 1:] = 1 - passing
+    return mask
+
+
+def _positions(choice: InputChoice) -> Array:
+    start = int(choice.low or 0)
+    line = np.arange(start, start + (choice.shape[-1] if choice.shape else 1))
+    return np.broadcast_to(line if choice.shape else line[0], choice.shape)
+
+
+def _between(choice: InputChoice, rng: np.random.Generator, kind: Kind, *, integral: bool) -> Array:
+    low, high = float(choice.low or 0), float(choice.high or 0)
+    if kind == "zeros":
+        return np.full(choice.shape, low)
+    if integral:
+        # The largest ids alone would repeat one row; the upper half keeps them distinct and different.
+        first = low if kind == "usual" else low + (high - low) // 2
+        return rng.integers(int(first), int(high), choice.shape, endpoint=True)
+    if kind == "extreme":
+        return np.where(rng.random(choice.shape) < 0.5, low, high)
+    return rng.uniform(low, high, choice.shape)
+
+
+def _floats(choice: InputChoice, rng: np.random.Generator, kind: Kind) -> Array:
+    shape, role = choice.shape, choice.role
+    if role == "scales":
+        # Noise, length and noise of length of a VITS voice. The length stays: it decides how much is computed.
+        noise = {"usual": 0.667, "zeros": 0.0, "extreme": 1.0}[kind]
+        return np.resize([noise, 1.0, noise], shape)
+    if kind == "zeros":
+        return np.zeros(shape)
+    if role == "image":
+        # Smooth gradients with some noise, 0 to 1: closer to a photograph than white noise is.
+        values = np.clip(_gradient(shape) + 0.1 * rng.standard_normal(shape), 0.0, 1.0)
+        return values if kind == "usual" else np.round(values)
+    if role == "audio":
+        time = np.arange(shape[-1] if shape else 1) / 16000
+        tone = sum(np.sin(2 * np.pi * f * time + rng.uniform(0, 6)) for f in (110, 220, 450, 1300))
+        loud = 0.05 if kind == "usual" else 0.24
+        return np.asarray(loud * tone + 0.01 * rng.standard_normal(shape))
+    if role == "state" and kind == "usual":
+        return np.zeros(shape)  # a stream starts from an empty state
+    spread = 0.5 if role == "past" else 1.0
+    values = spread * rng.standard_normal(shape)
+    return values if kind == "usual" else np.abs(values) * 8 + 1
+
+
+def _gradient(shape: Sequence[int]) -> Array:
+    total = np.zeros(shape)
+    for axis, size in enumerate(shape):
+        line = np.linspace(0, np.pi, size).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        total = total + np.sin(line)
+    return total / max(1, len(shape))

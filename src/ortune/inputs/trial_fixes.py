@@ -1,0 +1,272 @@
+"""What to try next when the first run failed: sizes read from the error text, else a short ladder.
+
+A trial may change only what was guessed (``InputChoice.guessed_axes`` and guessed ranges of ids), except where
+ONNX Runtime says outright which size or range it wants.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import msgspec
+import onnx_ir as ir
+
+from ortune.errors import InputError
+from ortune.inputs.choices import choices
+from ortune.inputs.declared import InputSet, inspect_inputs
+from ortune.inputs.sizes import Sizes, choose, decoder_lengths, ladder, notes_on
+from ortune.records import Case, InputChoice, Workload
+
+_DECLARED = re.compile(r"Got invalid dimensions for input:\s*(\S+) for the following indices(.*)", re.DOTALL)
+_INDEX = re.compile(r"index:\s*(\d+)\s+Got:\s*(-?\d+)\s+Expected:\s*(-?\d+)")
+_BOUNDS = re.compile(r"idx=(-?\d+) must be within the inclusive range \[(-?\d+),(-?\d+)\]")
+_BROADCAST = re.compile(r"axis by a dimension other than 1\.\s*(\d+) by (\d+)")
+_CHANNELS = re.compile(r"C:\s*(\d+) kernel channels:\s*(\d+) group:\s*(\d+)")
+_INNER = re.compile(r"GEMM: Dimension mismatch, W:\s*\{(\d+),(\d+)\} K:\s*(\d+)")
+_RESHAPED = re.compile(r"Input shape:\s*\{([\d,]+)\}, requested shape:\s*\{([-\d,]+)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """One thing to change: sizes of symbols, or the upper end of ids."""
+
+    sizes: dict[str, int]
+    high: int | None = None
+
+
+def alternatives(ir_model: ir.Model, workload: Workload, error_text: str) -> Workload | None:
+    """The next workload to try after a first run failed.
+
+    Args:
+        ir_model: The model.
+        workload: The one that failed; ``tries`` says how many did before.
+        error_text: What ONNX Runtime said.
+
+    Returns:
+        None when out of ideas, or when the inputs are the user's own.
+    """
+    if workload.inputs_path or not workload.cases:
+        return None
+    inputs = inspect_inputs(ir_model)
+    for change in _changes(inputs, workload, error_text):
+        cases = tuple(_changed(ir_model, inputs, case, change) for case in workload.cases)
+        if cases != workload.cases:
+            return msgspec.structs.replace(
+                workload,
+                cases=cases,
+                notes=notes_on(inputs, cases[0].dims),
+                tries=workload.tries + 1,
+            )
+    return None
+
+
+def _changes(inputs: InputSet, workload: Workload, error: str) -> list[_Change]:
+    """What the error suggests, best first, then the rest of the ladder."""
+    case = workload.cases[0]
+    free = _free_symbols(inputs, case)
+    told = [*_declared(inputs, error), *_bounds(inputs, case, free, error)]
+    if not _tried_by_trial(case):
+        # Such hints may swap two sizes to and fro, so they are followed once.
+        told += [
+            *_channels(inputs, free, error),
+            *_broadcast(case, free, error),
+            *_scaled(inputs, case, free, error),
+        ]
+    steps = [_Change(sizes=step) for step in ladder(inputs, free)]
+    return told + steps[workload.tries :]
+
+
+def _tried_by_trial(case: Case) -> bool:
+    return any(choice.origin == "trial" for choice in case.inputs)
+
+
+def _free_symbols(inputs: InputSet, case: Case) -> set[str]:
+    """The symbols of axes that were guessed."""
+    by_name = {choice.name: choice for choice in case.inputs}
+    return {
+        symbol
+        for spec in inputs.inputs
+        for axis in by_name[spec.name].guessed_axes
+        for symbol, _ in spec.shape[axis].terms
+    }
+
+
+def _declared(inputs: InputSet, error: str) -> list[_Change]:
+    """ONNX Runtime compared a feed with the declared shape."""
+    match = _DECLARED.search(error)
+    if match is None:
+        return []
+    sizes: dict[str, int] = {}
+    for spec in inputs.inputs:
+        if spec.name == match[1]:
+            for axis, _, expected in _INDEX.findall(match[2]):
+                if int(axis) < len(spec.shape):
+                    sizes |= {s: int(expected) for s, _ in spec.shape[int(axis)].terms[:1]}
+    return [_Change(sizes=sizes)] if sizes else []
+
+
+def _bounds(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_Change]:
+    """An index was outside its table: smaller ids, or a shorter sequence where positions are counted."""
+    match = _BOUNDS.search(error)
+    if match is None:
+        return []
+    index, top = int(match[1]), int(match[3])
+    changes = []
+    if any(_has_ids(choice) and (choice.high or 0) >= index for choice in case.inputs):
+        changes.append(_Change(sizes={}, high=top))
+    counted = {s: top + 1 for s in free if case.dims.get(s, 0) > top}
+    step = decoder_lengths(inputs, case.dims)
+    if not counted and step is not None and sum(step) > top + 1:
+        past = {s for s, kind in inputs.kinds.items() if kind == "past"} - _user_symbols(inputs, case)
+        counted = dict.fromkeys(past, max(0, top + 1 - step[1]))
+    if counted:
+        changes.append(_Change(sizes=counted))
+    return changes
+
+
+def _has_ids(choice: InputChoice) -> bool:
+    return choice.high is not None and choice.role in {
+        "token-ids",
+        "token-types",
+        "data",
+        "labels",
+        "lengths",
+    }
+
+
+def _channels(inputs: InputSet, free: set[str], error: str) -> list[_Change]:
+    match = _CHANNELS.search(error)
+    if match is None:
+        return []
+    wanted = int(match[2]) * int(match[3])
+    sizes = {s: wanted for s in free if inputs.kinds.get(s) == "channels"}
+    return [_Change(sizes=sizes)] if sizes else []
+
+
+def _broadcast(case: Case, free: set[str], error: str) -> list[_Change]:
+    """Two sizes that ought to be one: give the guessed one the other's size."""
+    match = _BROADCAST.search(error)
+    if match is None:
+        return []
+    a, b = int(match[1]), int(match[2])
+    pairs = [(a, b), (b, a)]
+    return [
+        _Change(sizes=sizes)
+        for old, new in pairs
+        if (sizes := {s: new for s in sorted(free) if case.dims.get(s) == old})
+    ]
+
+
+def _scaled(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_Change]:
+    """Too many or too few elements behind the convolutions: scale the image or the length."""
+    ratio = _ratio(error)
+    if ratio is None or ratio == 1:
+        return []
+    image = sorted(s for s in free if inputs.kinds.get(s) in {"height", "width"})
+    line = sorted(s for s in free if s not in image)
+    if len(image) == 2:
+        return [_Change(sizes={s: max(1, round(case.dims[s] * math.sqrt(ratio))) for s in image})]
+    return [_Change(sizes={s: max(1, round(case.dims[s] * ratio)) for s in (image + line)[:1]})]
+
+
+def _ratio(error: str) -> float | None:
+    """Elements wanted over elements there."""
+    inner = _INNER.search(error)
+    if inner is not None:
+        rows, columns, got = (int(inner[i]) for i in (1, 2, 3))
+        # W is listed as stored, so either side may be the inner one; the other is the output's width.
+        wanted = rows if f"N:{rows}" not in error.replace(" ", "") else columns
+        return wanted / got if got else None
+    shapes = _RESHAPED.search(error)
+    if shapes is None:
+        return None
+    have = math.prod(int(d) for d in shapes[1].split(","))
+    want = math.prod(int(d) for d in shapes[2].split(","))
+    return want / have if have and want > 0 else None
+
+
+def _changed(model: ir.Model, inputs: InputSet, case: Case, change: _Change) -> Case:
+    """The case with a change made; what follows from the changed sizes follows again."""
+    free = _free_symbols(inputs, case)
+    user = {s: case.dims[s] for s in _user_symbols(inputs, case)}
+    first = choose(model, inputs, user)
+    follows = {s for s, origin in first.origin.items() if origin == "follows"}
+    known = {s: case.dims[s] for s in free - follows}
+    known |= {s: n for s, n in change.sizes.items() if s not in follows}
+    chosen = choose(model, inputs, user | known)
+    origin = chosen.origin | dict.fromkeys(free - follows, "name")
+    origin |= {s: "trial" for s, n in known.items() if n != first.values.get(s)}
+    sizes = Sizes(values=chosen.values, origin=origin, rows=chosen.rows)
+    before = {c.name: c for c in case.inputs}
+    return Case(
+        name=case.name,
+        weight=case.weight,
+        inputs=tuple(_narrowed(c, before[c.name], change.high) for c in choices(inputs, sizes)),
+        dims=chosen.values,
+    )
+
+
+def _user_symbols(inputs: InputSet, case: Case) -> set[str]:
+    users = {c.name: set(c.guessed_axes) for c in case.inputs if c.origin == "user"}
+    return {
+        symbol
+        for spec in inputs.inputs
+        if spec.name in users
+        for axis, dim in enumerate(spec.shape)
+        if axis not in users[spec.name]
+        for symbol, _ in dim.terms
+    }
+
+
+def _narrowed(choice: InputChoice, before: InputChoice, high: int | None) -> InputChoice:
+    """The choice with a range found by earlier trials, narrowed further to ``high``."""
+    top = before.high if choice.low != choice.high else choice.high
+    if high is not None and _has_ids(choice) and top is not None:
+        top = min(top, high)
+    if top == choice.high or top is None or choice.low is None:
+        return choice
+    return InputChoice(
+        name=choice.name,
+        dtype=choice.dtype,
+        shape=choice.shape,
+        role=choice.role,
+        origin="trial",
+        guessed=choice.guessed,
+        note=choice.note,
+        guessed_axes=choice.guessed_axes,
+        low=min(choice.low, top),
+        high=top,
+    )
+
+
+def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> InputError:
+    """The error for a model that no workload could be found for; names the input and the flag."""
+    case = workload.cases[0] if workload.cases else None
+    named = _DECLARED.search(error_text)
+    if case is None or not case.inputs:
+        return InputError(f"the model does not run: {_first_line(error_text)}", where="the first run")
+    if workload.inputs_path:
+        return InputError(
+            f"the model does not run with these inputs: {_first_line(error_text)}",
+            where=workload.inputs_path,
+            do="check their shapes and values against what the model was trained with",
+        )
+    unsure = [c for c in case.inputs if c.guessed] or list(case.inputs)
+    culprit = next((c for c in case.inputs if named is not None and c.name == named[1]), unsure[0])
+    shape = "x".join(map(str, culprit.shape)) or "scalar"
+    declared = {v.name: v for v in ir_model.graph.inputs}[culprit.name].shape
+    flag = f"--shape '{culprit.name}:{shape}' with the right sizes, or " if culprit.shape else ""
+    return InputError(
+        f"no working value was found in {workload.tries + 1} tries; the last was {shape} {culprit.dtype} "
+        f"for {declared if declared is not None else 'an undeclared shape'}, and ONNX Runtime said: "
+        f"{_first_line(error_text)}",
+        where=f"input {culprit.name!r}",
+        do=f"give {flag}--inputs FILE.npz with real inputs",
+    )
+
+
+def _first_line(text: str) -> str:
+    line = next((part.strip() for part in text.splitlines() if part.strip()), "nothing")
+    return line if len(line) <= 300 else line[:299] + "…"

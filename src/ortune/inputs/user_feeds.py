@@ -1,0 +1,214 @@
+"""The user's own inputs: an ``.npz``, an ``.npy`` for a single input, or ONNX ``test_data_set_*`` folders."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from google.protobuf.message import DecodeError
+from onnx import numpy_helper
+
+from ortune.analysis.dims import Size, feedable, input_sizes
+from ortune.errors import InputError
+from ortune.inputs.feed_files import Array, onnx_type, read_feeds
+from ortune.inputs.feeds import FeedValue, numpy_dtype
+from ortune.inputs.roles import dtype_of, element_type
+
+_LAYOUT = (
+    "an .npz with one array an input, an .npy for a single input, or a folder with input_0.pb, input_1.pb …"
+)
+
+
+def load(path: Path, ir_model: ir.Model) -> list[dict[str, FeedValue]]:
+    """Load the user's inputs and check them against the model.
+
+    Args:
+        path: An ``.npz``, ``.npy``, a folder of ``input_N.pb`` or a folder holding ``test_data_set_*`` folders, or
+            a folder that ``feed_files.write_feeds`` wrote.
+        ir_model: The model.
+
+    Returns:
+        One set of feeds for each case.
+
+    Raises:
+        InputError: The file is unreadable, or a name, type, rank or fixed size does not fit the model.
+    """
+    if not path.exists():
+        raise InputError("there is no such file or folder", where=f"--inputs {path}", do=f"give {_LAYOUT}")
+    values = feedable(ir_model)
+    sets = [(where, _named(raw, values, where)) for where, raw in _raw_sets(path)]
+    return [_checked(raw, values, where) for where, raw in sets]
+
+
+def _raw_sets(path: Path) -> list[tuple[Path, Mapping[str, FeedValue] | list[FeedValue]]]:
+    """Every set of feeds under a path: by name, or in the order of the model's inputs."""
+    if path.is_file():
+        return [(path, _from_numpy(path))]
+    if (path / "feeds.json").is_file():
+        return [(path, read_feeds(path))]
+    folders = [path] if any(path.glob("input_*.pb")) else _by_number(path.glob("test_data_set_*"))
+    if not folders:
+        raise InputError("the folder holds no inputs", where=f"--inputs {path}", do=f"give {_LAYOUT}")
+    return [(folder, _from_protobuf(folder)) for folder in folders]
+
+
+def _by_number(paths: object) -> list[Path]:
+    listed = [p for p in paths if isinstance(p, Path)] if hasattr(paths, "__iter__") else []
+    return sorted(listed, key=lambda p: (int(m[0]) if (m := re.search(r"\d+", p.stem)) else 0, p.name))
+
+
+def _from_numpy(path: Path) -> Mapping[str, FeedValue] | list[FeedValue]:
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return [loaded]
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"it cannot be read without running code from it: {error}"
+            if "pickle" in str(error)
+            else f"it cannot be read: {error}",
+            where=f"--inputs {path}",
+            do=f"give {_LAYOUT}",
+        ) from error
+
+
+def _from_protobuf(folder: Path) -> list[FeedValue]:
+    return [_value_of(path) for path in _by_number(folder.glob("input_*.pb"))]
+
+
+def _value_of(path: Path) -> FeedValue:
+    """One ``input_N.pb``: a tensor, or else a sequence or an optional."""
+    raw = path.read_bytes()
+    try:
+        tensor = onnx.TensorProto.FromString(raw)
+        if tensor.data_type in onnx.TensorProto.DataType.values()[1:]:
+            array: Array = numpy_helper.to_array(tensor)
+            return array.astype(np.str_) if array.dtype == object else array
+    except (DecodeError, ValueError, TypeError):
+        pass  # it may still be another kind of value
+    try:
+        sequence = numpy_helper.to_list(onnx.SequenceProto.FromString(raw))
+        return [np.asarray(element) for element in sequence]
+    except (DecodeError, ValueError, TypeError) as error:
+        raise InputError(
+            f"it is neither a tensor nor a sequence: {error}", where=str(path), do=f"give {_LAYOUT}"
+        ) from error
+
+
+def _named(
+    raw: Mapping[str, FeedValue] | list[FeedValue], values: list[ir.Value], where: Path
+) -> dict[str, FeedValue]:
+    names = [v.name or "" for v in values]
+    if isinstance(raw, list):
+        if len(raw) != len(names):
+            raise InputError(
+                f"it holds {len(raw)} values and the model has {len(names)} inputs: {', '.join(names)}",
+                where=f"--inputs {where}",
+                do="give one value for each input, in this order; for several inputs an .npz with their names",
+            )
+        return dict(zip(names, raw, strict=True))
+    missing = [n for n in names if n not in raw]
+    extra = [n for n in raw if n not in names]
+    if missing or extra:
+        problems = [f"no value for {', '.join(missing)}"] if missing else []
+        problems += [f"{', '.join(extra)} is no input"] if extra else []
+        raise InputError(
+            "; ".join(problems),
+            where=f"--inputs {where}",
+            do=f"name the arrays after the model's inputs: {', '.join(names)}",
+        )
+    return {name: raw[name] for name in names}
+
+
+def _checked(raw: dict[str, FeedValue], values: list[ir.Value], where: Path) -> dict[str, FeedValue]:
+    symbols: dict[str, int] = {}
+    for value in values:
+        name = value.name or ""
+        given = raw[name]
+        dtype = dtype_of(value)
+        if given is None and "optional(" in dtype:
+            continue
+        if isinstance(given, list) != ("seq(" in dtype):
+            raise InputError(
+                f"the model takes {dtype} here",
+                where=f"--inputs {where}, input {name!r}",
+                do="give such a value",
+            )
+        arrays = given if isinstance(given, list) else [given] if given is not None else []
+        for position, array in enumerate(arrays):
+            arrays[position] = _same_bits(array, dtype)
+            _check_type(arrays[position], dtype, name, where)
+        if not isinstance(given, list):
+            raw[name] = arrays[0]
+            _check_shape(arrays[0], input_sizes(value), symbols, name, where)
+    return raw
+
+
+def _same_bits(array: Array, dtype: str) -> Array:
+    """Bits that numpy stored in place of bfloat16 or float8 (an .npz cannot hold these types) get their type."""
+    element = element_type(dtype)
+    stored = {"bfloat16": "uint16"}.get(element, "uint8" if element.startswith("float8") else "")
+    if stored and array.dtype.kind in "Vu" and array.dtype.itemsize == np.dtype(stored).itemsize:
+        return array.view(numpy_dtype(element))
+    return array
+
+
+def _check_type(array: Array, dtype: str, name: str, where: Path) -> None:
+    wanted = element_type(dtype)
+    found = onnx_type(array) if array.dtype != object else "object"
+    if found == wanted:
+        return
+    cast = "np.str_" if wanted == "string" else f"np.{np.dtype(numpy_dtype(wanted)).name}"
+    raise InputError(
+        f"it is {found} and the model takes {wanted}",
+        where=f"--inputs {where}, input {name!r}",
+        do=f"convert it before saving: array.astype({cast})",
+    )
+
+
+def _check_shape(
+    array: Array, sizes: tuple[Size, ...] | None, symbols: dict[str, int], name: str, where: Path
+) -> None:
+    if sizes is None:
+        return
+    fits = len(sizes) == array.ndim
+    for dim, size in zip(sizes, array.shape, strict=False):
+        if dim.value is not None:
+            fits = fits and dim.value == size
+        elif len(dim.terms) == 1 and dim.terms[0][1] == 1 and not dim.add:
+            # Checked for the message only: ONNX Runtime would name the operator where it breaks, not the input.
+            fits = fits and symbols.setdefault(dim.terms[0][0], size) == size
+    if not fits:
+        declared = "x".join(dim_text(d) for d in sizes) or "scalar"
+        same = {s: n for d in sizes for s, _ in d.terms if (n := symbols.get(s)) is not None}
+        known = f" ({', '.join(f'{s}={n}' for s, n in same.items())})" if same else ""
+        raise InputError(
+            f"its shape {'x'.join(map(str, array.shape)) or 'scalar'} does not fit the model's {declared}{known}",
+            where=f"--inputs {where}, input {name!r}",
+            do="reshape it, or add the batch dimension",
+        )
+
+
+def dim_text(dim: Size) -> str:
+    """A size as people write it: a number, a name, or ? where it has none."""
+    if dim.value is not None:
+        return str(dim.value)
+    names = [s if f == 1 else f"{f}*{s}" for s, f in dim.terms]
+    text = "+".join(["?" if n.endswith("]") else n for n in names] + ([str(dim.add)] if dim.add else []))
+    return text.replace("+-", "-")
+
+
+def value_range(value: FeedValue) -> tuple[float | None, float | None]:
+    """Smallest and largest element of integers and booleans; None for all else (and for nothing)."""
+    arrays = [a for a in (value if isinstance(value, list) else [value]) if a is not None]
+    numbers = [a for a in arrays if a.dtype.kind in "iub" and a.size]
+    if not numbers or len(numbers) != len(arrays):
+        return None, None
+    return min(float(a.min()) for a in numbers), max(float(a.max()) for a in numbers)

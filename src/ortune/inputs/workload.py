@@ -1,0 +1,368 @@
+"""Proposing how a model is used: input shapes and values with no configuration, or as the user says."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx_ir as ir
+
+from ortune.analysis.dims import kind_of_name
+from ortune.errors import InputError, UsageError
+from ortune.inputs import user_feeds
+from ortune.inputs.choices import choices
+from ortune.inputs.declared import InputSet, InputSpec, inspect_inputs
+from ortune.inputs.feeds import Array, FeedValue, Kind, make_feeds, make_some
+from ortune.inputs.sizes import choose, notes_on
+from ortune.inputs.trial_fixes import alternatives, cannot_feed
+from ortune.records import Case, InputChoice, Workload
+
+__all__ = [
+    "alternatives", "cannot_feed", "describe", "feeds", "load", "parse_dim", "parse_shape", "propose", "save",
+    "whole_numbers",
+]  # fmt: skip
+
+_MOST_COUNTS = 4096
+"""Elements of an input, up to which its values may decide sizes."""
+
+Mix = tuple[tuple[int, float], ...]
+"""Sizes of one dimension with their weights."""
+
+
+def propose(
+    ir_model: ir.Model,
+    *,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    dims: Mapping[str, Mix] | None = None,
+    kept: Mapping[str, tuple[int, ...]] | None = None,
+    inputs_path: Path | None = None,
+    seed: int = 0,
+    gap_ns: int = 0,
+    custom_ops: tuple[str, ...] = (),
+) -> Workload:
+    """The best workload that can be told without running the model.
+
+    Args:
+        ir_model: The model; its weights are not read.
+        shapes: Whole shapes by input name, as ``--shape`` gives them.
+        dims: Sizes with weights by dimension name, as ``--dim`` gives them; several sizes make several cases.
+        kept: Whole shapes by input name that an earlier run had; they count for dimensions that the others leave open,
+            as far as the model takes them.
+        inputs_path: The user's own feeds; they decide the shapes.
+        seed: Seed of the generated feeds.
+        gap_ns: Pause between calls.
+        custom_ops: Shared libraries with custom operators.
+
+    Raises:
+        InputError: A name or size does not fit the model, or an input is of a type that cannot be made.
+    """
+    inputs = inspect_inputs(ir_model)
+    if inputs_path is not None:
+        if shapes or dims:
+            raise UsageError(
+                "--inputs decides the shapes, so it cannot be combined with --shape or --dim",
+                do="drop one of them",
+            )
+        cases = _cases_of(inputs, user_feeds.load(inputs_path, ir_model))
+        notes: tuple[str, ...] = ()
+    else:
+        cases = _proposed(ir_model, inputs, shapes or {}, dims or {}, _kept(inputs, kept or {}))
+        notes = notes_on(inputs, cases[0].dims)
+    return Workload(
+        cases=cases,
+        seed=seed,
+        inputs_path=str(inputs_path) if inputs_path is not None else "",
+        gap_ns=gap_ns,
+        custom_ops=custom_ops,
+        notes=notes,
+    )
+
+
+def _kept(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """The symbols that shapes of an earlier run decide; none where the inputs changed so that they do not fit."""
+    names = {i.name for i in inputs.inputs}
+    try:
+        return _from_shapes(inputs, {name: shape for name, shape in shapes.items() if name in names})
+    except InputError:
+        return {}
+
+
+def _proposed(
+    model: ir.Model,
+    inputs: InputSet,
+    shapes: Mapping[str, tuple[int, ...]],
+    dims: Mapping[str, Mix],
+    kept: Mapping[str, int],
+) -> tuple[Case, ...]:
+    fixed = _from_shapes(inputs, shapes)
+    mixes = {name: _normalised(name, mix) for name, mix in dims.items()}
+    targets = {name: _symbols_named(inputs, name) for name in mixes}
+    cases = []
+    for combination in itertools.product(*mixes.values()):
+        user = dict(fixed)
+        for name, (size, _) in zip(mixes, combination, strict=True):
+            for symbol in targets[name]:
+                if user.setdefault(symbol, size) != size:
+                    raise InputError(
+                        f"--shape makes it {user[symbol]} and --dim {name} makes it {size}",
+                        where=f"dimension {symbol!r}",
+                        do="drop one of the two",
+                    )
+        sizes = choose(model, inputs, {**kept, **user})
+        if kept and sizes.clash:
+            sizes = choose(model, inputs, user)
+        label = ",".join(f"{name}={size}" for name, (size, _) in zip(mixes, combination, strict=True))
+        cases.append(
+            Case(
+                name=label or "default",
+                weight=math.prod(weight for _, weight in combination),
+                inputs=choices(inputs, sizes),
+                dims=sizes.values,
+            )
+        )
+    return tuple(cases)
+
+
+def _normalised(name: str, mix: Mix) -> Mix:
+    total = sum(weight for _, weight in mix)
+    if not mix or any(size < 0 or weight <= 0 for size, weight in mix) or not math.isfinite(total):
+        raise InputError(
+            "sizes must not be negative and weights must be above 0",
+            where=f"--dim {name}",
+            do=f"write --dim {name}=128, or --dim {name}=16:3,128:1 for a mix",
+        )
+    return tuple((size, weight / total) for size, weight in mix)
+
+
+def _from_shapes(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """The symbols that ``--shape`` decides."""
+    by_name = {i.name: i for i in inputs.inputs}
+    user: dict[str, int] = {}
+    for name, shape in shapes.items():
+        spec = by_name.get(name)
+        if spec is None:
+            raise InputError(
+                f"the model has no input of this name; it has {_listed(by_name)}",
+                where=f"--shape {name}",
+                do="use one of these names",
+            )
+        if len(shape) != len(spec.shape) or any(size < 0 for size in shape):
+            raise _wrong_shape(spec, shape)
+        for dim, size in zip(spec.shape, shape, strict=True):
+            if dim.value is not None:
+                if dim.value != size:
+                    raise _wrong_shape(spec, shape)
+            elif len(dim.terms) == 1 and dim.terms[0][1] == 1:
+                symbol, value = dim.terms[0][0], size - dim.add
+                if user.setdefault(symbol, value) != value or value < 0:
+                    raise InputError(
+                        f"two inputs share {symbol!r}, but the shapes make it {user[symbol]} and {value}",
+                        where=f"--shape {name}",
+                        do="give both inputs the same size there",
+                    )
+    for name, shape in shapes.items():  # sums last, when their symbols may be known from other inputs
+        _check_sums(by_name[name], shape, user)
+    return user
+
+
+def _check_sums(spec: InputSpec, shape: tuple[int, ...], user: dict[str, int]) -> None:
+    for dim, size in zip(spec.shape, shape, strict=True):
+        unknown = [(s, f) for s, f in dim.terms if s not in user]
+        if not unknown and dim.at(user) != size:
+            raise _wrong_shape(spec, shape)
+        if unknown:
+            symbol, factor = unknown[-1]
+            rest = sum(f * user.setdefault(s, 1) for s, f in dim.terms if s != symbol) + dim.add
+            if (size - rest) % factor or (size - rest) // factor < 0:
+                raise _wrong_shape(spec, shape)
+            user[symbol] = (size - rest) // factor
+
+
+def _wrong_shape(spec: InputSpec, shape: tuple[int, ...]) -> InputError:
+    declared = "x".join(user_feeds.dim_text(dim) for dim in spec.shape) or "scalar"
+    given = "x".join(map(str, shape)) or "scalar"
+    return InputError(
+        f"{given} does not fit the model's {declared}",
+        where=f"--shape {spec.name}",
+        do="give one size for each dimension, with the fixed ones unchanged",
+    )
+
+
+def _symbols_named(inputs: InputSet, name: str) -> list[str]:
+    """The symbols that a ``--dim`` name means: the exact one, or all of the kind that it names."""
+    symbols = list(inputs.kinds)
+    if name in symbols:
+        return [name]
+    same = [s for s in symbols if s.lower() == name.lower()]
+    if len(same) == 1:
+        return same
+    kind = kind_of_name(name)
+    found = [s for s in symbols if kind and inputs.kinds[s] == kind]
+    if found:
+        return found
+    known = _listed(dict.fromkeys(symbols)) if symbols else "none: all its shapes are fixed"
+    raise InputError(
+        f"the model has no dynamic dimension of this name; it has {known}",
+        where=f"--dim {name}",
+        do="use one of these names" if symbols else "drop --dim, or export the model with dynamic dimensions",
+    )
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    shown = list(names)[:12]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return ", ".join(repr(n) for n in shown) + more
+
+
+def _cases_of(inputs: InputSet, all_feeds: list[dict[str, FeedValue]]) -> tuple[Case, ...]:
+    """One case for each set of the user's feeds, equally weighted."""
+    roles = {i.name: (i.role, i.dtype) for i in inputs.inputs}
+    cases = []
+    for number, feeds_ in enumerate(all_feeds):
+        picked = []
+        for name, value in feeds_.items():
+            role, dtype = roles[name]
+            first = value[0] if isinstance(value, list) and value else value
+            shape = () if first is None or isinstance(first, list) else tuple(first.shape)
+            low, high = user_feeds.value_range(value)
+            picked.append(
+                InputChoice(name=name, dtype=dtype, shape=shape, role=role, origin="user", low=low, high=high)
+            )
+        label = f"set {number}" if len(all_feeds) > 1 else "default"
+        cases.append(Case(name=label, weight=1 / len(all_feeds), inputs=tuple(picked)))
+    return tuple(cases)
+
+
+def feeds(
+    ir_model: ir.Model, workload: Workload, kind: Kind = "usual"
+) -> list[tuple[Case, dict[str, FeedValue]]]:
+    """The feeds of every case: the user's own where given (kind "usual"), else generated."""
+    if workload.inputs_path and kind == "usual":
+        own = user_feeds.load(Path(workload.inputs_path), ir_model)
+        return list(zip(workload.cases, own, strict=True))
+    return [(case, make_feeds(ir_model, case, seed=workload.seed, kind=kind)) for case in workload.cases]
+
+
+def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Array]]:
+    """What the small inputs of whole numbers and flags hold, for each case: lengths, counts, switches.
+
+    They decide what other sizes are, and how much work there is.
+    """
+    given = bool(workload.inputs_path)
+    wanted = [{choice.name for choice in case.inputs if _counts(choice, given)} for case in workload.cases]
+    own: list[dict[str, FeedValue]]
+    if not any(wanted):
+        return [{} for _ in wanted]
+    if given:
+        own = user_feeds.load(Path(workload.inputs_path), ir_model)
+    else:
+        own = [
+            make_some(c, names, seed=workload.seed) for c, names in zip(workload.cases, wanted, strict=True)
+        ]
+    return [
+        {name: value for name, value in values.items() if name in names and isinstance(value, np.ndarray)}
+        for values, names in zip(own, wanted, strict=True)
+    ]
+
+
+def _counts(choice: InputChoice, given: bool) -> bool:
+    """Whether it is a small input of whole numbers or flags, of which values are given or can be made."""
+    made = choice.dtype == "bool" or choice.role in ("mask", "positions")
+    ranged = choice.low is not None and choice.high is not None
+    small = math.prod(choice.shape) <= _MOST_COUNTS
+    return choice.dtype.startswith(("int", "uint", "bool")) and small and (given or made or ranged)
+
+
+def describe(workload: Workload) -> str:
+    """What was chosen, in one line; guesses are named as guesses."""
+    if not workload.cases:
+        return "inputs: none"
+    parts = [_group_text(group) for group in _grouped(workload.cases[0].inputs)]
+    line = "inputs: " + ("; ".join(parts) or "none")
+    if workload.inputs_path:
+        line += f"; from {workload.inputs_path}"
+    if len(workload.cases) > 1:
+        mix = ", ".join(f"{c.name} ({c.weight:.0%})" for c in workload.cases)
+        line += f"; {len(workload.cases)} cases: {mix}"
+    if workload.tries:
+        line += f"; found by trial after {workload.tries} failed"
+    return "; ".join([line, *workload.notes])
+
+
+def _grouped(inputs: tuple[InputChoice, ...]) -> list[list[InputChoice]]:
+    """Inputs that were chosen alike (a decoder's many past tensors) together."""
+    groups: dict[tuple[object, ...], list[InputChoice]] = {}
+    for choice in inputs:
+        groups.setdefault((choice.dtype, choice.shape, choice.role, choice.note), []).append(choice)
+    return list(groups.values())
+
+
+def _group_text(group: list[InputChoice]) -> str:
+    choice = group[0]
+    names = choice.name if len(group) == 1 else ", ".join(c.name for c in group)
+    if len(group) > 3:
+        names = f"{choice.name} … {group[-1].name} ({len(group)} inputs)"
+    shape = "x".join(map(str, choice.shape)) or "scalar"
+    words = [choice.role.replace("-", " ")] if choice.role != "data" else []
+    words += [choice.note] if choice.note else []
+    return f"{names} {shape} {choice.dtype}" + (f" ({'; '.join(words)})" if words else "")
+
+
+def save(path: Path, workload: Workload) -> None:
+    """Save a workload as JSON."""
+    text = msgspec.json.format(msgspec.json.encode(workload), indent=2)
+    try:
+        path.write_bytes(text + b"\n")
+    except OSError as error:
+        raise UsageError(
+            f"the workload cannot be written: {error.strerror}", where=str(path), do="choose another path"
+        ) from error
+
+
+def load(path: Path) -> Workload:
+    """Load a saved workload.
+
+    Raises:
+        InputError: The file cannot be read or is no workload.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Workload)
+    except OSError as error:
+        raise InputError(f"the workload cannot be read: {error.strerror}", where=str(path)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"this is no workload: {error}", where=str(path), do="save one from ortune"
+        ) from error
+
+
+def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """``NAME:1x3x320x320`` of ``--shape``; the name may hold colons, ``NAME:`` alone is a scalar."""
+    name, colon, sizes = text.rpartition(":")
+    try:
+        shape = tuple(int(s) for s in sizes.split("x")) if sizes else ()
+    except ValueError:
+        shape, colon = (), ""
+    if not colon or not name or any(s < 0 for s in shape):
+        raise InputError("this is no shape", where=f"--shape {text}", do="write --shape NAME:1x3x320x320")
+    return name, shape
+
+
+def parse_dim(text: str) -> tuple[str, Mix]:
+    """``seq=128``, ``seq=16,128,512`` or, weighted, ``seq=16:3,128:1`` of ``--dim``."""
+    name, equals, listed = text.rpartition("=")
+    try:
+        pairs = [item.partition(":") for item in listed.split(",")]
+        mix = tuple((int(size), float(weight) if colon else 1.0) for size, colon, weight in pairs)
+    except ValueError:
+        mix, equals = (), ""
+    if not equals or not name:
+        raise InputError(
+            "this is no size of a dimension",
+            where=f"--dim {text}",
+            do="write --dim seq=128, --dim seq=16,128 or, weighted, --dim seq=16:3,128:1",
+        )
+    return name, _normalised(name, mix)

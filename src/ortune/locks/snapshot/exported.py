@@ -1,0 +1,86 @@
+"""What a lock keeps of the model as exported: interface, weights by type, and a digest of their values."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.locks.snapshot.contents import contents
+from ortune.locks.snapshot.structure import MOST_SHAPE_ELEMENTS
+from ortune.model.graphs import nodes, tensors, type_text
+from ortune.model.open import OpenModel
+from ortune.model.tensors import FileTensor
+from ortune.records import LockedModel
+
+
+def locked_model(model: OpenModel) -> LockedModel:
+    """The model's own part of a snapshot. Reads all weights once more than the sha256 does."""
+    # By identity, which lasts as long as the model does: names are not unique.
+    digests = {id(t): _digest(t) for t in tensors(model.ir)}
+    weights = [t for t in tensors(model.ir) if not _is_structure(t)]
+    by_type: Counter[str] = Counter()
+    for tensor in weights:
+        if tensor.dtype != ir.DataType.STRING:
+            by_type[tensor.dtype.name.lower()] += tensor.nbytes
+    graph = model.ir.graph
+    given = [v for v in graph.inputs if v.name not in graph.initializers]
+    info = model.info
+    return LockedModel(
+        sha256=info.sha256,
+        file_bytes=info.size_bytes,
+        external_bytes=info.external_bytes,
+        producer=info.producer,
+        opsets=dict(sorted(info.opsets.items())),
+        parameters=sum(math.prod(t.shape.numpy()) for t in weights),
+        weights=hashlib.sha256("".join(sorted(digests[id(t)] for t in weights)).encode()).hexdigest()[:16],
+        contents=contents(model.ir, lambda tensor: digests.get(id(tensor)) or _digest(tensor)),
+        weights_bytes=dict(sorted(by_type.items())),
+        inputs=tuple(interface(v) for v in given),
+        outputs=tuple(interface(v) for v in graph.outputs),
+    )
+
+
+def exported_operators(model: OpenModel) -> dict[str, int]:
+    """Operators as exported, by the names that ``structure.operators`` gives them; constants left out."""
+    counts = Counter(
+        n.op_type if n.domain in ("", "ai.onnx") else f"{n.domain}:{n.op_type}" for n in nodes(model.ir)
+    )
+    counts.pop("Constant", None)
+    return dict(counts)
+
+
+def interface(value: ir.Value) -> str:
+    """As in "x: float[batch,3,224,224]"; "?" for a dimension without a name, "[...]" where the rank is not declared."""
+    kind = type_text(value) or "?"
+    if "(" in kind:
+        return f"{value.name}: {kind}"
+    if value.shape is None:
+        return f"{value.name}: {kind}[...]"
+    dims = (str(d) if isinstance(d, int) else str(d.value or "?") for d in value.shape)
+    return f"{value.name}: {kind}[{','.join(dims)}]"
+
+
+def _is_structure(tensor: ir.TensorProtocol) -> bool:
+    """Shapes and axes: one exporter writes them as attributes, another as tensors."""
+    return tensor.dtype == ir.DataType.INT64 and math.prod(tensor.shape.numpy()) <= MOST_SHAPE_ELEMENTS
+
+
+def _digest(tensor: ir.TensorProtocol) -> str:
+    """A digest of type, shape and values, whatever the tensor is called."""
+    digest = hashlib.sha256(f"{tensor.dtype.name} {tensor.shape.numpy()}".encode())
+    for chunk in _chunks(tensor):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _chunks(tensor: ir.TensorProtocol) -> Iterator[bytes]:
+    if isinstance(tensor, FileTensor):
+        yield from tensor.file.chunks(tensor.offset or 0, tensor.length or 0)
+    elif tensor.dtype == ir.DataType.STRING:
+        yield b"\0".join(bytes(text) for text in tensor.numpy().ravel().tolist())
+    else:
+        yield tensor.tobytes()

@@ -1,0 +1,54 @@
+"""Sizes that no inference tells, seen in one profiled run: what ``NonZero`` found, how far a ``Range`` went."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from onnx import GraphProto, TensorProto
+
+from ortune.locks.snapshot.shapes import Sizes, bytes_of
+from ortune.locks.snapshot.structure import all_nodes
+
+_SUFFIX = "_kernel_time"
+
+
+def observed_sizes(profile: Path, graph: GraphProto) -> Sizes:
+    """Bytes by value name, of the values that a run made; shapes alone are read, no times.
+
+    Args:
+        profile: What ONNX Runtime's profiler wrote; one that cannot be read tells nothing.
+        graph: The graph that ran, as ONNX Runtime saved it.
+    """
+    try:
+        events = json.loads(profile.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, ValueError):
+        return {}
+    made = {n.name: [o for o in n.output if o] for n in all_nodes(graph)}
+    # Two nodes of one name cannot be told apart in a profile.
+    twice = {
+        name for name, count in Counter(n.name for n in all_nodes(graph)).items() if count > 1 or not name
+    }
+    sizes: Sizes = {}
+    for event in events if isinstance(events, list) else ():
+        name = str(event.get("name", "")).removesuffix(_SUFFIX)
+        if event.get("cat") != "Node" or name in twice or name not in made:
+            continue
+        shapes = event.get("args", {}).get("output_type_shape", [])
+        if len(shapes) != len(made[name]):
+            continue  # some outputs are no tensors, and nothing says which
+        for value, entry in zip(made[name], shapes, strict=True):
+            size = _size(entry)
+            if size is not None:
+                # A loop makes the same value many times: the largest counts.
+                sizes[value] = max(size, sizes.get(value, 0))
+    return sizes
+
+
+def _size(entry: dict[str, Any]) -> int | None:
+    for kind, dims in entry.items():
+        if kind.upper() in TensorProto.DataType.keys():  # noqa: SIM118 -- an enum's wrapper is no mapping
+            return bytes_of(TensorProto.DataType.Value(kind.upper()), dims)
+    return None

@@ -1,0 +1,260 @@
+"""A snapshot taken: the optimised graphs by level, one run with its outputs, and the model as it was exported."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from ortune import platform
+from ortune.analysis.outputs import random_ops
+from ortune.errors import ModelError, UsageError
+from ortune.inputs import workload
+from ortune.locks.check import LEVELS
+from ortune.locks.outputs import output_snapshots
+from ortune.locks.snapshot.exported import exported_operators, locked_model
+from ortune.locks.snapshot.observed import observed_sizes
+from ortune.locks.snapshot.optimised import graph_snapshot, saved_graph
+from ortune.locks.snapshot.structure import operators
+from ortune.model.graphs import graphs
+from ortune.model.open import OpenModel, open_model
+from ortune.records import (
+    Applied,
+    Channel,
+    Failed,
+    FeedRef,
+    GraphSnapshot,
+    HardwareSnapshot,
+    LockedRun,
+    Measured,
+    Outcome,
+    Plan,
+    Snapshot,
+    TrialRequest,
+    Workload,
+)
+from ortune.store.db import SessionLog
+from ortune.trace.ort_profile import read_profile
+from ortune.trials import pilot, requests
+from ortune.trials.archive import write_worker
+from ortune.trials.baseline import InputOptions
+from ortune.trials.executor import Arm, Executor
+from ortune.trials.launch import Launch, Limits, run_trial
+from ortune.trials.sides import Resolved
+from ortune.trials.tool import ToolFailed, ToolProcess
+from ortune.trials.watcher import Watcher
+
+SCHEMA = "ortune/snapshot/1"
+BOUND_LEVELS = ("layout", "all")
+"""Levels at which the processor decides what comes out: blocks as wide as its vectors, layouts for its kernels."""
+
+CPU = "CPUExecutionProvider"
+
+SAVED = "as-run.onnx"
+"""The graph that ran, in the run's folder."""
+
+_LEVEL = "graph_optimization_level"
+_LIMITS = Limits(load_s=600.0, run_s=600.0)
+_EXTERNAL = "session.optimized_model_external_initializers"
+_DATA = "as-run.data"
+
+
+def take(
+    side: Resolved,
+    inputs: InputOptions,
+    scratch: Path,
+    watch: Watcher,
+    *,
+    stored: Plan,
+    given: Plan | None = None,
+    kept: Mapping[str, tuple[int, ...]] | None = None,
+) -> Snapshot:
+    """The snapshot of a model as it is.
+
+    Args:
+        side: The model, its plan and the runtime.
+        inputs: What it is fed.
+        scratch: Folder of this invocation.
+        watch: Is told what happens.
+        stored: The plan as the snapshot keeps it: a bundle's with its thread counts as they fit any machine.
+        given: What was asked for on top of a bundle's plan; None for a model.
+        kept: The shapes of a lock, which count where the inputs say nothing else and the model takes them.
+
+    Raises:
+        OrtuneError: The model does not load or cannot be fed.
+    """
+    model = side.model if side.runs == side.model.path else open_model(side.runs)
+    work = workload.propose(
+        model.ir,
+        shapes=inputs.shapes,
+        dims=inputs.dims,
+        kept=kept,
+        inputs_path=inputs.inputs,
+        seed=inputs.seed,
+        custom_ops=tuple(inputs.custom_ops),
+    )
+    if len(work.cases) != 1:
+        where, do = "--dim", "give one size a dimension"
+        if inputs.inputs is not None:
+            where, do = f"--inputs {inputs.inputs}", "give one test_data_set_N or an .npz"
+        raise UsageError("a lock has one set of shapes", where=where, do=do)
+    work, refs, trial = _fed(side, model, work, scratch, watch)
+    random = tuple(sorted({op for _, op in random_ops(model.ir)}))
+    folder = Path(trial.outputs_path) / work.cases[0].name
+    shapes = {choice.name: choice.shape for choice in work.cases[0].inputs}
+    level = str(side.plan.settings.get(_LEVEL, "all"))
+    profile = Path(trial.done.profile)
+    levels = _levels(side, model, inputs, shapes, None if random else profile, scratch)
+    host = platform.host()
+    return Snapshot(
+        schema=SCHEMA,
+        ort_version=side.runtime.ort_version,
+        model=locked_model(model),
+        run=LockedRun(
+            plan=stored,
+            given=given,
+            level=level,
+            seed=work.seed,
+            shapes=shapes,
+            feeds=_digest(refs),
+            inputs=Path(work.inputs_path).name,
+            random=random,
+            placement=placed(profile) if side.plan.providers else {CPU: levels[level].nodes},
+            outputs=output_snapshots(folder, random=bool(random)),
+        ),
+        levels={name: graph for name, graph in levels.items() if name not in BOUND_LEVELS},
+        hardware=HardwareSnapshot(
+            machine=host.machine,
+            features=tuple(sorted(host.features)),
+            levels={name: graph for name, graph in levels.items() if name in BOUND_LEVELS},
+        ),
+    )
+
+
+def _fed(
+    side: Resolved, model: OpenModel, work: Workload, scratch: Path, watch: Watcher
+) -> tuple[Workload, tuple[FeedRef, ...], Measured]:
+    """Runs the model once on inputs that it takes: those inputs, and the run."""
+
+    def arm(refs: tuple[FeedRef, ...]) -> Arm:
+        return Arm(name="lock", plan=side.plan, model=side.runs, runtime=side.runtime, feeds=refs)
+
+    refs = pilot.write_case_feeds(model.ir, work, scratch / "feeds")
+    outcome = _run(side, work, refs, scratch / "run")
+    if not isinstance(outcome, Measured):
+        executor = Executor({}, work, scratch, SessionLog(None, ""))
+        executor.limits = _LIMITS
+        work = pilot.settle_workload(executor, arm, model.ir, work, scratch, watch.say)
+        refs = pilot.write_case_feeds(model.ir, work, scratch / "settled")
+        outcome = _run(side, work, refs, scratch / "run")
+    if not isinstance(outcome, Measured):
+        pilot.raise_if_unrunnable(outcome, arm(refs))
+        raise ModelError(pilot.describe(outcome), where=pilot.place(arm(refs)), do=pilot.remedy(outcome))
+    watch.say(workload.describe(work))
+    return work, refs, outcome
+
+
+def _run(side: Resolved, work: Workload, refs: tuple[FeedRef, ...], folder: Path) -> Outcome:
+    """One run, profiled, in a session that saves the graph that it runs.
+
+    Both from one session: names that ONNX Runtime makes up are another node's in the next one.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        applied = requests.applied(side.plan, side.runtime)
+    except requests.CannotApply as error:
+        return Failed(plan=side.plan.id, reason=error.reason, what=str(error), phase="preparing")
+    saving: tuple[tuple[Channel, str, str], ...] = (
+        ("session_option", "optimized_model_filepath", str(folder / SAVED)),
+        # Folding can make a small file larger than protobuf allows.
+        ("session_config", f"{_EXTERNAL}_file_name", _DATA),
+        ("session_config", f"{_EXTERNAL}_min_size_in_bytes", "1024"),
+    )
+    request = TrialRequest(
+        model=str(side.runs.absolute()),  # the worker has a working directory of its own
+        applied=(*applied, *(Applied(knob="lock", channel=c, key=key, value=v) for c, key, v in saving)),
+        providers=side.plan.providers,
+        feeds=refs,
+        warmup_runs=0,
+        seed=work.seed,
+        custom_ops=work.custom_ops,
+        outputs_path=str(folder / "outputs"),
+        profile_path=str(folder / "profile"),
+    )
+    launch = Launch(
+        plan=side.plan.id,
+        python=side.runtime.python,
+        archive=write_worker(folder),
+        request=request,
+        environment=requests.environment(applied),
+        folder=folder,
+        limits=_LIMITS,
+    )
+    outcome = run_trial(launch, 0)
+    (folder / _DATA).unlink(missing_ok=True)  # the graph alone is looked at
+    return outcome
+
+
+def placed(profile: Path) -> dict[str, int]:
+    """Nodes that ran by execution provider, as every build records them; {} where the profile tells nothing."""
+    try:
+        trace = read_profile(profile)
+    except UsageError:
+        return {}
+    return dict(sorted(Counter(provider for provider in trace.nodes.provider if provider).items()))
+
+
+def _levels(
+    side: Resolved,
+    model: OpenModel,
+    inputs: InputOptions,
+    shapes: Mapping[str, tuple[int, ...]],
+    profile: Path | None,
+    scratch: Path,
+) -> dict[str, GraphSnapshot]:
+    """The optimised graph by level."""
+    level = str(side.plan.settings.get(_LEVEL, "all"))
+    names = [name for name in LEVELS if name not in (level, "layout")]
+    folder = scratch / "levels"
+    folder.mkdir()
+    rest = Plan(settings={k: v for k, v in side.plan.settings.items() if k != _LEVEL})
+    try:
+        applied = requests.applied(rest, side.runtime)
+        tool = ToolProcess(
+            runtime=side.runtime,
+            folder=scratch,
+            applied=applied,
+            providers=side.plan.providers,
+            custom_ops=tuple(inputs.custom_ops),
+            limits=_LIMITS,
+        )
+        tool("levels", side.runs, folder, {"levels": ",".join(names)})
+    except requests.CannotApply as error:
+        raise UsageError(str(error), where="--set", do="leave that setting out") from error
+    except ToolFailed as error:
+        do = "See whether ONNX Runtime loads the model: ortune doctor MODEL."
+        raise ModelError(error.what, where=str(side.runs), do=do, code=error.code) from error
+    saved = {name: saved_graph(folder / f"{name}.onnx") for name in names}
+    saved[level] = saved_graph(scratch / "run" / SAVED)
+    observed = observed_sizes(profile, saved[level].graph) if profile else {}
+    # In the graphs of other sessions only the exporter's names mean the same.
+    own = {v.name for graph in graphs(model.ir) for node in graph for v in node.outputs}
+    elsewhere = {name: size for name, size in observed.items() if name in own}
+    plain, exported = operators(saved["disable"].graph), exported_operators(model)
+    return {
+        name: graph_snapshot(saved[name], shapes, observed if name == level else elsewhere, exported, plain)
+        for name in LEVELS
+        if name in saved
+    }
+
+
+def _digest(refs: tuple[FeedRef, ...]) -> str:
+    """A digest of the values fed."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(refs[0].path).iterdir()):
+        digest.update(f"{file.name} {file.stat().st_size} ".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,322 @@
+"""The nodes of a profile with what the model tells of them: origins, work, floors, layers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ortune.analysis.cost import costs
+from ortune.analysis.cost.call import Executions
+from ortune.analysis.mapping import (
+    as_logged,
+    counterparts,
+    inherited,
+    originals,
+    own_shapes,
+    placed,
+    remarks,
+    weights,
+)
+from ortune.errors import OrtuneError
+from ortune.inputs import workload
+from ortune.model.open import open_model
+from ortune.profiling.memory import Lifetimes, lifetimes
+from ortune.records import ProfiledNode, Workload
+from ortune.trace.attribution import Attribution, mean
+from ortune.trace.layers import layer_of
+from ortune.trace.naming import Place, assigned, numbered_kinds, stem
+from ortune.trace.table import NO_PARENT, Trace, numbers_of
+from ortune.trace.tensors import all_bytes, tensors
+from ortune.trials import requests
+from ortune.trials.launch import Limits
+from ortune.trials.tool import ToolFailed, ToolProcess
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from ortune.trials.sides import Resolved
+
+_LEVEL = "graph_optimization_level"
+_LIMIT_S = 300.0
+_MOST_SHAPES = 64
+"""Of a node that ran with more, as in a loop that grows, so many tell the mean, each from the middle of its part."""
+_LEADS = 0.9
+"""Share of the operations of a fused node's origins that one of them has: the node is where that one is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origins:
+    """What is known of the optimised graph beside the trace.
+
+    Attributes:
+        of: Nodes of the user's model by node of the optimised graph.
+        leading: Of a fused node's origins the one that does nearly all of the work, where one does.
+        purpose: What each node that the optimiser inserted is for.
+        work: Operations and bytes of the mean execution, by node of the optimised graph.
+        remarks: What people should know about that work.
+        weights: Bytes of the constants that one execution reads, by node of the optimised graph.
+        weights_bytes: Of all constants.
+        lifetimes: Of the values of the main graph.
+        places: Where nodes stand whose names differ from process to process.
+        unmapped: Nodes that ran and whose origin is not known.
+        trouble: Why nothing is known, "" where it is.
+    """
+
+    of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    leading: Mapping[str, str] = field(default_factory=dict)
+    purpose: Mapping[str, str] = field(default_factory=dict)
+    work: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    weights: Mapping[str, int] = field(default_factory=dict)
+    weights_bytes: int | None = None
+    lifetimes: Lifetimes = field(default_factory=Lifetimes)
+    places: tuple[Place, ...] = ()
+    unmapped: tuple[str, ...] = ()
+    trouble: str = ""
+
+
+def origins(side: Resolved, work: Workload, scratch: Path, trace: Trace) -> Origins:
+    """Has ONNX Runtime save the graph that it runs, and finds each node's origin and work.
+
+    Args:
+        side: What was profiled.
+        work: Its inputs, of which the first shape was profiled, and the libraries that it needs.
+        scratch: Where the graph may lie.
+        trace: The profile, whose names for nodes without one are to be met.
+    """
+    try:
+        if side.model.info.format == "ort":
+            # It holds the optimised graph already, and nothing is known of the model that this was made from.
+            return _found(side.model.ir, side.model.ir, work, trace)
+        return _found(side.model.ir, _optimised(side, work.custom_ops, scratch), work, trace)
+    except (requests.CannotApply, ToolFailed, OrtuneError) as error:
+        return Origins(trouble=f"where nodes come from is not known: {getattr(error, 'what', error)}")
+
+
+def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
+    """Nodes of B's model to those of A's; None where they are one model, or one is not as its user made it."""
+    both = a.model.info, b.model.info
+    if both[0].sha256 == both[1].sha256 or any(info.format == "ort" for info in both):
+        return None
+    return counterparts(a.model.ir, b.model.ir)
+
+
+def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.Model:
+    """The graph that ONNX Runtime makes of the model."""
+    level = str(side.plan.settings.get(_LEVEL, "all"))
+    folder = scratch / f"optimised-{side.plan.id}-{side.model.info.sha256[:8]}"
+    folder.mkdir(exist_ok=True)
+    tool = ToolProcess(
+        runtime=side.runtime,
+        folder=scratch,
+        applied=requests.applied(side.plan, side.runtime),
+        providers=side.plan.providers,
+        custom_ops=custom_ops,
+        limits=Limits(load_s=_LIMIT_S),
+    )
+    tool("levels", side.runs, folder, {"levels": level, "placement": level})
+    return open_model(folder / f"{level}.onnx").ir
+
+
+def _found(original: ir.Model, optimised: ir.Model, work: Workload, trace: Trace) -> Origins:
+    case, values = work.cases[0], workload.whole_numbers(original, work)[0]
+    shapes = {choice.name: choice.shape for choice in case.inputs}
+    places = _as_in_trace(optimised.graph, trace) if optimised is not original else ()
+    logged = list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
+    mapping = as_logged(originals(original, optimised), logged)
+    ran = executions(optimised.graph, mapping.keys, trace)
+    if original is optimised:
+        before = counted = costs(optimised, shapes, values, ran=ran)
+    else:
+        before = costs(original, shapes, values, sizes=_told(ran))
+        own = own_shapes(mapping, optimised.graph, before.nodes)
+        counted = costs(optimised, shapes, values, ran=ran, sizes=own)
+    return Origins(
+        of=mapping.of,
+        leading=_leading(mapping.of, {n.name: n.flops or 0.0 for n in before.nodes if n.name}),
+        purpose=mapping.inserted,
+        work=inherited(mapping, counted.nodes, before.nodes),
+        remarks=remarks(mapping, counted.nodes),
+        weights=weights(mapping, counted.nodes),
+        weights_bytes=counted.parameter_bytes,
+        lifetimes=lifetimes(optimised.graph, case, mapping.keys, trace),
+        places=places,
+        # By what ran: a provider's fused subgraph is in the profile and in no saved graph.
+        unmapped=tuple(
+            n for n in dict.fromkeys(trace.name.texts) if n not in mapping.of and n not in mapping.inserted
+        ),
+    )
+
+
+def executions(
+    graph: ir.Graph, keys: Mapping[str, str], trace: Trace
+) -> dict[ir.Node, tuple[Executions, ...]]:
+    """How often each node ran with which shapes, as the profile tells it; nodes that it cannot tell apart are left out.
+
+    Args:
+        graph: That ran.
+        keys: Names in the profile of nodes without one, by their place ("Conv#3").
+        trace: The profile.
+    """
+    nodes = [(keys.get(place, place), node) for place, node in placed(graph)]
+    shared, numbers = Counter(name for name, _ in nodes), numbers_of(trace.name)
+    found = {}
+    for name, node in nodes:
+        rows = numbers.get(name, [])
+        if shared[name] > 1 or len(rows) != 1 or trace.nodes.op_type[rows[0]] != node.op_type:
+            continue
+        seen = [
+            Executions(inputs=inputs, outputs=outputs, times=times)
+            for (before, after), times in _executions(trace, rows[0])
+            if (inputs := _shapes(before)) is not None and (outputs := _shapes(after)) is not None
+        ]
+        if seen:
+            found[node] = tuple(seen)
+    return found
+
+
+def _executions(trace: Trace, number: int) -> Iterable[tuple[tuple[str, str], int]]:
+    nodes = trace.nodes
+    first = {(nodes.inputs[number], nodes.outputs[number]): 1}
+    found = list((nodes.executions[number] if nodes.executions else first).items())
+    n, most = len(found), min(len(found), _MOST_SHAPES)
+    return [found[(2 * i + 1) * n // (2 * most)] for i in range(most)]
+
+
+def _shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
+    found = tensors(text)
+    return None if found is None else tuple(shape for _, shape in found)
+
+
+def _told(ran: Mapping[ir.Node, Sequence[Executions]]) -> dict[str, tuple[int, ...]]:
+    """The shapes of what nodes made, by its name: most values keep theirs when a graph is optimised."""
+    found: dict[str, tuple[int, ...]] = {}
+    for node, seen in ran.items():
+        made = [value.name for value in node.outputs if value.name]
+        if len({each.outputs for each in seen}) == 1 and len(made) == len(seen[0].outputs):
+            found.update(zip(made, seen[0].outputs, strict=True))
+    return found
+
+
+def _leading(of: Mapping[str, tuple[str, ...]], flops: Mapping[str, float]) -> dict[str, str]:
+    """The origin that does nearly all of a fused node's work: a convolution with its activation is the convolution."""
+    found = {}
+    for name, names in of.items():
+        most = max(names, key=lambda each: flops.get(each, 0.0), default="")
+        total = sum(flops.get(each, 0.0) for each in names)
+        if total and flops.get(most, 0.0) >= _LEADS * total:
+            found[name] = most
+    return found
+
+
+def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[Place, ...]:
+    """Gives inserted and copied nodes of the saved graph the names that they have in the profile.
+
+    Returns:
+        Where these nodes stand, for the profiles of other processes.
+    """
+    nodes = list(graph)
+    kinds = numbered_kinds([(node.name or "", node.op_type) for node in nodes])
+    kinds |= numbered_kinds(list(zip(trace.name.texts, trace.nodes.op_type, strict=True)))
+    moving = [node for node in nodes if (stem(node.name or ""), node.op_type) in kinds]
+    stable = {node for node in nodes if node.name} - set(moving)
+    places = tuple(_place(node, stable) for node in moving)
+    names = {number: name for name, number in assigned(trace, places).items()}
+    for number, node in enumerate(moving):
+        # A name that is not known to be this node's in the profile must not be taken for it.
+        node.name = names.get(number, f"{node.name} (not in the profile)")
+    return places
+
+
+def _place(node: ir.Node, stable: set[ir.Node]) -> Place:
+    reads = [made for value in node.inputs if value is not None and (made := value.producer()) is not None]
+    feeds = [use.node for value in node.outputs for use in value.uses()]
+    return Place(
+        kind=(stem(node.name or ""), node.op_type),
+        before=_nearest(reads, stable, lambda each: each.predecessors()),
+        after=_nearest(feeds, stable, lambda each: each.successors()),
+        reads=tuple(each.name or "" for each in reads if each in stable),
+        feeds=tuple(each.name or "" for each in feeds if each in stable),
+    )
+
+
+def _nearest(
+    nodes: Iterable[ir.Node], stable: set[ir.Node], beyond: Callable[[ir.Node], Iterable[ir.Node]]
+) -> tuple[str, ...]:
+    """Names of the first stable nodes on every way from these on."""
+    found: dict[str, None] = {}
+    waiting, seen = list(nodes), set(nodes)
+    while waiting:
+        node = waiting.pop()
+        if node in stable:
+            found[node.name or ""] = None
+            continue
+        more = [each for each in beyond(node) if each not in seen]
+        seen.update(more)
+        waiting += more
+    return tuple(found)
+
+
+def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[ProfiledNode, ...]:
+    """Every node of the trace in the mean steady run, the dearest first."""
+    times, waits, late = mean(found.by_node), mean(found.wait), mean(found.imbalance)
+    total = float(times.sum())
+    inside, shared = _inside(trace), Counter(trace.name.texts)
+    made = []
+    for number, name in enumerate(trace.name.texts):
+        calls = float(found.calls[number])
+        if not calls:
+            continue  # ran in runs alone that do not count
+        origin = known.of.get(name, ())
+        lead = known.leading.get(name)
+        # Of nodes with one name the model does not tell which work is whose.
+        work = known.work.get(name) if shared[name] == 1 else None
+        made.append(
+            ProfiledNode(
+                name=name,
+                op_type=trace.nodes.op_type[number],
+                provider=trace.nodes.provider[number],
+                layer=layer_of((lead,) if lead else origin or (name,)),
+                inside=inside.get(number, ""),
+                category=found.category[number],
+                time_ns=float(times[number]),
+                wait_ns=float(waits[number]),
+                imbalance_ns=float(late[number]),
+                fast_ns=float(found.fast[number]),
+                fast_wait_ns=float(found.fast_wait[number]),
+                share_ratio=float(times[number]) / total if total else 0.0,
+                calls=calls,
+                originals=origin,
+                purpose=known.purpose.get(name, ""),
+                flops=work[0] * calls if work else None,
+                bytes=work[1] * calls if work else None,
+                remark=known.remarks.get(name, "") if work else "",
+                output_bytes=all_bytes(trace.nodes.outputs[number]),
+            )
+        )
+    return tuple(sorted(made, key=lambda node: (-node.time_ns, node.name)))
+
+
+def whole_numbers(trace: Trace) -> frozenset[str]:
+    """Nodes that multiply int8: the first of their inputs is, or another one while the first is no float."""
+    found = []
+    for name, text in zip(trace.name.texts, trace.nodes.inputs, strict=True):
+        types = [dtype for dtype, _ in tensors(text) or ()]
+        if types and types[0] != "float" and {"int8", "uint8"}.intersection(types):
+            found.append(name)
+    return frozenset(found)
+
+
+def _inside(trace: Trace) -> dict[int, str]:
+    """The control-flow node around each node that has one, by number of the node."""
+    rows = np.flatnonzero(trace.parent != NO_PARENT)
+    codes, first = np.unique(trace.name.codes[rows], return_index=True)
+    return {
+        code: trace.name[int(trace.parent[row])]
+        for code, row in zip(codes.tolist(), rows[first].tolist(), strict=True)
+    }

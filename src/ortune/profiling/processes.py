@@ -1,0 +1,182 @@
+"""One side under ONNX Runtime's profiler: processes, their traces, and what each run's time went into."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ortune.errors import MeasurementError
+from ortune.records import FeedRef, Measured, Outcome, Sensors, Side
+from ortune.search.blocks import BASE
+from ortune.search.figures import compared, figure
+from ortune.trace.attribution import Attribution, attribute
+from ortune.trace.memory import Resident
+from ortune.trace.ort_profile import read_profile
+from ortune.trace.steady import warmup_runs
+from ortune.trace.table import Trace
+from ortune.trials.baseline import Ground
+from ortune.trials.executor import Arm
+from ortune.trials.pilot import describe
+from ortune.trials.turns import Turns
+
+TIMED_NS = 2_000_000_000  # of profiled runs in a process
+MOST_RUNS = 200
+FEWEST_RUNS = 5
+ROUNDS, LEAST_OF_TURN = 8, 3  # turns of each process, fewer where they would have fewer runs than that
+ENOUGH_RUNS, LONGER = 40, 5
+"""Runs of which some were left alone even on a busy machine: for these profiling may take so many times as long."""
+BUSY = 0.35  # of the time some task waited for a CPU: with both CPUs at work ortune itself waits up to a fifth of it
+MOST_EVENTS = 400_000
+"""ONNX Runtime stops recording at a million events; a fraction of it is quick to read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One profiled process.
+
+    Attributes:
+        path: The trace that it wrote.
+        warmup: Runs at its start that are not like the later ones.
+        found: The steady runs, attributed; their wall time is that around ``run()``.
+        latency_ns: Median of the timed runs.
+        slowdown: How much longer they took than those of a plain process in the same rounds; None: not known.
+        seen: What else happened on the machine meanwhile.
+        resident: Its memory; None where the system does not tell.
+    """
+
+    path: Path
+    trace: Trace
+    warmup: int
+    found: Attribution
+    latency_ns: float
+    slowdown: float | None
+    seen: Seen
+    resident: Resident | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The machine while a process ran.
+
+    Attributes:
+        sensors: Load, pressure and what else the system tells.
+        elapsed_ns: How long it was looked at.
+    """
+
+    sensors: Sensors
+    elapsed_ns: int
+
+    @property
+    def busy(self) -> str:
+        """That the CPUs were wanted by more than there was room for, in words; "" where they were not."""
+        waited = self.sensors.psi_cpu_some_us
+        if waited is None or 1000 * waited < BUSY * self.elapsed_ns:
+            return ""
+        load = f", load {self.sensors.load1:.1f}" if self.sensors.load1 is not None else ""
+        return f"the CPUs were waited for {100_000 * waited / self.elapsed_ns:.0f} % of the time{load}"
+
+
+def profiled_arm(ground: Ground, base: Arm) -> Arm:
+    """The arm with the first shape alone: a profile does not say which shape a run had."""
+    feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
+    return Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
+
+
+def runs_for(latency_ns: float, n_nodes: int, time_ns: float = TIMED_NS) -> int:
+    """Profiled runs that take about that long, or are enough to tell; as far as the profiler's memory goes."""
+    enough = min(ENOUGH_RUNS * latency_ns, LONGER * time_ns)
+    fit = min(MOST_RUNS, int(max(time_ns, enough) / max(latency_ns, 1.0)), MOST_EVENTS // max(1, n_nodes))
+    return max(FEWEST_RUNS, fit)
+
+
+def profile(ground: Ground, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
+    """One process of each arm under the profiler and one without it, alive together and taking turns.
+
+    What the machine does meanwhile then hits all of them: neither a side nor the profiler is blamed for a neighbour.
+
+    Args:
+        ground: A model that was shown to run; its executor is used.
+        arms: From ``profiled_arm``, of one or more sides.
+        runs: Timed runs of each.
+        keep: Where each arm's trace is to lie.
+
+    Raises:
+        MeasurementError: A process failed, or recorded no run.
+    """
+    pairs = ground.executor.profiled(arms, turns_of(runs))
+    return [_read(ground, arm, *pair, path) for arm, pair, path in zip(arms, pairs, keep, strict=True)]
+
+
+def turns_of(runs: int) -> Turns:
+    """Profiled runs as turns; the first runs of a turn are in the trace too, and are few of it."""
+    rounds = max(1, min(ROUNDS, runs // LEAST_OF_TURN))
+    return Turns(runs=-(-runs // rounds), unmeasured=0, rounds=rounds)
+
+
+def _read(ground: Ground, arm: Arm, outcome: Outcome, plain: Outcome, keep: Path) -> Process:
+    """What a profiled process told."""
+    if not isinstance(outcome, Measured):
+        raise MeasurementError(
+            f"does not run under the profiler: {describe(outcome)}", where=str(arm.model), code=outcome.reason
+        )
+    written = Path(outcome.done.profile)
+    # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
+    shutil.move(written if written.is_absolute() else ground.scratch / written, keep)
+    trace = read_profile(keep)
+    if not trace.n_runs:
+        raise MeasurementError("recorded no run in its profile", where=str(arm.model), code="profile")
+    latencies = np.asarray(outcome.done.cases[0].latency_ns, dtype=np.float64)
+    before = 1 + outcome.done.cases[0].warmup_runs
+    warmup = warmup_runs(trace.run_ns)
+    first = min(max(before, warmup), trace.n_runs - 1)
+    steady = range(first, trace.n_runs)
+    # A trace that was cut off holds the first of the timed runs.
+    wall = latencies[first - before : trace.n_runs - before] if first >= before else None
+    if wall is None or len(wall) != len(steady):
+        wall = None
+    return Process(
+        path=keep,
+        trace=trace,
+        warmup=warmup,
+        found=attribute(trace, steady, wall),
+        latency_ns=figure(outcome, "median") or float(np.median(trace.run_ns)),
+        slowdown=beside_plain(outcome, plain),
+        seen=seen(outcome),
+        resident=(
+            Resident(peak_bytes=outcome.done.peak_bytes, base_bytes=outcome.done.base_bytes)
+            if outcome.done.peak_bytes is not None and outcome.done.base_bytes is not None
+            else None
+        ),
+    )
+
+
+def seen(outcome: Measured) -> Seen:
+    """The machine while a trial ran."""
+    return Seen(sensors=outcome.sensors, elapsed_ns=outcome.sensors.elapsed_ns or outcome.elapsed_ns)
+
+
+def beside_plain(outcome: Measured, plain: Outcome) -> float | None:
+    """How much longer profiled runs take than those of the plain process that took turns with them; None: not known."""
+    ratio = compared(outcome, plain, "paired") if isinstance(plain, Measured) else None
+    return None if ratio is None else float(np.exp(ratio))
+
+
+def slowdown(processes: Sequence[Process]) -> float | None:
+    """The same over all processes of one side."""
+    known = [p.slowdown for p in processes if p.slowdown is not None]
+    return float(np.median(known)) if known else None
+
+
+def side_of(ground: Ground) -> Side:
+    """What was profiled."""
+    side = ground.side
+    return Side(label=side.label, model=side.model.info, plan=side.plan, runtime=side.runtime)
+
+
+def base_arm(ground: Ground) -> Arm:
+    """The side as it is."""
+    return profiled_arm(ground, ground.arm(BASE))

@@ -1,0 +1,291 @@
+"""What one profiled run tells, as the record that every format reads; and one side of a difference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+
+from ortune import platform, rewrites
+from ortune.profiling.memory import memory_of
+from ortune.profiling.nodes import Origins, profiled_nodes, whole_numbers
+from ortune.profiling.processes import Seen
+from ortune.profiling.words import findings
+from ortune.records import (
+    MachinePeak,
+    OperatorTime,
+    ProfileDifference,
+    ProfiledNode,
+    ProfileResult,
+    TraceInfo,
+)
+from ortune.report import difference_words
+from ortune.stats.multiplicity import widths_together
+from ortune.trace.attribution import NAMES, Attribution, Floats, mean
+from ortune.trace.difference import SideTimes, difference, parts
+from ortune.trace.headroom import Conditions, headroom
+from ortune.trace.layers import layers
+from ortune.trace.matching import SideNode
+from ortune.trace.memory import Resident
+from ortune.trace.naming import stable_names
+from ortune.trace.roofline import with_floors
+from ortune.trace.table import Trace
+from ortune.trace.variance import variance
+from ortune.trials.sides import Resolved
+
+_OUT = "initializers-out-of-inputs"
+
+
+def result_of(
+    path: str,
+    trace: Trace,
+    found: Attribution,
+    warmup: int,
+    known: Origins,
+    peak: MachinePeak | None = None,
+    side: Resolved | None = None,
+    *,
+    slowdown: float | None = None,
+    cpus: int | None = None,
+    seen: Seen | None = None,
+    no_peak: str = "",
+    resident: Resident | None = None,
+) -> ProfileResult:
+    """Everything that one trace tells, with what is known beside it.
+
+    Args:
+        path: Of a trace that others made, else "".
+        trace: What was recorded.
+        found: Its steady runs, attributed.
+        warmup: Runs at its start that a test calls warm-up.
+        known: Of the graph that ran.
+        peak: Of this machine, for floors.
+        side: What ran; None for a trace that others made.
+        slowdown: A profiled run over one that is not; None where that is not known.
+        cpus: That the run could use; None for all of this machine.
+        seen: What else happened on the machine.
+        no_peak: Why there is no peak.
+        resident: Memory of the process, where it was watched.
+    """
+    nodes = profiled_nodes(trace, found, known)
+    plain = float(np.median(found.wall_ns)) / slowdown if slowdown and len(found.wall_ns) else None
+    at = _conditions(side, cpus)
+    at = replace(
+        at,
+        slowdown=slowdown,
+        plain_ns=plain,
+        busy=seen.busy if seen else "",
+        no_peak=no_peak or known.trouble,
+        peak_of=_other_version(peak, side),
+    )
+    undisturbed = found.fast_categories()
+    fast_ns = sum(c.ns for c in undisturbed)
+    if peak is not None:
+        nodes = with_floors(
+            nodes, peak, at.threads, whole_numbers(trace), known.weights, steps=known.lifetimes.steps
+        )
+    categories = found.categories()
+    providers: dict[str, float] = {}
+    for node in nodes:
+        providers[node.provider] = providers.get(node.provider, 0.0) + node.time_ns
+    middle = _middle_run(found)
+    places, left_out = layers(nodes)
+    result = ProfileResult(
+        trace=TraceInfo(
+            path=path,
+            format=trace.format,
+            n_events=trace.n_events,
+            n_runs=trace.n_runs,
+            device_only=trace.device_only,
+            complete=trace.complete,
+            n_unreadable=trace.n_unreadable,
+            missing=trace.missing,
+        ),
+        n_runs=len(found.wall_ns),
+        wall_ns=found.mean_wall_ns,
+        slowdown_ratio=slowdown,
+        fast_ns=fast_ns,
+        sensors=seen.sensors if seen else None,
+        categories=categories,
+        operators=_operators(nodes),
+        nodes=nodes,
+        layers=places,
+        layers_left_out=left_out,
+        providers=dict(sorted(providers.items(), key=lambda item: -item[1])),
+        pieces=trace.pieces,
+        device_ns=_device(trace, found),
+        variance=variance(trace, found, warmup),
+        memory=(
+            memory_of(trace, middle, known.lifetimes, known.weights_bytes, resident)
+            if middle is not None
+            else None
+        ),
+        peak=peak,
+        # What the host did decides what settings can win.
+        headroom=None if trace.device_only else headroom(undisturbed, nodes, fast_ns, at),
+        unmapped=known.unmapped,
+    )
+    return msgspec.structs.replace(result, findings=findings(result))
+
+
+def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], known: Origins) -> SideTimes:
+    """One side of a difference: every node's mean in each process; of a single process in each part of its runs.
+
+    Args:
+        label: What it is called.
+        processes: The first is the one whose names ``known`` has.
+        known: Of the graph that they ran.
+    """
+    samples = [_samples(found, alone=len(processes) == 1) for _, found in processes]
+    size = samples[0].wall.size
+    trace, found = processes[0]
+    calls = dict(zip(trace.name.texts, found.calls.tolist(), strict=True))
+    shared = Counter(trace.name.texts)
+    nodes: dict[Hashable, tuple[str, str, np.ndarray]] = {}
+    keys = stable_names([trace for trace, _ in processes], known.places)
+    for number, ((trace, _), same) in enumerate(zip(processes, keys, strict=True)):
+        named = zip(same, trace.name.texts, trace.nodes.op_type, samples[number].by_node, strict=True)
+        for key, name, op, ns in named:
+            _, _, times = nodes.setdefault(key, (name, op, np.zeros(len(processes) * size)))
+            times[number * size : (number + 1) * size] += ns
+    return SideTimes(
+        label=label,
+        processes=len(processes),
+        wall_ns=np.concatenate([each.wall for each in samples]),
+        categories={
+            name: np.concatenate([each.by_category[i] for each in samples]) for i, name in enumerate(NAMES)
+        },
+        nodes=[
+            SideNode(
+                name=name,
+                op_type=op,
+                originals=known.of.get(name, ()),
+                purpose=known.purpose.get(name, ""),
+                ns=times,
+                work=(
+                    (work[0] * calls[name], work[1] * calls[name])
+                    if (work := known.work.get(name)) is not None and shared[name] == 1
+                    else None
+                ),
+            )
+            for name, op, times in nodes.values()
+        ],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Samples:
+    """What one process adds to each row of a difference: (rows, samples), and of the whole run (samples,)."""
+
+    wall: Floats
+    by_category: Floats
+    by_node: Floats
+
+
+def _samples(found: Attribution, *, alone: bool) -> _Samples:
+    """The mean run of a process that is one of several; of one alone each part of its runs."""
+    sampled = parts if alone else lambda by_run: mean(by_run)[:, None]
+    return _Samples(
+        wall=sampled(found.wall_ns[None, :])[0],
+        by_category=sampled(found.by_category),
+        by_node=sampled(found.by_node),
+    )
+
+
+def difference_of(
+    a: SideTimes,
+    b: SideTimes,
+    slowdown: Sequence[float | None] = (None, None),
+    plain_ns: float | None = None,
+    counterparts: Mapping[str, str] | None = None,
+) -> ProfileDifference:
+    """B minus A, with its sentence.
+
+    Args:
+        a: One side.
+        b: The other.
+        slowdown: A profiled run of either over one that is not profiled.
+        plain_ns: The difference without the profiler, where it was measured well.
+        counterparts: Nodes of B's model to those of A's that they are, of two models.
+    """
+    found = difference(a, b, widths_together, counterparts)
+    found = msgspec.structs.replace(
+        found, a_slowdown_ratio=slowdown[0], b_slowdown_ratio=slowdown[1], plain_ns=plain_ns
+    )
+    return msgspec.structs.replace(found, sentence=difference_words.sentence(found))
+
+
+def _operators(nodes: Sequence[ProfiledNode]) -> tuple[OperatorTime, ...]:
+    """Operators of the mean steady run: sums of its nodes, the dearest first."""
+    groups: dict[tuple[str, str], list[ProfiledNode]] = {}
+    for node in nodes:
+        groups.setdefault((node.op_type, node.provider), []).append(node)
+    rows = [
+        OperatorTime(
+            op_type=op,
+            provider=provider,
+            n_nodes=len(mine),
+            time_ns=sum(node.time_ns for node in mine),
+            share_ratio=sum(node.share_ratio for node in mine),
+        )
+        for (op, provider), mine in groups.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.op_type, row.provider)))
+
+
+def _conditions(side: Resolved | None, cpus: int | None) -> Conditions:
+    """What a plan and a model decide."""
+    if side is None:
+        return Conditions()
+    asked = side.plan.settings.get("intra_op_num_threads")
+    cpus = cpus or platform.host().effective_cpus
+    threads = min(int(asked), cpus) if isinstance(asked, int) and asked > 0 else cpus
+    return Conditions(threads=threads, cpus=cpus, unbounded=_unbounded(side))
+
+
+def _unbounded(side: Resolved) -> str:
+    """Why other nodes than these may do the same: what ONNX Runtime has not been let optimise."""
+    if side.plan.settings.get("graph_optimization_level") == "disable":
+        return "graph optimisation is off"
+    if _OUT in (spec.name for spec in side.plan.rewrites):
+        return ""
+    return next((reason for _, reason in rewrites.find(_OUT).proposes(side.model.ir, None)), "")
+
+
+def _other_version(peak: MachinePeak | None, side: Resolved | None) -> str:
+    """With which other ONNX Runtime the peak was measured."""
+    if peak is None or side is None or peak.ort_version in ("", side.runtime.ort_version):
+        return ""
+    return f"measured with onnxruntime {peak.ort_version}"
+
+
+def _middle_run(found: Attribution) -> int | None:
+    """The run whose time is the median."""
+    if not len(found.wall_ns):
+        return None
+    return found.runs.start + int(np.argsort(found.wall_ns, kind="stable")[len(found.wall_ns) // 2])
+
+
+def _device(trace: Trace, found: Attribution) -> dict[str, float]:
+    """Device time of the mean steady run, by the provider of the node that each kernel follows.
+
+    Nothing where the nodes are the kernels. Some plugins name no node with their kernels: these stand under "device",
+    and belong to the run they began in.
+    """
+    kernels = trace.kernels
+    if trace.device_only or not len(kernels.row) or not len(found.wall_ns):
+        return {}
+    owned = kernels.row >= 0
+    owners = kernels.row[owned]
+    provider = np.full(len(owned), len(trace.provider.texts))
+    provider[owned] = trace.provider.codes[owners]
+    begin = trace.run_start_ns[found.runs.start]
+    end = trace.run_start_ns[found.runs.stop - 1] + trace.run_ns[found.runs.stop - 1]
+    counts = (begin <= kernels.start_ns) & (kernels.start_ns <= end)
+    counts[owned] = (trace.run[owners] >= found.runs.start) & (trace.run[owners] < found.runs.stop)
+    names = (*trace.provider.texts, "device")
+    times = np.bincount(provider[counts], weights=kernels.duration_ns[counts], minlength=len(names))
+    return {name: float(ns) / len(found.wall_ns) for name, ns in zip(names, times, strict=True) if ns}

@@ -1,0 +1,78 @@
+"""Why B is faster or slower than A: both under the profiler, turn by turn, after the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ortune.errors import OrtuneError
+from ortune.profiling.nodes import Origins, counterparts_of, origins
+from ortune.profiling.processes import Process, profile, profiled_arm, runs_for, slowdown
+from ortune.profiling.result import difference_of, side_times
+from ortune.records import ProfileDifference
+from ortune.trials.baseline import Ground
+from ortune.trials.executor import Arm
+from ortune.trials.sides import Resolved
+
+PROCESSES = 5  # with three, chance alone hides a node that takes three times as long among three hundred
+TIMED_NS = 300_000_000
+
+
+def why(
+    ground: Ground,
+    sides: tuple[Resolved, Resolved],
+    arms: tuple[Arm, Arm],
+    latencies_ns: tuple[float, float],
+    plain_ns: float | None,
+    line: Callable[[str], None],
+) -> ProfileDifference:
+    """Where the time went, B minus A.
+
+    Args:
+        ground: What A and B were measured on.
+        sides: A and B.
+        arms: Theirs, with their feeds.
+        latencies_ns: A run of each.
+        plain_ns: The difference that was proven, where profiles can be held against it.
+        line: Told what happens meanwhile.
+
+    Raises:
+        OrtuneError: A side does not run under the profiler.
+    """
+    found: tuple[list[Process], list[Process]] = ([], [])
+    runs = min(
+        runs_for(ns, side.model.info.n_nodes, TIMED_NS) for ns, side in zip(latencies_ns, sides, strict=True)
+    )
+    for turn in range(PROCESSES):
+        line(f"looking where the time went, process {turn + 1} of {PROCESSES}")
+        keep = [ground.scratch / f"why-{number}-{turn}.json" for number in range(2)]
+        each = profile(ground, [profiled_arm(ground, arm) for arm in arms], runs, keep)
+        for mine, process, path in zip(found, each, keep, strict=True):
+            mine.append(process)
+            path.unlink(missing_ok=True)
+    known = [_origins(ground, side, mine[0]) for side, mine in zip(sides, found, strict=True)]
+    same = sides[0].label == sides[1].label
+    labels = [f"{s.label} ({s.plan.describe()})" if same else s.label for s in sides]
+    times = [
+        side_times(label, [(p.trace, p.found) for p in mine], origin)
+        for label, mine, origin in zip(labels, found, known, strict=True)
+    ]
+    same_nodes = counterparts_of(*sides)
+    if len(ground.work.cases) > 1:
+        # The latencies are those of the mix, and the first shape alone is profiled.
+        return difference_of(times[0], times[1], counterparts=same_nodes)
+    slow = [slowdown(mine) for mine in found]
+    return difference_of(times[0], times[1], slow, plain_ns, same_nodes)
+
+
+def _origins(ground: Ground, side: Resolved, process: Process) -> Origins:
+    folder = ground.scratch / "why"
+    folder.mkdir(exist_ok=True)
+    return origins(side, ground.work, folder, process.trace)
+
+
+def attempt(make: Callable[[], ProfileDifference]) -> tuple[ProfileDifference | None, str]:
+    """The difference, or None and why there is none: an answer is not lost because its reason is."""
+    try:
+        return make(), ""
+    except OrtuneError as error:
+        return None, f"where the difference lies is not known: {error.what}"

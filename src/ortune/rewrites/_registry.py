@@ -1,0 +1,40 @@
+"""Where rewrites are found: every module of this folder that is not machinery."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from functools import cache
+from pathlib import Path
+
+from ortune.errors import UsageError
+from ortune.records import RewriteSpec
+from ortune.rewrites._base import Rewrite
+
+
+@cache
+def all_rewrites() -> dict[str, Rewrite]:
+    """Every rewrite by name."""
+    found: dict[str, Rewrite] = {}
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        if not module.name.startswith("_"):
+            rewrite: Rewrite = importlib.import_module(f"{__package__}.{module.name}").REWRITE
+            found[rewrite.name] = rewrite
+    return dict(sorted(found.items()))
+
+
+def find(name: str) -> Rewrite:
+    """The rewrite with that name; UsageError names the nearest ones."""
+    rewrites = all_rewrites()
+    if name in rewrites:
+        return rewrites[name]
+    near = difflib.get_close_matches(name, rewrites, n=3, cutoff=0.5) or list(rewrites)
+    raise UsageError(
+        f"no rewrite is called {name!r}", where="--rewrite", do=f"did you mean {', '.join(near)}?"
+    )
+
+
+def canonical(spec: RewriteSpec) -> RewriteSpec:
+    """The same rewrite with its parameters checked and in one spelling, so that equal plans have equal ids."""
+    return RewriteSpec(name=spec.name, params=find(spec.name).canonical(spec.params))

@@ -1,0 +1,75 @@
+"""Taking plans apart and putting them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ortune import knobs
+from ortune.errors import UsageError
+from ortune.records import Plan
+
+WITHOUT = "disabled_optimizers"
+
+
+def parts(plan: Plan, floor: Plan) -> list[tuple[str, Plan]]:
+    """Each setting and rewrite of a plan by name, with the plan that lacks it."""
+    found = []
+    for name in plan.settings:
+        if name not in floor.settings:
+            rest = {k: v for k, v in plan.settings.items() if k != name}
+            found.append((name, msgspec.structs.replace(plan, settings=rest)))
+    for spec in plan.rewrites:
+        if spec in floor.rewrites:
+            continue
+        rest_ = tuple(r for r in plan.rewrites if r != spec)
+        found.append((spec.name, msgspec.structs.replace(plan, rewrites=rest_)))
+    return found
+
+
+def only(plan: Plan, names: set[str], floor: Plan) -> Plan:
+    """The plan with only the named settings and rewrites (and what every plan has)."""
+    return msgspec.structs.replace(
+        plan,
+        settings={k: v for k, v in plan.settings.items() if k in names or k in floor.settings},
+        rewrites=tuple(r for r in plan.rewrites if r.name in names or r in floor.rewrites),
+    )
+
+
+def merge(under: Plan, over: Plan) -> Plan:
+    """Both plans together; where they speak of the same thing, ``over`` wins."""
+    return Plan(
+        rewrites=under.rewrites + tuple(r for r in over.rewrites if r not in under.rewrites),
+        settings={**under.settings, **over.settings},
+        providers=over.providers or under.providers,
+    )
+
+
+def changed(plan: Plan, change: Plan, floor: Plan) -> Plan | None:
+    """The plan with a change made to it, whose values win; None where they cannot stand together."""
+    merged = merge(plan, change)
+    left_out = [p.settings[WITHOUT] for p in (plan, change) if WITHOUT in p.settings]
+    if len(left_out) == 2:  # lists add up; all other values replace each other
+        names = dict.fromkeys(name for text in left_out for name in str(text).split(";"))
+        merged.settings[WITHOUT] = ";".join(names)
+    if any(merged.settings[k] != v for k, v in floor.settings.items() if k != WITHOUT):
+        return None
+    try:
+        knobs.check_conflicts(merged.settings)
+    except UsageError:
+        return None
+    return merged
+
+
+def together(plans: Sequence[Plan], floor: Plan) -> Plan | None:
+    """The plans as one; None where they contradict each other."""
+    merged = floor
+    for plan in plans:
+        if any(merged.settings.get(k, v) != v for k, v in plan.settings.items() if k != WITHOUT):
+            return None
+        after = changed(merged, plan, floor)
+        if after is None:
+            return None
+        merged = after
+    return merged

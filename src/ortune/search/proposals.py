@@ -1,0 +1,100 @@
+"""What to try on a model: one change at a time from the default, best prior first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ortune import rewrites
+from ortune.knobs import find
+from ortune.knobs.facts import ModelFacts
+from ortune.knobs.propose import Objective, refusal
+from ortune.knobs.propose import proposals as knob_proposals
+from ortune.records import Host, Plan, RewriteSpec, Value, Workload
+
+REWRITE_PRIOR = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """One plan to try, where it comes from, and how likely it is to pay."""
+
+    plan: Plan
+    origin: str
+    prior: float
+    late: bool = False
+
+
+def propose(
+    model: ModelFacts,
+    rewritten: Sequence[tuple[RewriteSpec, str]],
+    work: Workload,
+    host: Host,
+    *,
+    ort_version: str,
+    objective: Objective,
+    allow: Sequence[str],
+    allocators: Collection[str],
+    as_asked: bool = False,
+) -> tuple[list[Proposed], tuple[str, ...]]:
+    """Plans to try and, in words, what is not proposed and why.
+
+    Args:
+        model: What settings go by.
+        rewritten: Rewrites that fit the model, each with the reason.
+        work: How the model is used.
+        host: The machine that it runs on.
+        ort_version: Of the runtime.
+        objective: What is to become less.
+        allow: Safety classes, settings and rewrites allowed beside the exact ones.
+        allocators: Those that can be preloaded there.
+        as_asked: The user asks for something in every plan, which is then a plan too.
+    """
+    found, refused = knob_proposals(
+        model, host.effective_cpus, ort_version, allocators, objective=objective, allow=allow
+    )
+    plans = [
+        Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior, late=p.group == "late")
+        for p in found
+    ]
+    for_load, too = _for_load(work, host, ort_version, allow)
+    plans += for_load
+    for spec, reason in rewritten:
+        plan = Plan(rewrites=(spec,), settings=rewrites.settings_for([spec]))
+        plans.append(Proposed(plan=plan, origin=f"rewrite {spec.name}: {reason}", prior=REWRITE_PRIOR))
+    if as_asked:
+        plans.insert(0, Proposed(plan=Plan(), origin="as asked", prior=1.0))
+    unique: dict[str, Proposed] = {}
+    for proposed in sorted(plans, key=lambda p: (p.late, -p.prior)):
+        unique.setdefault(proposed.plan.id, proposed)
+    return list(unique.values()), tuple(dict.fromkeys([*refused, *too]))
+
+
+def _for_load(
+    work: Workload, host: Host, ort_version: str, allow: Sequence[str]
+) -> tuple[list[Proposed], list[str]]:
+    """What several sessions or callers in one process call for: shared pools, fewer threads each; what is refused."""
+    together = work.sessions * work.callers
+    if together == 1:
+        return [], []
+    cpus = host.effective_cpus
+    tries: list[tuple[dict[str, Value], str]] = [
+        ({"intra_op_num_threads": max(1, cpus // together)}, "CPUs divided among the callers"),
+        (
+            {"intra_op_num_threads": max(1, cpus // together), "allow_spinning": False},
+            "divided, and not spinning",
+        ),
+    ]
+    if work.sessions > 1:
+        tries.append(({"global_thread_pool": cpus}, "one thread pool for all sessions"))
+        tries.append(({"arena_extend_strategy": "power_of_two"}, "one arena for all sessions"))
+    plans, refused = [], []
+    for settings, why in tries:
+        reasons = [refusal(find(k), str(v), ort_version, (), allow) for k, v in settings.items()]
+        if any(reasons):
+            refused += [reason for reason in reasons if reason]
+        else:
+            plans.append(
+                Proposed(plan=Plan(settings=settings), origin=f"{together} callers: {why}", prior=0.6)
+            )
+    return plans, refused

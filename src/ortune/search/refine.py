@@ -1,0 +1,214 @@
+"""After the screening: survivors are combined, numbers beside the leader's tried, and what does not pay leaves it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ortune import knobs
+from ortune.knobs.neighbours import neighbours
+from ortune.records import Plan
+from ortune.search import budget, confirm
+from ortune.search.blocks import log_ratios
+from ortune.search.plan_edits import changed, only, parts, together
+from ortune.search.race import Entry, Race
+
+Costs = NDArray[np.float64]
+"""log(without a part / with it), one a block."""
+
+STEPS = 3  # how often something is added to the leader
+ADDED = 4  # plans beside the leader in a step: all that helped at once, then one change each
+BLOCKS = (2, 2)  # of a step: for all of them, then for the best two
+CHECK = 4  # blocks of the pruned plan beside the whole one, where more than one part would go
+PAYS = (
+    0.5  # a setting stays when leaving it out costs at least this share of the smallest effect that matters
+)
+
+
+def late(race: Race, entries: Sequence[Entry]) -> None:
+    """Plans that the screening did not hold, in as large groups as the time that is really left still holds."""
+    waiting = list(entries)
+    while waiting:
+        gains = any(e.ratios and e.middle < -np.log1p(race.worth) for e in race.live())
+        # Where something leads, a step that builds on it and pruning come after this.
+        after = sum(BLOCKS) * (race.references + 1 + ADDED) + prune_trials(race, 2) if gains else 0
+        sizes = range(min(budget.FIELD, len(waiting)), 0, -1)
+        fitting = (
+            n
+            for n in sizes
+            if not race.out_of_time(math.ceil(budget.screening_trials(n, race.references)) + after)
+        )
+        size = next(fitting, 0)
+        if not size:
+            break
+        group, waiting = waiting[:size], waiting[size:]
+        race.screen([race.add(e) for e in group])
+
+
+def combine(race: Race, leader: Entry, floor: Plan) -> Entry:
+    """Builds on the leader, step by step: with the next best changes added, one each and all that helped at once.
+
+    What did not pay alone is tried too: settings depend on each other (without its arena ONNX Runtime is slower
+    on the C library's malloc, and faster on mimalloc).
+
+    Returns:
+        The new leader, or the old one where nothing beat it.
+    """
+    alone = sorted(
+        (e for e in race.entries.values() if e.ratios and e.sound),
+        key=lambda e: e.rank,
+    )
+    for _ in range(STEPS):
+        if leader.middle >= -PAYS * np.log1p(race.worth):
+            return leader
+        added = _added(race, leader, alone, floor)
+        better = _beside(race, leader, added, floor)
+        if better is leader:
+            return leader
+        leader = better
+    return leader
+
+
+def explore(race: Race, leader: Entry, floor: Plan, cpus: int) -> Entry:
+    """Local search: the leader with one of its numbers a step lower or higher, beside it in the same blocks."""
+    near: list[Entry] = []
+    for name, value in leader.plan.settings.items():
+        if name in floor.settings:
+            continue
+        for other in neighbours(knobs.find(name), value, cpus):
+            plan = msgspec.structs.replace(leader.plan, settings={**leader.plan.settings, name: other})
+            if plan.id not in race.entries:
+                near.append(race.add(Entry(plan=plan, origin=f"beside the leader: {name}={other}")))
+    for entry in near[budget.FIELD - 1 :]:
+        entry.retire("not-tried", "more neighbours of the leader than one block holds")
+    return _beside(race, leader, [e for e in near if e.live], floor)
+
+
+def _added(race: Race, leader: Entry, alone: list[Entry], floor: Plan) -> list[Entry]:
+    """Plans that are the leader and something more, which did not run yet."""
+    helped: list[Entry] = []
+    for other in alone:
+        taken = {name for e in helped for name in e.plan.settings}
+        if (
+            other.live
+            and other.middle < -PAYS * np.log1p(race.worth)
+            and not taken & other.plan.settings.keys()
+        ):
+            helped.append(other)
+    union = together([leader.plan, *(e.plan for e in helped)], floor)
+    wished = [(union, sum(e.middle for e in helped))]
+    wished += [(changed(leader.plan, e.plan, floor), leader.middle + e.middle) for e in alone]
+    plans: dict[str, tuple[Plan, float]] = {}
+    for plan, prior in wished:
+        if plan is not None and plan.id not in race.entries and len(plans) < ADDED:
+            plans.setdefault(plan.id, (plan, prior))
+    return [race.add(Entry(plan=p, origin="combination", prior=prior)) for p, prior in plans.values()]
+
+
+def _beside(race: Race, leader: Entry, others: list[Entry], floor: Plan) -> Entry:
+    """The leader and others in the same blocks; who beats the leader in these is the new one."""
+    field = [e for e in others if e.live]
+    # What pruning will need must be left: a plan whose parts were not shown to pay is not to be handed out.
+    race.reserved = prune_trials(race, max((len(parts(e.plan, floor)) for e in field), default=0))
+    for blocks in BLOCKS:
+        for _ in range(blocks):
+            live = [e for e in field if e.live]
+            if not live or not leader.live or not race.round([leader, *live]):
+                break
+        sound = (e for e in field if e.live and e.ratios and not race.refuse(e))
+        field = sorted(sound, key=lambda e: against(race, e, leader))[:2]
+    race.reserved = 0
+    for entry in others:
+        if entry.live and not entry.ratios:
+            entry.retire("not-tried", "the budget ended first")
+    best = field[0] if field else leader
+    if not leader.live:
+        return next((e for e in race.live() if e.ratios), leader)
+    return best if against(race, best, leader) < -PAYS * np.log1p(race.worth) else leader
+
+
+def against(race: Race, entry: Entry, leader: Entry) -> float:
+    """Median log(entry / leader) over the blocks that both ran in, drawn towards 0 where these are few."""
+    if entry is leader:
+        return 0.0
+    ratios = log_ratios(race.blocks, entry.arm, race.estimand, base=leader.arm)
+    return float(np.median(ratios)) * len(ratios) / (len(ratios) + 1) if len(ratios) else 0.0
+
+
+def prune_trials(race: Race, n_parts: int) -> int:
+    """Trials that pruning a plan of so many parts takes."""
+    if n_parts < 2:
+        return 0
+    return confirm.prune_blocks(n_parts) * (race.references + 1 + n_parts) + CHECK * (race.references + 2)
+
+
+def prune(race: Race, winner: Entry, floor: Plan) -> tuple[Entry, dict[str, Costs]]:
+    """Leaves each part of the winner out once; only those that pay stay.
+
+    Returns:
+        The plan to confirm, and log(without a part / with it) a block for each part that was measured.
+    """
+    mine = parts(winner.plan, floor)
+    if len(mine) < 2:
+        return winner, {}
+    without = {}
+    for name, plan in mine:
+        entry = race.entries.get(plan.id) or race.add(Entry(plan=plan, origin=f"the winner without {name}"))
+        if _revive(entry):
+            without[name] = entry
+    cost = confirm.prune(race, winner, list(without.values()))
+    costs = {name: cost.get(entry.arm, np.empty(0)) for name, entry in without.items()}
+    if not winner.live:
+        return winner, costs
+    keep = dict.fromkeys((name for name, _ in mine), True)
+    for name, ratios in costs.items():
+        if len(ratios) >= 3:
+            keep[name] = float(np.median(ratios)) > PAYS * np.log1p(race.worth)
+    if all(keep.values()):
+        return winner, costs
+    plan = only(winner.plan, {name for name, kept in keep.items() if kept}, floor)
+    pruned = race.entries.get(plan.id) or Entry(plan=plan, origin="the winner without what does not pay")
+    if not any(keep.values()) or (
+        list(keep.values()).count(False) > 1 and not _as_fast(race, pruned, winner)
+    ):
+        # Each can go, not all of them: they do the same. The smaller plan that was fastest stands for it.
+        smaller = [e for name, e in without.items() if e.live and not keep[name] and not race.refuse(e)]
+        if not smaller:
+            return winner, costs
+        pruned = min(smaller, key=lambda e: against(race, e, winner))
+    pruned = race.add(pruned)
+    if not _revive(pruned):
+        return winner, costs
+    winner.retire("pruned", "some of its settings do not pay")
+    return pruned, costs
+
+
+def _as_fast(race: Race, pruned: Entry, winner: Entry) -> bool:
+    """Whether a plan that lost several parts at once is still as fast as the whole: two parts may do the same."""
+    pruned = race.add(pruned)
+    if not _revive(pruned):
+        return False
+    for _ in range(CHECK):
+        if not pruned.live or not race.block([winner, pruned]):
+            break
+    shared = log_ratios(race.blocks, pruned.arm, race.estimand, base=winner.arm)
+    if pruned.live and len(shared) >= 2 and float(np.median(shared)) <= PAYS * np.log1p(race.worth):
+        return True
+    if pruned.live:
+        pruned.retire("retired", "slower than the winner whole" if len(shared) else "the budget ended first")
+    return False
+
+
+def _revive(entry: Entry) -> bool:
+    """Puts an entry back into the race; False for what fails, is wrong or was pruned, which stays out.
+
+    Alone it was not worth more time, as a part of the winner it is.
+    """
+    if entry.fate not in (None, "retired", "not-tried"):
+        return False
+    entry.fate, entry.why = None, ""
+    return True

@@ -1,0 +1,236 @@
+"""The tables of a tuning's answer: what each setting is worth, every plan tried, what trades for what, every block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ortune.knobs import all_knobs
+from ortune.records import (
+    Block,
+    BlockPoint,
+    Candidate,
+    Comparison,
+    Figures,
+    Measured,
+    Plan,
+    Refused,
+    SettingWorth,
+    TradeRow,
+)
+from ortune.rewrites import find as find_rewrite
+from ortune.search import controls
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
+from ortune.search.figures import describe, figure
+from ortune.search.race import CURRENT, Entry, Race
+from ortune.search.refine import Costs
+from ortune.stats import pairs
+from ortune.stats.intervals import robust_scale
+from ortune.stats.multiplicity import holm
+
+CLAIMED = 0.05
+UNCHANGED = 1.0, 1.0  # the default beside itself
+
+
+class Raced(Protocol):
+    """What a tuning has measured so far.
+
+    Attributes:
+        race: All plans with their blocks; ``calibration`` and ``confirmation`` are the blocks before and after it.
+        pruning: What leaving a setting or rewrite out costs: log ratios by its name.
+        winner: What was confirmed.
+        current: What the user runs today; it stands in every block where ``with_current``.
+    """
+
+    judgement: controls.Judgement
+    calibration: list[Block]
+    race: Race
+    pruning: dict[str, Costs]
+    confirmation: list[Block]
+    winner: Entry | None
+    current: Plan | None
+    with_current: bool
+
+    def comparison(self, arm: str, base: str = BASE) -> Comparison | None:
+        """An arm against another, over the confirmation; None without one."""
+
+
+def settings(run: Raced, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
+    """What each setting and rewrite of the winner is worth, then those that were left out of it."""
+    read_back = {r.knob: r.level for r in trials[-1].done.read_back} if trials else {}
+    parts = [(name, str(value)) for name, value in winner.settings.items()]
+    parts += [(spec.name, "") for spec in winner.rewrites]
+    dropped = [name for name in run.pruning if name not in {n for n, _ in parts}]
+    # Alone in the plan: what it is worth is the confirmed difference to the default, whatever it was worth beside
+    # others that are gone.
+    alone = run.comparison(run.winner.arm) if run.winner and run.confirmation and len(parts) == 1 else None
+    paying = _paying({name: run.pruning[name] for name, _ in parts if name in run.pruning})
+    found = []
+    for name, value in [*parts, *((name, "") for name in dropped)]:
+        kept = name not in dropped
+        if alone is not None and kept:
+            low, middle, high = (
+                1 / x if x else None for x in (alone.ratio_high, alone.ratio, alone.ratio_low)
+            )
+            shown = alone.verdict == "faster"
+        else:
+            low, middle, high = _cost(run.pruning.get(name, np.empty(0)))
+            shown = name in paying
+        found.append(
+            SettingWorth(
+                name=name,
+                value=value,
+                without_ratio=middle,
+                without_low=low,
+                without_high=high,
+                kept=kept,
+                shown=shown,
+                why="" if kept else "left out: it does not pay",
+                summary=_summary(name),
+                read_back=read_back.get(name, "none"),
+            )
+        )
+    return tuple(found)
+
+
+def _cost(ratios: Costs) -> tuple[float | None, float | None, float | None]:
+    """What leaving a part out costs: lower end, middle and upper end as ratios; unknown below three blocks."""
+    if len(ratios) < 3:
+        return None, None, None
+    found = pairs.wilcoxon_interval(ratios)
+    return found.ratio_low, found.ratio, found.ratio_high if np.isfinite(found.ratio_high) else None
+
+
+def _paying(costs: dict[str, Costs]) -> set[str]:
+    """The parts whose loss was shown to cost something: one-sided, and together wrong once in twenty at most."""
+    measured_ = {name: d for name, d in costs.items() if len(d)}
+    p = [pairs.wilcoxon(d) / 2 if np.median(d) > 0 else 1.0 for d in measured_.values()]
+    return {name for name, adjusted in zip(measured_, holm(p), strict=True) if adjusted <= CLAIMED}
+
+
+def _summary(name: str) -> str:
+    knob = all_knobs().get(name)
+    return knob.summary if knob else find_rewrite(name).summary
+
+
+def candidates(
+    run: Raced, proposed: Sequence[Entry], shipped: Plan, refused: Refused | None
+) -> tuple[Candidate, ...]:
+    """Every plan that was proposed or made on the way, with its figures and what became of it; fastest first."""
+    found = []
+    seen = set()
+    for entry in [*run.race.entries.values(), *proposed]:
+        if entry.arm in seen:
+            continue
+        seen.add(entry.arm)
+        fate, why = entry.fate, entry.why
+        if entry.plan == shipped:
+            fate, why = "winner", ""
+        elif run.with_current and entry.plan == run.current:
+            fate, why = "current", ""
+        elif entry.plan == Plan():
+            fate, why = "default", ""
+        elif refused is not None and entry.plan == refused.plan:
+            fate, why = "retired", refused.why
+        elif fate is None and not entry.ratios:
+            fate, why = "not-tried", "the budget did not hold it"
+        elif fate is None:
+            fate, why = "retired", "another plan was faster"
+        interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
+        found.append(
+            Candidate(
+                plan=entry.plan,
+                origin=entry.origin,
+                fate=fate,
+                why=why,
+                ratio=interval.ratio if interval else None,
+                ratio_low=interval.ratio_low if interval else None,
+                ratio_high=interval.ratio_high if interval and np.isfinite(interval.ratio_high) else None,
+                n_blocks=len(entry.ratios),
+                figures=describe(entry.trials, run.judgement.estimand) if entry.trials else None,
+                outputs=entry.outputs,
+            )
+        )
+    return tuple(sorted(found, key=lambda c: (c.ratio is None, c.ratio or 0.0)))
+
+
+def trade(
+    run: Raced, shipped: Plan, winner_trials: Sequence[Measured], default: Figures
+) -> tuple[TradeRow, ...]:
+    """Fastest, least CPU a run, least memory, among the default and the plans with correct outputs.
+
+    Plans were measured at different times of a machine that has phases. So each is judged by its ratio to the default
+    of the same blocks, and shown as that ratio of the default's figures in the table above it.
+    """
+    plans = {BASE: Plan(), **{e.arm: e.plan for e in run.race.entries.values() if e.sound}}
+    beside = {estimand: _beside(run, list(plans), estimand) for estimand in ("median", "cpu", "memory")}
+    own = {"latency": "fastest", "cpu": "least CPU a run", "memory": "least memory"}.get(run.race.objective)
+    rows = []
+    for title, estimand in (("fastest", "median"), ("least CPU a run", "cpu"), ("least memory", "memory")):
+        mine = title == own
+        best = BASE if mine else min(beside[estimand], key=lambda arm: beside[estimand][arm][1])
+        plan, seen = plans[best], default
+        if mine:
+            plan = shipped
+            stays = CURRENT if run.with_current and shipped == run.current else BASE
+            trials = list(winner_trials) or measured(run.confirmation, stays)
+            seen = describe(trials, run.judgement.estimand) if trials else default
+        latency, cpu, memory = (found.get(best, UNCHANGED)[0] for found in beside.values())
+        rows.append(
+            TradeRow(
+                title=title,
+                plan=plan,
+                latency_ns=seen.latency_ns * latency,
+                cpu_per_run_ns=seen.cpu_per_run_ns * cpu,
+                peak_bytes=seen.peak_bytes * memory if seen.peak_bytes is not None else None,
+                confirmed=mine and bool(winner_trials),
+                kept=mine and not winner_trials,
+            )
+        )
+    return tuple(rows)
+
+
+def _beside(run: Raced, arms: Sequence[str], estimand: str) -> dict[str, tuple[float, float]]:
+    """Each arm's figure as a ratio of the default's in the same blocks, and the most that it may well be.
+
+    Most plans leave the race after a few blocks, and the best of many noisy ratios is best by chance. The noise is that
+    of all arms together: few of them have blocks enough to tell it alone. Arms in fewer than two blocks are left out,
+    and the default, first, is what it is.
+    """
+    logs = {arm: log_ratios(run.race.seen, arm, estimand) for arm in arms if arm != BASE}
+    logs = {arm: found for arm, found in logs.items() if len(found) >= 2}
+    middle = {arm: float(np.median(found)) for arm, found in logs.items()}
+    if not logs:
+        return {BASE: UNCHANGED}
+    apart = [(found - middle[arm]) * np.sqrt(len(found) / (len(found) - 1)) for arm, found in logs.items()]
+    noise = robust_scale(np.concatenate(apart))
+    return {BASE: UNCHANGED} | {
+        arm: (float(np.exp(m)), float(np.exp(m + 2 * noise / np.sqrt(len(logs[arm])))))
+        for arm, m in middle.items()
+    }
+
+
+def points(run: Raced) -> list[BlockPoint]:
+    """Every block as a picture needs it."""
+    names = {BASE: "default", IDENTICAL: "identical", SPIKE: "spike", CURRENT: "current"}
+    found = []
+    everything: list[Block] = [*run.calibration, *run.race.blocks, *run.confirmation]
+    for i, block in enumerate(everything):
+        values = {}
+        for trial in block.trials:
+            value = (
+                figure(trial.outcome, run.judgement.estimand) if isinstance(trial.outcome, Measured) else None
+            )
+            if value is not None:
+                values[names.get(trial.arm, trial.arm)] = value
+        found.append(
+            BlockPoint(
+                index=i,
+                phase=block.phase if block.phase != "pilot" else "calibration",
+                values=values,
+                dropped=block.dropped,
+            )
+        )
+    return found

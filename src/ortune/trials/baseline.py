@@ -1,0 +1,351 @@
+"""What every measuring verb stands on: inputs that run, the cost of a trial, and the baseline's own outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from ortune import platform
+from ortune.analysis import outputs
+from ortune.errors import MeasurementError
+from ortune.inputs import workload
+from ortune.platform.pod import Pod, PodSize
+from ortune.records import (
+    FeedRef,
+    Finding,
+    Host,
+    Measured,
+    Outcome,
+    OutputDifference,
+    Plan,
+    Workload,
+)
+from ortune.search.blocks import BASE, IDENTICAL, NEW
+from ortune.search.controls import Judgement
+from ortune.search.figures import PAIRED
+from ortune.stats.warmup import runs_per_trial
+from ortune.store.db import SessionLog
+from ortune.trials import pilot
+from ortune.trials.executor import Arm, Executor, Timing
+from ortune.trials.launch import Limits
+from ortune.trials.outputs import compare_outputs
+from ortune.trials.sides import Resolved
+from ortune.trials.turns import Turns
+
+P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
+HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
+LEAST_PATIENCE_S = 2.0
+UNKNOWN_ALIVE = 4  # processes of a block where the system does not tell their memory
+MOST_ALIVE = 8  # processes of a block; more would only make its rounds longer
+PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
+STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
+ALIVE_SHARE = 0.7  # of the memory left: a plan may take more than the default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputOptions:
+    """Which inputs the model gets and under what load; the names are those of the command line.
+
+    Attributes:
+        sessions, callers: Sessions in one process, and threads that call each.
+        pod: The container that is emulated, None for none.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    dims: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    inputs: Path | None = None
+    workload: Path | None = None
+    save_workload: Path | None = None
+    gap_ns: int = 0
+    sessions: int = 1
+    callers: int = 1
+    pod: PodSize | None = None
+    custom_ops: Sequence[str] = ()
+    seed: int = 0
+    tolerance: float | None = None
+
+
+def patience_s(trial_ns: float, left_ns: float) -> float:
+    """How long one step of a session with a budget may take: never less than a sound plan on a busy machine needs.
+
+    Args:
+        trial_ns: What a trial takes.
+        left_ns: What is left of the budget for this step and those after it.
+    """
+    return max(LEAST_PATIENCE_S, 5e-9 * trial_ns, HANG_SHARE * 1e-9 * left_ns)
+
+
+class Ground:
+    """A side that was shown to run, with its feeds on disk and its trials timed.
+
+    Attributes:
+        work: The inputs that run.
+        refs: Their files.
+        trial_ns: What a trial of the baseline costs.
+        first: The trial whose outputs are the reference.
+        moments: The baseline differs from itself, so outputs are compared by moments.
+    """
+
+    def __init__(
+        self,
+        side: Resolved,
+        options: InputOptions,
+        scratch: Path,
+        log: SessionLog,
+        say: Callable[[str], None],
+    ) -> None:
+        self.side, self.options, self.scratch, self.say = side, options, scratch, say
+        self.log = log
+        self.known_differences: dict[str, OutputDifference] = {}
+        self.notes: list[str] = []
+        self.findings: list[Finding] = []
+        self.work = self._proposed()
+        self.executor = Executor({}, self.work, scratch, log)
+        self.pod = Pod(options.pod) if options.pod else None
+        self.executor.pod = self.pod
+        if self.pod:
+            self.notes.append(f"in an emulated pod: {self.pod.how}")
+            say(self.notes[-1])
+        self.kinds = outputs.output_kinds(side.model.ir)
+        self.refs: tuple[FeedRef, ...] = ()
+        self.moments = False
+        self.trial_ns = 0.0
+        # Of a trial in a group: what it takes before its first turn, and a run of every case.
+        self._start_ns = self._run_ns = 0.0
+        self._least_runs = 0
+        # As they should be, where the budget does not make them shorter.
+        self._turns = self.executor.timing.turns
+
+    @property
+    def host(self) -> Host:
+        """The machine as the trials see it: an emulated pod is smaller than what it stands on."""
+        host = platform.host()
+        if self.pod is None:
+            return host
+        cpus, limit = self.pod.size.cpus, self.pod.size.memory_bytes
+        effective = host.effective_cpus if cpus is None else min(host.effective_cpus, max(1, math.ceil(cpus)))
+        return msgspec.structs.replace(
+            host,
+            quota=host.quota if cpus is None else cpus,
+            effective_cpus=effective,
+            memory_limit_bytes=limit or host.memory_limit_bytes,
+        )
+
+    def settle(self, limit_s: float) -> None:
+        """Finds inputs that run, says which, and writes their files.
+
+        Raises:
+            InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
+        """
+        self._limit(max(60.0, limit_s))
+        model = self.side.model.ir
+        self.work = pilot.settle_workload(
+            self.executor, lambda refs: self.arm(BASE, refs=refs), model, self.work, self.scratch, self.say
+        )
+        self.say(workload.describe(self.work))
+        if self.options.save_workload:
+            workload.save(self.options.save_workload, self.work)
+        self.refs = pilot.write_case_feeds(model, self.work, self.scratch / "feeds")
+        if isinstance(self.executor.last, Measured):
+            self.executor.most_alive = self._most_alive(self.executor.last)
+
+    def pilot(self, objective: str) -> None:
+        """Times the baseline alone, then beside itself; compares the two, and tries three kinds of feed."""
+        self._least_runs = P95_REQUESTS if objective == "p95" else 0
+        base = self.arm(BASE)
+        self.executor.timing = Timing(runs=PILOT_RUNS, warmup_runs=1, warmup_ns=0, warmup_cap_ns=0)
+        self.first = self.must(base, self.executor.trial(base, keep_outputs=True))
+        self.executor.timing = pilot.timing_for(self.first, at_least_runs=self._least_runs)
+        # A start is measured alone; everything else beside what it is compared with.
+        self.executor.most_alive = 1 if objective == "cold-start" else self._most_alive(self.first)
+        if self.executor.most_alive == 1 and objective != "cold-start":
+            self.notes.append(
+                "memory does not hold two of its processes at once: trials run one after another"
+            )
+            self.say(self.notes[-1])
+        self.executor.arms = {BASE: base, IDENTICAL: self.arm(IDENTICAL)}
+        names = [BASE, IDENTICAL][: self.executor.most_alive]
+        found = self.executor(names, lambda: False, keep=[BASE])
+        assert found is not None
+        second, *_ = (self.must(base, outcome) for outcome in found)
+        done, turns = second.done, self.executor.timing.turns
+        self._run_ns = done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
+        elapsed_ns = sum(outcome.elapsed_ns for outcome in found) / len(found)
+        self._start_ns = max(1e6, elapsed_ns - pilot.turns_ns(turns, self._run_ns))
+        self._turns = turns
+        self._use(turns)
+        if not self.difference(second, "itself").ok:
+            self.moments = True
+            ops = sorted({op for _, op in outputs.random_ops(self.side.model.ir)})
+            cause = f" ({', '.join(ops)})" if ops else ""
+            self.notes.append(
+                f"the model differs from itself from run to run{cause}: "
+                "outputs are compared by shape, finiteness and moments"
+            )
+            self.say(self.notes[-1])
+        finding = pilot.value_dependence(self.executor, base, self.side.model.ir, self.work, self.scratch)
+        if finding:
+            self.findings.append(finding)
+            self.say(f"{finding.code} {finding.what}; {finding.fix}")
+        self.expect(self.trial_ns)
+
+    def shorten(self, most_ns: float) -> None:
+        """Makes trials of a group as long as they should be, or as short as ``most_ns`` asks and makes sense."""
+        self._use(pilot.shortened(self._turns, self._start_ns, self._run_ns, most_ns, self._least_runs))
+
+    def _use(self, turns: Turns) -> None:
+        turns = replace(turns, rounds=max(turns.rounds, -(-self._least_runs // turns.runs)))
+        self.executor.timing = replace(self.executor.timing, turns=turns)
+        self.trial_ns = self._start_ns + pilot.turns_ns(turns, self._run_ns)
+
+    def retime(self, judgement: Judgement, trials: Sequence[Measured]) -> None:
+        """Chooses the rounds of further groups from the noise that was seen (Kalibera and Jones 2013)."""
+        turns = self.executor.timing.turns
+        if judgement.estimand not in PAIRED or judgement.within <= 0 or self.executor.most_alive < 2:
+            return
+        elapsed = float(np.median([t.elapsed_ns for t in trials]))
+        rounds = runs_per_trial(
+            cost_process_ns=max(1e6, elapsed - pilot.turns_ns(turns, self._run_ns)),
+            cost_run_ns=pilot.turns_ns(replace(turns, rounds=1), self._run_ns),
+            var_within=judgement.within,
+            var_between=judgement.between,
+            low=min(turns.rounds, pilot.LEAST_ROUNDS),
+            high=2 * pilot.MOST_ROUNDS,
+        )
+        self._turns = replace(self._turns, rounds=rounds)
+
+    def live_with(self, trial: Measured) -> None:
+        """Takes note of another side, which may need more memory than the default."""
+        self.executor.most_alive = min(self.executor.most_alive, self._most_alive(trial))
+
+    def _most_alive(self, trial: Measured) -> int:
+        """How many processes like this one the memory that is left holds at once."""
+        if self.pod and self.pod.size.memory_bytes is not None:
+            return 1  # the limit is one process's
+        left = platform.memory_left_bytes()
+        if left is None or not trial.done.peak_bytes:
+            return UNKNOWN_ALIVE
+        return max(1, min(MOST_ALIVE, int(ALIVE_SHARE * left / trial.done.peak_bytes)))
+
+    def expect(self, trial_ns: float, left_ns: float | None = None) -> None:
+        """Sets the limits of later trials: thirty times what a trial took is a hang, not noise.
+
+        Args:
+            trial_ns: What a trial takes.
+            left_ns: The time that is left for it and what comes after it; None is no matter.
+        """
+        limit = max(10.0, 30e-9 * trial_ns)
+        self._limit(limit if left_ns is None else min(limit, patience_s(trial_ns, left_ns)))
+
+    def _limit(self, seconds: float) -> None:
+        memory = self.pod.size.memory_bytes if self.pod else None
+        self.executor.limits = Limits(load_s=seconds, run_s=seconds, memory_bytes=memory)
+
+    def starts(self, *arms: Arm) -> list[list[Measured]]:
+        """Each arm loaded and run once in further processes alone, in turn; none where one of them fails."""
+        outcomes = [[self.executor.trial(arm, runs=0, fresh=True) for arm in arms] for _ in range(STARTS)]
+        return [[o for o in mine if isinstance(o, Measured)] for mine in zip(*outcomes, strict=True)]
+
+    def close(self) -> None:
+        """Gives back what outlives a trial: the emulated pod."""
+        if self.pod:
+            self.pod.close()
+
+    def arm(
+        self,
+        name: str,
+        *,
+        side: Resolved | None = None,
+        plan: Plan | None = None,
+        model: Path | None = None,
+        refs: tuple[FeedRef, ...] | None = None,
+        wait: float = 0.0,
+    ) -> Arm:
+        """A contestant; what is not given is the side's own."""
+        mine = side or self.side
+        return Arm(
+            name=name,
+            plan=mine.plan if plan is None else plan,
+            model=model or mine.runs,
+            runtime=mine.runtime,
+            feeds=self.refs if refs is None else refs,
+            wait_ratio=wait,
+        )
+
+    def must(self, arm: Arm, outcome: Outcome) -> Measured:
+        """The measured trial; raises the error that fits a failed one."""
+        if isinstance(outcome, Measured):
+            return outcome
+        if arm.name == BASE or outcome.reason == "no-runtime":
+            pilot.raise_if_unrunnable(outcome, arm)
+        # Most verbs have one side, and no A.
+        name = "B" if arm.name == NEW else self.side.label
+        raise MeasurementError(
+            f"{name} does not run: {pilot.describe(outcome)}",
+            where=pilot.place(arm),
+            do=pilot.remedy(outcome),
+            code=outcome.reason,
+        )
+
+    def difference(self, trial: Measured, key: str = "", again: Arm | None = None) -> OutputDifference:
+        """The outputs that a trial left against the reference; the worst of all cases.
+
+        Args:
+            trial: A trial that kept its outputs.
+            key: With a key the answer is journalled, and taken from the journal of a session that goes on.
+            again: Run once more, untimed, where the trial's outputs went with an interrupted session.
+        """
+        if key and key in self.known_differences:
+            return self.known_differences[key]
+        self.reference()
+        if not Path(trial.outputs_path).is_dir():
+            arm = again or self.arm(BASE)
+            trial = self.must(arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True))
+        found = self._difference(trial)
+        if key:
+            self.log.add("difference", {"key": key, "difference": found})
+        return found
+
+    def reference(self) -> Path:
+        """The folder of the baseline's outputs; made again where they went with an interrupted session."""
+        if not Path(self.first.outputs_path).is_dir():
+            base = self.arm(BASE)
+            self.first = self.must(base, self.executor.trial(base, runs=0, keep_outputs=True, fresh=True))
+        return Path(self.first.outputs_path)
+
+    def _difference(self, trial: Measured) -> OutputDifference:
+        found = [
+            compare_outputs(
+                Path(self.first.outputs_path) / case.name,
+                Path(trial.outputs_path) / case.name,
+                kinds=self.kinds,
+                tolerance=self.options.tolerance,
+                as_moments=self.moments,
+            )
+            for case in self.work.cases
+        ]
+        return max(found, key=lambda d: (not d.ok, d.relative_l2))
+
+    def _proposed(self) -> Workload:
+        o = self.options
+        if o.workload:
+            saved = workload.load(o.workload)
+            load = {"gap_ns": o.gap_ns, "sessions": o.sessions, "callers": o.callers, "seed": o.seed}
+            return msgspec.structs.replace(
+                saved, **{k: v for k, v in load.items() if v != getattr(InputOptions(), k)}
+            )
+        proposed = workload.propose(
+            self.side.model.ir,
+            shapes=o.shapes,
+            dims=o.dims,
+            inputs_path=o.inputs,
+            seed=o.seed,
+            gap_ns=o.gap_ns,
+            custom_ops=tuple(o.custom_ops),
+        )
+        return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers)

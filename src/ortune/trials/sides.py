@@ -1,0 +1,189 @@
+"""SIDE: what a user may write for one side of a comparison, resolved to a model, a plan and a runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ortune import knobs, rewrites
+from ortune.bundle import format as bundle_format
+from ortune.bundle import machine
+from ortune.bundle.languages.python import tuned_on
+from ortune.bundle.settings import threads
+from ortune.errors import MeasurementError, UsageError
+from ortune.fleet.runtimes import find_runtime
+from ortune.model import from_git
+from ortune.model.open import OpenModel, open_model
+from ortune.records import BundleInfo, Plan, ProviderSpec, Runtime, Value
+from ortune.search.plan_edits import merge
+from ortune.trials.tool import ToolProcess
+
+TARGETS = {
+    "cpu": "",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+    "webgpu": "WebGpuExecutionProvider",
+    "qnn": "QNNExecutionProvider",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """One side, ready to run.
+
+    ``label`` is what it is called in sentences, ``runs`` the file that is loaded: the model, or its rewriting.
+    """
+
+    label: str
+    model: OpenModel
+    plan: Plan
+    runtime: Runtime
+    runs: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideText:
+    """One side as it was written. ``text`` may be None for B: A's model."""
+
+    text: str | None
+    settings: Sequence[str] = ()
+    rewrites: Sequence[str] = ()
+    python: str | None = None
+
+
+def resolve(
+    side: SideText, *, common: Plan, base_model: OpenModel | None, scratch: Path, plain: bool = False
+) -> Resolved:
+    """Opens what the side names.
+
+    Args:
+        side: As written.
+        common: The plan that both sides share (``--plan``, ``--set``); the side's own settings go on top.
+        base_model: A's model, for a B that names none.
+        scratch: Where a model taken from git is written.
+        plain: Of a bundle, take the untouched model without its plan (the base when a bundle is re-proven).
+
+    Raises:
+        UsageError, ModelError, RuntimeNotFound: Each says which side and what to do.
+    """
+    runtime = find_runtime(side.python)
+    plan = common
+    if side.text is None:
+        if base_model is None:
+            raise UsageError("no model given", do="ortune compare A.onnx B.onnx")
+        model, label = base_model, base_model.path.name
+    else:
+        path = Path(side.text)
+        git = from_git.split(side.text)
+        if git:
+            model, label = open_model(from_git.checkout(*git, scratch / "git")), side.text
+        elif path.suffix == ".json":
+            if base_model is None:
+                raise UsageError(
+                    "A must be a model or a bundle, not a plan",
+                    where=side.text,
+                    do="ortune compare m.onnx plan.json",
+                )
+            plan = merge(plan, read_plan(path))
+            model, label = base_model, path.name
+        elif bundle_format.is_bundle(path):
+            info = bundle_format.read(path)
+            foreign = _elsewhere(info, runtime)
+            name = info.plain_model or info.model if plain or foreign else info.model
+            note = " (plain)" if plain else f" (plain: {foreign})" if foreign else ""
+            model, label = open_model(path / name), path.name + note
+            if not plain:
+                plan = merge(plan, _unbound(info) if foreign else bundle_plan(info))
+        else:
+            model, label = open_model(path), path.name
+    plan = merge(plan, Plan(settings=knobs.parse_settings(list(side.settings))))
+    plan = merge(plan, Plan(rewrites=tuple(rewrites.parse(text) for text in side.rewrites)))
+    runs = model.path
+    if plan.rewrites and not (side.text and bundle_format.is_bundle(Path(side.text))):
+        # A bundle's model is rewritten already.
+        plan = merge(Plan(settings=rewrites.settings_for(plan.rewrites)), plan)
+        tool = ToolProcess(runtime=runtime, folder=scratch)
+        runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
+    knobs.check_conflicts(plan.settings)
+    return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs)
+
+
+def _elsewhere(info: BundleInfo, runtime: Runtime) -> str:
+    """Why a hardware-bound model is not for this machine or runtime, "" where it is; as the bundle's own loaders do."""
+    if not info.hardware_bound:
+        return ""
+    if machine.other_hardware(tuned_on(info.host)):
+        return "tuned on other hardware"
+    return machine.other_build(info.ort_version, runtime.ort_version)
+
+
+def _unbound(info: BundleInfo) -> Plan:
+    """A hardware-bound bundle's plan for its plain model: without the rewrites and what they brought with them."""
+    plan = bundle_plan(info)
+    kept = {name: value for name, value in plan.settings.items() if name not in info.model_settings}
+    return msgspec.structs.replace(plan, rewrites=(), settings=kept)
+
+
+def require_unchanged(*sides: Resolved) -> None:
+    """MeasurementError when a model on disk is no longer the one that was opened: its trials ran two models."""
+    for side in sides:
+        file = side.model.changed()
+        if file is not None:
+            raise MeasurementError(
+                "the file changed while its model was measured: no verdict",
+                where=str(file),
+                do="run again when nothing writes to it",
+                code="model-changed",
+            )
+
+
+def read_plan(path: Path) -> Plan:
+    """A plan file, its settings' names and values made canonical. A misspelt key would test nothing: refused."""
+    example = 'e.g. {"settings": {"intra_op_num_threads": 4}}'
+    try:
+        text = path.read_bytes()
+        plan = msgspec.json.decode(text, type=Plan)
+        unknown = sorted(set(msgspec.json.decode(text)) - set(Plan.__struct_fields__))
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UsageError(f"is not a plan: {error}", where=str(path), do=example) from error
+    if unknown:
+        known = ", ".join(Plan.__struct_fields__)
+        raise UsageError(
+            f"has no part called {unknown[0]!r}; a plan has {known}", where=str(path), do=example
+        )
+    return canonical(plan)
+
+
+def canonical(plan: Plan) -> Plan:
+    """The plan with aliases resolved and values in their knobs' own types."""
+    pairs = [f"{name}={value}" for name, value in plan.settings.items()]
+    return msgspec.structs.replace(plan, settings=knobs.parse_settings(pairs))
+
+
+def target_providers(target: str) -> tuple[ProviderSpec, ...]:
+    """The execution provider behind a target's name; none for ``cpu``, which is the default."""
+    name = TARGETS.get(target)
+    if name is None:
+        raise UsageError(
+            f"no target is called {target!r}", where="--target", do=f"one of {', '.join(TARGETS)}"
+        )
+    return (ProviderSpec(name=name),) if name else ()
+
+
+def bundle_plan(info: BundleInfo) -> Plan:
+    """A bundle's plan on this machine, with thread counts as the bundle's own loaders take them."""
+    tuned_cpus = info.host.effective_cpus if info.host else 1
+
+    def value(stored: Value) -> Value:
+        count = threads(stored)
+        return stored if count is None else machine.threads(count, tuned_cpus)
+
+    return canonical(
+        msgspec.structs.replace(info.plan, settings={k: value(v) for k, v in info.plan.settings.items()})
+    )

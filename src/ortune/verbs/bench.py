@@ -1,0 +1,276 @@
+"""``ortune bench``: how long one plan takes here, in several fresh processes a shape.
+
+A bench makes no comparison, so it needs no controls; what it needs is several processes, since two processes of
+the same plan differ by more than the requests within one do.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from ortune import __version__, knobs
+from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.fleet import runtimes
+from ortune.platform import host
+from ortune.records import Envelope, Failed, FeedRef, Measured, ModelRef, Outcome, Plan, Value
+from ortune.search.blocks import BASE
+from ortune.search.plan_edits import merge
+from ortune.stats.processes import LEAST_PROCESSES
+from ortune.store.db import SessionLog
+from ortune.store.lock import measuring
+from ortune.trials import pilot
+from ortune.trials.baseline import Ground
+from ortune.trials.executor import Timing
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.sides import Resolved, SideText, read_plan, require_unchanged, resolve, target_providers
+from ortune.trials.watcher import Watcher
+from ortune.verbs.bench_options import Options
+from ortune.verbs.bench_result import CaseTrial, make_result
+from ortune.verbs.compare import open_store, session_header
+
+GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
+TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ
+MOST_PROCESSES = 100  # of a shape, unless asked for: the raw samples of more would only fill the document
+FAILURES = 2  # of a shape one after the other, before it is given up
+
+
+def bench(options: Options, watcher: Watcher | None = None) -> Envelope:
+    """Measures one plan and returns the whole document; ``result`` is a BenchResult.
+
+    Raises:
+        OrtuneError: Nothing could be measured; the exit code is the error's.
+    """
+    watch = watcher or Watcher()
+    options.check()
+    with scratch_folder() as scratch:
+        side = _side(options, scratch)
+        watch.say(f"measuring with {runtimes.describe(side.runtime)}")
+        store, trouble = open_store(options.store)
+        if trouble:
+            watch.say(trouble)
+        try:
+            with measuring(f"bench {side.label}", wait=options.wait, say=watch.say):
+                log = SessionLog(None, "")
+                if store:
+                    key = f"bench {side.model.info.sha256} {side.plan.id}"
+                    log = store.begin("bench", key, session_header(model=side.label))
+                run = _Run(options, watch, side, scratch, log)
+                try:
+                    envelope = run.go()
+                finally:
+                    run.ground.close()
+            log.add("result", envelope)
+            if log.trouble:
+                watch.say(log.trouble)
+        finally:
+            if store:
+                store.close()
+    return envelope
+
+
+def _side(o: Options, scratch: Path) -> Resolved:
+    common = Plan(settings=knobs.parse_settings(list(o.settings)), providers=target_providers(o.target))
+    if o.plan:
+        common = merge(read_plan(o.plan), common)
+    text = SideText(text=o.model, settings=o.settings, rewrites=o.rewrites, python=o.python)
+    side = resolve(text, common=common, base_model=None, scratch=scratch)
+    return replace(
+        side, plan=shared(side.plan, pool=o.shared_pool, arena=o.shared_arena, cpus=usable_cpus(o))
+    )
+
+
+def usable_cpus(o: Options) -> int:
+    """CPUs that a process can really use here, or in the pod that is emulated."""
+    cpus = host().effective_cpus
+    pod = o.inputs.pod
+    return cpus if pod is None or pod.cpus is None else min(cpus, max(1, math.ceil(pod.cpus)))
+
+
+def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
+    """The plan with what its sessions share put in; a number of threads that it has becomes the pool's.
+
+    Args:
+        plan: The plan as asked for.
+        pool: One pool of threads for all sessions.
+        arena: One arena for all sessions.
+        cpus: Threads of a pool for which the plan names none.
+
+    Raises:
+        UsageError: A setting of the sessions' own pools or arenas stands against it.
+    """
+    settings = dict(plan.settings)
+    if pool and "global_thread_pool" not in settings:
+        # ONNX Runtime's own default for the pool is a guess about the whole machine; this number is recorded.
+        threads = settings.pop("intra_op_num_threads", cpus)
+        _put(settings, "global_thread_pool", threads, "--shared-pool")
+    if arena and not any(knobs.find(name).channel == "env_allocator" for name in settings):
+        # ONNX Runtime's default, for the arena of all sessions.
+        _put(settings, "arena_extend_strategy", "power_of_two", "--shared-arena")
+    return msgspec.structs.replace(plan, settings=settings)
+
+
+def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None:
+    """Puts a setting in for a flag; what stands against it is named as the user knows it, by the flag."""
+    against = next((other for other in knobs.find(name).conflicts if other in settings), None)
+    if against is not None:
+        what = f"cannot stand beside the setting {against}"
+        raise UsageError(what, where=flag, do="leave one of them out")
+    settings[name] = value
+
+
+class _Run:
+    """One bench while it runs."""
+
+    def __init__(self, o: Options, watch: Watcher, side: Resolved, scratch: Path, log: SessionLog) -> None:
+        self.o, self.watch, self.side, self.scratch, self.log = o, watch, side, scratch, log
+        self.start = time.monotonic_ns()
+        self.ground = Ground(side, o.inputs, scratch, log, watch.say)
+        self.trials: list[CaseTrial] = []
+        self.failed: list[tuple[str, Failed]] = []
+        self.given_up: list[str] = []
+
+    def go(self) -> Envelope:
+        """Pilot, processes, figures."""
+        self.ground.settle(self.o.budget_s)
+        timings, costs = self._pilot()
+        stopped = self._measure(timings, costs)
+        require_unchanged(self.side)
+        if not self.trials:
+            if self.failed:
+                where, last = self.failed[-1]
+                raise MeasurementError(
+                    f"every process failed: {pilot.describe(last)}",
+                    where=f"{self.side.label} {where}",
+                    do=pilot.remedy(last),
+                    code=last.reason,
+                )
+            raise Interrupted("stopped before a process was through; nothing is known")
+        result = make_result(
+            self.o,
+            self.ground,
+            self.trials,
+            self.failed,
+            self.given_up,
+            self.log.id,
+            (time.monotonic_ns() - self.start) / 1e9,
+        )
+        return Envelope(
+            schema="ortune/bench/1",
+            ortune=__version__,
+            host=self.ground.host,
+            model=ModelRef(path=self.side.model.info.path, sha256=self.side.model.info.sha256),
+            workload=self.ground.work,
+            status="interrupted" if stopped else "ok",
+            result=result,
+        )
+
+    def _pilot(self) -> tuple[list[Timing], list[float]]:
+        """How each shape's processes spend their time, and what one costs, nanoseconds."""
+        ground = self.ground
+        base = ground.arm(BASE)
+        ground.executor.timing = Timing(runs=5, warmup_runs=1, warmup_ns=0, warmup_cap_ns=2_000_000_000)
+        first = ground.must(base, ground.executor.trial(base))
+        ground.executor.timing = pilot.timing_for(first)
+        finding = pilot.value_dependence(ground.executor, base, self.side.model.ir, ground.work, self.scratch)
+        if finding:
+            ground.findings.append(finding)
+        left = max(0.0, self.o.budget_s * 1e9 - (time.monotonic_ns() - self.start)) / len(ground.work.cases)
+        timings, costs = [], []
+        for i, case in enumerate(ground.work.cases):
+            alone = one_case(first, i, ground.work.gap_ns)
+            timing = pilot.timing_for(alone)
+            request_ns = alone.done.wall_ns / alone.done.n_runs
+            process_ns = float(alone.elapsed_ns - alone.done.wall_ns)
+            callers = ground.work.callers * ground.work.sessions
+            runs = self.o.runs or requests(timing.runs, left, process_ns, request_ns, callers)
+            timings.append(replace(timing, runs=runs))
+            costs.append(process_ns + runs * request_ns)
+            fits = max(LEAST_PROCESSES, min(MOST_PROCESSES, int(left / costs[-1])))
+            name = f"{case.name}: " if len(ground.work.cases) > 1 else ""
+            more = " or more" if callers > 1 else ""  # a caller that is through goes on until the last is
+            processes = self.o.processes or f"about {fits}"
+            self.watch.say(f"{name}{processes} processes of {runs * callers} requests{more}")
+        ground.expect(max(costs))
+        needed_s = sum(costs) * (self.o.processes or LEAST_PROCESSES) / 1e9
+        if needed_s > left * len(costs) / 1e9:
+            self.watch.say(f"that takes about {math.ceil(needed_s)} s, more than the budget holds")
+        return timings, costs
+
+    def _measure(self, timings: list[Timing], costs: list[float]) -> bool:
+        """Rounds of one process a shape, in random order so that drift hits all alike. True when stopped."""
+        order = random.Random(self.o.inputs.seed)
+        end = self.start + int(self.o.budget_s * 1e9)
+        cases = self.ground.work.cases
+        live = list(range(len(cases)))
+        in_a_row = [0] * len(cases)
+        rounds = 0
+        while live and rounds < (self.o.processes or MOST_PROCESSES):
+            round_ns = sum(costs[i] for i in live)
+            late = time.monotonic_ns() + round_ns > end
+            if self.o.processes is None and rounds >= LEAST_PROCESSES and late:
+                break
+            rounds += 1
+            for i in order.sample(live, len(live)):
+                if self.watch.stop():
+                    return True
+                case = cases[i].name
+                self.watch.line(f"process {len(self.trials) + 1}, round {rounds}: {case}")
+                outcome = self._process(i, timings[i], self.ground.refs[i], rounds)
+                costs[i] = float(outcome.elapsed_ns)
+                in_a_row[i] = 0 if isinstance(outcome, Measured) else in_a_row[i] + 1
+                if in_a_row[i] >= FAILURES:
+                    live.remove(i)
+                    self.given_up.append(self._gave_up(i))
+        return False
+
+    def _process(self, i: int, timing: Timing, ref: FeedRef, rounds: int) -> Outcome:
+        """One process of one shape, journalled as what a session that is cut off can tell."""
+        self.ground.executor.timing = timing
+        case = self.ground.work.cases[i].name
+        outcome = self.ground.executor.trial(self.ground.arm(BASE, refs=(ref,)))
+        if isinstance(outcome, Measured):
+            self.trials.append(CaseTrial(index=len(self.trials), case=i, trial=outcome))
+        else:
+            self.failed.append((case, outcome))
+        self.log.add("block", {"index": rounds - 1, "phase": "bench", "order": [BASE], "case": case})
+        return outcome
+
+    def _gave_up(self, i: int) -> str:
+        """That a shape has fewer processes than it should, and why."""
+        case = self.ground.work.cases[i].name
+        good = sum(t.case == i for t in self.trials)
+        of = f" of {self.o.processes}" if self.o.processes else ""
+        name = f"{case}: " if len(self.ground.work.cases) > 1 else ""
+        return f"{name}given up after {good}{of} processes: {FAILURES} in a row failed"
+
+
+def one_case(trial: Measured, i: int, gap_ns: int) -> Measured:
+    """The trial of several shapes as if only one had been timed in it, by one caller."""
+    done = trial.done
+    times = done.cases[i]
+    wall_ns = int(np.sum(times.latency_ns)) + gap_ns * len(times.latency_ns)
+    overhead_ns = trial.elapsed_ns - done.wall_ns
+    alone = msgspec.structs.replace(done, cases=(times,), n_runs=len(times.latency_ns), wall_ns=wall_ns)
+    return msgspec.structs.replace(trial, done=alone, elapsed_ns=overhead_ns + wall_ns)
+
+
+def requests(least: int, left_ns: float, process_ns: float, request_ns: float, callers: int) -> int:
+    """Requests a process and caller: what is due anyway, and more where eight processes can then tell a p99.
+
+    Args:
+        least: What pays by the variance between processes and between requests.
+        left_ns: Time for this shape.
+        process_ns: What a process costs before its first timed request.
+        request_ns: What a request costs, gap included.
+        callers: Callers of all sessions together.
+    """
+    affordable = int((left_ns / GOOD_PROCESSES - process_ns) / request_ns)
+    wanted = math.ceil(TAIL_REQUESTS / GOOD_PROCESSES / callers)
+    return max(least, min(affordable, wanted))

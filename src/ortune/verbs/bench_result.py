@@ -1,0 +1,233 @@
+"""From the processes of a bench to its figures, each with an interval over processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ortune.records import (
+    BenchProcess,
+    BenchResult,
+    BenchRow,
+    Case,
+    Estimate,
+    Failed,
+    Measured,
+    Plan,
+    Sensors,
+    Side,
+    TailEstimate,
+    Workload,
+)
+from ortune.stats.intervals import Interval
+from ortune.stats.processes import pooled_quantile, typical_interval
+from ortune.stats.tails import minimum_requests
+from ortune.trials.baseline import Ground
+from ortune.verbs.bench_options import Options, reproduce
+
+TAILS = (0.1, 0.9, 0.95, 0.99, 0.999)
+BUSY_SHARE = 0.25  # of the time, from which on a machine where some task waits for a CPU is not idle
+THROTTLED_SHARE = 0.01  # of the quota's periods
+STEAL_SHARE = 0.01  # of one CPU
+TICK_S = 0.01  # of the counters in /proc/stat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseTrial:
+    """One process: which in the order run, which shape, and what it measured."""
+
+    index: int
+    case: int
+    trial: Measured
+
+
+def make_result(
+    o: Options,
+    ground: Ground,
+    trials: Sequence[CaseTrial],
+    failed: Sequence[tuple[str, Failed]],
+    given_up: Sequence[str],
+    session: str,
+    elapsed_s: float,
+) -> BenchResult:
+    """Everything that a bench has to tell."""
+    side, work = ground.side, ground.work
+    rows = []
+    for i, case in enumerate(work.cases):
+        mine = [t.trial for t in trials if t.case == i]
+        if mine:
+            rows.append(_row(case, mine, _outputs(ground, mine[0])))
+    notes = [*work.notes, *ground.notes, *_notes(work, trials, ground), *given_up]
+    own = own_threads(work, side.plan, trials)
+    return BenchResult(
+        side=Side(label=side.label, model=side.model.info, plan=side.plan, runtime=side.runtime),
+        rows=tuple(rows),
+        processes=tuple(_process(t, work) for t in trials),
+        load=load_words(work),
+        gap_ns=work.gap_ns,
+        read_back=trials[-1].trial.done.read_back,
+        findings=tuple(ground.findings),
+        notes=tuple(notes),
+        remarks=tuple(remarks([t.trial for t in trials], ground.host.effective_cpus, own)),
+        failures=tuple(failure for _, failure in failed),
+        reproduce=reproduce(o),
+        session=session,
+        elapsed_s=elapsed_s,
+    )
+
+
+def _row(case: Case, trials: Sequence[Measured], outputs: tuple[str, ...]) -> BenchRow:
+    samples = [np.asarray(t.done.cases[0].latency_ns, dtype=float) for t in trials]
+    made = sum(s.size for s in samples)
+    peaks = [float(t.done.peak_bytes) for t in trials if t.done.peak_bytes]
+    return BenchRow(
+        case=case.name,
+        n_processes=len(trials),
+        n_requests=made,
+        median_ns=typical([float(np.median(s)) for s in samples]),
+        tails=tuple(_tail(samples, q, made) for q in TAILS),
+        throughput_per_s=typical([1e9 * t.done.n_runs / t.done.wall_ns for t in trials]),
+        load_ns=typical([float(t.done.load_ns) for t in trials]),
+        first_run_ns=typical([float(t.done.cases[0].first_ns) for t in trials]),
+        cpu_per_run_ns=typical([t.done.cpu_ns / t.done.n_runs for t in trials]),
+        peak_bytes=typical(peaks) if len(peaks) == len(trials) else None,
+        outputs=outputs,
+        mean_ns=typical([float(s.mean()) for s in samples]),
+        min_ns=float(min(s.min() for s in samples)),
+        max_ns=float(max(s.max() for s in samples)),
+    )
+
+
+def typical(values: Sequence[float]) -> Estimate:
+    """The middle of one figure a process, with its interval where there are enough processes."""
+    found = typical_interval(values)
+    if found is None:
+        return Estimate(value=float(np.median(values)), single=True)
+    return _estimate(found)
+
+
+def _tail(samples: Sequence[np.ndarray], quantile: float, made: int) -> TailEstimate:
+    needed = minimum_requests(quantile)
+    found = pooled_quantile(samples, quantile)
+    latency = None if found is None else _estimate(found)
+    if latency is None and made >= needed:
+        # Stopped before the third process: the requests are enough, the processes are not.
+        latency = Estimate(value=float(np.quantile(np.concatenate(list(samples)), quantile)), single=True)
+    return TailEstimate(quantile=quantile, latency_ns=latency, needed=needed, made=made)
+
+
+def _estimate(found: Interval) -> Estimate:
+    return Estimate(
+        value=found.centre,
+        low=found.low if math.isfinite(found.low) else None,
+        high=found.high if math.isfinite(found.high) else None,
+        level=found.level,
+    )
+
+
+def _process(t: CaseTrial, work: Workload) -> BenchProcess:
+    done, times = t.trial.done, t.trial.done.cases[0]
+    return BenchProcess(
+        index=t.index,
+        case=work.cases[t.case].name,
+        latency_ns=times.latency_ns,
+        load_ns=done.load_ns,
+        first_run_ns=times.first_ns,
+        cpu_ns=done.cpu_ns,
+        wall_ns=done.wall_ns,
+        peak_bytes=done.peak_bytes,
+        warmup_runs=times.warmup_runs,
+        steady=times.steady,
+        started_at=t.trial.started_at,
+        sensors=t.trial.sensors,
+    )
+
+
+def _outputs(ground: Ground, trial: Measured) -> tuple[str, ...]:
+    """Each output's name, shape and, where it is no plain value, how it would be compared."""
+    shapes = trial.done.cases[0].output_shapes
+    kinds = {"values": "", "indices": ", indices", "set": ", a set"}
+    return tuple(
+        f"{name} {'x'.join(map(str, shape)) or 'scalar'}{kinds[kind]}"
+        for (name, kind), shape in zip(ground.kinds.items(), shapes, strict=False)
+    )
+
+
+def load_words(work: Workload) -> str:
+    """What the requests were: "back to back", "4 callers on each of 2 sessions, 30 ms apart"."""
+    apart = f"{work.gap_ns / 1e6:g} ms apart" if work.gap_ns else "back to back"
+    if work.callers * work.sessions == 1:
+        return f"one caller, {apart}"
+    callers = f"{work.callers} caller{'s' if work.callers > 1 else ''}"
+    on = f" on each of {work.sessions} sessions" if work.sessions > 1 else ""
+    return f"{callers}{on}, {apart}"
+
+
+def _notes(work: Workload, trials: Sequence[CaseTrial], ground: Ground) -> list[str]:
+    """Threads that sessions add up to, and processes that never became steady."""
+    notes = []
+    if len({case.weight for case in work.cases}) > 1:
+        notes.append(
+            "the weights of the shapes are not used: each shape has processes and figures of its own"
+        )
+    cpus, threads = ground.host.effective_cpus, own_threads(work, ground.side.plan, trials)
+    apart = work.sessions > 1 and "global_thread_pool" not in ground.side.plan.settings
+    if apart and threads > max(cpus, work.sessions * work.callers):
+        notes.append(
+            f"{work.sessions} sessions have a pool each: {threads} threads on {cpus} CPUs (--shared-pool makes one)"
+        )
+    unsteady = sum(not t.trial.done.cases[0].steady for t in trials)
+    if unsteady:
+        notes.append(f"{unsteady} of {len(trials)} processes were not steady when their warm-up ended")
+    return notes
+
+
+def own_threads(work: Workload, plan: Plan, trials: Sequence[CaseTrial]) -> int:
+    """Threads of one process that may want a CPU at the same time: its callers, and its sessions' pools."""
+    added = next((t.trial.done.threads for t in trials if t.trial.done.threads is not None), 0)
+    pool = plan.settings.get("global_thread_pool")
+    # The size of a pool counts the caller, who works along.
+    pools = pool - 1 if isinstance(pool, int) else work.sessions * added
+    return work.sessions * work.callers + pools
+
+
+def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
+    """What the sensors say about the machine while it was measured; [] for a quiet one.
+
+    Args:
+        trials: Every process that was measured.
+        cpus: CPUs that a process can really use.
+        own: Threads of the process itself that may want one. More than there are CPUs wait for each other, and the
+            sensors, which see the whole machine, cannot tell them from a neighbour's.
+    """
+    crowd = f"the process's own {own} threads on {cpus} CPUs included" if own > cpus else ""
+    found = []
+    sensors: list[Sensors] = [t.sensors for t in trials]
+    elapsed_s = sum(t.elapsed_ns for t in trials) / 1e9
+    waits = [
+        s.psi_cpu_some_us * 1e3 / max(1, s.elapsed_ns or t.elapsed_ns)
+        for s, t in zip(sensors, trials, strict=True)
+        if s.psi_cpu_some_us is not None
+    ]
+    if waits and float(np.median(waits)) >= BUSY_SHARE:
+        share = 100 * min(1.0, float(np.median(waits)))
+        waited = f"some task waited for a CPU {share:.0f} % of the time"
+        found.append(f"{waited}, {crowd}" if crowd else f"busy machine: {waited}")
+    others = [s.load1 - (s.cpu_over_wall or 0.0) for s in sensors if s.load1 is not None]
+    if not waits and not crowd and others and float(np.median(others)) >= BUSY_SHARE * cpus:
+        # Without pressure figures: the load that is left when that of the process itself is taken away.
+        found.append(f"busy machine: about {float(np.median(others)):.1f} other tasks on {cpus} CPUs")
+    periods = sum(s.nr_periods or 0 for s in sensors)
+    throttled = sum(s.nr_throttled or 0 for s in sensors)
+    if periods and throttled > THROTTLED_SHARE * periods:
+        found.append(f"the CPU quota throttled {100 * throttled / periods:.0f} % of its periods")
+    steal = sum(s.steal_ticks or 0 for s in sensors) * TICK_S / max(elapsed_s, 1e-9)
+    if steal > STEAL_SHARE:
+        found.append(f"the hypervisor took {100 * steal:.0f} % of a CPU")
+    heat = sum(s.thermal_throttles or 0 for s in sensors)
+    if heat:
+        found.append(f"heat lowered the clock {heat} times")
+    return found

@@ -1,0 +1,232 @@
+"""``ortune doctor``: what this machine can run, and the smallest effect that it can show."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ortune import __version__, platform
+from ortune.errors import BusyError, Interrupted, MeasurementError
+from ortune.fleet import facts, runtimes
+from ortune.model.open import open_model
+from ortune.profiling.peaks import load_peak, measure_peak
+from ortune.records import (
+    DoctorResult,
+    EffectRow,
+    Envelope,
+    MachinePeak,
+    ModelRef,
+    NoiseReport,
+    Plan,
+    Runtime,
+    RuntimeReport,
+    Workload,
+)
+from ortune.search import controls, duel
+from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, log_ratios, measured
+from ortune.search.figures import figure
+from ortune.stats import detect, intervals
+from ortune.store.db import SessionLog
+from ortune.store.lock import measuring
+from ortune.trials import probe_model
+from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.sides import Resolved
+from ortune.trials.tool import ToolFailed
+from ortune.trials.watcher import Watcher
+from ortune.verbs.compare import open_store, session_header
+
+MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+BLOCKS = 12
+BLOCKS_A_MINUTE = 30  # what compare allows itself: 60 in its two minutes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What ``doctor`` can be asked.
+
+    Attributes:
+        model: Measure the noise with this model instead of a small one of ours.
+        python: Look at this runtime only.
+        measure: Run the controls and the table of effects, and measure the machine's peaks.
+        inputs: What the model is fed.
+        wait: Wait while another ortune measures.
+    """
+
+    model: str | None = None
+    python: str | None = None
+    measure: bool = True
+    inputs: InputOptions = field(default_factory=InputOptions)
+    store: Path | None = None
+    wait: bool = True
+
+
+def doctor(options: Options | None = None, watcher: Watcher | None = None) -> Envelope:
+    """Looks at the machine and its runtimes, then measures what can be seen here.
+
+    Raises:
+        RuntimeNotFound: ``python`` names an interpreter that has no usable onnxruntime.
+        OrtuneError: The model cannot be opened or fed.
+    """
+    o, watch = options or Options(), watcher or Watcher()
+    host = platform.host()
+    found = [runtimes.find_runtime(o.python)] if o.python else runtimes.all_runtimes()
+    reports = tuple(runtimes.report(r) for r in found)
+    usable = next((r for r in found if not r.error), None)
+    noise: NoiseReport | None = None
+    peak: MachinePeak | None = None
+    work: Workload | None = None
+    ref: ModelRef | None = None
+    interrupted, session = False, ""
+    if o.measure and usable is not None:
+        with scratch_folder() as scratch:
+            watch.say(f"measuring with {runtimes.describe(usable)}")
+            model = open_model(o.model) if o.model else probe_model.write(scratch)
+            side = Resolved(
+                label=model.path.name if o.model else "a small convolution network",
+                model=model,
+                plan=Plan(),
+                runtime=usable,
+                runs=model.path,
+            )
+            if o.model:
+                ref = ModelRef(path=str(model.path), sha256=model.info.sha256)
+            try:
+                noise, work, session = _measured(side, o, scratch, watch)
+                peak = _peak(usable, o, scratch, watch)
+            except Interrupted:
+                # The inventory is done and worth having; only the noise is not known, or the peaks.
+                interrupted = True
+    elif o.measure:
+        watch.say("no usable onnxruntime was found, so nothing could be measured")
+    envelope = Envelope(
+        schema="ortune/doctor/1",
+        ortune=__version__,
+        host=host,
+        model=ref,
+        workload=work,
+        status="interrupted" if interrupted else "ok",
+        verdict=noise.status if noise else None,
+        result=_result(
+            reports, noise, peak or load_peak(host, o.store, usable.ort_version if usable else "")
+        ),
+    )
+    if session:
+        _keep(o.store, session, envelope, watch)
+    return envelope
+
+
+def _keep(folder: Path | None, session: str, envelope: Envelope, watch: Watcher) -> None:
+    """The document beside its noise, so that the session can be told again as it was."""
+    store, _ = open_store(folder)
+    if store is None:
+        return
+    with store:
+        log = store.resume(session)
+        log.add("document", envelope)
+        if log.trouble:
+            watch.say(log.trouble)
+
+
+def _result(
+    reports: tuple[RuntimeReport, ...], noise: NoiseReport | None, peak: MachinePeak | None
+) -> DoctorResult:
+    findings = facts.findings(
+        platform.host(), reports, os.environ, topology=platform.topology(), now=platform.read_sensors()
+    )
+    return DoctorResult(
+        runtimes=reports,
+        allocators=platform.allocators(),
+        findings=tuple(findings),
+        noise=noise,
+        peak=peak,
+    )
+
+
+def _peak(runtime: Runtime, o: Options, scratch: Path, watch: Watcher) -> MachinePeak | None:
+    """What the machine can do at most; where that cannot be measured, says why."""
+    try:
+        with measuring("doctor", wait=o.wait, say=watch.say):
+            return measure_peak(runtime, scratch, o.store, say=watch.say, stop=watch.stop)
+    except (ToolFailed, BusyError) as error:
+        watch.say(f"the peaks of this machine were not measured: {error.what}")
+        return None
+
+
+def _measured(side: Resolved, o: Options, scratch: Path, watch: Watcher) -> tuple[NoiseReport, Workload, str]:
+    """The noise, journalled like every measurement, and the session's id ("" where it is not kept)."""
+    store, trouble = open_store(o.store)
+    if trouble:
+        watch.say(trouble)
+    try:
+        log = SessionLog(None, "")
+        if store:
+            log = store.begin("doctor", f"doctor {side.model.info.sha256}", session_header(model=side.label))
+        with measuring("doctor", wait=o.wait, say=watch.say):
+            ground = Ground(side, o.inputs, scratch, log, watch.say)
+            ground.settle(60.0)
+            ground.pilot("latency")
+            noise = _noise(ground, side.runtime, watch)
+        log.add("result", noise)
+        return noise, ground.work, "" if log.trouble else log.id
+    finally:
+        if store:
+            store.close()
+
+
+def _noise(ground: Ground, runtime: Runtime, watch: Watcher) -> NoiseReport:
+    """The controls on this machine now, and what they mean for longer runs."""
+    arms = (BASE, NEW, IDENTICAL)
+    ground.executor.arms = {arm: ground.arm(arm) for arm in arms} | {
+        SPIKE: ground.arm(SPIKE, wait=controls.SPIKE_RATIO)
+    }
+    trial_ns = ground.trial_ns
+    design = duel.Design(sequential=False, n_blocks=BLOCKS)
+    watch.say(f"measuring the noise: {BLOCKS} blocks of four trials of {trial_ns / 1e9:.2f} s")
+    try:
+        # The default races against itself: its evidence is what an equal plan would give.
+        state = duel.run(
+            ground.executor,
+            duel.Rules(budget_ns=int(600e9)),
+            design,
+            rng=random.Random(),
+            clock=time.monotonic_ns,
+            stop=watch.stop,
+            on_block=lambda d, block: watch.line(f"block {len(d.blocks)} of {BLOCKS}"),
+        )
+    except MeasurementError as error:
+        if error.code != controls.INVALID:
+            raise
+        watch.say(str(error))
+        return NoiseReport(
+            model=ground.side.label,
+            latency_ns=0.0,
+            trial_s=trial_ns / 1e9,
+            block_scale=0.0,
+            controls=(),
+            table=(),
+            status="invalid",
+        )
+    scale = intervals.robust_scale(log_ratios(state.blocks, NEW, state.estimand))
+    latencies = sorted(figure(t, state.estimand) or 0.0 for t in measured(state.blocks, BASE))
+    return NoiseReport(
+        model=ground.side.label,
+        latency_ns=latencies[len(latencies) // 2],
+        trial_s=trial_ns / 1e9,
+        block_scale=scale,
+        controls=tuple(state.controls),
+        table=tuple(_row(m, scale, trial_ns, state.prior_scale) for m in MINUTES),
+        status="ok",
+    )
+
+
+def _row(minutes: float, scale: float, trial_ns: float, prior: float | None) -> EffectRow:
+    """What a comparison of that length sees: nine blocks of four trials, then blocks of two."""
+    budget = minutes * 60e9
+    fits = int(min(budget / (4 * trial_ns), 9) + max(0.0, budget - 36 * trial_ns) / (2.2 * trial_ns))
+    blocks = min(fits, max(60, int(BLOCKS_A_MINUTE * minutes)))
+    effect = detect.smallest_effect(scale, max(blocks, 1), prior_scale=prior)
+    return EffectRow(minutes=minutes, n_blocks=blocks, smallest_effect_ratio=effect if effect < 10 else None)

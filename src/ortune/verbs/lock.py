@@ -1,0 +1,221 @@
+"""``ortune lock``: what ONNX Runtime makes of a model, kept in a file and compared with it later. Nothing is timed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from ortune import __version__, knobs, platform, rewrites
+from ortune.bundle import format as bundle_format
+from ortune.bundle.settings import threads
+from ortune.errors import ModelError, UsageError
+from ortune.fleet import runtimes
+from ortune.locks.check import TOLERANCE, differences
+from ortune.locks.take import SCHEMA, take
+from ortune.model import from_git
+from ortune.records import Envelope, LockResult, ModelRef, Plan, Snapshot
+from ortune.report import lock_words
+from ortune.report.answer_commands import settings_of
+from ortune.search.plan_edits import merge
+from ortune.trials.baseline import InputOptions
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.sides import Resolved, SideText, read_plan, resolve, target_providers
+from ortune.trials.watcher import Watcher
+
+SUFFIX = ".lock.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What ``lock`` can be asked.
+
+    Attributes:
+        model: Any SIDE: a model, a bundle, or a model of a git revision.
+        check: Compare with the lock file instead of writing it.
+        file: The lock file; None is beside the model, ``m.onnx.lock.json``.
+        seed: Of the inputs; None is that of the lock that is checked, or 0.
+        tolerance: Relative, of the outputs' mean and norm.
+        strict: Every difference fails, also another version of ONNX Runtime alone.
+    """
+
+    model: str
+    check: bool = False
+    file: Path | None = None
+    settings: Sequence[str] = ()
+    rewrites: Sequence[str] = ()
+    plan: Path | None = None
+    python: str | None = None
+    target: str = "cpu"
+    inputs: InputOptions = field(default_factory=InputOptions)
+    seed: int | None = None
+    tolerance: float = TOLERANCE
+    strict: bool = False
+
+
+def lock(options: Options, watcher: Watcher | None = None) -> Envelope:
+    """Writes the snapshot of a model, or compares the model with the one written before.
+
+    Returns:
+        The whole document; ``result`` is a LockResult, ``verdict`` "written", "unchanged" or "changed".
+
+    Raises:
+        OrtuneError: The model, a setting or the lock file cannot be used.
+    """
+    watch = watcher or Watcher()
+    path = options.file or default_path(options.model)
+    was = read(path, options.model) if options.check else None
+    with scratch_folder() as scratch:
+        side, stored, given = _side(options, was, scratch)
+        watch.say(f"looking with {runtimes.describe(side.runtime)}")
+        inputs, kept = _inputs(options, was)
+        now = take(side, inputs, scratch, watch, stored=stored, given=given, kept=kept)
+    if was is None:
+        write(path, now)
+        result = LockResult(path=str(path), written=True, snapshot=now, headline=f"locked in {path}")
+        verdict = "written"
+    else:
+        found = differences(was, now, tolerance=options.tolerance, strict=options.strict)
+        result = LockResult(
+            path=str(path),
+            written=False,
+            snapshot=now,
+            changes=found.changes,
+            headline=lock_words.headline(was, now, found.changes, found.not_compared),
+            notes=found.notes,
+            not_compared=found.not_compared,
+        )
+        verdict = "changed" if any(c.fails for c in found.changes) else "unchanged"
+    return Envelope(
+        schema="ortune/lock/1",
+        ortune=__version__,
+        host=platform.host(),
+        model=ModelRef(path=str(side.model.path), sha256=side.model.info.sha256),
+        status="ok",
+        verdict=verdict,
+        result=result,
+    )
+
+
+def checked_tolerance(given: float | None) -> float:
+    """``--tolerance``, or the usual one; UsageError when it is no positive number."""
+    if given is None:
+        return TOLERANCE
+    if not (math.isfinite(given) and given > 0.0):
+        raise UsageError(f"{given} is not a positive number", where="--tolerance", do="e.g. --tolerance 0.05")
+    return given
+
+
+def default_path(model: str) -> Path:
+    """The lock file of a model: beside it, and one for all its git revisions."""
+    git = from_git.split(model)
+    path = Path(git[0] if git else model)
+    return path.with_name(path.name + SUFFIX)
+
+
+def encoded(snapshot: Snapshot) -> str:
+    """The lock file's text: sorted, one fact a line, the same for the same snapshot."""
+    text = json.dumps(msgspec.to_builtins(snapshot), indent=2, sort_keys=True)
+    # A shape on one line is what a person compares.
+    shapes = re.compile(r"\[\n\s+-?\d+(?:,\n\s+-?\d+)*\n\s+\]")
+    return shapes.sub(lambda found: f"[{' '.join(found.group().strip('[]').split())}]", text) + "\n"
+
+
+def write(path: Path, snapshot: Snapshot) -> None:
+    """Writes a lock file beside its place and renames it.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(encoded(snapshot), encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # a place that cannot be written holds nothing to remove either
+            part.unlink()
+        raise UsageError(
+            f"the lock cannot be written: {error.strerror}", where=str(path), do="choose another --output"
+        ) from error
+
+
+def read(path: Path, model: str) -> Snapshot:
+    """Reads a lock file.
+
+    Raises:
+        UsageError: It is not there, is damaged, or of another number.
+    """
+    again = f"ortune lock {model}" + ("" if path == default_path(model) else f" --output {path}")
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError("there is no lock file", where=str(path), do=f"write it: {again}") from None
+    except OSError as error:
+        raise UsageError(
+            f"the lock file cannot be read: {error.strerror}", where=str(path), do="check its permissions"
+        ) from error
+    try:
+        found = msgspec.json.decode(text, type=Snapshot)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"this is not a lock file that can be read: {error}",
+            where=str(path),
+            do=f"write it anew: {again}",
+        ) from error
+    levels = {**found.levels, **found.hardware.levels}
+    if found.schema != SCHEMA or not {"disable", "extended", found.run.level} <= levels.keys():
+        what = f"the lock is of schema {found.schema!r}, and this ortune reads {SCHEMA!r}"
+        if found.schema == SCHEMA:
+            what = "the lock lacks levels that every lock has"
+        raise UsageError(what, where=str(path), do=f"write it anew: {again}")
+    return found
+
+
+def _side(o: Options, was: Snapshot | None, scratch: Path) -> tuple[Resolved, Plan, Plan | None]:
+    """The model with its plan, the plan as the lock keeps it, and what was asked for on top of a bundle's own.
+
+    A check runs as locked, with what is given on top. Of a bundle only what was given on top is taken from the lock:
+    its own plan is what is checked.
+    """
+    asked = Plan(settings=knobs.parse_settings(list(o.settings)), providers=target_providers(o.target))
+    asked = merge(asked, Plan(rewrites=tuple(rewrites.parse(text) for text in o.rewrites)))
+    if o.plan:
+        asked = merge(read_plan(o.plan), asked)
+    bundle = bundle_format.read(Path(o.model)) if bundle_format.is_bundle(Path(o.model)) else None
+    if was is not None:
+        asked = merge(_here(was.run.plan) if bundle is None else was.run.given or Plan(), asked)
+    text = SideText(text=o.model, settings=settings_of(asked), python=o.python)
+    common = msgspec.structs.replace(asked, settings={})
+    side = resolve(text, common=common, base_model=None, scratch=scratch)
+    if side.model.facts.format == "ort":
+        raise ModelError(
+            "A model in ORT format was optimised when it was made, so there is nothing to lock.",
+            where=str(side.model.path),
+            do="Lock the .onnx that it was made from.",
+        )
+    if bundle is None:
+        return side, side.plan, None
+    own = bundle.plan.settings
+    settings = {k: v if k in asked.settings else own.get(k, v) for k, v in side.plan.settings.items()}
+    return side, msgspec.structs.replace(side.plan, settings=settings), asked
+
+
+def _here(plan: Plan) -> Plan:
+    """A stored plan on this machine: a bundle's thread counts are kept as they fit any."""
+    cpus = platform.host().effective_cpus
+    counts = {name: threads(value) for name, value in plan.settings.items()}
+    settings = {k: v if (n := counts[k]) is None else min(n, cpus) for k, v in plan.settings.items()}
+    return msgspec.structs.replace(plan, settings=settings)
+
+
+def _inputs(o: Options, was: Snapshot | None) -> tuple[InputOptions, dict[str, tuple[int, ...]]]:
+    """A check feeds what the lock fed, where nothing else is asked: the inputs, and the lock's shapes."""
+    if was is None or o.inputs.inputs:
+        return replace(o.inputs, seed=o.seed or 0), {}
+    return replace(o.inputs, seed=was.run.seed if o.seed is None else o.seed), was.run.shapes

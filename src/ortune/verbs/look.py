@@ -1,0 +1,388 @@
+"""``ortune MODEL``: a first look at a model, in about ten seconds."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from ortune import __version__, errors, knobs, platform
+from ortune.bundle import format as bundle_format
+from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
+from ortune.fleet import facts as machine_facts
+from ortune.model import from_git
+from ortune.model.open import OpenModel, open_model
+from ortune.profiling.look_nodes import explained, saving_s
+from ortune.profiling.processes import ENOUGH_RUNS, beside_plain, seen, turns_of
+from ortune.records import (
+    Envelope,
+    ErrorInfo,
+    FeedRef,
+    Finding,
+    Headroom,
+    LookTiming,
+    Measured,
+    ModelRef,
+    OperatorProfile,
+    Plan,
+    Workload,
+)
+from ortune.search.blocks import BASE
+from ortune.search.figures import figure
+from ortune.search.plan_edits import merge
+from ortune.store.db import SessionLog
+from ortune.store.lock import measuring
+from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
+from ortune.trace.ort_profile import read_profile
+from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.executor import Arm, Timing
+from ortune.trials.pilot import describe
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.sides import Resolved, SideText, read_plan, resolve, target_providers
+from ortune.trials.watcher import Watcher
+from ortune.verbs.bench_result import load_words
+from ortune.verbs.compare import open_store, session_header
+from ortune.verbs.look_facts import facts
+from ortune.verbs.look_static import static_part, with_work
+
+TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
+PROFILED_EVENTS = 60_000
+TOP_NODES = 5
+LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that are timed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the first look can be asked.
+
+    Attributes:
+        model: A model, a bundle, or ``model.onnx@revision``.
+        settings: ``KNOB=VALUE``, for a look at something else than the default.
+        budget_s: What does not fit is left out, and said.
+    """
+
+    model: str
+    settings: Sequence[str] = ()
+    plan: Path | None = None
+    python: str | None = None
+    target: str = "cpu"
+    inputs: InputOptions = field(default_factory=InputOptions)
+    budget_s: float = 8.0
+    store: Path | None = None
+    wait: bool = True
+
+
+def look(options: Options, watcher: Watcher | None = None) -> Envelope:
+    """Looks at a model; ``result`` is a LookResult.
+
+    Where the model can be opened and not run, the document holds what the file says, and ``error``.
+
+    Raises:
+        OrtuneError: The model cannot be opened, or an option cannot be used.
+    """
+    watch, start = watcher or Watcher(), time.monotonic()
+    plan = Plan(
+        settings=knobs.parse_settings(list(options.settings)), providers=target_providers(options.target)
+    )
+    if options.plan:
+        plan = merge(read_plan(options.plan), plan)
+    with scratch_folder() as scratch:
+        try:
+            text = SideText(text=options.model, settings=options.settings, python=options.python)
+            side = resolve(text, common=plan, base_model=None, scratch=scratch)
+        except RuntimeNotFound as error:
+            return _Look(options, watch, _unrun(options.model, scratch), None, scratch, start).envelope(error)
+        return _Look(options, watch, side.model, side, scratch, start).go()
+
+
+def _unrun(text: str, scratch: Path) -> OpenModel:
+    """The model where no runtime is there to run it."""
+    git = from_git.split(text)
+    path = from_git.checkout(*git, scratch / "git") if git else Path(text)
+    return open_model(path / bundle_format.read(path).model if bundle_format.is_bundle(path) else path)
+
+
+def exit_code(envelope: Envelope) -> int:
+    """0, or that of the error for which the model was not run."""
+    if envelope.error is None:
+        return 0
+    kinds = (
+        errors.UsageError, errors.ModelError, errors.InputError, errors.RuntimeNotFound, errors.BusyError,
+        errors.StoreError,
+    )  # fmt: skip
+    usage = {kind.default_code: kind.exit_code for kind in kinds}
+    return usage.get(envelope.error.code, errors.MeasurementError.exit_code)
+
+
+class _OneCaller(Ground):
+    """A first look is no load test, whatever a workload file says: one caller, back to back."""
+
+    def _proposed(self) -> Workload:
+        found = super()._proposed()
+        if (found.sessions, found.callers, found.gap_ns) == (1, 1, 0):
+            return found
+        note = f"looked at with one caller, back to back; the workload has {load_words(found)}"
+        return msgspec.structs.replace(found, sessions=1, callers=1, gap_ns=0, notes=(*found.notes, note))
+
+
+class _Look:
+    """One look while it is taken."""
+
+    def __init__(
+        self,
+        options: Options,
+        watch: Watcher,
+        model: OpenModel,
+        side: Resolved | None,
+        scratch: Path,
+        start: float,
+    ) -> None:
+        self.o, self.watch, self.model, self.side, self.scratch = options, watch, model, side, scratch
+        self.start = start
+        self.left_out: list[str] = []
+        self.needed_s = 0.0  # of a budget that holds what was left out for want of time
+        self.work: Workload | None = None
+        self.timing: LookTiming | None = None
+        self.profile: OperatorProfile | None = None
+        self.headroom: Headroom | None = None
+        watch.line("reading the model")
+        self.result = static_part(model)
+
+    def go(self) -> Envelope:
+        """The whole look; what keeps the model from running ends up in the document."""
+        assert self.side is not None
+        try:
+            store, trouble = open_store(self.o.store)
+        except OrtuneError as error:
+            return self.envelope(error)
+        try:
+            if trouble:
+                self.watch.say(trouble)
+            log = SessionLog(None, "")
+            if store:
+                key = f"look {self.result.model.sha256} {self.side.plan.id}"
+                log = store.begin("look", key, session_header(model=self.side.label))
+            failure: OrtuneError | None = None
+            asked = time.monotonic()
+            try:
+                with measuring(f"look {self.side.label}", wait=self.o.wait, say=self.watch.say):
+                    self.start += time.monotonic() - asked  # waiting for another ortune is no looking
+                    self._run(self.side, log)
+            except errors.Interrupted:
+                raise
+            except OrtuneError as error:
+                failure = error
+            self.result = msgspec.structs.replace(self.result, session=log.id)
+            envelope = self.envelope(failure)
+            log.add("result", envelope)
+            if log.trouble:
+                self.watch.say(log.trouble)
+            return envelope
+        finally:
+            if store:
+                store.close()
+
+    def _run(self, side: Resolved, log: SessionLog) -> None:
+        ground = _OneCaller(side, self.o.inputs, self.scratch, log, self.watch.line)
+        try:
+            self._count(ground.work)
+            self.watch.line("running the model")
+            ground.settle(self.o.budget_s)
+            self._count(ground.work)
+            first = ground.executor.last
+            assert isinstance(first, Measured)
+            self._measure(ground, first)
+        finally:
+            ground.close()
+
+    def _count(self, work: Workload) -> None:
+        if work is not self.work:
+            self.work, self.result = work, with_work(self.result, self.model, work)
+
+    def _measure(self, ground: Ground, first: Measured) -> None:
+        """One timed process and one profiled one, as far as the time allows."""
+        base = ground.arm(BASE)
+        self.timing = self._timing(first)
+        run_ns = self.timing.latency_ns * len(first.done.cases)
+        trial_s = (first.elapsed_ns + (LEAST_RUNS - 1) * run_ns) / 1e9
+        profile_s = 2 * trial_s  # one process with the profiler and one without
+        if trial_s > self._left_s():
+            self.needed_s = self._spent_s() + trial_s + profile_s
+            self.left_out += [
+                f"a warmed-up latency (about {math.ceil(trial_s)} s more)",
+                f"the profile (about {math.ceil(profile_s)} s more)",
+            ]
+            return
+        ground.executor.timing = _timing(run_ns, self._left_s() - trial_s)
+        timed = ground.must(base, ground.executor.trial(base))
+        self.timing = self._timing(timed)
+        if profile_s > self._left_s():
+            self.needed_s = self._spent_s() + profile_s
+            self.left_out.append(f"the profile (about {math.ceil(profile_s)} s more)")
+            return
+        self._profile(ground, base, self.timing.latency_ns)
+
+    def _timing(self, trial: Measured) -> LookTiming:
+        latency = figure(trial, "median")
+        first = [case.first_ns for case in trial.done.cases]
+        first_ns = sum(first) / len(first)
+        typical = first_ns if latency is None else latency
+        # A count that leaves nodes out, or takes the dearer branch for the one taken, gives no rate.
+        flops = self.result.flops if not self.result.flops_note else None
+        return LookTiming(
+            latency_ns=typical,
+            n_runs=0 if latency is None else trial.done.n_runs,
+            warmed_up=all(case.warmup_runs for case in trial.done.cases),
+            first_run_ns=first_ns,
+            load_ns=trial.done.load_ns,
+            peak_bytes=trial.done.peak_bytes,
+            flops_per_s=flops / (typical / 1e9) if flops else None,
+        )
+
+    def _profile(self, ground: Ground, base: Arm, latency_ns: float) -> None:
+        """Profiles the first shape alone: a profile does not say which shape a run had."""
+        self.watch.line("profiling")
+        feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
+        arm = Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
+        fits = PROFILED_EVENTS // max(1, self.result.model.n_nodes)
+        runs = max(3, min(ENOUGH_RUNS, fits, int(TIMED_NS / latency_ns)))
+        # Beside a process without the profiler, turn by turn: what the machine does is not the profiler's cost.
+        outcome, plain = ground.executor.profiled([arm], turns_of(runs))[0]
+        if not isinstance(outcome, Measured):
+            self.left_out.append(f"the profile, which failed ({describe(outcome).splitlines()[0]})")
+            return
+        path = Path(outcome.done.profile)
+        # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
+        try:
+            trace = read_profile(path if path.is_absolute() else self.scratch / path)
+        except UsageError as error:
+            self.left_out.append(f"the profile, which {error.what}")
+            return
+        warm = 1 + outcome.done.cases[0].warmup_runs
+        if not kept_runs(trace, warm):
+            self.left_out.append("the profile, which holds no whole run")
+            return
+        profiled_ns = run_time_ns(trace, warm)
+        self.profile = OperatorProfile(
+            n_runs=len(kept_runs(trace, warm)),
+            run_ns=profiled_ns,
+            slowdown_ratio=beside_plain(outcome, plain),
+            operators=by_operator(trace, warm),
+            nodes=by_node(trace, warm)[:TOP_NODES],
+            complete=trace.complete,
+        )
+        assert self.side is not None and self.work is not None and self.timing is not None
+        needed = saving_s(self.timing.load_ns)
+        hurried = self._left_s() < needed
+        if hurried:
+            self.needed_s = self._spent_s() + needed
+            self.left_out.append(f"your own names of the nodes that ran (about {math.ceil(needed)} s more)")
+        self.profile, self.headroom = explained(
+            self.side, self.work, trace, warm, self.profile,
+            seen=seen(outcome), store=self.o.store, scratch=self.scratch, hurried=hurried,
+        )  # fmt: skip
+
+    def _left_s(self) -> float:
+        return self.o.budget_s - self._spent_s()
+
+    def _spent_s(self) -> float:
+        return time.monotonic() - self.start
+
+    def envelope(self, error: OrtuneError | None) -> Envelope:
+        """The document with what is known so far."""
+        side, about = self.side, self._machine()
+        told = facts(self.model, self.work, self.profile, about, self._again())
+        result = msgspec.structs.replace(
+            self.result,
+            runtime=side.runtime if side else None,
+            plan=side.plan if side else Plan(),
+            timing=self.timing,
+            profile=self.profile,
+            headroom=self.headroom,
+            facts=told,
+            left_out=tuple(self.left_out),
+            next_commands=tuple(self._next(error, {fact.name for fact in told})),
+            elapsed_s=self._spent_s(),
+        )
+        return Envelope(
+            schema="ortune/look/1",
+            ortune=__version__,
+            host=platform.host(),
+            model=ModelRef(path=str(self.model.path), sha256=result.model.sha256),
+            workload=self.work,
+            status="error" if error else "ok",
+            result=result,
+            error=ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
+            if error
+            else None,
+        )
+
+    def _machine(self) -> list[Finding]:
+        found = machine_facts.findings(platform.host(), (), os.environ)
+        chosen = self.side is not None and "intra_op_num_threads" in self.side.plan.settings
+        return [f for f in found if f.code != "THR001" or not chosen]
+
+    def _next(self, error: OrtuneError | None, seen: set[str]) -> list[str]:
+        if error is not None:
+            return ["ortune doctor"] if error.code == RuntimeNotFound.default_code else []
+        # A bundle is tuned already; alone, compare proves it again. The search is for the CPU.
+        bundle = bundle_format.is_bundle(Path(self.o.model))
+        verb = "compare" if bundle else "tune" if self.o.target == "cpu" else "profile"
+        found = [shlex.join(["ortune", verb, *self._again()])]
+        if self.needed_s:
+            found.append(shlex.join(["ortune", *self._again(), "--budget", _budget(self.needed_s)]))
+        if "too-many-threads" in seen:
+            found.append("ortune doctor")
+        return found
+
+    def _again(self) -> list[str]:
+        """The model, its inputs and its plan, as this look was given them."""
+        return [self.o.model, *self._inputs(), *self._same_plan()]
+
+    def _inputs(self) -> list[str]:
+        """The inputs that this look was given, as the next verb takes them."""
+        i, words = self.o.inputs, list[str]()
+        for name, shape in i.shapes.items():
+            words += ["--shape", f"{name}:{'x'.join(map(str, shape))}"]
+        for name, mix in i.dims.items():
+            each = [str(size) if len(mix) == 1 else f"{size}:{weight:g}" for size, weight in mix]
+            words += ["--dim", f"{name}={','.join(each)}"]
+        for option, value in (("--inputs", i.inputs), ("--workload", i.workload)):
+            words += [option, str(value)] if value else []
+        for library in i.custom_ops:
+            words += ["--custom-ops", library]
+        return words + (["--seed", str(i.seed)] if i.seed else [])
+
+    def _same_plan(self) -> list[str]:
+        """The plan and the runtime that were asked for."""
+        words = list[str]()
+        for option, value in (("--plan", self.o.plan), ("--python", self.o.python)):
+            words += [option, str(value)] if value else []
+        for setting in self.o.settings:
+            words += ["--set", setting]
+        return words + (["--target", self.o.target] if self.o.target != "cpu" else [])
+
+
+def _budget(needed_s: float) -> str:
+    """A budget that holds what took so long: a fifth more, since no run takes as long as the last, rounded up."""
+    seconds = 1.2 * needed_s + 2 * TIMED_NS / 1e9  # more time is more timed runs and a longer warm-up
+    return f"{math.ceil(seconds / 10) * 10}s" if seconds <= 120 else f"{math.ceil(seconds / 60)}m"
+
+
+def _timing(run_ns: float, spare_s: float) -> Timing:
+    """Timed runs for about a second, fewer where the budget ends first; at least three."""
+    slow = run_ns > 200_000_000
+    time_ns = min(TIMED_NS, max(0.0, spare_s * 1e9 / 2))
+    runs = max(3, min(200, int(time_ns / max(run_ns, 1))))
+    return Timing(
+        runs=runs,
+        warmup_runs=1 if slow else 3,
+        warmup_ns=0 if slow else 30_000_000,
+        warmup_cap_ns=0 if slow else 400_000_000,
+    )

@@ -1,0 +1,198 @@
+"""``ortune report``: stored sessions listed, told again, side by side, or as one page for people who decide."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ortune import __version__, knobs, platform
+from ortune.bundle.format import MODELS, is_bundle
+from ortune.errors import StoreError, UsageError
+from ortune.records import Envelope, ReportResult, StoredSession
+from ortune.report import brief, history
+from ortune.report.answer import answer
+from ortune.store.db import SessionHead, Store
+from ortune.verbs import stored
+
+LAST = 20
+_PER_S = {"": 1.0, "s": 1.0, "m": 1 / 60, "min": 1 / 60, "h": 1 / 3600, "d": 1 / 86400}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What ``report`` can be asked.
+
+    Attributes:
+        sessions: Ids or their beginnings, "newest", models (the newest session of each), or folders of bundles; none
+            lists what is stored.
+        brief: One page for people who decide, of one session; the newest that has one when none is named.
+        load_per_s: Requests a second that the brief reckons for; None is an example.
+        last: How many sessions are listed.
+        store: Where the sessions lie.
+        timeline: With what ran when, of one profile.
+    """
+
+    sessions: Sequence[str] = ()
+    brief: bool = False
+    load_per_s: float | None = None
+    last: int = LAST
+    store: Path | None = None
+    timeline: bool = False
+
+
+def report(options: Options) -> Envelope:
+    """Tells what is stored; ``result`` is a ReportResult.
+
+    Raises:
+        UsageError: Nothing is stored, no session is called so, or none of those asked for can be told.
+        StoreError: The store cannot be read.
+    """
+    if options.load_per_s is not None and not options.brief:
+        raise UsageError("a load is reckoned with in a brief only", where="--load", do="add --brief")
+    if options.brief and len(options.sessions) > 1:
+        raise UsageError("a brief is of one session", where="--brief", do="name one session or bundle")
+    reader = _Reader(options)
+    try:
+        result = _brief(options, reader) if options.brief else _plain(options, reader)
+    finally:
+        reader.close()
+    return Envelope(schema="ortune/report/1", ortune=__version__, status="ok", result=result)
+
+
+def rate(text: str | float, option: str = "--load") -> float:
+    """Reads 200/s, 12000/min, 5e6/d or a plain number of requests a second."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*(?:/\s*(s|m|min|h|d))?\s*", str(text))
+    value = float(found.group(1)) * _PER_S[found.group(2) or ""] if found else 0.0
+    if not 0 < value < 1e12:
+        raise UsageError(
+            f"{text!r} is not a number of requests", where=option, do="write e.g. 200/s or 12000/min"
+        )
+    return value
+
+
+class _Reader:
+    """The store and the machine, opened when first needed: a bundle is told without a store too."""
+
+    def __init__(self, options: Options) -> None:
+        self.folder = options.store
+        self.here = platform.host().fingerprint
+        self._store: Store | None = None
+        self._heads: list[SessionHead] | None = None
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+
+    def heads(self) -> list[SessionHead]:
+        """Every stored session, newest first."""
+        if self._heads is None:
+            self._store = stored.open_existing(self.folder)
+            self._heads = stored.heads(self._store)
+        return self._heads
+
+    def session(self, head: SessionHead) -> StoredSession:
+        assert self._store is not None
+        return stored.read(self._store, head, self.here)
+
+    def with_timeline(self, session: StoredSession) -> StoredSession:
+        if self._store is None or session.verb != "profile" or not session.id:
+            return session
+        return msgspec.structs.replace(session, timeline=stored.timeline(self._store, session.id))
+
+    def newest(self, model: str = "", *, answered: bool = False) -> StoredSession | None:
+        """The newest session, of one model where it is named, and with an answer to decide on where that is needed."""
+        for head in self.heads():
+            if not model or stored.about(head, model):
+                session = self.session(head)
+                if not answered or (
+                    isinstance(session.document, Envelope) and answer(session.document) is not None
+                ):
+                    return session
+        return None
+
+    def named(self, text: str, *, answered: bool = False) -> StoredSession:
+        """The session or bundle that the user means; of a model's sessions one with an answer where that is needed."""
+        if is_bundle(Path(text)):
+            return stored.read_bundle(Path(text), self._of_id, self.here)
+        if Path(text).suffix in MODELS:
+            found = self.newest(text, answered=answered)
+            if found is None:
+                kind = "tuning or comparison" if answered else "session"
+                raise UsageError(
+                    f"no {kind} of this model is stored", where=text, do="ortune report lists what is stored"
+                )
+            return found
+        if Path(text).is_dir() or "/" in text:
+            raise UsageError(
+                "is neither a session nor a bundle", where=text, do="give the folder NAME.ortune"
+            )
+        return self.session(stored.find(self.heads(), text))
+
+    def _of_id(self, session: str) -> StoredSession | None:
+        try:
+            found = [h for h in self.heads() if h.id == session]
+        except (UsageError, StoreError):
+            return None  # no store here, or none that can be read: the bundle speaks for itself
+        return self.session(found[0]) if found else None
+
+
+def _plain(options: Options, reader: _Reader) -> ReportResult:
+    if not options.sessions:
+        heads = reader.heads()
+        return ReportResult(
+            kind="list", sessions=tuple(reader.session(h) for h in heads[: options.last]), n_stored=len(heads)
+        )
+    found = [reader.named(text) for text in options.sessions]
+    good = tuple(s for s in found if s.state != "unreadable")
+    troubles = tuple(f"{s.id}: {s.trouble}" for s in found if s.state == "unreadable")
+    if not good:
+        raise UsageError(found[0].trouble, where=found[0].id, do="ortune report lists what can be told")
+    if len(good) == 1:
+        if options.timeline:
+            good = (reader.with_timeline(good[0]),)
+        return ReportResult(kind="told", sessions=good, troubles=troubles)
+    return ReportResult(kind="history", sessions=good, history=history.side_by_side(good), troubles=troubles)
+
+
+def _brief(options: Options, reader: _Reader) -> ReportResult:
+    if options.sessions:
+        session = reader.named(options.sessions[0], answered=True)
+    else:
+        newest = reader.newest(answered=True)
+        if newest is None:
+            raise UsageError(
+                "no finished tuning or comparison is stored", where="--brief", do="ortune tune MODEL"
+            )
+        session = newest
+    if session.state == "unreadable":
+        raise UsageError(session.trouble, where=session.id, do="ortune report lists what can be told")
+    made = None
+    if isinstance(session.document, Envelope):
+        made = brief.make(session.document, _safety(), options.load_per_s, bound=_bound())
+    if made is None:
+        why = "did not end" if session.state == "unfinished" else "compares nothing that is stored here"
+        raise UsageError(
+            f"the session {why}, so there is nothing to decide on",
+            where=session.id or session.label,
+            do="name a session of ortune tune or ortune compare; ortune report lists them",
+        )
+    return ReportResult(kind="brief", sessions=(session,), brief=made)
+
+
+def _bound() -> set[str]:
+    """Rewrites whose model is bound to the kind of CPU that it was made on."""
+    from ortune import rewrites
+
+    return {name for name, rewrite in rewrites.all_rewrites().items() if rewrite.hardware_bound}
+
+
+def _safety() -> dict[str, str]:
+    """Safety class of every setting and rewrite, by name."""
+    from ortune import rewrites
+
+    classes: dict[str, str] = {name: knob.safety for name, knob in knobs.all_knobs().items()}
+    return classes | {name: rewrite.safety for name, rewrite in rewrites.all_rewrites().items()}

@@ -1,0 +1,168 @@
+"""Shapes that are worked out against those that come out: of ONNX's own cases, and in profiles of real models."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime as ort
+import pytest
+from onnx import numpy_helper
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import zoo
+from ortune.analysis.cost import costs
+from ortune.analysis.cost.graph import GraphCounter
+from ortune.analysis.mapping import as_logged, originals, own_shapes
+from ortune.inputs import workload
+from ortune.model.open import open_model
+from ortune.profiling.nodes import executions
+from ortune.trace.read import read_trace
+from ortune.trace.tensors import tensors
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """ONNX's own, an operator each."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        return [case for case in collect_testcases(None) if case.model is not None and case.data_sets]
+
+
+@pytest.mark.parametrize("known", ["shapes", "values"])
+def test_every_operator_has_the_shape_that_its_standard_gives_it(known, cases):
+    wrong, n_same = [], 0
+    for case in cases:
+        proto, ((given, expected), *_) = onnx.ModelProto(), case.data_sets
+        proto.CopyFrom(case.model)
+        if proto.functions:
+            continue
+        for output in proto.graph.output:
+            # Else the case itself would tell.
+            output.type.tensor_type.ClearField("shape")
+        feeds = {
+            i.name: a for i, a in zip(proto.graph.input, given, strict=False) if isinstance(a, np.ndarray)
+        }
+        for value in list(proto.graph.input) if known == "values" else ():
+            array = feeds.get(value.name)
+            if array is not None and array.size <= 64 and array.dtype.kind in "iufb":
+                proto.graph.input.remove(value)
+                proto.graph.initializer.append(numpy_helper.from_array(feeds.pop(value.name), value.name))
+        model = ir.from_proto(proto)
+        counter = GraphCounter(model, {name: array.shape for name, array in feeds.items()})
+        counter.graph(model.graph, "")
+        for value, array in zip(model.graph.outputs, expected, strict=False):
+            if not isinstance(array, np.ndarray) or counter.dims(value) is None:
+                continue
+            n_same += counter.dims(value) == array.shape
+            if counter.dims(value) != array.shape:
+                wrong.append((case.name, counter.dims(value), array.shape))
+    assert wrong == []
+    assert n_same > 1500
+
+
+def traced(path, level, folder, *, prepack=True):
+    """The model, its shapes, the graph that ran, and the profile of one run; prepacked weights are not in it."""
+    opened = open_model(path)
+    work = workload.propose(opened.ir)
+    ((case, feeds), *_) = workload.feeds(opened.ir, work)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+    options.enable_profiling, options.profile_file_prefix = True, str(folder / "trace")
+    options.optimized_model_filepath = str(folder / "optimised.onnx")
+    options.intra_op_num_threads = 1
+    options.add_session_config_entry("session.disable_prepacking", str(int(not prepack)))
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session.run(None, feeds)
+    trace = read_trace(Path(session.end_profiling()))
+    shapes = {choice.name: choice.shape for choice in case.inputs}
+    return opened.ir, shapes, open_model(folder / "optimised.onnx").ir, trace
+
+
+VALUES_DECIDE = {"piper-joe"}
+QUICK = [name for name in zoo.MODELS if not name.startswith("light-vgg") and name not in ("sigmoid", "mul-1")]
+
+
+@pytest.mark.parametrize("level", ["ORT_DISABLE_ALL", "ORT_ENABLE_ALL"])
+@pytest.mark.parametrize("name", QUICK)
+def test_every_shape_is_the_one_that_the_profile_tells(name, level, tmp_path):
+    original, shapes, optimised, trace = traced(zoo.model_path(name), level, tmp_path)
+    logged = list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
+    mapping = as_logged(originals(original, optimised), logged)
+    ran = executions(optimised.graph, mapping.keys, trace)
+    assert len(ran) > 0.9 * len(trace.name.texts) - 1
+    before = costs(original, shapes)
+    counter = GraphCounter(optimised, shapes, sizes=own_shapes(mapping, optimised.graph, before.nodes))
+    counter.graph(optimised.graph, "")
+    wrong, unknown = [], Counter()
+    for node, (first, *_) in ran.items():
+        for value, told in zip([v for v in node.outputs if v.name], first.outputs, strict=False):
+            dims = counter.dims(value)
+            if dims is None:
+                unknown[counter.why(value)] += 1
+            elif value in counter.blocked:
+                padding = told[1] - dims[1]
+                if not 0 <= padding < 16 or dims != (told[0], told[1] - padding, *told[2:]):
+                    wrong.append((node.name, dims, told))
+            elif dims != told:
+                wrong.append((node.name, dims, told))
+    assert wrong == []
+    assert bool(unknown) == (name in VALUES_DECIDE)
+    assert all("depends on values" in why for why in unknown)
+
+
+@pytest.mark.parametrize("name", ["oww-embedding", "basic-pitch", "ppocrv2-cls", "ppocrv4-rec", "piper-joe"])
+def test_what_ran_multiplies_as_much_as_the_model(name, tmp_path):
+    original, shapes, optimised, trace = traced(zoo.model_path(name), "ORT_ENABLE_ALL", tmp_path)
+    mapping = as_logged(
+        originals(original, optimised), list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
+    )
+    ran = executions(optimised.graph, mapping.keys, trace)
+    told = {v.name: e[0].outputs[0] for n, e in ran.items() if len(e[0].outputs) == 1 for v in n.outputs}
+    before = costs(original, shapes, sizes=told)
+    own = own_shapes(mapping, optimised.graph, before.nodes)
+    after = costs(optimised, shapes, ran=ran, sizes=own)
+    assert (before.unknown, after.unknown) == ({}, {})
+    assert after.macs == before.macs
+
+
+def multiplied(trace):
+    """The multiply-adds of a run by the shapes that a profile tells, without any of what counts them else."""
+    found = 0
+    for op, executions_of in zip(trace.nodes.op_type, trace.nodes.executions, strict=True):
+        for (before, after), times in executions_of.items():
+            x, y = ([shape for _, shape in tensors(text) or ()] for text in (before, after))
+            match op:
+                case "Conv" | "ConvInteger":
+                    found += times * math.prod(y[0]) * math.prod(x[1][1:])
+                case "ConvTranspose":
+                    found += times * math.prod(x[0]) * math.prod(x[1][1:])
+                case "MatMul" | "MatMulInteger":
+                    found += times * math.prod(y[0]) * x[0][-1]
+                case "Gemm":
+                    found += times * math.prod(y[0]) * (math.prod(x[0]) // y[0][0])
+                case "LSTM":
+                    found += times * math.prod(x[0][:2]) * math.prod(x[1][:2]) * (x[1][2] + x[2][2])
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ppocrv4-det", "ppocrv4-rec", "ppocrv2-cls", "silero-vad", "silero-vad-16k-sequence", "magika", "minilm-int8",
+        "basic-pitch", "oww-embedding", "oww-melspectrogram", "oww-hey-jarvis", "light-shufflenet",
+    ],
+)  # fmt: skip
+def test_products_are_counted_as_they_ran(name, tmp_path):
+    original, shapes, _, trace = traced(zoo.model_path(name), "ORT_DISABLE_ALL", tmp_path, prepack=False)
+    (values,) = workload.whole_numbers(original, workload.propose(original))
+    assert costs(original, shapes, values).macs == multiplied(trace)

@@ -1,0 +1,255 @@
+"""Which outputs a near tie may change, which nodes are random, and which depend on the values fed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+
+from ortune.analysis.outputs import (
+    OutputComparison,
+    output_comparisons,
+    output_kinds,
+    random_ops,
+    value_dependent_ops,
+)
+from ortune.model.open import OpenModel, open_model
+
+LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
+DATASETS = Path(onnxruntime.__file__).parent / "datasets"
+
+
+def opened(tmp_path: Path, text: str, *, opset: int = 17, head: str = "") -> OpenModel:
+    """A model from ONNX's textual form, checked by ONNX itself."""
+    imports = f'"" : {opset}, "ai.onnx.ml" : 3, "local" : 1'
+    model = parser.parse_model(f"<ir_version: 8, opset_import: [{imports}]>\n{text}\n{head}")
+    onnx.checker.check_model(model)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    return open_model(path)
+
+
+@pytest.mark.parametrize(
+    ("graph", "kinds"),
+    [
+        pytest.param(
+            "g (float[1,8] x, float[8,8] w) => (float[1,8] y) { s = MatMul(x, w)\n y = Softmax(s) }",
+            {"y": "values"},
+            id="plain",
+        ),
+        pytest.param(
+            "g (float[1,8] x, float[8,8] w) => (int64[1] y) { s = MatMul(x, w)\n "
+            "a = ArgMax <axis: int = 1, keepdims: int = 0> (s)\n b = Cast <to: int = 6> (a)\n "
+            "c = Cast <to: int = 7> (b)\n y = Identity(c) }",
+            {"y": "indices"},
+            id="argmax-cast",
+        ),
+        pytest.param(
+            "g (int64[1,8] ids, float[8,4] table) => (float[1,1,4] y, int64[1,1] at) { e = Gather(table, ids)\n "
+            "at = ArgMax <axis: int = 1> (ids)\n f = Cast <to: int = 7> (at)\n "
+            "y = Gather <axis: int = 0> (table, f) }",
+            {"y": "values", "at": "values"},
+            id="argmax-of-token-ids-has-no-near-ties",
+        ),
+        pytest.param(
+            "g (float[8] x, int64[1] k) => (float[n] v, int64[n] i) { v, i = TopK(x, k) }",
+            {"v": "values", "i": "values"},
+            id="topk-of-an-input-is-exact",
+        ),
+        pytest.param(
+            "g (float[1,8] x, float[8,8] w, float[8,4] boxes) => (float[1,n] v, int64[1,n] i, float[1,n,4] b, "
+            "float[1,n,4] c) <int64[1] k = {3}, float[1] two = {2.0}> { s = MatMul(x, w)\n v, i = TopK(s, k)\n "
+            "b = Gather(boxes, i)\n c = Mul(b, two) }",
+            {"v": "set", "i": "indices", "b": "set", "c": "set"},
+            id="topk-gather",
+        ),
+        pytest.param(
+            "g (float[1,8] x, float[8,8] w) => (int64[1,n] label, int64[1,n] row) <int64[1] k = {3}, int64 c = {4}> "
+            "{ s = MatMul(x, w)\n v, i = TopK(s, k)\n label = Mod(i, c)\n row = Div(i, c) }",
+            {"label": "indices", "row": "indices"},
+            id="class-and-row-of-flattened-positions",
+        ),
+        pytest.param(
+            "g (float[1,8] x, float[8,8] w) => (float[1,n,2] y) <int64[1] k = {3}, int64[1] two = {2}> "
+            "{ s = MatMul(x, w)\n v, i = TopK(s, k)\n f = Cast <to: int = 1> (i)\n a = Unsqueeze(f, two)\n "
+            "b = Unsqueeze(v, two)\n y = Concat <axis: int = 2> (a, b) }",
+            {"y": "set"},
+            id="labels-beside-scores",
+        ),
+        pytest.param(
+            "g (float[1,8] x, float[8,8] w, float[1,8] z) => (float[1,8] y, float[1,8] one, float t) "
+            "<int64[1] k = {3}> { s = MatMul(x, w)\n v, i = TopK(s, k)\n "
+            "y = ScatterElements <axis: int = 1> (z, i, v)\n t = ReduceSum <keepdims: int = 0> (v)\n one = Relu(y) }",
+            {"y": "values", "one": "values", "t": "values"},
+            id="scattered-back-or-summed",
+        ),
+        pytest.param(
+            "g (float[1,8] x, float[8,8] w, float[8,5] d) => (int64[2,n] at, float[n,5] y) <int64[1] r = {1}, "
+            "int64[1] ax = {0}, float half = {0.5}> { s = MatMul(x, w)\n m = Greater(s, half)\n at = NonZero(m)\n "
+            "row = Slice(at, r, r, ax)\n q = Gather <axis: int = 0> (at, r)\n f = Squeeze(q, ax)\n y = Gather(d, f) }",
+            {"at": "indices", "y": "set"},
+            id="nonzero",
+        ),
+        pytest.param(
+            "g (bool[1,8] mask, float[8] d) => (int64[2,n] at) { at = NonZero(mask) }",
+            {"at": "values"},
+            id="nonzero-of-a-mask",
+        ),
+        pytest.param(
+            "g (float[1,8,4] boxes, float[1,8,8] w, float[1,2,8] x) => (int64[n,3] y, float[m,4] picked) "
+            "<int64 many = {5}, int64 col = {2}, int64[1] ax = {0}> { s = MatMul(x, w)\n "
+            "y = NonMaxSuppression(boxes, s, many)\n i = Gather <axis: int = 1> (y, col)\n b = Squeeze(boxes, ax)\n "
+            "picked = Gather(b, i) }",
+            {"y": "indices", "picked": "set"},
+            id="nms",
+        ),
+        pytest.param(
+            "g (float[1,8] x, float[8,8] w, bool c) => (int64[1] y) { s = MatMul(x, w)\n y = If (c) <"
+            "then_branch = t () => (int64[1] a) { a = ArgMax <axis: int = 1, keepdims: int = 0> (s) }, "
+            "else_branch = e () => (int64[1] b) <int64[1] z = {0}> { b = Identity(z) }> }",
+            {"y": "indices"},
+            id="inside-a-branch",
+        ),
+        pytest.param(
+            "g (float[1,8] x, float[8,8] w) => (int64[1] y, int64[1] z) { s = MatMul(x, w)\n "
+            "y = local.best(s)\n z = local.best(x) }",
+            {"y": "indices", "z": "values"},
+            id="inside-a-function",
+        ),
+        pytest.param(
+            "g (float[1,8] x, float[8,8] w) => (string[1] y) <string[3] names = {\"a\",\"b\",\"c\"}> "
+            "{ s = MatMul(x, w)\n a = ArgMax <axis: int = 1, keepdims: int = 0> (s)\n y = Gather(names, a) }",
+            {"y": "indices"},
+            id="names-of-classes",
+        ),
+    ],
+)  # fmt: skip
+def test_kinds(tmp_path: Path, graph: str, kinds: dict[str, str]) -> None:
+    function = (
+        '<domain: "local", opset_import: ["" : 17]> best (a) => (b) '
+        "{ b = ArgMax <axis: int = 1, keepdims: int = 0> (a) }"
+    )
+    model = opened(tmp_path, graph, head=function if "local.best" in graph else "")
+    assert output_kinds(model.ir) == kinds
+
+
+def test_carried_around_a_loop(tmp_path: Path) -> None:
+    # The second round gathers through what the first one decided.
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["on"]),
+            helper.make_node("Gather", ["table", "at"], ["row"]),
+            helper.make_node("MatMul", ["row", "w"], ["s"]),
+            helper.make_node("ArgMax", ["s"], ["best"], axis=1, keepdims=0),
+            helper.make_node("Identity", ["row"], ["seen"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("round", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("at", TensorProto.INT64, [1]),
+        ],
+        [
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("best", TensorProto.INT64, [1]),
+            helper.make_tensor_value_info("seen", TensorProto.FLOAT, [1, 8]),
+        ],
+    )
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["rounds", "", "start"], ["last", "rows"], body=body, name="loop")],
+        "g",
+        [
+            helper.make_tensor_value_info("table", TensorProto.FLOAT, [8, 8]),
+            helper.make_tensor_value_info("w", TensorProto.FLOAT, [8, 8]),
+            helper.make_tensor_value_info("start", TensorProto.INT64, [1]),
+        ],
+        [
+            helper.make_tensor_value_info("last", TensorProto.INT64, [1]),
+            helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 1, 8]),
+        ],
+        [numpy_helper.from_array(np.array(4), "rounds")],
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    model = open_model(path).ir
+    assert set(output_kinds(model).values()) == {"set"}
+    assert value_dependent_ops(model) == []
+
+
+def test_the_scores_that_decided_are_paired(tmp_path: Path) -> None:
+    found = output_comparisons(
+        opened(
+            tmp_path,
+            "g (float[1,8] x, float[8,8] w) => (float[1,n] v, int64[1,n] i, int64[1] best, float[1,8] p) "
+            "<int64[1] k = {3}> { s = MatMul(x, w)\n v, j = TopK(s, k)\n i = Identity(j)\n "
+            "best = ArgMax <axis: int = 1, keepdims: int = 0> (s)\n p = Softmax(s) }",
+        ).ir
+    )
+    assert found["v"] == OutputComparison(kind="set", source="v")
+    assert found["i"] == OutputComparison(kind="indices", paired="v", source="v")
+    assert found["best"] == OutputComparison(kind="indices", paired="p", source="best")
+    assert found["p"] == OutputComparison(kind="values")
+
+
+def test_a_classifier_s_label_is_paired_with_its_probabilities() -> None:
+    found = output_comparisons(open_model(DATASETS / "logreg_iris.onnx").ir)
+    assert found["label"] == OutputComparison(
+        kind="indices", paired="probabilities", source="LinearClassifier"
+    )
+    assert found["probabilities"].kind == "values"
+
+
+@pytest.mark.parametrize(
+    ("training", "expected"),
+    [("", []), (", , off", []), (", , on", [("y", "Dropout")]), (", , mode", [("y", "Dropout")])],
+)
+def test_random_ops(tmp_path: Path, training: str, expected: list[tuple[str, str]]) -> None:
+    text = (
+        "g (float[4] x, bool mode) => (float[4] y, float[4] r) <bool on = {1}, bool off = {0}> "
+        f"{{ y = Dropout(x{training})\n r = RandomNormalLike(x) }}"
+    )
+    assert random_ops(opened(tmp_path, text).ir) == [*expected, ("r", "RandomNormalLike")]
+
+
+@pytest.mark.parametrize(
+    ("graph", "names"),
+    [
+        ("g (float[n] x) => (int64[m] y) <int64 z = {0}, int64 o = {1}, int64[1] ax = {0}> "
+         "{ s = Shape(x)\n e = Squeeze(s, ax)\n y = Range(z, e, o) }", []),
+        ("g (int64 e) => (int64[m] y) <int64 z = {0}, int64 o = {1}> { y = Range(z, e, o) }", ["y"]),
+        ("g (float[n] x) => (float[m] y, int64[1] c) { a = NonZero(x)\n c = Shape(a)\n y = ConstantOfShape(c) }",
+         ["a", "y"]),
+        ("g (float[n] x, int64[1] k) => (float[m] v, int64[m] i) { v, i = TopK(x, k) }", ["v"]),
+        ("g (float[n] x) => (float[m] v, int64[m] i) <int64[1] k = {2}> { v, i = TopK(x, k) }", []),
+        ("g (float[n] x) => (int64[1,m] y) <float[3] f = {1.0, 0.0, 2.0}> { y = NonZero(f) }", []),
+        ("g (float[n] x, int64[2] s) => (float[a,b] y) { y = Expand(x, s) }", ["y"]),
+    ],
+)  # fmt: skip
+def test_value_dependent_ops(tmp_path: Path, graph: str, names: list[str]) -> None:
+    assert [name for name, _ in value_dependent_ops(opened(tmp_path, graph).ir)] == names
+
+
+def test_loops_and_branches_depend_on_values_only_where_values_decide(tmp_path: Path) -> None:
+    body = (
+        "body = r (int64 i, bool go, float[4] v) => (bool on, float[4] w) { on = Identity(go)\n w = Relu(v) }"
+    )
+    text = (
+        "g (float[4] x, bool c, int64 many) => (float[4] y, float[4] z, float[4] q) <int64 three = {3}> {\n"
+        "y = If (c) <then_branch = t () => (float[4] a) { a = Relu(x) }, "
+        "else_branch = e () => (float[4] b) { b = Identity(x) }>\n"
+        f"z = Loop (three, , x) <{body}>\n q = Loop (many, , x) <{body}> }}"
+    )
+    found = value_dependent_ops(opened(tmp_path, text).ir)
+    assert found == [("y", "If"), ("q", "Loop")]
+
+
+def test_ordinary_networks_have_plain_outputs_and_depend_on_no_values() -> None:
+    for name in ("squeezenet", "densenet121", "shufflenet", "inception_v1"):
+        model = open_model(LIGHT / f"light_{name}.onnx").ir
+        assert set(output_kinds(model).values()) == {"values"}
+        assert random_ops(model) == []
+        assert value_dependent_ops(model) == []

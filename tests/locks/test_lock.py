@@ -1,0 +1,430 @@
+"""``ortune lock`` on small real models: silent where nothing changed, and each change named."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime import datasets
+from rich.console import Console
+
+import ortune
+from ortune.errors import InputError, UsageError
+from ortune.locks.check import differences
+from ortune.locks.outputs import output_snapshots
+from ortune.locks.take import placed
+from ortune.records import BundleInfo, Plan
+from ortune.report import lock_formats
+from ortune.verbs.lock import encoded, read, write
+
+PYTHON = sys.executable
+
+
+def model(
+    path: Path,
+    *,
+    bn_on_conv: bool = True,
+    extra: bool = False,
+    cast: bool = False,
+    scale: float = 1.0,
+    half: bool = False,
+    second_output: bool = False,
+    batch: int | str = 1,
+    prefix: str = "",
+) -> Path:
+    """Conv, BatchNormalization, Relu and a product: fused by every level in another way."""
+    rng = np.random.default_rng(7)
+    kind = np.float16 if half else np.float32
+    onnx_kind = TensorProto.FLOAT16 if half else TensorProto.FLOAT
+
+    def weight(name: str, *shape: int) -> onnx.TensorProto:
+        return numpy_helper.from_array(rng.normal(size=shape).astype(kind), prefix + name)
+
+    weights = [weight("w", 8, 3, 3, 3)]
+    weights += [
+        numpy_helper.from_array(np.full(8, v, kind), prefix + n) for n, v in (("g", scale), ("b", 0.1))
+    ]
+    weights += [numpy_helper.from_array(np.full(8, v, kind), prefix + n) for n, v in (("m", 0.2), ("v", 1.0))]
+    weights += [weight("p", 8, 4)]
+    names = iter(range(100))
+
+    def node(op: str, inputs: list[str], output: str, **attributes: Any) -> onnx.NodeProto:
+        return helper.make_node(op, inputs, [output], name=f"{prefix}n{next(names)}", **attributes)
+
+    p = prefix
+    nodes = [node("Conv", ["x", p + "w"], p + "c", pads=[1, 1, 1, 1])]
+    normed = p + "c"
+    if not bn_on_conv:
+        nodes.append(node("Abs", [p + "c"], p + "a"))
+        normed = p + "a"
+    nodes.append(node("BatchNormalization", [normed, p + "g", p + "b", p + "m", p + "v"], p + "n"))
+    nodes.append(node("Relu", [p + "n"], p + "r"))
+    last = p + "r"
+    if extra:
+        nodes.append(node("Sin", [last], p + "s"))
+        last = p + "s"
+    if cast:
+        nodes += [
+            node("Cast", [last], p + "h", to=TensorProto.FLOAT16),
+            node("Cast", [p + "h"], p + "f", to=TensorProto.FLOAT),
+        ]
+        last = p + "f"
+    nodes += [
+        node("GlobalAveragePool", [last], p + "pool"),
+        node("Flatten", [p + "pool"], p + "flat"),
+        node("MatMul", [p + "flat", p + "p"], "y"),
+    ]
+    outputs = [helper.make_tensor_value_info("y", onnx_kind, [batch, 4])]
+    if second_output:
+        outputs.append(helper.make_tensor_value_info(p + "flat", onnx_kind, [batch, 8]))
+    graph = helper.make_graph(
+        nodes,
+        f"{p}graph",
+        [helper.make_tensor_value_info("x", onnx_kind, [batch, 3, 8, 8])],
+        outputs,
+        weights,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model, with its lock beside it."""
+    path = model(tmp_path_factory.mktemp("base") / "m.onnx")
+    assert ortune.lock(path, python=PYTHON).verdict == "written"
+    return path
+
+
+def locked(base: Path) -> Path:
+    return Path(f"{base}.lock.json")
+
+
+def check(path: Path, lock: Path, **options: Any) -> tuple[str, str, list[str]]:
+    """Verdict, headline, and every sentence."""
+    envelope = ortune.lock(path, lock, check=True, python=PYTHON, **options)
+    failing, told = lock_formats.words.details(envelope.result)
+    return str(envelope.verdict), envelope.result.headline, [*failing, *told]
+
+
+def test_five_snapshots_are_the_same_bytes_and_the_check_is_silent(base: Path, tmp_path: Path) -> None:
+    texts = {locked(base).read_bytes()}
+    for i in range(3):
+        ortune.lock(base, output=tmp_path / f"{i}.json", python=PYTHON)
+        texts.add((tmp_path / f"{i}.json").read_bytes())
+    fifth = ortune.lock(base, locked(base), check=True, python=PYTHON)
+    assert texts == {encoded(fifth.result.snapshot).encode()}
+    assert fifth.verdict == "unchanged"
+    assert fifth.result.headline.startswith("unchanged: ")
+    assert (fifth.result.changes, fifth.result.notes) == ((), ())
+
+
+def test_what_a_lock_holds(base: Path) -> None:
+    found = json.loads(locked(base).read_text(encoding="utf-8"))
+    assert found["schema"] == "ortune/snapshot/1"
+    assert found["levels"]["disable"]["operators"]["BatchNormalization"] == 1
+    assert "BatchNormalization" not in found["levels"]["basic"]["operators"]
+    assert found["levels"]["extended"]["fused"] == {"com.microsoft:FusedConv": 1}
+    assert set(found["hardware"]["levels"]) == {"all"}
+    assert found["model"]["inputs"] == ["x: float[1,3,8,8]"]
+    assert found["model"]["parameters"] == 8 * 27 + 4 * 8 + 32
+    assert found["model"]["weights_bytes"] == {"float": 4 * (8 * 27 + 4 * 8 + 32)}
+    # Before pooling the widest moment holds Conv's input and output, or its output and Relu's, with the input.
+    assert found["levels"]["disable"]["peak_activation_bytes"] == 4 * (192 + 512 + 512)
+    assert found["levels"]["disable"]["unknown_values"] == 0
+    assert found["run"]["outputs"][0]["finite"] == 4
+    assert list(found) == sorted(found)
+
+
+@pytest.mark.parametrize("name", ["logreg_iris.onnx"])
+def test_no_change_is_silent(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(Path(datasets.get_example(name)).read_bytes())
+    ortune.lock(path, python=PYTHON)
+    assert check(path, locked(path))[::2] == ("unchanged", [])
+
+
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "an operator": ({"extra": True}, "Sin 0 -> 1"),
+    "a cast": ({"cast": True}, "Cast 0 -> 2"),
+    "a pair that fuses no more": ({"bn_on_conv": False}, "BatchNormalization 0 -> 1"),
+    "weights of another type": ({"half": True}, "weights of type float16: 0 B -> 560 B"),
+    "an added output": ({"second_output": True}, "output flat is new: float[1,8]"),
+    "a dynamic input": ({"batch": "N"}, "input x: float[1,3,8,8] -> float[N,3,8,8] (now dynamic)"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_planted_change_is_named(name: str, base: Path, tmp_path: Path) -> None:
+    change, sentence = CHANGES[name]
+    verdict, headline, said = check(model(tmp_path / "new.onnx", **change), locked(base))
+    assert verdict == "changed"
+    assert any(line.startswith(sentence) for line in said), said
+    assert "after the new export" in headline
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_what_is_shown_fits_its_width_and_loses_nothing(base: Path, tmp_path: Path, width: int) -> None:
+    folder = tmp_path / "a-folder-with-a-long-name-that-is-folded-where-a-line-ends"
+    folder.mkdir()
+    changed = model(folder / f"{'long-' * 20}name.onnx", extra=True, second_output=True, prefix="encoder/")
+    for envelope in (
+        ortune.lock(changed, python=PYTHON),
+        ortune.lock(changed, locked(base), check=True, python=PYTHON),
+        ortune.lock(base, locked(base), check=True, python=PYTHON),
+    ):
+        page = io.StringIO()
+        Console(file=page, width=width, highlight=False).print(lock_formats.terminal(envelope))
+        text, result = page.getvalue(), envelope.result
+        assert max(len(line) for line in text.splitlines()) <= width
+        assert "…" not in text
+        bare = "".join(text.split())
+        failing, told = lock_formats.words.details(result)
+        rows = lock_formats.words.summary(result.snapshot, result.path)
+        parts = [text for _, text in rows] if result.written else [result.headline, *failing, *told]
+        for part in parts:
+            assert "".join(part.split()) in bare, part
+
+
+def test_the_optimiser_switched_off_is_named(base: Path) -> None:
+    verdict, headline, said = check(base, locked(base), set=["level=disable"])
+    assert verdict == "changed"
+    assert headline.startswith("graph_optimization_level default -> disable; ")
+    assert "BatchNormalization 0 -> 1" in said
+
+
+def test_other_weights_pass_and_their_outputs_are_told(base: Path, tmp_path: Path) -> None:
+    path = model(tmp_path / "new.onnx", scale=2.0)
+    verdict, headline, said = check(path, locked(base))
+    assert (verdict, headline.split(":")[0]) == ("unchanged", "same snapshot, other weights")
+    assert "the outputs changed" in headline
+    assert any(line.startswith("output y: norm ") for line in said), said
+    assert "other weights" in said
+
+
+def test_other_names_are_silent(base: Path, tmp_path: Path) -> None:
+    path = model(tmp_path / "new.onnx", prefix="/torch/Sequential_")
+    verdict, _, said = check(path, locked(base))
+    assert verdict == "unchanged"
+    assert said == ["another file, in names or order alone"]
+
+
+def edited(base: Path, to: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """The lock as another machine or version would have written it."""
+    found = json.loads(locked(base).read_text(encoding="utf-8"))
+    change(found)
+    to.write_text(json.dumps(found), encoding="utf-8")
+    return to
+
+
+def test_a_changed_output_of_the_same_weights_fails(base: Path, tmp_path: Path) -> None:
+    def change(found: dict[str, Any]) -> None:
+        found["run"]["outputs"][0]["sketch"] += 0.1 * found["run"]["outputs"][0]["l2"]
+
+    verdict, headline, _ = check(base, edited(base, tmp_path / "l.json", change))
+    assert verdict == "changed"
+    assert headline.startswith("output y: values by place ")
+
+
+def test_another_onnxruntime_is_told_and_fails_when_strict(base: Path, tmp_path: Path) -> None:
+    lock = edited(base, tmp_path / "l.json", lambda found: found.update(ort_version="1.2.3"))
+    verdict, _, said = check(base, lock)
+    assert verdict == "unchanged"
+    assert len(said) == 1
+    assert said[0].endswith("locked with 1.2.3")
+    found = differences(read(lock, "m"), read(locked(base), "m"), strict=True)
+    assert [(c.part, c.fails) for c in found.changes] == [("ort-version", True)]
+
+
+def test_another_processor_compares_what_does_not_depend_on_it(base: Path, tmp_path: Path) -> None:
+    def change(found: dict[str, Any]) -> None:
+        found["hardware"]["features"] = ["avx2"]
+        found["hardware"]["levels"]["all"]["operators"] = {"com.microsoft.nchwc:Conv": 99}
+
+    verdict, headline, said = check(base, edited(base, tmp_path / "l.json", change))
+    assert verdict == "unchanged"
+    assert "level all is not compared" in said[0]
+    assert headline.startswith("unchanged as far as compared: 4 nodes at level extended, ")
+    assert headline.endswith("NOT compared: level all")
+
+    def change_too(found: dict[str, Any]) -> None:
+        change(found)
+        found["levels"]["extended"]["operators"]["com.microsoft:FusedConv"] = 3
+
+    lock = edited(base, tmp_path / "l.json", change_too)
+    was, now = read(lock, "m"), read(locked(base), "m")
+    changes = differences(was, now).changes
+    assert [(c.name, c.was, c.now, c.fails) for c in changes] == [("com.microsoft:FusedConv", 3, 1, True)]
+    strict = differences(was, now, strict=True).changes
+    assert [(c.part, c.name, c.fails) for c in strict][1:] == [("not-compared", "level all", True)]
+
+
+def test_what_was_not_compared_is_not_claimed_and_fails_when_strict(base: Path, tmp_path: Path) -> None:
+    """A lock made with the user's own inputs, checked with made ones."""
+    np.savez(tmp_path / "real.npz", x=np.ones((1, 3, 8, 8), np.float32))
+    lock = tmp_path / "l.json"
+    ortune.lock(base, output=lock, inputs=tmp_path / "real.npz", python=PYTHON)
+    verdict, headline, said = check(base, lock)
+    assert verdict == "unchanged"
+    assert headline.startswith("unchanged as far as compared: ")
+    assert "operators and memory as locked; NOT compared: outputs" in headline
+    told = "the outputs are not compared: locked with --inputs real.npz, checked with values made from seed 0"
+    assert said == [told]
+    assert check(base, lock, strict=True) == ("changed", told, [told])
+    assert check(base, lock, strict=True, inputs=tmp_path / "real.npz")[::2] == ("unchanged", [])
+
+
+def test_another_file_is_so_in_names_alone_only_where_nothing_else_differs(
+    base: Path, tmp_path: Path
+) -> None:
+    other = onnx.load(base)
+    other.producer_name = "somebody"
+    onnx.save(other, tmp_path / "produced.onnx")
+    _, headline, said = check(tmp_path / "produced.onnx", locked(base))
+    assert said[-1] == "another file"
+    assert headline.endswith("; another file")
+    _, _, said = check(model(tmp_path / "extra.onnx", extra=True), locked(base))
+    assert "another file" in said
+
+
+def test_rounding_is_no_difference(base: Path, tmp_path: Path) -> None:
+    """Two norms 0.02 % apart, on both sides of a figure of three digits, and a tolerance of 0.1 %."""
+    was = read(locked(base), "m")
+    found = []
+    for name, value in (("a", 1.0049), ("b", 1.0051)):
+        folder = tmp_path / name
+        folder.mkdir()
+        np.save(folder / "y.npy", np.array([value], np.float32))
+        entry = {"name": "y", "kind": "tensor", "onnx_type": "float", "files": ["y.npy"]}
+        (folder / "outputs.json").write_text(json.dumps({"version": 1, "outputs": [entry]}))
+        run = msgspec.structs.replace(was.run, outputs=output_snapshots(folder, random=False))
+        found.append(msgspec.structs.replace(was, run=run))
+    assert differences(*found, tolerance=1e-3).changes == ()
+    assert differences(*found, tolerance=1e-4).changes != ()
+
+
+def test_placement_is_that_of_the_run(base: Path, tmp_path: Path) -> None:
+    """With a provider that takes no node; what no profile tells is not called the CPU's."""
+    plan, lock = tmp_path / "plan.json", tmp_path / "l.json"
+    plan.write_text('{"providers": [{"name": "AzureExecutionProvider"}]}')
+    ortune.lock(base, output=lock, plan=plan, python=PYTHON)
+    was = read(lock, "m")
+    assert was.run.placement == {"CPUExecutionProvider": was.hardware.levels["all"].nodes}
+    nothing = msgspec.structs.replace(was, run=msgspec.structs.replace(was.run, placement={}))
+    assert differences(was, nothing).not_compared == ("placement",)
+    (tmp_path / "empty").touch()
+    assert placed(tmp_path / "empty") == {}
+
+
+def test_a_lock_that_cannot_be_written_says_so(base: Path, tmp_path: Path) -> None:
+    for place in (base / "x.json", tmp_path / ("x" * 300)):
+        with pytest.raises(UsageError, match="the lock cannot be written"):
+            write(place, read(locked(base), "m"))
+
+
+def test_names_keep_their_commas(base: Path) -> None:
+    found = read(locked(base), "m")
+    named = msgspec.structs.replace(found.run, shapes={"a,,b": (1, 2, 3)})
+    text = encoded(msgspec.structs.replace(found, run=named))
+    assert '"a,,b": [1, 2, 3]' in text
+
+
+def test_settings_of_the_whole_process_are_applied_once(base: Path, tmp_path: Path) -> None:
+    for settings in (["pool=2"], ["arena_extend_strategy=same_as_requested"]):
+        lock = tmp_path / "l.json"
+        assert ortune.lock(base, output=lock, set=settings, python=PYTHON).verdict == "written"
+        assert check(base, lock)[::2] == ("unchanged", [])
+
+
+def bundle(folder: Path, source: Path, **settings: bool | int | str) -> Path:
+    """The least of a bundle: its index and its model."""
+    folder.mkdir(exist_ok=True)
+    (folder / "m.onnx").write_bytes(source.read_bytes())
+    info = BundleInfo(schema="ortune/bundle/1", model="m.onnx", sha256="0" * 64, plan=Plan(settings=settings))
+    (folder / "ortune.json").write_bytes(msgspec.json.encode(info))
+    return folder
+
+
+def test_a_bundle_is_checked_with_its_own_plan(base: Path, tmp_path: Path) -> None:
+    """What it lost is seen, and a thread count that fits any machine is none of its changes."""
+    tuned = {"intra_op_num_threads": "min(4, cpus)", "allow_spinning": False}
+    place = bundle(tmp_path / "m.ortune", base, **tuned)
+    lock = Path(f"{place}.lock.json")
+    ortune.lock(place, set=["arena=0"], python=PYTHON)
+    run = read(lock, "m").run
+    assert run.plan.settings == tuned | {"enable_cpu_mem_arena": False}
+    assert run.given == Plan(settings={"enable_cpu_mem_arena": False})
+    assert check(place, lock)[::2] == ("unchanged", [])
+    bundle(place, base, intra_op_num_threads="min(4, cpus)")
+    verdict, _, said = check(place, lock)
+    assert (verdict, said) == ("changed", ["allow_spinning 0 -> default"])
+
+
+def test_random_models_are_compared_by_type_and_rank(tmp_path: Path) -> None:
+    nodes = [helper.make_node("RandomNormalLike", ["x"], ["r"]), helper.make_node("Add", ["x", "r"], ["y"])]
+    value = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, 3]) for n in "xy"]
+    graph = helper.make_graph(nodes, "g", value[:1], value[1:])
+    path = tmp_path / "random.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    ortune.lock(path, python=PYTHON)
+    verdict, _, said = check(path, locked(path))
+    assert verdict == "unchanged"
+    assert said == ["the outputs are random (RandomNormalLike): compared by type and rank"]
+
+
+def test_a_lock_that_cannot_be_read_says_how_to_write_it(base: Path, tmp_path: Path) -> None:
+    cases = {
+        "missing.json": None,
+        "empty.json": "",
+        "cut.json": locked(base).read_text()[:400],
+        "other.json": "{}",
+    }
+    for name, text in cases.items():
+        if text is not None:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        with pytest.raises(UsageError, match="lock") as caught:
+            ortune.lock(base, tmp_path / name, check=True)
+        assert caught.value.exit_code == 2
+        assert f"ortune lock {base}" in caught.value.do
+    with pytest.raises(UsageError, match="schema"):
+        ortune.lock(base, edited(base, tmp_path / "new.json", lambda f: f.update(schema="x/9")), check=True)
+    with pytest.raises(UsageError, match="nothing is to be checked"):
+        ortune.lock(base, tmp_path / "cut.json")
+    with pytest.raises(InputError):
+        ortune.lock(base, output=tmp_path / "o.json", shape=["z:1"], python=PYTHON)
+
+
+def test_the_command_line(base: Path, tmp_path: Path) -> None:
+    """Exit codes, formats, and a hostile name that stays text."""
+    new = model(tmp_path / "new.onnx", extra=True, second_output=True, prefix="[red]::error::\x1b")
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [PYTHON, "-m", "ortune", "lock", *words, "--python", PYTHON]
+        environment = {k: v for k, v in os.environ.items() if k != "GITHUB_STEP_SUMMARY"}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    failed = run(str(new), "--check", str(locked(base)), "--format", "github")
+    assert failed.returncode == 1
+    assert failed.stdout.startswith("::error title=ortune lock::Sin 0 -> 1")
+    assert "\x1b" not in failed.stdout
+    assert failed.stdout.count("\n") == 1
+    same = run(str(base), "--check", "--json")
+    assert same.returncode == 0
+    document = json.loads(same.stdout)
+    assert (document["schema"], document["verdict"], document["status"]) == (
+        "ortune/lock/1",
+        "unchanged",
+        "ok",
+    )
+    assert run(str(base), "--check", "nowhere.json").returncode == 2

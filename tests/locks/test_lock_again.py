@@ -1,0 +1,203 @@
+"""``lock --check``: what is fed again, and what is claimed of another file, processor or figure."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import ortune
+from ortune.errors import UsageError
+from ortune.locks.check import differences
+from ortune.records import LockChange, LockResult, Snapshot
+from ortune.report import lock_words
+
+PYTHON = sys.executable
+
+
+def saved(
+    path: Path,
+    nodes: list[onnx.NodeProto],
+    inputs: dict[str, list[int | str]],
+    outputs: dict[str, list[int | str]],
+    weights: dict[str, np.ndarray[Any, Any]] | None = None,
+) -> Path:
+    """A model of float values."""
+    given, made = (
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in values.items()]
+        for values in (inputs, outputs)
+    )
+    held = [numpy_helper.from_array(values, name) for name, values in (weights or {}).items()]
+    graph = helper.make_graph(nodes, "g", given, made, held)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def two_layers(path: Path, *, exchanged: bool = False, prefix: str = "", as_nodes: bool = False) -> Path:
+    """Two products with weights of one shape, behind noise, so that no output tells which weight is where."""
+    a, b = (np.full((4, 4), value, np.float32) for value in (0.5, 2.0))
+    weights = {f"{prefix}a": b if exchanged else a, f"{prefix}b": a if exchanged else b}
+    nodes = [
+        helper.make_node("RandomNormalLike", ["x"], [f"{prefix}r"]),
+        helper.make_node("MatMul", [f"{prefix}r", f"{prefix}a"], [f"{prefix}m"]),
+        helper.make_node("Relu", [f"{prefix}m"], [f"{prefix}n"]),
+        helper.make_node("MatMul", [f"{prefix}n", f"{prefix}b"], ["y"]),
+    ]
+    if as_nodes:
+        held = [numpy_helper.from_array(values, name) for name, values in weights.items()]
+        nodes = [helper.make_node("Constant", [], [t.name], value=t) for t in held] + nodes
+        weights = {}
+    return saved(path, nodes, {"x": [2, 4]}, {"y": [2, 4]}, weights)
+
+
+def classes(path: Path, count: int, batch: int | str = 1) -> Path:
+    """A classifier with so many classes."""
+    weights = {"w": np.ones((4, count), np.float32)}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    return saved(path, nodes, {"x": [batch, 4]}, {"y": [batch, count]}, weights)
+
+
+def snapshot(path: Path, **options: Any) -> Snapshot:
+    """What a lock of a model holds."""
+    result: LockResult = ortune.lock(path, output=path.with_suffix(".json"), python=PYTHON, **options).result
+    return result.snapshot
+
+
+def told(was: Snapshot, now: Snapshot, **options: Any) -> list[str]:
+    return [lock_words.sentence(c) for c in differences(was, now, **options).changes]
+
+
+def headline(was: Snapshot, now: Snapshot, **options: Any) -> str:
+    return lock_words.headline(was, now, differences(was, now, **options).changes)
+
+
+def test_weights_that_change_places_are_no_names(tmp_path: Path) -> None:
+    was = snapshot(two_layers(tmp_path / "a.onnx"))
+    assert told(was, snapshot(two_layers(tmp_path / "b.onnx", exchanged=True))) == ["another file"]
+    for name, same in (
+        ("c", snapshot(two_layers(tmp_path / "c.onnx", prefix="net/"))),
+        ("d", snapshot(two_layers(tmp_path / "d.onnx", as_nodes=True))),
+    ):
+        assert told(was, same) == ["another file, in names or order alone"], name
+        older = msgspec.structs.replace(was, model=msgspec.structs.replace(was.model, contents=""))
+        assert told(older, same) == ["another file"], name
+
+
+def two_inputs(path: Path) -> Path:
+    nodes = [helper.make_node("Relu", ["a"], ["y"]), helper.make_node("Sin", ["b"], ["z"])]
+    return saved(path, nodes, {"a": ["n", "c"], "b": ["m", "c"]}, {"y": ["n", "c"], "z": ["m", "c"]})
+
+
+@pytest.mark.parametrize(
+    ("options", "shapes", "seed"),
+    [
+        ({"shape": ["a:3x4"]}, {"a": (3, 4), "b": (5, 4)}, 7),
+        ({"dim": ["n=2"]}, {"a": (2, 4), "b": (5, 4)}, 7),
+        ({"shape": ["a:3x6"]}, {"a": (3, 6), "b": (5, 6)}, 7),
+        ({"seed": 0}, {"a": (3, 4), "b": (5, 4)}, 0),
+    ],
+)
+def test_a_check_keeps_of_the_lock_what_is_not_given(
+    options: dict[str, Any], shapes: dict[str, tuple[int, ...]], seed: int, tmp_path: Path
+) -> None:
+    path = two_inputs(tmp_path / "two.onnx")
+    ortune.lock(path, shape=["a:3x4", "b:5x4"], seed=7, python=PYTHON)
+    found = ortune.lock(path, check=True, python=PYTHON, **options)
+    run = found.result.snapshot.run
+    assert (run.shapes, run.seed) == (shapes, seed)
+    if shapes == {"a": (3, 4), "b": (5, 4)} and seed == 7:
+        assert (found.verdict, found.result.changes, found.result.notes) == ("unchanged", (), ())
+    # Other sizes take other memory: told, and no failure of the model.
+    assert not [c for c in found.result.changes if c.part == "peak-memory" and c.fails]
+
+
+def test_what_is_given_wins_over_a_locked_size_that_must_be_equal(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Add", ["a", "b"], ["s"]), helper.make_node("MatMul", ["s", "w"], ["y"])]
+    weights = {"w": np.ones((4, 4), np.float32)}
+    path = saved(tmp_path / "m.onnx", nodes, {"a": ["n", 4], "b": ["m", 4]}, {"y": ["n", 4]}, weights)
+    ortune.lock(path, dim=["n=5", "m=5"], python=PYTHON)
+    found = ortune.lock(path, check=True, dim=["n=3"], python=PYTHON)
+    assert found.result.snapshot.run.shapes == {"a": (3, 4), "b": (3, 4)}
+
+
+def test_several_sets_of_inputs_are_no_matter_of_dim(tmp_path: Path) -> None:
+    path = classes(tmp_path / "m.onnx", 10)
+    for n in range(2):
+        folder = tmp_path / "data" / f"test_data_set_{n}"
+        folder.mkdir(parents=True)
+        tensor = numpy_helper.from_array(np.ones((1, 4), np.float32), "x")
+        (folder / "input_0.pb").write_bytes(tensor.SerializeToString())
+    with pytest.raises(UsageError) as caught:
+        snapshot(path, inputs=tmp_path / "data")
+    assert caught.value.where.startswith("--inputs ")
+    assert "test_data_set_N" in caught.value.do
+    assert snapshot(path, inputs=tmp_path / "data" / "test_data_set_1").run.inputs == "test_data_set_1"
+
+
+def test_placement_is_compared_on_the_same_processor_alone(tmp_path: Path) -> None:
+    was = snapshot(classes(tmp_path / "m.onnx", 10))
+    placed = [
+        msgspec.structs.replace(was, run=msgspec.structs.replace(was.run, placement=placement))
+        for placement in ({"A": 3, "CPUExecutionProvider": 12}, {"A": 3, "CPUExecutionProvider": 15})
+    ]
+    assert told(*placed) == ["CPUExecutionProvider has 15 nodes, had 12"]
+    elsewhere = msgspec.structs.replace(
+        placed[1], hardware=msgspec.structs.replace(was.hardware, features=("other",))
+    )
+    found = differences(placed[0], elsewhere)
+    assert found.changes == ()
+    assert found.not_compared == ("level all", "placement")
+    alone = msgspec.structs.replace(elsewhere, run=was.run)
+    assert differences(was, alone).not_compared == ("level all",)
+
+
+@pytest.mark.parametrize("batch", [1, "n"])
+def test_an_output_is_named_once(batch: int | str, tmp_path: Path) -> None:
+    was, now = (snapshot(classes(tmp_path / f"{n}.onnx", n, batch), shape=["x:1x4"]) for n in (10, 11))
+    said = headline(was, now)
+    assert said.count("output y: ") == 1
+    assert f"output y: float[{batch},10] -> float[{batch},11]" in said
+
+
+def test_a_size_that_the_interface_leaves_open_is_told_beside_it(tmp_path: Path) -> None:
+    was = snapshot(classes(tmp_path / "m.onnx", 10))
+    model = msgspec.structs.replace(was.model, outputs=("y: float[1,n]",))
+    output = msgspec.structs.replace(was.run.outputs[0], shape=(1, 11))
+    run = msgspec.structs.replace(was.run, outputs=(output,))
+    said = told(was, msgspec.structs.replace(was, model=model, run=run))
+    assert said == [
+        "output y: float[1,10] -> float[1,n] (now dynamic)",
+        "output y: float[1,10] -> float[1,11]",
+    ]
+
+
+def test_a_headline_gives_no_cause_that_it_names_itself(tmp_path: Path) -> None:
+    was = snapshot(classes(tmp_path / "m.onnx", 10))
+    older = msgspec.structs.replace(was, ort_version="1.2.3")
+    said = f"onnxruntime {was.ort_version}, locked with 1.2.3"
+    assert headline(older, was, strict=True) == said
+    model = msgspec.structs.replace(was.model, sha256="0" * 64)
+    other = msgspec.structs.replace(was, model=model)
+    assert headline(older, other, strict=True) == f"{said}; another file, in names or order alone"
+
+
+@pytest.mark.parametrize(
+    ("part", "was", "now", "said"),
+    [
+        ("weights-type", 90_800_000, 90_801_000, "weights of type float: 86.594 MiB -> 86.595 MiB"),
+        ("weights-type", 1020 << 20, 3 << 30, "weights of type float: 1020 MiB -> 3 GiB"),
+        ("weights-type", 1023, 0, "weights of type float: 1023 B -> 0 B"),
+        ("output-values", 12.3123, 12.3456, "output float 12.31 -> 12.35"),
+        ("output-values", 1234.56, 9.5e-05, "output float 1235 -> 9.5e-05"),
+        ("output-values", 123457.0, 123458.0, "output float 123457 -> 123458"),
+        ("output-values", 1.0, 1e308, "output float 1 -> 1e+308"),
+    ],
+)
+def test_figures_show_the_change(part: str, was: float, now: float, said: str) -> None:
+    assert lock_words.sentence(LockChange(part=part, name="float", was=was, now=now)) == said

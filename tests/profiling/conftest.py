@@ -1,0 +1,13 @@
+"""What the tests of several verbs share."""
+
+from __future__ import annotations
+
+import pytest
+
+from ortune.verbs import profile
+
+
+@pytest.fixture
+def few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few runs are profiled: what is told of the graph does not depend on how many they are."""
+    monkeypatch.setattr(profile, "runs_for", lambda *_: 16)

@@ -1,0 +1,98 @@
+"""The headroom that the search begins with: what the profiler cost is told from the plain latency."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune.profiling.headroom import headroom_of
+from ortune.records import Plan
+from ortune.store.db import SessionLog
+from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.sides import SideText, resolve
+
+
+def product(path: Path, *, overridable: bool = False) -> Path:
+    """One product of matrices, whose weight callers may override."""
+    weight = numpy_helper.from_array(np.ones((64, 64), dtype=np.float32), "w")
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
+        "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 64]),
+            *([helper.make_tensor_value_info("w", TensorProto.FLOAT, [64, 64])] if overridable else []),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 64])],
+        [weight],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return path
+
+
+def chain(path: Path) -> Path:
+    """Many nodes that do next to nothing."""
+    names = ["x", *(f"v{i}" for i in range(199)), "y"]
+    nodes = [
+        helper.make_node("Neg" if i % 2 else "Abs", [a], [b], name=f"n{i}")
+        for i, (a, b) in enumerate(itertools.pairwise(names))
+    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows"]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "rows", "words"),
+    [(chain, 8, "this run take"), (product, 8192, "of the run is outside the kernels")],
+    ids=["disturbed", "quiet"],
+)
+def test_what_the_profiler_cost_is_told(
+    tmp_path: Path, make: Callable[[Path], Path], rows: int, words: str
+) -> None:
+    """Nodes of some tenths of a microsecond take longer with the profiler, one of a millisecond does not."""
+    dims = {"rows": [(rows, 1.0)]}
+    side = resolve(
+        SideText(text=str(make(tmp_path / "m.onnx"))), common=Plan(), base_model=None, scratch=tmp_path
+    )
+    ground = Ground(side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None)
+    try:
+        ground.settle(30.0)
+        found = headroom_of(ground, 1e6, None, floors=False)
+    finally:
+        ground.close()
+    assert found is not None and words in found.sentence, found
+    assert (found.settings_ratio is None) == words.startswith("this run")
+
+
+@pytest.mark.parametrize(
+    ("overridable", "settings", "rewrites", "why"),
+    [
+        (False, (), (), ""),
+        (False, ("level=disable",), (), "graph optimisation is off"),
+        (True, (), (), "1 of its weights are graph inputs"),
+        (True, (), ("initializers-out-of-inputs",), ""),
+    ],
+)
+def test_what_onnx_runtime_was_not_let_optimise_bounds_nothing(
+    tmp_path: Path, overridable: bool, settings: tuple[str, ...], rewrites: tuple[str, ...], why: str
+) -> None:
+    model = product(tmp_path / "m.onnx", overridable=overridable)
+    text = SideText(text=str(model), settings=settings, rewrites=rewrites)
+    side = resolve(text, common=Plan(), base_model=None, scratch=tmp_path)
+    dims = {"rows": [(8, 1.0)]}
+    ground = Ground(side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None)
+    try:
+        ground.settle(30.0)
+        found = headroom_of(ground, 1e9, None, floors=False)
+    finally:
+        ground.close()
+    assert found is not None and found.unbounded.startswith(why) and bool(found.unbounded) == bool(why)
+    assert found.sentence.startswith("nothing bounds what can be won") == bool(why)
+    assert "at most" not in found.sentence

@@ -1,0 +1,80 @@
+"""The table of what trades for what, over blocks of a machine that has phases."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ortune.records import Block, BlockTrial, CaseTimes, Measured, Plan, TrialDone
+from ortune.search.blocks import BASE
+from ortune.search.figures import describe
+from ortune.search.tables import trade
+
+ARENA = Plan(settings={"enable_cpu_mem_arena": False})
+LESS_CPU = Plan(settings={"allow_spinning": False})
+
+
+def trial(arm: str, ns: float, cpu: float = 2.0, peak: int = 10**8) -> BlockTrial:
+    times = CaseTimes(case="x", weight=1.0, latency_ns=(int(ns),) * 10, first_ns=int(ns))
+    done = TrialDone(
+        load_ns=10**7,
+        cases=(times,),
+        cpu_ns=int(10 * cpu * ns),
+        wall_ns=int(10 * ns),
+        n_runs=10,
+        peak_bytes=peak,
+    )
+    return BlockTrial(arm=arm, outcome=Measured(plan=arm, done=done, elapsed_ns=10**8))
+
+
+def block(index: int, *trials: BlockTrial) -> Block:
+    return Block(index=index, phase="race", trials=trials)
+
+
+def tuning(blocks: list[Block]) -> Any:
+    """The parts of a run that the table reads; the plans were raced in these blocks."""
+    entries = {
+        arm: SimpleNamespace(arm=arm, plan=plan, sound=True)
+        for arm, plan in {"a": ARENA, "b": LESS_CPU}.items()
+    }
+    return SimpleNamespace(
+        race=SimpleNamespace(seen=blocks, objective="latency", entries=entries),
+        confirmation=[],
+        judgement=SimpleNamespace(estimand="median"),
+        with_current=False,
+        current=None,
+    )
+
+
+def test_a_plan_that_met_the_machine_in_a_quick_phase_is_not_the_fastest() -> None:
+    slow = [block(i, trial(BASE, 2e6), trial("a", 1.6e6)) for i in range(4)]
+    quick = [block(4 + i, trial(BASE, 1e6), trial("b", 1e6, cpu=1.0)) for i in range(4)]
+    run = tuning([*slow, *quick])
+    default = describe([cast("Measured", b.trials[0].outcome) for b in slow], "median")
+    run.race.objective = "cold-start"
+    fastest, least_cpu, least_memory = trade(run, Plan(), [], default)
+    assert fastest.plan == ARENA
+    assert fastest.latency_ns == pytest.approx(0.8 * default.latency_ns)
+    assert least_cpu.plan == LESS_CPU
+    assert least_cpu.latency_ns == pytest.approx(default.latency_ns)
+    assert least_cpu.cpu_per_run_ns == pytest.approx(0.5 * default.cpu_per_run_ns)
+    assert least_memory.plan == Plan()
+    assert least_memory.peak_bytes == default.peak_bytes
+
+
+def test_the_objectives_own_row_is_what_stays() -> None:
+    run = tuning([block(i, trial(BASE, 1e6), trial("a", 0.9e6)) for i in range(4)])
+    default = describe([cast("Measured", b.trials[0].outcome) for b in run.race.seen], "median")
+    fastest = trade(run, Plan(), [], default)[0]
+    assert (fastest.plan, fastest.kept, fastest.latency_ns) == (Plan(), True, default.latency_ns)
+
+
+def test_the_best_of_noisy_ratios_is_not_told() -> None:
+    lucky = [block(0, trial(BASE, 1e6), trial("a", 0.7e6)), block(1, trial(BASE, 1e6), trial("a", 0.95e6))]
+    noisy = [block(i, trial(BASE, 1e6), trial("b", ns)) for i, ns in enumerate((0.7e6, 1.4e6, 1.0e6, 1.3e6))]
+    run = tuning([*lucky, *noisy])
+    run.race.objective = "cold-start"
+    default = describe([cast("Measured", run.race.seen[0].trials[0].outcome)], "median")
+    assert trade(run, Plan(), [], default)[0].plan == Plan()

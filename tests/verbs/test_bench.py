@@ -1,0 +1,325 @@
+"""``ortune bench`` end to end on small models: figures from raw samples, shapes, what sessions share, stopping."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import ortune
+from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.platform import host
+from ortune.platform.pod import PodSize
+from ortune.records import BenchResult, Envelope, Measured, Plan, Sensors, TrialDone, Workload
+from ortune.trials.baseline import InputOptions
+from ortune.verbs.bench import requests, shared, usable_cpus
+from ortune.verbs.bench_options import Options, reproduce
+from ortune.verbs.bench_result import CaseTrial, own_threads, remarks
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A matrix product over a dynamic number of rows, then the place of the largest."""
+    weight = numpy_helper.from_array(np.eye(64, dtype=np.float32), "w")
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w"], ["y"]),
+            helper.make_node("ArgMax", ["y"], ["best"], axis=-1, keepdims=0),
+        ],
+        "dense",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 64])],
+        [
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 64]),
+            helper.make_tensor_value_info("best", TensorProto.INT64, ["rows"]),
+        ],
+        [weight],
+    )
+    path = tmp_path_factory.mktemp("bench") / "dense.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+
+
+def test_figures_are_those_of_the_raw_samples(model: Path, tmp_path: Path) -> None:
+    envelope = ortune.bench(model, processes=3, runs=50, dim=["rows=2,8"], store=tmp_path / "store")
+    result: BenchResult = envelope.result
+    assert [row.case for row in result.rows] == ["rows=2", "rows=8"]
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    for row, rows in zip(result.rows, (2, 8), strict=True):
+        mine = [p for p in result.processes if p.case == row.case]
+        assert [len(p.latency_ns) for p in mine] == [50, 50, 50]
+        assert row.median_ns.value == np.median([np.median(p.latency_ns) for p in mine])
+        assert row.median_ns.low <= row.median_ns.value <= row.median_ns.high
+        assert row.mean_ns.value == np.median([np.mean(p.latency_ns) for p in mine])
+        every = [ns for p in mine for ns in p.latency_ns]
+        assert (row.min_ns, row.max_ns) == (min(every), max(every))
+        everything = np.concatenate([p.latency_ns for p in mine])
+        by_quantile = {t.quantile: t for t in row.tails}
+        assert by_quantile[0.95].latency_ns.value == np.quantile(everything, 0.95)
+        assert by_quantile[0.99].latency_ns is None
+        assert (by_quantile[0.99].needed, by_quantile[0.99].made) == (662, 150)
+        # What a loop by hand would see: no request lasts longer than all of them together.
+        assert all(sum(p.latency_ns) <= p.wall_ns for p in mine)
+        assert row.throughput_per_s.value == np.median([1e9 * 50 / p.wall_ns for p in mine])
+        shapes = [v.shape for v in session.run(None, {"x": np.zeros((rows, 64), np.float32)})]
+        assert row.outputs == tuple(
+            f"{o.name} {'x'.join(map(str, s))}{kind}"
+            for o, s, kind in zip(session.get_outputs(), shapes, ("", ", indices"), strict=True)
+        )
+    assert sorted(p.index for p in result.processes) == list(range(6))
+    assert result.session
+
+
+def test_sessions_share_a_pool_and_an_arena(model: Path, tmp_path: Path) -> None:
+    envelope = ortune.bench(
+        model, processes=3, runs=12, sessions=2, callers=2, shared_pool=True, shared_arena=True, set=["intra=2"],
+        store=tmp_path / "store",
+    )  # fmt: skip
+    result: BenchResult = envelope.result
+    assert result.side.plan.settings == {
+        "arena_extend_strategy": "power_of_two",
+        "global_thread_pool": 2,
+    }
+    assert {(r.knob, r.level) for r in result.read_back if r.ok} == {
+        ("arena_extend_strategy", "echo"),
+        ("global_thread_pool", "effect"),
+    }
+    assert result.load == "2 callers on each of 2 sessions, back to back"
+    assert all(len(p.latency_ns) >= 4 * 12 for p in result.processes)
+    for p in result.processes:  # four callers at once: their waits overlap, and none outlasts the whole
+        assert max(p.latency_ns) <= p.wall_ns
+
+
+def stopping_after(n: int) -> Callable[[], bool]:
+    """Asks to stop once it was asked n times whether to."""
+    asked = iter(range(1000))
+    return lambda: next(asked) >= n
+
+
+def test_a_stop_tells_what_was_measured_by_then(model: Path, tmp_path: Path) -> None:
+    watcher = ortune.Watcher(stop=stopping_after(2))
+    envelope = ortune.bench(
+        model, processes=9, runs=100, dim=["rows=2"], store=tmp_path / "store", watcher=watcher
+    )
+    assert envelope.status == "interrupted"
+    row = envelope.result.rows[0]
+    assert row.n_processes == 2
+    assert row.median_ns.single
+    assert row.median_ns.low is None
+    p95 = next(t for t in row.tails if t.quantile == 0.95)
+    assert p95.latency_ns.single
+
+
+def test_a_stop_before_the_first_process_has_nothing_to_tell(model: Path, tmp_path: Path) -> None:
+    watcher = ortune.Watcher(stop=lambda: True)
+    with pytest.raises(Interrupted, match="nothing is known"):
+        ortune.bench(model, store=tmp_path / "store", watcher=watcher)
+
+
+def bench(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "ORTUNE_LOCK": str(folder / "lock")}
+    command = [sys.executable, "-m", "ortune", "bench", *words, "--store", str(folder / "store")]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_command_line_says_all_of_it(model: Path, tmp_path: Path) -> None:
+    done = bench(tmp_path, str(model), "--processes", "3", "--runs", "30", "--gap", "1ms", "--set", "spin=0")
+    assert done.returncode == 0, done.stderr
+    for part in (
+        "latency, median",
+        "p99                not known   662 requests needed, 90 were made",
+        "(set by the gap of 1 ms)",
+        "allow_spinning=0",
+        "ortune compare",
+    ):
+        assert part in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_json_is_one_document_and_errors_are_too(model: Path, tmp_path: Path) -> None:
+    done = bench(tmp_path, str(model), "--json", "--processes", "2")
+    document = json.loads(done.stdout)
+    assert done.returncode == 2
+    assert document["schema"] == "ortune/bench/1"
+    assert document["error"]["where"] == "--processes"
+
+
+def test_a_plan_alone_is_refused_with_the_way_to_give_it() -> None:
+    with pytest.raises(UsageError) as refused:
+        ortune.bench("plan.json")
+    assert "--plan plan.json" in refused.value.do
+
+
+def test_what_stands_against_a_shared_pool_is_named() -> None:
+    with pytest.raises(UsageError, match="--shared-pool: cannot stand beside the setting allow_spinning"):
+        shared(Plan(settings={"allow_spinning": False}), pool=True, arena=False, cpus=2)
+    with pytest.raises(
+        UsageError, match="--shared-arena: cannot stand beside the setting enable_cpu_mem_arena"
+    ):
+        shared(Plan(settings={"enable_cpu_mem_arena": False}), pool=False, arena=True, cpus=2)
+    assert shared(Plan(), pool=False, arena=False, cpus=2) == Plan()
+    given = Plan(settings={"global_thread_pool": 3, "arena_extend_strategy": "same_as_requested"})
+    assert shared(given, pool=True, arena=True, cpus=2) == given
+
+
+def test_a_shared_pool_is_as_large_as_the_pod() -> None:
+    o = Options(model="m.onnx", inputs=InputOptions(pod=PodSize(cpus=0.5, memory_bytes=None)))
+    assert usable_cpus(o) == 1
+    assert usable_cpus(Options(model="m.onnx")) == host().effective_cpus
+    assert shared(Plan(), pool=True, arena=False, cpus=1).settings == {"global_thread_pool": 1}
+
+
+def test_inputs_that_do_not_run_are_refused_before_anything_is_timed(model: Path, tmp_path: Path) -> None:
+    broken = onnx.load(model)
+    broken.graph.node.insert(1, helper.make_node("Reshape", ["y", "to"], ["z"]))
+    broken.graph.node[2].input[0] = "z"
+    broken.graph.initializer.append(numpy_helper.from_array(np.array([2, 64], np.int64), "to"))
+    path = tmp_path / "broken.onnx"
+    onnx.save(broken, path)
+    with pytest.raises(UsageError) as refused:
+        ortune.bench(path, dim=["rows=3"], store=tmp_path / "store")
+    assert refused.value.code == "input"
+
+
+@pytest.fixture
+def python_that_breaks(tmp_path: Path) -> tuple[Path, Path]:
+    """An interpreter that ends at once as soon as a file is there, and that file."""
+    broken, python = tmp_path / "broken", tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n[ -e '{broken}' ] && exit 9\nexec '{sys.executable}' \"$@\"\n")
+    python.chmod(0o755)
+    return python, broken
+
+
+def breaking_after(n: int, broken: Path) -> Callable[[], bool]:
+    """Never asks to stop; the interpreter breaks once it was asked n times whether to."""
+    asked = iter(range(1000))
+
+    def stop() -> bool:
+        if next(asked) >= n:
+            broken.touch()
+        return False
+
+    return stop
+
+
+def test_a_process_that_fails_is_told_beside_those_that_did_not(
+    model: Path, tmp_path: Path, python_that_breaks: tuple[Path, Path]
+) -> None:
+    python, broken = python_that_breaks
+    watcher = ortune.Watcher(stop=breaking_after(3, broken))
+    envelope = ortune.bench(
+        model, python=python, processes=9, runs=5, dim=["rows=2"], store=tmp_path / "store", watcher=watcher
+    )
+    assert envelope.status == "ok"
+    assert envelope.result.rows[0].n_processes == 3
+    assert [f.reason for f in envelope.result.failures] == ["crash", "crash"]
+    assert "given up after 3 of 9 processes: 2 in a row failed" in envelope.result.notes
+
+
+def test_failures_that_others_lie_between_end_nothing(
+    model: Path, tmp_path: Path, python_that_breaks: tuple[Path, Path]
+) -> None:
+    python, broken = python_that_breaks
+    asked = iter(range(1000))
+
+    def stop() -> bool:
+        """Every other process fails."""
+        if next(asked) % 2:
+            broken.touch()
+        else:
+            broken.unlink(missing_ok=True)
+        return False
+
+    envelope = ortune.bench(
+        model, python=python, processes=7, runs=1, dim=["rows=2"], store=tmp_path / "store",
+        watcher=ortune.Watcher(stop=stop),
+    )  # fmt: skip
+    assert envelope.result.rows[0].n_processes == 4
+    assert len(envelope.result.failures) == 3
+    assert not any("given up" in note for note in envelope.result.notes)
+    assert [len(p.latency_ns) for p in envelope.result.processes] == [1, 1, 1, 1]
+
+
+def test_the_own_load_is_not_called_a_busy_machine() -> None:
+    done = TrialDone(load_ns=1, cases=(), cpu_ns=1, wall_ns=1, n_runs=1, threads=1)
+    waiting = Measured(plan="p", done=done, elapsed_ns=10**9, sensors=Sensors(psi_cpu_some_us=900_000))
+    assert remarks([waiting], 2, own=2) == ["busy machine: some task waited for a CPU 90 % of the time"]
+    own = "some task waited for a CPU 90 % of the time, the process's own 9 threads on 2 CPUs included"
+    assert remarks([waiting], 2, own=9) == [own]
+    loaded = msgspec.structs.replace(waiting, sensors=Sensors(load1=9.0, cpu_over_wall=2.0))
+    assert remarks([loaded], 2, own=9) == []
+    trial = CaseTrial(index=0, case=0, trial=waiting)
+    assert own_threads(Workload(cases=(), sessions=2, callers=4), Plan(), [trial]) == 2 * (4 + 1)
+    pool = Plan(settings={"global_thread_pool": 3})
+    assert own_threads(Workload(cases=(), sessions=2, callers=4), pool, [trial]) == 2 * 4 + 2
+
+
+def test_nothing_but_failures_is_an_error(
+    model: Path, tmp_path: Path, python_that_breaks: tuple[Path, Path]
+) -> None:
+    python, broken = python_that_breaks
+    watcher = ortune.Watcher(stop=breaking_after(0, broken))
+    with pytest.raises(MeasurementError, match="every process failed: crash"):
+        ortune.bench(model, python=python, processes=3, store=tmp_path / "store", watcher=watcher)
+
+
+def test_requests_grow_only_where_eight_processes_can_tell_a_p99() -> None:
+    usual = {"least": 10, "process_ns": 0.5e9, "callers": 1}
+    assert requests(left_ns=18e9, request_ns=5e6, **usual) == 125
+    assert requests(left_ns=18e9, request_ns=100e6, **usual) == 17
+    assert requests(left_ns=1e9, request_ns=100e6, **usual) == 10
+
+
+def test_the_command_is_said_with_everything_that_mattered(tmp_path: Path) -> None:
+    o = Options(
+        model="a model.onnx",
+        settings=["intra=2"],
+        inputs=InputOptions(
+            shapes={"x": (1, 3)}, dims={"seq": ((16, 0.5), (32, 0.5))}, gap_ns=30_000_000, sessions=2,
+            pod=PodSize(cpus=2, memory_bytes=1 << 30),
+        ),
+        shared_pool=True,
+        runs=9,
+        budget_s=60,
+    )  # fmt: skip
+    assert shlex.split(reproduce(o)) == [
+        "ortune", "bench", "a model.onnx", "--set", "intra=2", "--shape", "x:1x3", "--dim", "seq=16,32",
+        "--gap", "30ms", "--sessions", "2", "--cpus", "2", "--memory", "1073741824", "--shared-pool",
+        "--runs", "9", "--budget", "60s",
+    ]  # fmt: skip
+
+
+def test_every_option_is_documented() -> None:
+    import typer
+
+    from ortune.cli.main import app
+
+    command = typer.main.get_command(app).commands["bench"]  # type: ignore[attr-defined]
+    page = (Path(__file__).resolve().parents[2] / "docs" / "bench.md").read_text(encoding="utf-8")
+    for parameter in command.params:
+        for name in [o for o in parameter.opts if o.startswith("--")]:
+            assert f"`{name}" in page, name
+
+
+def test_the_document_holds_what_the_schema_says(model: Path, tmp_path: Path) -> None:
+    done = bench(tmp_path, str(model), "--json", "--processes", "3", "--runs", "5")
+    document = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert len(document["result"]["processes"]) == 3
+    assert all(len(p["latency_ns"]) == 5 for p in document["result"]["processes"])
+    assert Envelope.__struct_fields__ == tuple(document)

@@ -1,0 +1,479 @@
+"""``ortune MODEL`` end to end on tiny models, and what stands out in models built for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+import typer.main
+from onnx import TensorProto, helper, numpy_helper
+from typer.core import TyperGroup
+
+from ortune.cli import main
+from ortune.fleet.runtimes import probe
+from ortune.model.open import open_model
+from ortune.profiling.peaks import FILE, measure_peak
+from ortune.records import (
+    CaseTimes,
+    Finding,
+    LookFact,
+    LookResult,
+    Measured,
+    NodeTime,
+    OperatorProfile,
+    OperatorTime,
+    TrialDone,
+    Workload,
+)
+from ortune.report.look_words import about
+from ortune.store import lock
+from ortune.store.db import Store
+from ortune.trials.baseline import InputOptions
+from ortune.trials.executor import Timing
+from ortune.trials.sides import TARGETS
+from ortune.trials.watcher import Watcher
+from ortune.verbs.look import Options, _Look
+from ortune.verbs.look_facts import facts
+from ortune.verbs.look_static import static_part
+from ortune.verbs.option_parsing import seconds
+
+INFO = helper.make_tensor_value_info
+FLOAT = TensorProto.FLOAT
+
+
+def save(
+    path: Path,
+    nodes: list[onnx.NodeProto],
+    weights: list[onnx.TensorProto] = [],  # noqa: B006 -- read only
+    *,
+    inputs: list[onnx.ValueInfoProto] | None = None,
+    outputs: list[onnx.ValueInfoProto] | None = None,
+    opset: int = 17,
+    ir_version: int = 8,
+) -> Path:
+    """A model from x (8x96, unless said) to y."""
+    graph = helper.make_graph(
+        nodes, "g", inputs or [INFO("x", FLOAT, [8, 96])], outputs or [INFO("y", FLOAT, None)], weights
+    )
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("my.own", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=ir_version), path)
+    return path
+
+
+def weight(name: str = "w", fill: float = 0.5, dtype: type = np.float32) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.full((96, 96), fill, dtype=dtype), name)
+
+
+def dense(path: Path, **options: Any) -> Path:
+    return save(path, [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], [weight()], **options)
+
+
+def ortune(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, document and stderr."""
+    command = [sys.executable, "-m", "ortune", *words, "--json", "--store", str(folder / "store")]
+    environment = {**os.environ, "ORTUNE_LOCK": str(folder / "lock")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+def test_a_first_look_says_what_the_file_holds_and_what_a_run_costs(tmp_path: Path) -> None:
+    model = dense(
+        tmp_path / "m.onnx", inputs=[INFO("x", FLOAT, ["rows", 96]), INFO("w", FLOAT, [96, 96])], opset=11
+    )
+    code, document, _ = ortune(tmp_path, str(model), "--dim", "rows=8", "--budget", "60s")
+    assert (code, document["schema"], document["status"]) == (0, "ortune/look/1", "ok")
+    result = msgspec.convert(document["result"], LookResult)
+    assert (result.parameters, result.parameter_bytes) == (96 * 96, 4 * 96 * 96)
+    assert (result.weight_types, result.operators) == ({"float32": 4 * 96 * 96}, {"MatMul": 1})
+    assert result.flops == 2 * 8 * 96 * 96
+    assert result.timing is not None
+    assert result.timing.n_runs >= 3
+    assert result.timing.warmed_up
+    assert result.timing.flops_per_s == pytest.approx(result.flops / result.timing.latency_ns * 1e9)
+    assert result.profile is not None
+    assert [(o.op_type, o.n_nodes) for o in result.profile.operators] == [("MatMul", 1)]
+    assert result.profile.nodes[0].name.startswith("product")
+    assert {"initializers-in-inputs", "old-opset"} <= {fact.name for fact in result.facts}
+    assert "guessed-sizes" not in {fact.name for fact in result.facts}
+    assert result.next_commands[0] == f"ortune tune {model} --dim rows=8"
+    events = Store(tmp_path / "store").events(result.session)
+    kinds = [e.kind for e in events]
+    assert (kinds.count("trial"), kinds.count("untimed")) == (2, 2)
+    assert msgspec.json.decode(events[-1].body)["schema"] == "ortune/look/1"
+
+
+def test_a_model_that_does_not_run_here_still_shows_its_file(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Secret", ["x"], ["y"], domain="my.own", name="secret")]
+    code, document, said = ortune(tmp_path, str(save(tmp_path / "m.onnx", nodes, [weight()])))
+    assert (code, document["status"]) == (2, "error")
+    assert document["error"]["code"] == "model"
+    assert "--custom-ops" in document["error"]["do"]
+    assert "--custom-ops" in said
+    assert document["result"]["operators"] == {"my.own.Secret": 1}
+    assert document["result"]["parameters"] == 96 * 96
+    assert document["result"]["timing"] is None
+
+
+def test_without_a_runtime_the_file_is_shown_all_the_same(tmp_path: Path) -> None:
+    code, document, _ = ortune(tmp_path, str(dense(tmp_path / "m.onnx")), "--python", str(tmp_path / "none"))
+    assert (code, document["error"]["code"]) == (2, "no-runtime")
+    assert document["result"]["parameters"] == 96 * 96
+    assert document["result"]["next_commands"] == ["ortune doctor"]
+
+
+def test_without_a_runtime_a_model_of_a_revision_is_shown_too(tmp_path: Path) -> None:
+    model = dense(tmp_path / "m.onnx")
+    name = ["-c", "user.name=n", "-c", "user.email=e"]
+    for words in (["init", "-q"], ["add", "m.onnx"], [*name, "commit", "-qm", "one"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    model.unlink()
+    code, document, _ = ortune(tmp_path, f"{model}@HEAD", "--python", str(tmp_path / "none"))
+    assert (code, document["error"]["code"]) == (2, "no-runtime")
+    assert document["result"]["parameters"] == 96 * 96
+
+
+def test_ctrl_c_while_another_measures_claims_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it waits for the lock that another holds, so that the moment is certain."""
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    model = str(dense(tmp_path / "m.onnx"))
+    with lock.measuring("another", wait=False, say=print):
+        code, document, _ = ortune(tmp_path, model, "--no-wait")
+        assert (code, document["error"]["code"]) == (2, "busy")
+        assert document["result"]["parameters"] == 96 * 96
+        command = [sys.executable, "-m", "ortune", model, "--store", str(tmp_path / "store")]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            assert "another" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            assert "nothing is claimed" in process.stderr.read()
+    assert process.returncode == 130
+
+
+def test_what_does_not_fit_into_the_budget_is_left_out_and_said(tmp_path: Path) -> None:
+    model = str(dense(tmp_path / "m.onnx"))
+    code, document, _ = ortune(tmp_path, "look", model, "--budget", "0s")
+    result = document["result"]
+    assert code == 0
+    assert [line.split(" (")[0] for line in result["left_out"]] == ["a warmed-up latency", "the profile"]
+    assert not result["timing"]["warmed_up"]
+    assert result["timing"]["n_runs"] == 0
+    assert result["timing"]["latency_ns"] == result["timing"]["first_run_ns"] > 0
+    again = result["next_commands"][1]
+    assert again.startswith(f"ortune {model} --budget ")
+    code, document, _ = ortune(tmp_path, *shlex.split(again)[1:])
+    assert (code, document["result"]["left_out"]) == (0, [])
+    assert document["result"]["next_commands"] == [f"ortune tune {model}"]
+
+
+@pytest.mark.parametrize(("latency_s", "load_s"), [(0.5, 1.0), (19.0, 3.0)])
+def test_the_budget_that_is_suggested_holds_what_was_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, latency_s: float, load_s: float
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    model = open_model(dense(tmp_path / "m.onnx"))
+
+    class Trials:
+        timing = Timing(runs=0, warmup_runs=0, warmup_ns=0, warmup_cap_ns=0)
+
+        def trial(self, _: object) -> Measured:
+            nonlocal now
+            took = load_s + latency_s * (1 + self.timing.warmup_runs + self.timing.runs)
+            now += took
+            ns = int(latency_s * 1e9)
+            case = CaseTimes(
+                case="", weight=1.0, latency_ns=(ns,) * self.timing.runs, first_ns=ns, warmup_runs=1
+            )
+            done = TrialDone(load_ns=1, cases=(case,), cpu_ns=1, wall_ns=1, n_runs=self.timing.runs)
+            return Measured(plan="", done=done, elapsed_ns=int(took * 1e9))
+
+    def taken(budget_s: float) -> tuple[_Look, list[str]]:
+        nonlocal now
+        now, profiled = 0.0, list[str]()
+        found = _Look(Options(model="m.onnx", budget_s=budget_s), Watcher(), model, None, tmp_path, now)
+        monkeypatch.setattr(found, "_profile", lambda *_: profiled.append("profile"))
+        trials = Trials()
+        ground: Any = SimpleNamespace(arm=str, executor=trials, must=lambda _, outcome: outcome)
+        found._measure(ground, trials.trial(None))
+        return found, profiled
+
+    short, profiled = taken(8.0 if latency_s > 1 else 1.0)
+    assert len(short.left_out) == 2 and not profiled
+    words = shlex.split(short._next(None, set())[1])
+    enough, profiled = taken(seconds(words[-1], "--budget"))
+    assert not enough.left_out and profiled
+    assert enough._next(None, set()) == ["ortune tune m.onnx"]
+
+
+def test_a_profile_that_holds_nothing_is_left_out_and_the_rest_is_told(tmp_path: Path) -> None:
+    """An interpreter whose ONNX Runtime leaves an empty file where the profile should be."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(
+        "import onnxruntime\n"
+        "write = onnxruntime.InferenceSession.end_profiling\n"
+        "def end_profiling(self):\n"
+        "    path = write(self)\n"
+        "    open(path, 'w').close()\n"
+        "    return path\n"
+        "onnxruntime.InferenceSession.end_profiling = end_profiling\n"
+    )
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nPYTHONPATH='{tmp_path / 'site'}' exec '{sys.executable}' \"$@\"\n")
+    python.chmod(0o755)
+    model = str(dense(tmp_path / "m.onnx"))
+    code, document, _ = ortune(tmp_path, model, "--python", str(python), "--budget", "60s")
+    assert (code, document["status"]) == (0, "ok")
+    assert document["result"]["timing"]["n_runs"] >= 3
+    assert document["result"]["profile"] is None
+    (left,) = document["result"]["left_out"]
+    assert left.startswith("the profile, which ")
+    # No budget mends what failed.
+    assert not any("--budget" in line for line in document["result"]["next_commands"])
+
+
+def test_the_load_of_a_workload_file_is_not_looked_at_and_said(tmp_path: Path) -> None:
+    """And the command that comes next keeps what was asked for, of a model that wants real inputs too."""
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["z"], name="nz"),
+        helper.make_node("Cast", ["z"], ["y"], to=FLOAT),
+    ]
+    model, saved = str(save(tmp_path / "m.onnx", nodes)), tmp_path / "work.json"
+    code, document, _ = ortune(
+        tmp_path, model, "--shape", "x:8x96", "--seed", "5", "--save-workload", str(saved), "--budget", "0s"
+    )
+    assert code == 0
+    assert document["result"]["next_commands"][0] == f"ortune tune {model} --shape x:8x96 --seed 5"
+    work = msgspec.json.decode(saved.read_bytes(), type=Workload)
+    saved.write_bytes(msgspec.json.encode(msgspec.structs.replace(work, callers=4, gap_ns=30_000_000)))
+    code, document, _ = ortune(tmp_path, model, "--workload", str(saved), "--budget", "0s")
+    assert code == 0
+    assert (document["workload"]["callers"], document["workload"]["gap_ns"]) == (1, 0)
+    assert "the workload has 4 callers, 30 ms apart" in document["result"]["inputs"]
+    tune, again = document["result"]["next_commands"]
+    assert tune == f"ortune tune {model} --workload {saved}"
+    assert again.startswith(f"ortune {model} --workload {saved} --budget ")
+
+
+def parsed(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The verb that a suggested command line is read as, with every option; a complaint fails the test."""
+    words = main._with_look(shlex.split(line)[1:])
+    command = typer.main.get_command(main.app)
+    assert isinstance(command, TyperGroup)
+    name, verb, rest = command.resolve_command(command.make_context("ortune", list(words)), list(words))
+    assert name and verb
+    monkeypatch.chdir(folder)
+    verb.make_context(name, rest)
+    return name
+
+
+@pytest.mark.parametrize("target", list(TARGETS))
+def test_every_command_that_is_suggested_can_be_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    model = dense(tmp_path / "m.onnx", inputs=[INFO("x", FLOAT, ["rows", 96]), INFO("w", FLOAT, [96, 96])])
+    asked = Options(
+        model=str(model), target=target, settings=["intra=2"], inputs=InputOptions(dims={"rows": ((8, 1.0),)})
+    )
+    taken = _Look(asked, Watcher(), open_model(model), None, tmp_path, 0.0)
+    taken.needed_s = 30.0
+    facts_seen = seen(model, again=taken._again())
+    lines = taken._next(None, {"too-many-threads", "depends-on-values"})
+    lines += [fact.do for fact in facts_seen.values() if fact.do.startswith("ortune ")]
+    verbs = [parsed(line, tmp_path, monkeypatch) for line in lines]
+    # The search is for the CPU: tune refuses every other target.
+    assert verbs == ["tune" if target == "cpu" else "profile", "look", "doctor", "compare"]
+    assert lines[-1].endswith("--b-rewrite initializers-out-of-inputs")
+    assert all(f"--target {target}" in line for line in lines if target != "cpu" and line != "ortune doctor")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("docter", "ortune doctor?"), ("model.onxx", "ortune MODEL.onnx"), ("x" * 5000, "--help")],
+)
+def test_a_mistyped_verb_names_the_nearest(tmp_path: Path, word: str, said: str) -> None:
+    code, document, _ = ortune(tmp_path, word, "--whatever")
+    assert (code, document["error"]["code"]) == (2, "usage")
+    assert word in document["error"]["what"]
+    assert said in document["error"]["do"]
+
+
+def test_a_missing_model_says_so(tmp_path: Path) -> None:
+    code, document, _ = ortune(tmp_path, str(tmp_path / "none.onnx"))
+    assert (code, document["error"]["code"]) == (2, "model")
+
+
+def seen(path: Path, **known: Any) -> dict[str, LookFact]:
+    """What stands out, by name, without running anything."""
+    usual: dict[str, Any] = {"work": None, "profile": None, "machine": [], "again": [str(path)]}
+    return {fact.name: fact for fact in facts(open_model(path), **(usual | known))}
+
+
+def test_nothing_stands_out_in_a_plain_model(tmp_path: Path) -> None:
+    assert seen(dense(tmp_path / "m.onnx")) == {}
+
+
+def test_equal_weights_are_found_and_different_ones_are_not(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("MatMul", [a, b], [c])
+        for a, b, c in (("x", "w", "a"), ("a", "v", "b"), ("b", "u", "y"))
+    ]
+    nearly = np.full((96, 96), 0.5, np.float32)
+    nearly[-1, -1] = 0.25  # differs in its last value only
+    weights = [weight(), weight("v"), numpy_helper.from_array(nearly, "u")]
+    small = save(tmp_path / "small.onnx", nodes, weights)
+    assert "duplicate-weights" not in seen(small)  # 36 KiB are not worth a word
+    big = [numpy_helper.from_array(np.tile(numpy_helper.to_array(w), (1, 2)), w.name) for w in weights]
+    found = seen(save(tmp_path / "m.onnx", nodes, big))["duplicate-weights"]
+    assert found.where == ("v",)
+    assert "33 %" in found.what
+
+
+def test_float64_random_quantized_and_control_flow_are_named(tmp_path: Path) -> None:
+    branch = helper.make_graph(
+        [helper.make_node("Neg", ["d"], ["n"], name="neg")], "b", [], [INFO("n", 11, None)]
+    )
+    nodes = [
+        helper.make_node("Cast", ["x"], ["d"], to=TensorProto.DOUBLE, name="widen"),
+        helper.make_node("RandomNormalLike", ["d"], ["r"], name="noise"),
+        helper.make_node("If", ["yes"], ["z"], then_branch=branch, else_branch=branch, name="choice"),
+        helper.make_node("Add", ["z", "r"], ["s"]),
+        helper.make_node("Cast", ["s"], ["f"], to=FLOAT),
+        helper.make_node("DynamicQuantizeLinear", ["f"], ["y", "scale", "zero"]),
+    ]
+    inputs = [INFO("x", FLOAT, [8, 96]), INFO("yes", TensorProto.BOOL, [])]
+    path = save(tmp_path / "m.onnx", nodes, inputs=inputs, outputs=[INFO("y", TensorProto.UINT8, None)])
+    slow = Finding(code="ENV004", what="no 8-bit dot product")
+    many = Finding(code="THR001", what="would start 8 threads where 2 can run: why", fix="set 2")
+    found = seen(path, machine=[slow, many])
+    assert found["float64"].where == ("widen",)
+    assert found["random"].where == ("noise",)
+    assert found["control-flow"].where == ("choice",)
+    assert found["depends-on-values"].where == ("choice",)
+    assert "1 DynamicQuantizeLinear" in found["quantized"].what
+    assert "VNNI" in found["quantized"].what
+    assert found["too-many-threads"].what == "would start 8 threads where 2 can run"
+
+
+def test_weights_that_are_only_widened_are_named(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Cast", ["w"], ["f"], to=FLOAT), helper.make_node("MatMul", ["x", "f"], ["y"])]
+    fact = seen(save(tmp_path / "m.onnx", nodes, [weight(dtype=np.int8, fill=1)]))["widened-weights"]
+    assert fact.where == ("w",)
+    assert fact.what.startswith("1 int8 weight only cast to float32")
+
+
+def test_text_among_the_weights_has_no_width(tmp_path: Path) -> None:
+    words = helper.make_tensor("words", TensorProto.STRING, [1024], [b"w"] * 1024)
+    nodes = [helper.make_node("Gather", ["words", "i"], ["y"], axis=0)]
+    text = helper.make_tensor_value_info("y", TensorProto.STRING, [2])
+    empty = numpy_helper.from_array(np.zeros((0, 3), np.float32), "none")
+    given = [helper.make_tensor_value_info("i", TensorProto.INT64, [2])]
+    path = save(tmp_path / "m.onnx", nodes, [words, empty], inputs=given, outputs=[text])
+    assert seen(path) == {}
+    rows = dict(about(static_part(open_model(path))))
+    assert rows["weights"] == "1.02 k parameters of string, float32"
+
+
+def test_weights_beside_the_model_are_named(tmp_path: Path) -> None:
+    path = dense(tmp_path / "m.onnx")
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location="m.data", size_threshold=0)
+    assert seen(path)["external-data"].where == ("m.data",)
+    assert static_part(open_model(path)).parameter_bytes == 4 * 96 * 96
+
+
+@pytest.mark.parametrize(("slowdown", "trusted"), [(1.1, True), (None, True), (4.0, False)])
+def test_shares_of_a_profile_that_the_profiler_made_are_not_believed(
+    tmp_path: Path, slowdown: float | None, trusted: bool
+) -> None:
+    nodes = tuple(
+        NodeTime(name=n, op_type="Conv", time_ns=1, share_ratio=s) for n, s in (("a", 0.7), ("b", 0.1))
+    )
+    operators = tuple(
+        OperatorTime(op_type=op, n_nodes=1, time_ns=1, share_ratio=s)
+        for op, s in (("Conv", 0.8), ("Cast", 0.2))
+    )
+    profile = OperatorProfile(n_runs=3, run_ns=1, slowdown_ratio=slowdown, operators=operators, nodes=nodes)
+    found = seen(dense(tmp_path / "m.onnx"), profile=profile)
+    assert ({"dominant-node", "data-movement"} <= found.keys()) == trusted
+    if trusted:
+        assert found["dominant-node"].where == ("a",)
+        assert "20 %" in found["data-movement"].what
+
+
+def convolution(path: Path) -> Path:
+    """Long enough that the profiler does not matter; ONNX Runtime runs it in a blocked layout, under another name."""
+    filters = numpy_helper.from_array(np.full((32, 32, 3, 3), 0.01, np.float32), "w")
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], name="heavy", pads=[1, 1, 1, 1]),
+        helper.make_node("Sigmoid", ["c"], ["y"], name="light"),
+    ]
+    return save(path, nodes, [filters], inputs=[INFO("x", FLOAT, [1, 32, 128, 128])])
+
+
+@pytest.fixture(scope="module")
+def peaks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the peak of this machine."""
+    folder = tmp_path_factory.mktemp("peaks")
+    measure_peak(probe(sys.executable), folder, folder, seconds=0.05)
+    return folder / FILE
+
+
+@pytest.mark.parametrize("version", ["", "1.2.3"], ids=["same version", "another version"])
+def test_the_stored_peak_is_used_and_nodes_are_called_as_the_user_calls_them(
+    tmp_path: Path, peaks: Path, version: str
+) -> None:
+    model = convolution(tmp_path / "m.onnx")
+    stored = json.loads(peaks.read_text())
+    for entry in stored.values():
+        entry["ort_version"] = version or entry["ort_version"]
+        # Measured in a moment, and maybe a busy one: no kernel may exceed it here.
+        entry["peak"]["flops_per_s"] = {n: 4 * rate for n, rate in entry["peak"]["flops_per_s"].items()}
+        entry["peak"]["elementwise_bytes_per_s"] *= 4
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / FILE).write_text(json.dumps(stored))
+    _, document, _ = ortune(tmp_path, str(model), "--budget", "60s")
+    result = msgspec.convert(document["result"], LookResult)
+    assert result.profile is not None and result.headroom is not None
+    assert "heavy" in [name for node in result.profile.nodes for name in node.originals]
+    told = {fact.name: fact for fact in result.facts}
+    if "dominant-node" in told:
+        assert told["dominant-node"].where[0] in ("heavy", "light")
+    assert result.headroom.covered_ratio > 0.5 and "is not known" not in result.headroom.sentence
+    # A run that the profiler makes much longer has no share of the peak.
+    if result.headroom.kernels_ratio is not None:
+        assert ("onnxruntime 1.2.3" in result.headroom.sentence) == bool(version)
+
+
+def test_what_is_missing_for_the_share_of_the_peak_is_said(tmp_path: Path) -> None:
+    _, document, _ = ortune(tmp_path, str(convolution(tmp_path / "m.onnx")), "--budget", "60s")
+    headroom = document["result"]["headroom"]
+    assert "not known: it was not measured yet" in headroom["sentence"] or headroom["settings_ratio"] is None
+
+
+def test_an_inserted_node_says_what_it_is_for(tmp_path: Path) -> None:
+    nodes = (
+        NodeTime(
+            name="t_1", op_type="ReorderInput", time_ns=1, share_ratio=0.7, purpose="into blocked layout"
+        ),
+        NodeTime(name="b", op_type="Conv", time_ns=1, share_ratio=0.1),
+    )
+    profile = OperatorProfile(n_runs=3, run_ns=1, nodes=nodes)
+    fact = seen(dense(tmp_path / "m.onnx"), profile=profile)["dominant-node"]
+    assert fact.what.endswith("t_1 (ReorderInput, inserted: into blocked layout)")
+    whole = (msgspec.structs.replace(nodes[1], share_ratio=0.8, originals=("conv", "relu")), nodes[0])
+    fact = seen(dense(tmp_path / "m.onnx"), profile=msgspec.structs.replace(profile, nodes=whole))[
+        "dominant-node"
+    ]
+    assert fact.where == ("conv", "relu") and fact.what.endswith("conv +1 (Conv)")

@@ -1,0 +1,96 @@
+"""What a side of a comparison is: bundles above all."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from ortune import platform
+from ortune.errors import MeasurementError
+from ortune.records import BundleInfo, Plan, RewriteSpec
+from ortune.trials.sides import SideText, bundle_plan, require_unchanged, resolve
+
+
+def model(path: Path, op: str) -> Path:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "g", values[:1], values[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def bundle(folder: Path, cpu: str, *, bound: bool = True, ort_version: str = "") -> Path:
+    """A bundle with a rewritten model, bound to a CPU of that name unless it says otherwise."""
+    path = folder / "m.ortune"
+    path.mkdir()
+    host = msgspec.structs.replace(platform.host(), cpu=cpu)
+    info = BundleInfo(
+        schema="ortune/bundle/1",
+        model=model(path / "bound.onnx", "Relu").name,
+        plain_model=model(path / "m.onnx", "Abs").name,
+        sha256="",
+        plan=Plan(
+            rewrites=(RewriteSpec(name="ort-optimized"),),
+            settings={"intra_op_num_threads": 1, "graph_optimization_level": "disable"},
+        ),
+        hardware_bound=bound,
+        model_settings=("graph_optimization_level",) if bound else (),
+        ort_version=ort_version,
+        host=host,
+    )
+    (path / "ortune.json").write_bytes(msgspec.json.encode(info))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("cpu", "runs"), [(platform.host().cpu, "bound.onnx"), ("Another CPU 9000", "m.onnx")]
+)
+def test_a_model_bound_to_other_hardware_is_not_taken(tmp_path: Path, cpu: str, runs: str) -> None:
+    side = resolve(
+        SideText(text=str(bundle(tmp_path, cpu))), common=Plan(), base_model=None, scratch=tmp_path
+    )
+    assert side.runs.name == runs
+    level = {} if runs == "m.onnx" else {"graph_optimization_level": "disable"}
+    assert side.plan.settings == {"intra_op_num_threads": 1, **level}
+    assert bool(side.plan.rewrites) == (runs != "m.onnx")
+    assert ("other hardware" in side.label) == (runs == "m.onnx")
+
+
+def test_a_model_bound_to_another_build_is_not_taken(tmp_path: Path) -> None:
+    path = bundle(tmp_path, platform.host().cpu, ort_version="0.1.0")
+    side = resolve(SideText(text=str(path)), common=Plan(), base_model=None, scratch=tmp_path)
+    assert side.runs.name == "m.onnx"
+    assert side.plan == Plan(settings={"intra_op_num_threads": 1})
+    assert side.label.endswith("here, tuned with 0.1.0)")
+
+
+def test_a_bundle_that_is_not_bound_is_the_same_everywhere(tmp_path: Path) -> None:
+    path = bundle(tmp_path, "Another CPU 9000", bound=False, ort_version="0.1.0")
+    side = resolve(SideText(text=str(path)), common=Plan(), base_model=None, scratch=tmp_path)
+    assert (side.runs.name, side.label) == ("bound.onnx", "m.ortune")
+    assert side.plan.settings == {"intra_op_num_threads": 1, "graph_optimization_level": "disable"}
+
+
+def test_a_model_that_changed_is_noticed(tmp_path: Path) -> None:
+    path = model(tmp_path / "m.onnx", "Relu")
+    side = resolve(SideText(text=str(path)), common=Plan(), base_model=None, scratch=tmp_path)
+    require_unchanged(side)
+    shutil.copy(model(tmp_path / "other.onnx", "Sigmoid"), path)
+    with pytest.raises(MeasurementError, match="changed while"):
+        require_unchanged(side)
+
+
+@pytest.mark.parametrize("fewer", [False, True])
+def test_a_bundles_threads_are_as_measured_unless_there_are_fewer_cpus(tmp_path: Path, fewer: bool) -> None:
+    here = platform.host().effective_cpus
+    path = bundle(tmp_path, platform.host().cpu)
+    info = msgspec.json.decode((path / "ortune.json").read_bytes(), type=BundleInfo)
+    host = msgspec.structs.replace(platform.host(), effective_cpus=here + 1 if fewer else here)
+    plan = Plan(settings={"intra_op_num_threads": f"min({here + 2}, cpus)"})
+    assert bundle_plan(msgspec.structs.replace(info, plan=plan, host=host)) == Plan(
+        settings={"intra_op_num_threads": here if fewer else here + 2}
+    )
