@@ -33,6 +33,7 @@ check: $(READY)  ## Lint, format and types alone.
 docs: $(READY)  ## Write the generated pages and schemas again.
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python tools/make_schemas.py
+	$(BIN)/python tools/make_stub.py
 
 recipes: $(READY)  ## Run every recipe of the documentation and paste what it prints: some minutes.
 	$(BIN)/python tools/make_recipes.py

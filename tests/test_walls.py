@@ -41,8 +41,8 @@ ROOMS = {
         "stats", "model", "trace", "knobs", "platform", "store", "report", "fleet", "analysis", "inputs", "rewrites",
         "bundle", "search", "trials", "profiling", "locks",
     },
-    "api": {"verbs", "trials"},
-    "cli": {"api", "verbs", "trials", "report"},
+    "api": {"verbs"},
+    "cli": {"api", "verbs"},
 }  # fmt: skip
 PLAIN = {"records", "errors", "stats", "search", "report", "store"}
 """Rooms that see records and numbers, never a model or ONNX Runtime."""

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ortune.api import bench, compare, doctor, lock, look, profile, report, tune
-    from ortune.loader import load
-    from ortune.trials.watcher import Watcher
+from typing import Any
 
 __version__ = "0.1.0"
 __all__ = [
@@ -26,24 +21,15 @@ __all__ = [
 ]
 
 # Imported when first asked for: a service that only loads a bundle needs none of the tuner's dependencies.
-_HOMES = {
-    "bench": "ortune.api",
-    "compare": "ortune.api",
-    "doctor": "ortune.api",
-    "load": "ortune.loader",
-    "lock": "ortune.api",
-    "look": "ortune.api",
-    "profile": "ortune.api",
-    "report": "ortune.api",
-    "tune": "ortune.api",
-    "Watcher": "ortune.trials.watcher",
-}
+_HOMES = {"load": "ortune.loader", "Watcher": "ortune.trials.watcher"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in __all__:
+        return importlib.import_module("ortune.api").function(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -9,8 +9,10 @@ import typer.main
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
+from ortune.api import VERBS
 from ortune.cli import main
 
+main.register(*VERBS)
 COMMAND = typer.main.get_command(main.app)
 assert isinstance(COMMAND, TyperGroup)
 OFFERED = {
@@ -23,6 +25,7 @@ OFFERED = {
 
 @pytest.mark.parametrize("verb", sorted(OFFERED))
 def test_the_help_offers_what_the_verb_takes(verb: str) -> None:
+    main.register(verb)
     said = CliRunner().invoke(main.app, [verb, "model.onnx", "--format", "none"]).output
     refused = re.search(r"one of ([a-z, ]+)", said)
     assert refused, said

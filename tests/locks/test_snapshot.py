@@ -8,6 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import TensorProto, helper
+
 from ortune.locks.snapshot.memory import depth_first, memory
 from ortune.locks.snapshot.observed import observed_sizes
 from ortune.locks.snapshot.shapes import byte_sizes

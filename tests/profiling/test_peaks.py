@@ -15,7 +15,8 @@ from ortune.fleet.runtimes import probe
 from ortune.profiling.peaks import FILE, load_peak, measure_peak, thread_counts
 from ortune.records import MachinePeak
 from ortune.trials.tool import ToolFailed
-from ortune.verbs.doctor import Options, doctor
+from ortune.verbs.doctor import Options
+from ortune.verbs.doctor import run as doctor
 
 HOST = platform.host()
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from ortune.records import BenchResult, Envelope, LookResult, Plan, ReportResult, StoredSession
-from ortune.report import history, stored_formats, told
+from ortune.report import history, report_formats, told
 
 MARK = "f" * 64
 
@@ -41,8 +41,8 @@ def shown(*sessions: StoredSession) -> tuple[str, str]:
     result = ReportResult(kind="history", sessions=sessions, history=history.side_by_side(sessions))
     envelope = Envelope(schema="ortune/report/1", ortune="0.1.0", status="ok", result=result)
     out = io.StringIO()
-    Console(file=out, width=400).print(stored_formats.terminal(envelope))
-    return out.getvalue(), stored_formats.markdown(envelope)
+    Console(file=out, width=400).print(report_formats.terminal(envelope))
+    return out.getvalue(), report_formats.markdown(envelope)
 
 
 def test_equal_sessions_are_comparable_and_still_no_claim() -> None:
@@ -165,7 +165,7 @@ def test_race_data_is_marked() -> None:
 def page(result: ReportResult, width: int) -> str:
     envelope = Envelope(schema="ortune/report/1", ortune="0.1.0", status="ok", result=result)
     out = io.StringIO()
-    Console(file=out, width=width, highlight=False).print(stored_formats.terminal(envelope))
+    Console(file=out, width=width, highlight=False).print(report_formats.terminal(envelope))
     return out.getvalue()
 
 
@@ -186,7 +186,7 @@ def test_the_list_fits_its_width_and_loses_nothing(width: int) -> None:
     for session in SESSIONS:
         assert session.id in text
         assert "".join(session.label.split()) in bare
-        summary = stored_formats.shorten_end(told.summary(session))
+        summary = report_formats.shorten_end(told.summary(session))
         assert "".join(summary.split()) in bare
     assert "the newest 4 of 9" in text
 

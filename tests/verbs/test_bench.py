@@ -20,12 +20,10 @@ from onnx import TensorProto, helper, numpy_helper
 import ortune
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.platform import host
-from ortune.platform.pod import PodSize
 from ortune.records import BenchResult, Envelope, Measured, Plan, Sensors, TrialDone, Workload
-from ortune.trials.baseline import InputOptions
-from ortune.verbs.bench import requests, shared, usable_cpus
-from ortune.verbs.bench_options import Options, reproduce
-from ortune.verbs.bench_result import CaseTrial, own_threads, remarks
+from ortune.verbs._bench_result import CaseTrial, own_threads, remarks
+from ortune.verbs._options import command
+from ortune.verbs.bench import Options, requests, shared, usable_cpus
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +176,7 @@ def test_what_stands_against_a_shared_pool_is_named() -> None:
 
 
 def test_a_shared_pool_is_as_large_as_the_pod() -> None:
-    o = Options(model="m.onnx", inputs=InputOptions(pod=PodSize(cpus=0.5, memory_bytes=None)))
+    o = Options(model="m.onnx", cpus=0.5)
     assert usable_cpus(o) == 1
     assert usable_cpus(Options(model="m.onnx")) == host().effective_cpus
     assert shared(Plan(), pool=True, arena=False, cpus=1).settings == {"global_thread_pool": 1}
@@ -288,27 +286,31 @@ def test_requests_grow_only_where_eight_processes_can_tell_a_p99() -> None:
 def test_the_command_is_said_with_everything_that_mattered(tmp_path: Path) -> None:
     o = Options(
         model="a model.onnx",
-        settings=["intra=2"],
-        inputs=InputOptions(
-            shapes={"x": (1, 3)}, dims={"seq": ((16, 0.5), (32, 0.5))}, gap_ns=30_000_000, sessions=2,
-            pod=PodSize(cpus=2, memory_bytes=1 << 30),
-        ),
+        set=["intra=2"],
+        shape=["x:1x3"],
+        dim=["seq=16:1,32:3"],
+        gap="30ms",
+        sessions=2,
+        cpus=2,
+        memory="1g",
         shared_pool=True,
         runs=9,
-        budget_s=60,
-    )  # fmt: skip
-    assert shlex.split(reproduce(o)) == [
-        "ortune", "bench", "a model.onnx", "--set", "intra=2", "--shape", "x:1x3", "--dim", "seq=16,32",
-        "--gap", "30ms", "--sessions", "2", "--cpus", "2", "--memory", "1073741824", "--shared-pool",
-        "--runs", "9", "--budget", "60s",
-    ]  # fmt: skip
+        budget=60,
+        store=tmp_path,
+    )
+    words = shlex.split(command("bench", o))
+    assert words[:3] == ["ortune", "bench", "a model.onnx"]
+    said = {"--set intra=2", "--shape x:1x3", "--dim seq=16:1,32:3", "--gap 30ms", "--sessions 2", "--cpus 2"}
+    said |= {"--memory 1g", "--shared-pool", "--runs 9", "--budget 60"}
+    assert set(" ".join(words[3:]).replace(" --", "\n--").splitlines()) == said
 
 
 def test_every_option_is_documented() -> None:
     import typer
 
-    from ortune.cli.main import app
+    from ortune.cli.main import app, register
 
+    register("bench")
     command = typer.main.get_command(app).commands["bench"]  # type: ignore[attr-defined]
     page = (Path(__file__).resolve().parents[2] / "docs" / "bench.md").read_text(encoding="utf-8")
     for parameter in command.params:

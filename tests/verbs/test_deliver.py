@@ -17,8 +17,8 @@ from onnx import parser
 from ortune import rewrites
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Case, Plan, RewriteSpec, Value, Workload
-from ortune.verbs.deliver import _bundle, _model_settings
-from ortune.verbs.tune_result import code_without_bundle
+from ortune.verbs._tune_result import code_without_bundle
+from ortune.verbs.tune import _bundle, _model_settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
 

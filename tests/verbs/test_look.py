@@ -39,14 +39,13 @@ from ortune.records import (
 from ortune.report.look_words import about
 from ortune.store import lock
 from ortune.store.db import Store
-from ortune.trials.baseline import InputOptions
 from ortune.trials.executor import Timing
 from ortune.trials.sides import TARGETS
 from ortune.trials.watcher import Watcher
+from ortune.verbs._look_facts import facts
+from ortune.verbs._look_static import static_part
+from ortune.verbs._options import seconds, words
 from ortune.verbs.look import Options, _Look
-from ortune.verbs.look_facts import facts
-from ortune.verbs.look_static import static_part
-from ortune.verbs.option_parsing import seconds
 
 INFO = helper.make_tensor_value_info
 FLOAT = TensorProto.FLOAT
@@ -135,8 +134,8 @@ def test_without_a_runtime_the_file_is_shown_all_the_same(tmp_path: Path) -> Non
 def test_without_a_runtime_a_model_of_a_revision_is_shown_too(tmp_path: Path) -> None:
     model = dense(tmp_path / "m.onnx")
     name = ["-c", "user.name=n", "-c", "user.email=e"]
-    for words in (["init", "-q"], ["add", "m.onnx"], [*name, "commit", "-qm", "one"]):
-        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    for git in (["init", "-q"], ["add", "m.onnx"], [*name, "commit", "-qm", "one"]):
+        subprocess.run(["git", "-C", str(tmp_path), *git], check=True)
     model.unlink()
     code, document, _ = ortune(tmp_path, f"{model}@HEAD", "--python", str(tmp_path / "none"))
     assert (code, document["error"]["code"]) == (2, "no-runtime")
@@ -203,7 +202,7 @@ def test_the_budget_that_is_suggested_holds_what_was_left_out(
     def taken(budget_s: float) -> tuple[_Look, list[str]]:
         nonlocal now
         now, profiled = 0.0, list[str]()
-        found = _Look(Options(model="m.onnx", budget_s=budget_s), Watcher(), model, None, tmp_path, now)
+        found = _Look(Options(model="m.onnx", budget=budget_s), Watcher(), model, None, tmp_path, now)
         monkeypatch.setattr(found, "_profile", lambda *_: profiled.append("profile"))
         trials = Trials()
         ground: Any = SimpleNamespace(arm=str, executor=trials, must=lambda _, outcome: outcome)
@@ -270,6 +269,7 @@ def test_the_load_of_a_workload_file_is_not_looked_at_and_said(tmp_path: Path) -
 def parsed(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The verb that a suggested command line is read as, with every option; a complaint fails the test."""
     words = main._with_look(shlex.split(line)[1:])
+    main.register(words[0])
     command = typer.main.get_command(main.app)
     assert isinstance(command, TyperGroup)
     name, verb, rest = command.resolve_command(command.make_context("ortune", list(words)), list(words))
@@ -284,12 +284,10 @@ def test_every_command_that_is_suggested_can_be_typed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
     model = dense(tmp_path / "m.onnx", inputs=[INFO("x", FLOAT, ["rows", 96]), INFO("w", FLOAT, [96, 96])])
-    asked = Options(
-        model=str(model), target=target, settings=["intra=2"], inputs=InputOptions(dims={"rows": ((8, 1.0),)})
-    )
+    asked = Options(model=str(model), target=target, set=["intra=2"], dim=["rows=8"])
     taken = _Look(asked, Watcher(), open_model(model), None, tmp_path, 0.0)
     taken.needed_s = 30.0
-    facts_seen = seen(model, again=taken._again())
+    facts_seen = seen(model, again=words(asked, without=("budget",)))
     lines = taken._next(None, {"too-many-threads", "depends-on-values"})
     lines += [fact.do for fact in facts_seen.values() if fact.do.startswith("ortune ")]
     verbs = [parsed(line, tmp_path, monkeypatch) for line in lines]

@@ -31,11 +31,12 @@ from ortune.records import (
     ReportResult,
     TrialDone,
 )
-from ortune.report import stored_formats
+from ortune.report import report_formats
 from ortune.report.answer import KINDS
 from ortune.store.db import SessionLog, Store
 from ortune.trials.watcher import Watcher
-from ortune.verbs import doctor, stored
+from ortune.verbs import _stored as stored
+from ortune.verbs import doctor
 from ortune.verbs.report import rate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
@@ -177,8 +178,8 @@ def test_each_verb_is_told_in_its_own_words(tmp_path: Path, document: Envelope, 
     keep(tmp_path, document)
     envelope = ortune.report("newest", store=tmp_path)
     verb = importlib.import_module(f"ortune.report.{module}")
-    assert stored_formats.markdown(envelope).endswith(verb.markdown(document))
-    assert "not measured now" in stored_formats.markdown(envelope)
+    assert report_formats.markdown(envelope).endswith(verb.markdown(document))
+    assert "not measured now" in report_formats.markdown(envelope)
 
 
 @pytest.mark.parametrize("verb", sorted(KINDS))
@@ -194,7 +195,7 @@ def test_page_of_a_tuning_says_first_that_it_is_stored(tmp_path: Path) -> None:
     keep(tmp_path, golden_tune.tuned(), golden_tune.hostile("<main>"))
     envelopes = [ortune.report(s.id, store=tmp_path) for s in told(tmp_path).sessions]
     for envelope in envelopes:
-        text = stored_formats.html(envelope)
+        text = report_formats.html(envelope)
         plain = page.render(envelope.result.sessions[0].document)
         assert text.count("not measured now") == 1
         assert text.index("not measured now") < text.index('<section class="verdict"')

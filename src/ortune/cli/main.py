@@ -16,7 +16,8 @@ import typer
 import typer.main
 
 from ortune import __version__
-from ortune.cli import bench, compare, doctor, lock, look, profile, report, tune
+from ortune.api import VERBS
+from ortune.cli import verbs
 from ortune.cli.quick_start import import_later
 from ortune.cli.session import tell
 from ortune.errors import Interrupted, OrtuneError, UsageError
@@ -31,15 +32,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="look")(look.look)
-app.command(name="compare")(compare.compare)
-app.command(name="tune")(tune.tune)
-app.command(name="doctor")(doctor.doctor)
-app.command(name="lock")(lock.lock)
-app.command(name="report")(report.report)
-app.command(name="bench")(bench.bench)
-app.command(name="profile")(profile.profile)
-
 # The class of every complaint about options; typer keeps it in one place or another, depending on its version.
 _Refused = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
 
@@ -59,6 +51,20 @@ def options(
     """Options before the verb."""
 
 
+def register(*asked: str) -> None:
+    """Makes the commands: those that are asked for in full, of the others what ``ortune --help`` says of them."""
+    app.registered_commands = [made for made in app.registered_commands if made.name not in VERBS]
+    for name in VERBS:
+        if name in asked:
+            app.command(name=name)(verbs.command(name))
+        else:
+            app.command(name=name, help=verbs.short_help(name))(_elsewhere)
+
+
+def _elsewhere() -> None:
+    """A verb that was not asked for."""
+
+
 def main() -> None:
     """Entry point of the console script."""
     sys.excepthook = _internal_error
@@ -75,6 +81,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         _require_utf8(arguments)
         arguments = _with_look(arguments)
+        register(*_verb(arguments))
         # Not app(...): that puts typer's own hook for unexpected errors over ours.
         command = typer.main.get_command(app)
         return command.main(_with_resume(arguments), prog_name="ortune", standalone_mode=False) or 0
@@ -95,8 +102,7 @@ def _with_look(arguments: Sequence[str]) -> Sequence[str]:
         return arguments
     if MODEL_NAME.fullmatch(first) or os.path.exists(first):  # noqa: PTH110 -- False for any name, however long
         return ["profile" if first.endswith(".json") else "look", *arguments]
-    verbs = [command.name or "" for command in app.registered_commands]
-    near = difflib.get_close_matches(first, verbs, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(first, VERBS, n=1, cutoff=0.5)
     hint = f"did you mean ortune {near[0]}?" if near else "ortune MODEL.onnx for a first look, or"
     raise UsageError(f"{first!r} is neither a verb nor a file", do=f"{hint} ortune --help shows the verbs")
 
@@ -128,7 +134,7 @@ def _require_utf8(arguments: Sequence[str]) -> None:
 
 def _verb(arguments: Sequence[str]) -> list[str]:
     """The verb, when the command line begins with one."""
-    return [a for a in arguments[:1] if a in {command.name for command in app.registered_commands}]
+    return [a for a in arguments[:1] if a in {*VERBS, *(made.name for made in app.registered_commands)}]
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

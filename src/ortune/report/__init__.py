@@ -13,7 +13,7 @@ class _RoomAndVerb(ModuleType):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """``ortune.report(...)`` is the verb all the same."""
-        return importlib.import_module("ortune.api").report(*args, **kwargs)
+        return importlib.import_module("ortune.api").function("report")(*args, **kwargs)
 
 
 sys.modules[__name__].__class__ = _RoomAndVerb

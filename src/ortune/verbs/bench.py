@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import random
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -21,19 +23,17 @@ from ortune.fleet import runtimes
 from ortune.platform import host
 from ortune.records import Envelope, Failed, FeedRef, Measured, ModelRef, Outcome, Plan, Value
 from ortune.search.blocks import BASE
-from ortune.search.plan_edits import merge
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.store.db import SessionLog
-from ortune.store.lock import measuring
 from ortune.trials import pilot
 from ortune.trials.baseline import Ground
 from ortune.trials.executor import Timing
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.sides import Resolved, SideText, read_plan, require_unchanged, resolve, target_providers
+from ortune.trials.sides import Resolved, SideText, require_unchanged, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs.bench_options import Options
-from ortune.verbs.bench_result import CaseTrial, make_result
-from ortune.verbs.compare import open_store, session_header
+from ortune.verbs._bench_result import CaseTrial, make_result
+from ortune.verbs._options import MODEL, RUN, AnyPath, Argument, Budget, Kept, Load, OnePlan, Option, Rewrites
+from ortune.verbs._session import session
 
 GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
 TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ
@@ -41,7 +41,69 @@ MOST_PROCESSES = 100  # of a shape, unless asked for: the raw samples of more wo
 FAILURES = 2  # of a shape one after the other, before it is given up
 
 
-def bench(options: Options, watcher: Watcher | None = None) -> Envelope:
+FORMATS = ("text", "json", "markdown")
+STOPPING = "stopping after this process, then telling what is known; Ctrl-C again stops at once"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Kept, Load, OnePlan):
+    """How long does this model take with these settings?
+
+    Latency with its tails, throughput, load time, memory and CPU time, each with an interval over several fresh
+    processes; a row for each shape. To find out whether something else is faster, use compare.
+    """
+
+    model: Annotated[
+        AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
+    ]
+    rewrite: Rewrites = ()
+    dim: Annotated[
+        Sequence[str],
+        Option(
+            "--dim",
+            "seq=16,128,512",
+            "Value of a dynamic dimension; several give a row each. Repeatable.",
+            MODEL,
+        ),
+    ] = ()
+    shared_pool: Annotated[bool, Option("--shared-pool", "", "One thread pool for all sessions.", RUN)] = (
+        False
+    )
+    shared_arena: Annotated[bool, Option("--shared-arena", "", "One memory arena for all sessions.", RUN)] = (
+        False
+    )
+    processes: Annotated[
+        int | None,
+        Option(
+            "--processes",
+            "N",
+            "Fresh processes a shape. Default: as many as the budget holds, 3 or more.",
+            RUN,
+        ),
+    ] = None
+    runs: Annotated[int | None, Option("--runs", "N", "Timed requests a process and caller.", RUN)] = None
+    budget: Budget = "20s"
+
+    def check(self) -> None:
+        """Raises UsageError for what cannot be measured."""
+        model = str(self.model)
+        if model.endswith(".json"):
+            raise UsageError(
+                "is a plan, and a plan has no model",
+                where=model,
+                do=f"ortune bench model.onnx --plan {model}",
+            )
+        if self.processes is not None and self.processes < LEAST_PROCESSES:
+            raise UsageError(
+                f"{self.processes} processes give no interval",
+                where="--processes",
+                do=f"{LEAST_PROCESSES} or more",
+            )
+        if self.runs is not None and self.runs < 1:
+            raise UsageError("a process must make at least one request", where="--runs", do="1 or more")
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope:
     """Measures one plan and returns the whole document; ``result`` is a BenchResult.
 
     Raises:
@@ -52,35 +114,20 @@ def bench(options: Options, watcher: Watcher | None = None) -> Envelope:
     with scratch_folder() as scratch:
         side = _side(options, scratch)
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
-        store, trouble = open_store(options.store)
-        if trouble:
-            watch.say(trouble)
-        try:
-            with measuring(f"bench {side.label}", wait=options.wait, say=watch.say):
-                log = SessionLog(None, "")
-                if store:
-                    key = f"bench {side.model.info.sha256} {side.plan.id}"
-                    log = store.begin("bench", key, session_header(model=side.label))
+        with session("bench", options, watch) as kept:
+            with kept.measuring(side.label):
+                log = kept.begin(f"{side.model.info.sha256} {side.plan.id}", model=side.label)
                 run = _Run(options, watch, side, scratch, log)
                 try:
                     envelope = run.go()
                 finally:
                     run.ground.close()
-            log.add("result", envelope)
-            if log.trouble:
-                watch.say(log.trouble)
-        finally:
-            if store:
-                store.close()
-    return envelope
+            return kept.keep(envelope)
 
 
 def _side(o: Options, scratch: Path) -> Resolved:
-    common = Plan(settings=knobs.parse_settings(list(o.settings)), providers=target_providers(o.target))
-    if o.plan:
-        common = merge(read_plan(o.plan), common)
-    text = SideText(text=o.model, settings=o.settings, rewrites=o.rewrites, python=o.python)
-    side = resolve(text, common=common, base_model=None, scratch=scratch)
+    text = SideText(text=str(o.model), settings=o.set, rewrites=o.rewrite, python=o.interpreter)
+    side = resolve(text, common=o.common, base_model=None, scratch=scratch)
     return replace(
         side, plan=shared(side.plan, pool=o.shared_pool, arena=o.shared_arena, cpus=usable_cpus(o))
     )
@@ -89,7 +136,7 @@ def _side(o: Options, scratch: Path) -> Resolved:
 def usable_cpus(o: Options) -> int:
     """CPUs that a process can really use here, or in the pod that is emulated."""
     cpus = host().effective_cpus
-    pod = o.inputs.pod
+    pod = o.feeds.pod
     return cpus if pod is None or pod.cpus is None else min(cpus, max(1, math.ceil(pod.cpus)))
 
 
@@ -131,7 +178,7 @@ class _Run:
     def __init__(self, o: Options, watch: Watcher, side: Resolved, scratch: Path, log: SessionLog) -> None:
         self.o, self.watch, self.side, self.scratch, self.log = o, watch, side, scratch, log
         self.start = time.monotonic_ns()
-        self.ground = Ground(side, o.inputs, scratch, log, watch.say)
+        self.ground = Ground(side, o.feeds, scratch, log, watch.say)
         self.trials: list[CaseTrial] = []
         self.failed: list[tuple[str, Failed]] = []
         self.given_up: list[str] = []
@@ -205,7 +252,7 @@ class _Run:
 
     def _measure(self, timings: list[Timing], costs: list[float]) -> bool:
         """Rounds of one process a shape, in random order so that drift hits all alike. True when stopped."""
-        order = random.Random(self.o.inputs.seed)
+        order = random.Random(self.o.feeds.seed)
         end = self.start + int(self.o.budget_s * 1e9)
         cases = self.ground.work.cases
         live = list(range(len(cases)))

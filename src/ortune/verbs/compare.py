@@ -5,14 +5,16 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Literal
 
 import msgspec
 
-from ortune import __version__, knobs, platform
-from ortune.errors import MeasurementError, StoreError, UsageError
+from ortune import __version__
+from ortune.errors import MeasurementError, UsageError
 from ortune.fleet import runtimes
-from ortune.fleet.environment import clean_environment, recorded
 from ortune.profiling.why import attempt, why
 from ortune.records import (
     Block,
@@ -24,7 +26,6 @@ from ortune.records import (
     Measured,
     ModelRef,
     OutputDifference,
-    Plan,
     Side,
 )
 from ortune.report.compare_words import compared_ns, outputs, setting
@@ -32,20 +33,111 @@ from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, failures, measured, restless
 from ortune.search.figures import OBJECTIVES, TIMES, describe
 from ortune.search.guards import case_results, guards
-from ortune.search.plan_edits import merge
-from ortune.store.db import SessionLog, Store
-from ortune.store.lock import measuring
+from ortune.stats import evidence
+from ortune.store.db import SessionLog
 from ortune.trials import pairing
 from ortune.trials.baseline import PILOT_RUNS, Ground
 from ortune.trials.executor import Arm
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.sides import Resolved, SideText, read_plan, require_unchanged, resolve, target_providers
+from ortune.trials.sides import Resolved, SideText, require_unchanged, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs.compare_options import Options
-from ortune.verbs.tune_result import awake
+from ortune.verbs._options import (
+    GATE,
+    MODEL,
+    RUN,
+    AnyPath,
+    Argument,
+    Kept,
+    Load,
+    Objective,
+    OnePlan,
+    Option,
+    Rewrites,
+    Tolerance,
+    named,
+    pairs,
+    share,
+)
+from ortune.verbs._session import session
+from ortune.verbs._tune_result import awake
+
+FORMATS = ("text", "json", "github", "markdown")
+STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
 
 
-def compare(options: Options, watcher: Watcher | None = None) -> Envelope:
+@dataclass(frozen=True, kw_only=True)
+class Options(Kept, Load, OnePlan):
+    """Is B faster than A on this machine?
+
+    Runs both sides in fresh processes, in random order, block by block, until the evidence answers or the time is
+    up (2 minutes). Says "no difference" when that is so, and what it could have seen.
+    """
+
+    a: Annotated[
+        AnyPath, Argument("A", "The base: model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
+    ]
+    b: Annotated[AnyPath | None, Argument("[B]", "The new side; also a plan.json. Omitted: A's model.")] = (
+        None
+    )
+    a_set: Annotated[Sequence[str], Option("--a-set", "KNOB=VALUE", "A setting of A alone.", MODEL)] = ()
+    b_set: Annotated[Sequence[str], Option("--b-set", "KNOB=VALUE", "A setting of B alone.", MODEL)] = ()
+    rewrite: Rewrites = ()
+    b_rewrite: Annotated[
+        Sequence[str], Option("--b-rewrite", "NAME[:k=v]", "A rewrite of B alone.", MODEL)
+    ] = ()
+    a_python: Annotated[AnyPath | None, Option("--a-python", "PATH", "Interpreter of A alone.", MODEL)] = None
+    b_python: Annotated[AnyPath | None, Option("--b-python", "PATH", "Interpreter of B alone.", MODEL)] = None
+    map: Annotated[
+        Sequence[str], Option("--map", "a=b", "Input a of A is input b of B. Repeatable.", MODEL)
+    ] = ()
+    objective: Objective = "latency"
+    tolerance: Tolerance = None
+    max_blocks: Annotated[
+        int | None,
+        Option("--max-blocks", "N", "Blocks at most (60, more with a longer --budget).", RUN, least=9),
+    ] = None
+    inject_wait: Annotated[
+        str | float | None, Option("--inject-wait", "5%", "For testing: a busy wait in each run of B.", RUN)
+    ] = None
+    no_why: Annotated[
+        bool, Option("--no-why", "", "Do not profile both sides after a proven difference.", RUN)
+    ] = False
+    threshold: Annotated[
+        str | float | None, Option("--threshold", "5%", "Exit 1 if a regression beyond this is proven.", GATE)
+    ] = None
+    undecided: Annotated[
+        str, Option("--undecided", "pass|fail", "What an undecided gate counts as.", GATE)
+    ] = "pass"
+
+    @property
+    def most_blocks(self) -> int:
+        """60 in two minutes; a longer budget was given to be used."""
+        return self.max_blocks or max(60, int(self.budget_s / 2))
+
+    @cached_property
+    def threshold_ratio(self) -> float | None:
+        """The regression that fails the gate, as a share; None without a gate."""
+        return share(self.threshold, "--threshold")
+
+    @cached_property
+    def wait_ratio(self) -> float:
+        """The busy wait added to B's runs, as a share of each."""
+        return share(self.inject_wait, "--inject-wait") or 0.0
+
+    @cached_property
+    def counts_as(self) -> Literal["pass", "fail"]:
+        """What an undecided gate counts as."""
+        if self.undecided not in ("pass", "fail"):
+            raise UsageError(f"{self.undecided!r} is neither pass nor fail", where="--undecided")
+        return "fail" if self.undecided == "fail" else "pass"
+
+    @cached_property
+    def mapped(self) -> dict[str, str]:
+        """Inputs of A by those of B that take them."""
+        return pairs(self.map, "--map")
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope:
     """Compares two sides and returns the whole document; ``result`` is a CompareResult.
 
     Raises:
@@ -59,76 +151,44 @@ def compare(options: Options, watcher: Watcher | None = None) -> Envelope:
     with scratch_folder() as scratch:
         a, b = _sides(options, scratch)
         watch.say(_measuring_with(a, b))
-        store, trouble = open_store(options.store)
-        if trouble:
-            watch.say(trouble)
-        try:
-            key = f"compare {a.model.info.sha256} {b.model.info.sha256} {a.plan.id} {b.plan.id}"
-            log = (
-                store.begin("compare", key, session_header(a=a.label, b=b.label))
-                if store
-                else SessionLog(None, "")
-            )
-            with measuring(f"compare {a.label}", wait=options.wait, say=watch.say):
-                run = _Run(options, watch, a, b, scratch, log)
+        with session("compare", options, watch) as kept:
+            with kept.measuring(a.label):
+                key = f"{a.model.info.sha256} {b.model.info.sha256} {a.plan.id} {b.plan.id}"
+                run = _Run(options, watch, a, b, scratch, kept.begin(key, a=a.label, b=b.label))
                 try:
                     envelope = run.go()
                 finally:
                     run.ground.close()
-            log.add("result", envelope)
-            if log.trouble:
-                watch.say(log.trouble)
-        finally:
-            if store:
-                store.close()
-    return envelope
+            return kept.keep(envelope)
 
 
 def _sides(options: Options, scratch: Path) -> tuple[Resolved, Resolved]:
-    common = Plan(
-        settings=knobs.parse_settings(list(options.settings)), providers=target_providers(options.target)
-    )
-    if options.plan:
-        common = merge(read_plan(options.plan), common)
-    bundle = options.b is None and options.a.rstrip("/").endswith(".ortune")
+    common, python = options.common, options.interpreter
+    a, b = (None if side is None else str(side) for side in (options.a, options.b))
+    assert a is not None
+    bundle = b is None and a.rstrip("/").endswith(".ortune")
     # A bundle alone is proven again, against its own untouched model; what alters B makes B the bundle as altered.
-    alone = bundle and not (options.b_set or options.b_python or options.a_python or options.b_rewrites)
+    alone = bundle and not (options.b_set or options.b_python or options.a_python or options.b_rewrite)
     first = SideText(
-        text=options.a,
+        text=a,
         settings=options.a_set,
-        rewrites=options.rewrites,
-        python=options.a_python or options.python,
+        rewrites=options.rewrite,
+        python=named(options.a_python) or python,
     )
-    a = resolve(first, common=common, base_model=None, scratch=scratch, plain=alone)
+    base = resolve(first, common=common, base_model=None, scratch=scratch, plain=alone)
     second = SideText(
-        text=options.a if bundle else options.b,
+        text=a if bundle else b,
         settings=options.b_set,
-        rewrites=[*options.rewrites, *options.b_rewrites],
-        python=options.b_python or options.python,
+        rewrites=[*options.rewrite, *options.b_rewrite],
+        python=named(options.b_python) or python,
     )
-    b = resolve(second, common=common, base_model=a.model, scratch=scratch)
-    return a, b
+    return base, resolve(second, common=common, base_model=base.model, scratch=scratch)
 
 
 def _measuring_with(a: Resolved, b: Resolved) -> str:
     if a.runtime == b.runtime:
         return f"measuring with {runtimes.describe(a.runtime)}"
     return f"measuring A with {runtimes.describe(a.runtime)}, B with {runtimes.describe(b.runtime)}"
-
-
-def session_header(**names: str) -> dict[str, object]:
-    """What a stored session says of itself: what it is about, the machine, and the workers' environment."""
-    return {**names, "host": platform.host(), "environment": recorded(clean_environment())}
-
-
-def open_store(folder: Path | None) -> tuple[Store | None, str]:
-    """The store; where the user's own place cannot be written, none, with a sentence."""
-    try:
-        return Store(folder), ""
-    except StoreError as error:
-        if folder is not None:
-            raise
-        return None, f"nothing will be kept: {error.where} {error.what}"
 
 
 class _Run:
@@ -140,12 +200,12 @@ class _Run:
         self.o, self.watch, self.a, self.b, self.scratch, self.log = options, watch, a, b, scratch, log
         self.start = time.monotonic_ns()
         self.starts: list[list[Measured]] = [[], []]  # of A and B alone
-        self.pairs = pairing.pair_inputs(a.model.ir, b.model.ir, options.map_inputs)
-        self.ground = Ground(a, options.inputs, scratch, log, watch.say)
+        self.pairs = pairing.pair_inputs(a.model.ir, b.model.ir, options.mapped)
+        self.ground = Ground(a, options.feeds, scratch, log, watch.say)
         self.rules = duel.Rules(
             budget_ns=int(options.budget_s * 1e9),
             max_blocks=options.most_blocks,
-            threshold_ratio=options.threshold,
+            threshold_ratio=options.threshold_ratio,
             estimand=OBJECTIVES[options.objective],
             wait_ratio=controls.SPIKE_RATIO,
         )
@@ -158,7 +218,7 @@ class _Run:
         if renamed:
             self.watch.say("inputs paired: " + ", ".join(f"{a} -> {b}" for b, a in renamed.items()))
         ground.pilot(self.o.objective)
-        new = ground.arm(NEW, side=self.b, refs=refs, wait=self.o.inject_wait)
+        new = ground.arm(NEW, side=self.b, refs=refs, wait=self.o.wait_ratio)
         trial = ground.must(new, executor.trial(new, runs=PILOT_RUNS, keep_outputs=True))
         renames = pairing.pair_outputs(self.a.model.ir, self.b.model.ir)
         for case in ground.work.cases:
@@ -208,7 +268,7 @@ class _Run:
         result = envelope.result
         assert isinstance(result, CompareResult)
         proven = envelope.status == "ok" and envelope.verdict in ("faster", "slower")
-        told = self.o.why and self.o.objective in TIMES
+        told = not self.o.no_why and self.o.objective in TIMES
         if not (told and proven and result.base_figures and result.new_figures):
             return envelope
         a, b = result.base_figures, result.new_figures
@@ -247,6 +307,7 @@ class _Run:
             "block", {"index": block.index, "phase": block.phase, "order": [t.arm for t in block.trials]}
         )
         self.watch.block(state, design, block)
+        self.watch.line(progress_line(state, design, block))
 
     def _envelope(
         self, state: duel.Duel | None, difference: OutputDifference, design: duel.Design | None
@@ -266,12 +327,12 @@ class _Run:
                 duel.conclude(state, self.rules, design), guards=guards(state.blocks, self.o.objective)
             )
             if self.rules.threshold_ratio is not None:
-                gate = duel.gate(state, self.rules, design, self.o.undecided)
+                gate = duel.gate(state, self.rules, design, self.o.counts_as)
         elif self.rules.threshold_ratio is not None:
             gate = Gate(
                 threshold_ratio=self.rules.threshold_ratio,
                 answer="fail",
-                undecided_counts_as=self.o.undecided,
+                undecided_counts_as=self.o.counts_as,
             )
         blocks = state.blocks if state else []
         estimand = state.estimand if state else "median"
@@ -309,3 +370,24 @@ class _Run:
 
 def _side(side: Resolved) -> Side:
     return Side(label=side.label, model=side.model.info, plan=side.plan, runtime=side.runtime)
+
+
+def progress_line(state: duel.Duel, design: duel.Design, block: Block) -> str:
+    """Where the comparison stands, for a progress line."""
+    n = len(state.blocks)
+    if block.phase == "calibration":
+        return f"block {n}: calibrating (an identical plan and a known wait)"
+    interval = evidence.confidence_sequence(state.ratios(NEW), prior_scale=state.prior_scale)
+    return (
+        f"block {n} of at most {design.n_blocks}: B takes {100 * (interval.ratio - 1):+.1f} % of A's time "
+        f"({100 * (interval.ratio_low - 1):+.1f} to {100 * (interval.ratio_high - 1):+.1f})"
+    )
+
+
+def exit_code(envelope: Envelope) -> int:
+    """0 done; 1 the gate failed."""
+    gate = envelope.result.gate
+    if gate is None:
+        return 0
+    answer = gate.undecided_counts_as if gate.answer == "undecided" else gate.answer
+    return 1 if answer == "fail" else 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from ortune import __version__, platform
 from ortune.errors import BusyError, Interrupted, MeasurementError
@@ -32,39 +33,55 @@ from ortune.stats import detect, intervals
 from ortune.store.db import SessionLog
 from ortune.store.lock import measuring
 from ortune.trials import probe_model
-from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.baseline import Ground
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved
 from ortune.trials.tool import ToolFailed
 from ortune.trials.watcher import Watcher
-from ortune.verbs.compare import open_store, session_header
+from ortune.verbs._options import RUN, AnyPath, Argument, Feeding, NoWait, Option, Python, StoreFolder, path
+from ortune.verbs._session import header, open_store
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BLOCKS = 12
 BLOCKS_A_MINUTE = 30  # what compare allows itself: 60 in its two minutes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What ``doctor`` can be asked.
+FORMATS = ("text", "json", "markdown")
+STOPPING = "stopping after this trial; Ctrl-C again stops at once"
 
-    Attributes:
-        model: Measure the noise with this model instead of a small one of ours.
-        python: Look at this runtime only.
-        measure: Run the controls and the table of effects, and measure the machine's peaks.
-        inputs: What the model is fed.
-        wait: Wait while another ortune measures.
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Feeding):
+    """What can this machine run, and what is the smallest difference that it can show?
+
+    Lists the ONNX Runtime builds found and why providers are absent, what is in the way of speed, and measures the
+    controls: an identical plan and a known wait. Then what the machine does at most: products and memory.
     """
 
-    model: str | None = None
-    python: str | None = None
-    measure: bool = True
-    inputs: InputOptions = field(default_factory=InputOptions)
-    store: Path | None = None
-    wait: bool = True
+    model: Annotated[
+        AnyPath | None,
+        Argument("[MODEL]", "Measure the noise with this model; default is a small one of ortune's own."),
+    ] = None
+    python: Python = None
+    measure: Annotated[
+        bool,
+        Option(
+            "--measure/--no-measure",
+            "",
+            "Measure the noise and the machine's peaks too (about half a minute).",
+            RUN,
+        ),
+    ] = True
+    no_wait: NoWait = False
+    store: StoreFolder = None
+
+    @property
+    def folder(self) -> Path | None:
+        """Where results are kept; None is the user's own place."""
+        return path(self.store)
 
 
-def doctor(options: Options | None = None, watcher: Watcher | None = None) -> Envelope:
+def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope:
     """Looks at the machine and its runtimes, then measures what can be seen here.
 
     Raises:
@@ -73,7 +90,7 @@ def doctor(options: Options | None = None, watcher: Watcher | None = None) -> En
     """
     o, watch = options or Options(), watcher or Watcher()
     host = platform.host()
-    found = [runtimes.find_runtime(o.python)] if o.python else runtimes.all_runtimes()
+    found = [runtimes.find_runtime(str(o.python))] if o.python else runtimes.all_runtimes()
     reports = tuple(runtimes.report(r) for r in found)
     usable = next((r for r in found if not r.error), None)
     noise: NoiseReport | None = None
@@ -84,7 +101,7 @@ def doctor(options: Options | None = None, watcher: Watcher | None = None) -> En
     if o.measure and usable is not None:
         with scratch_folder() as scratch:
             watch.say(f"measuring with {runtimes.describe(usable)}")
-            model = open_model(o.model) if o.model else probe_model.write(scratch)
+            model = open_model(Path(o.model)) if o.model else probe_model.write(scratch)
             side = Resolved(
                 label=model.path.name if o.model else "a small convolution network",
                 model=model,
@@ -111,11 +128,11 @@ def doctor(options: Options | None = None, watcher: Watcher | None = None) -> En
         status="interrupted" if interrupted else "ok",
         verdict=noise.status if noise else None,
         result=_result(
-            reports, noise, peak or load_peak(host, o.store, usable.ort_version if usable else "")
+            reports, noise, peak or load_peak(host, o.folder, usable.ort_version if usable else "")
         ),
     )
     if session:
-        _keep(o.store, session, envelope, watch)
+        _keep(o.folder, session, envelope, watch)
     return envelope
 
 
@@ -149,8 +166,8 @@ def _result(
 def _peak(runtime: Runtime, o: Options, scratch: Path, watch: Watcher) -> MachinePeak | None:
     """What the machine can do at most; where that cannot be measured, says why."""
     try:
-        with measuring("doctor", wait=o.wait, say=watch.say):
-            return measure_peak(runtime, scratch, o.store, say=watch.say, stop=watch.stop)
+        with measuring("doctor", wait=not o.no_wait, say=watch.say):
+            return measure_peak(runtime, scratch, o.folder, say=watch.say, stop=watch.stop)
     except (ToolFailed, BusyError) as error:
         watch.say(f"the peaks of this machine were not measured: {error.what}")
         return None
@@ -158,15 +175,15 @@ def _peak(runtime: Runtime, o: Options, scratch: Path, watch: Watcher) -> Machin
 
 def _measured(side: Resolved, o: Options, scratch: Path, watch: Watcher) -> tuple[NoiseReport, Workload, str]:
     """The noise, journalled like every measurement, and the session's id ("" where it is not kept)."""
-    store, trouble = open_store(o.store)
+    store, trouble = open_store(o.folder)
     if trouble:
         watch.say(trouble)
     try:
         log = SessionLog(None, "")
         if store:
-            log = store.begin("doctor", f"doctor {side.model.info.sha256}", session_header(model=side.label))
-        with measuring("doctor", wait=o.wait, say=watch.say):
-            ground = Ground(side, o.inputs, scratch, log, watch.say)
+            log = store.begin("doctor", f"doctor {side.model.info.sha256}", header(model=side.label))
+        with measuring("doctor", wait=not o.no_wait, say=watch.say):
+            ground = Ground(side, o.feeds, scratch, log, watch.say)
             ground.settle(60.0)
             ground.pilot("latency")
             noise = _noise(ground, side.runtime, watch)
@@ -230,3 +247,8 @@ def _row(minutes: float, scale: float, trial_ns: float, prior: float | None) -> 
     blocks = min(fits, max(60, int(BLOCKS_A_MINUTE * minutes)))
     effect = detect.smallest_effect(scale, max(blocks, 1), prior_scale=prior)
     return EffectRow(minutes=minutes, n_blocks=blocks, smallest_effect_ratio=effect if effect < 10 else None)
+
+
+def exit_code(envelope: Envelope) -> int:
+    """3 where the machine is too unquiet for anything to be measured."""
+    return 3 if envelope.verdict == "invalid" else 0

@@ -6,13 +6,14 @@ import contextlib
 import json
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, knobs, platform, rewrites
+from ortune import __version__, platform, rewrites
 from ortune.bundle import format as bundle_format
 from ortune.bundle.settings import threads
 from ortune.errors import ModelError, UsageError
@@ -26,40 +27,91 @@ from ortune.report.answer_commands import settings_of
 from ortune.search.plan_edits import merge
 from ortune.trials.baseline import InputOptions
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.sides import Resolved, SideText, read_plan, resolve, target_providers
+from ortune.trials.sides import Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher
+from ortune.verbs._options import (
+    GATE,
+    OUT,
+    RUN,
+    AnyPath,
+    Argument,
+    OnePlan,
+    Option,
+    Rewrites,
+    Tolerance,
+    path,
+)
 
 SUFFIX = ".lock.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What ``lock`` can be asked.
+FORMATS = ("text", "json", "github", "markdown")
+STOPPING = ""
 
-    Attributes:
-        model: Any SIDE: a model, a bundle, or a model of a git revision.
-        check: Compare with the lock file instead of writing it.
-        file: The lock file; None is beside the model, ``m.onnx.lock.json``.
-        seed: Of the inputs; None is that of the lock that is checked, or 0.
-        tolerance: Relative, of the outputs' mean and norm.
-        strict: Every difference fails, also another version of ONNX Runtime alone.
+
+@dataclass(frozen=True, kw_only=True)
+class Options(OnePlan):
+    """What does ONNX Runtime make of this model, and is it still the same?
+
+    Writes operators by level of optimisation, fusions, memory, sizes and rounded outputs to MODEL.lock.json, or
+    compares the model with that file (--check). Nothing is timed, so it never flakes.
     """
 
-    model: str
-    check: bool = False
-    file: Path | None = None
-    settings: Sequence[str] = ()
-    rewrites: Sequence[str] = ()
-    plan: Path | None = None
-    python: str | None = None
-    target: str = "cpu"
-    inputs: InputOptions = field(default_factory=InputOptions)
-    seed: int | None = None
-    tolerance: float = TOLERANCE
-    strict: bool = False
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, a bundle, or model.onnx@git-revision.")]
+    file: Annotated[
+        AnyPath | None, Argument("[FILE]", "With --check: the lock file; default is MODEL.lock.json.")
+    ] = None
+    check: Annotated[
+        bool, Option("--check", "", "Compare with the lock; exit 1 when something changed.", GATE)
+    ] = False
+    strict: Annotated[
+        bool, Option("--strict", "", "Every difference fails, also another onnxruntime alone.", GATE)
+    ] = False
+    rewrite: Rewrites = ()
+    tolerance: Tolerance = None
+    seed: Annotated[
+        int | None,
+        Option("--seed", "N", "Seed of the inputs; default is 0, or with --check that of the lock.", RUN),
+    ] = None
+    output: Annotated[
+        AnyPath | None,
+        Option(
+            "--output",
+            "FILE",
+            "The lock file to write; with --check, where the answer goes.",
+            OUT,
+            short="-o",
+        ),
+    ] = None
+
+    @cached_property
+    def place(self) -> Path:
+        """The lock file."""
+        if self.file is not None and not self.check:
+            raise UsageError(
+                "a lock file is named, and nothing is to be checked",
+                where=str(self.file),
+                do="add --check to compare with it, or --output FILE to write it",
+            )
+        return path(self.file if self.check else self.output) or default_path(str(self.model))
+
+    @property
+    def answer(self) -> Path | None:
+        """Where the answer of a check is written."""
+        return path(self.output) if self.check else None
+
+    @cached_property
+    def allowed(self) -> float:
+        """How far the outputs' mean and norm may be apart, relative."""
+        given = self.tolerance
+        if given is not None and not (math.isfinite(given) and given > 0.0):
+            raise UsageError(
+                f"{given} is not a positive number", where="--tolerance", do="e.g. --tolerance 0.05"
+            )
+        return TOLERANCE if given is None else given
 
 
-def lock(options: Options, watcher: Watcher | None = None) -> Envelope:
+def run(options: Options, watcher: Watcher | None = None) -> Envelope:
     """Writes the snapshot of a model, or compares the model with the one written before.
 
     Returns:
@@ -69,8 +121,8 @@ def lock(options: Options, watcher: Watcher | None = None) -> Envelope:
         OrtuneError: The model, a setting or the lock file cannot be used.
     """
     watch = watcher or Watcher()
-    path = options.file or default_path(options.model)
-    was = read(path, options.model) if options.check else None
+    path = options.place
+    was = read(path, str(options.model)) if options.check else None
     with scratch_folder() as scratch:
         side, stored, given = _side(options, was, scratch)
         watch.say(f"looking with {runtimes.describe(side.runtime)}")
@@ -81,7 +133,7 @@ def lock(options: Options, watcher: Watcher | None = None) -> Envelope:
         result = LockResult(path=str(path), written=True, snapshot=now, headline=f"locked in {path}")
         verdict = "written"
     else:
-        found = differences(was, now, tolerance=options.tolerance, strict=options.strict)
+        found = differences(was, now, tolerance=options.allowed, strict=options.strict)
         result = LockResult(
             path=str(path),
             written=False,
@@ -101,15 +153,6 @@ def lock(options: Options, watcher: Watcher | None = None) -> Envelope:
         verdict=verdict,
         result=result,
     )
-
-
-def checked_tolerance(given: float | None) -> float:
-    """``--tolerance``, or the usual one; UsageError when it is no positive number."""
-    if given is None:
-        return TOLERANCE
-    if not (math.isfinite(given) and given > 0.0):
-        raise UsageError(f"{given} is not a positive number", where="--tolerance", do="e.g. --tolerance 0.05")
-    return given
 
 
 def default_path(model: str) -> Path:
@@ -183,14 +226,12 @@ def _side(o: Options, was: Snapshot | None, scratch: Path) -> tuple[Resolved, Pl
     A check runs as locked, with what is given on top. Of a bundle only what was given on top is taken from the lock:
     its own plan is what is checked.
     """
-    asked = Plan(settings=knobs.parse_settings(list(o.settings)), providers=target_providers(o.target))
-    asked = merge(asked, Plan(rewrites=tuple(rewrites.parse(text) for text in o.rewrites)))
-    if o.plan:
-        asked = merge(read_plan(o.plan), asked)
-    bundle = bundle_format.read(Path(o.model)) if bundle_format.is_bundle(Path(o.model)) else None
+    rewritten = Plan(rewrites=tuple(rewrites.parse(text) for text in o.rewrite))
+    model, asked = Path(o.model), merge(o.common, rewritten)
+    bundle = bundle_format.read(model) if bundle_format.is_bundle(model) else None
     if was is not None:
         asked = merge(_here(was.run.plan) if bundle is None else was.run.given or Plan(), asked)
-    text = SideText(text=o.model, settings=settings_of(asked), python=o.python)
+    text = SideText(text=str(o.model), settings=settings_of(asked), python=o.interpreter)
     common = msgspec.structs.replace(asked, settings={})
     side = resolve(text, common=common, base_model=None, scratch=scratch)
     if side.model.facts.format == "ort":
@@ -216,6 +257,11 @@ def _here(plan: Plan) -> Plan:
 
 def _inputs(o: Options, was: Snapshot | None) -> tuple[InputOptions, dict[str, tuple[int, ...]]]:
     """A check feeds what the lock fed, where nothing else is asked: the inputs, and the lock's shapes."""
-    if was is None or o.inputs.inputs:
-        return replace(o.inputs, seed=o.seed or 0), {}
-    return replace(o.inputs, seed=was.run.seed if o.seed is None else o.seed), was.run.shapes
+    if was is None or o.feeds.inputs:
+        return replace(o.feeds, seed=o.seed or 0), {}
+    return replace(o.feeds, seed=was.run.seed if o.seed is None else o.seed), was.run.shapes
+
+
+def exit_code(envelope: Envelope) -> int:
+    """1 where something changed."""
+    return 1 if envelope.verdict == "changed" else 0

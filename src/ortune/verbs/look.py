@@ -6,13 +6,13 @@ import math
 import os
 import shlex
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, errors, knobs, platform
+from ortune import __version__, errors, platform
 from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
 from ortune.fleet import facts as machine_facts
@@ -35,21 +35,20 @@ from ortune.records import (
 )
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
-from ortune.search.plan_edits import merge
 from ortune.store.db import SessionLog
-from ortune.store.lock import measuring
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
-from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.baseline import Ground
 from ortune.trials.executor import Arm, Timing
 from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.sides import Resolved, SideText, read_plan, resolve, target_providers
+from ortune.trials.sides import Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs.bench_result import load_words
-from ortune.verbs.compare import open_store, session_header
-from ortune.verbs.look_facts import facts
-from ortune.verbs.look_static import static_part, with_work
+from ortune.verbs._bench_result import load_words
+from ortune.verbs._look_facts import facts
+from ortune.verbs._look_static import static_part, with_work
+from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, words
+from ortune.verbs._session import session
 
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 60_000
@@ -57,28 +56,23 @@ TOP_NODES = 5
 LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that are timed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the first look can be asked.
+FORMATS = ("text", "json", "markdown")
+STOPPING = ""
 
-    Attributes:
-        model: A model, a bundle, or ``model.onnx@revision``.
-        settings: ``KNOB=VALUE``, for a look at something else than the default.
-        budget_s: What does not fit is left out, and said.
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Kept, OnePlan):
+    """A first look at a model, in ten seconds; ortune MODEL is short for it.
+
+    Says what the file holds, which inputs were chosen, how long a run takes with the default settings (a single
+    observation), which operators take the time, what stands out, and what to do next.
     """
 
-    model: str
-    settings: Sequence[str] = ()
-    plan: Path | None = None
-    python: str | None = None
-    target: str = "cpu"
-    inputs: InputOptions = field(default_factory=InputOptions)
-    budget_s: float = 8.0
-    store: Path | None = None
-    wait: bool = True
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
+    budget: Annotated[str | float, Option("--budget", "8s", "What takes longer is left out.", RUN)] = "8s"
 
 
-def look(options: Options, watcher: Watcher | None = None) -> Envelope:
+def run(options: Options, watcher: Watcher | None = None) -> Envelope:
     """Looks at a model; ``result`` is a LookResult.
 
     Where the model can be opened and not run, the document holds what the file says, and ``error``.
@@ -87,17 +81,14 @@ def look(options: Options, watcher: Watcher | None = None) -> Envelope:
         OrtuneError: The model cannot be opened, or an option cannot be used.
     """
     watch, start = watcher or Watcher(), time.monotonic()
-    plan = Plan(
-        settings=knobs.parse_settings(list(options.settings)), providers=target_providers(options.target)
-    )
-    if options.plan:
-        plan = merge(read_plan(options.plan), plan)
     with scratch_folder() as scratch:
         try:
-            text = SideText(text=options.model, settings=options.settings, python=options.python)
-            side = resolve(text, common=plan, base_model=None, scratch=scratch)
+            text = SideText(text=str(options.model), settings=options.set, python=options.interpreter)
+            side = resolve(text, common=options.common, base_model=None, scratch=scratch)
         except RuntimeNotFound as error:
-            return _Look(options, watch, _unrun(options.model, scratch), None, scratch, start).envelope(error)
+            return _Look(options, watch, _unrun(str(options.model), scratch), None, scratch, start).envelope(
+                error
+            )
         return _Look(options, watch, side.model, side, scratch, start).go()
 
 
@@ -158,38 +149,25 @@ class _Look:
         """The whole look; what keeps the model from running ends up in the document."""
         assert self.side is not None
         try:
-            store, trouble = open_store(self.o.store)
-        except OrtuneError as error:
+            with session("look", self.o, self.watch) as kept:
+                failure: OrtuneError | None = None
+                log = kept.begin(f"{self.result.model.sha256} {self.side.plan.id}", model=self.side.label)
+                asked = time.monotonic()
+                try:
+                    with kept.measuring(self.side.label):
+                        self.start += time.monotonic() - asked  # waiting for another ortune is no looking
+                        self._run(self.side, log)
+                except errors.Interrupted:
+                    raise
+                except OrtuneError as error:
+                    failure = error
+                self.result = msgspec.structs.replace(self.result, session=log.id)
+                return kept.keep(self.envelope(failure))
+        except errors.StoreError as error:
             return self.envelope(error)
-        try:
-            if trouble:
-                self.watch.say(trouble)
-            log = SessionLog(None, "")
-            if store:
-                key = f"look {self.result.model.sha256} {self.side.plan.id}"
-                log = store.begin("look", key, session_header(model=self.side.label))
-            failure: OrtuneError | None = None
-            asked = time.monotonic()
-            try:
-                with measuring(f"look {self.side.label}", wait=self.o.wait, say=self.watch.say):
-                    self.start += time.monotonic() - asked  # waiting for another ortune is no looking
-                    self._run(self.side, log)
-            except errors.Interrupted:
-                raise
-            except OrtuneError as error:
-                failure = error
-            self.result = msgspec.structs.replace(self.result, session=log.id)
-            envelope = self.envelope(failure)
-            log.add("result", envelope)
-            if log.trouble:
-                self.watch.say(log.trouble)
-            return envelope
-        finally:
-            if store:
-                store.close()
 
     def _run(self, side: Resolved, log: SessionLog) -> None:
-        ground = _OneCaller(side, self.o.inputs, self.scratch, log, self.watch.line)
+        ground = _OneCaller(side, self.o.feeds, self.scratch, log, self.watch.line)
         try:
             self._count(ground.work)
             self.watch.line("running the model")
@@ -285,7 +263,7 @@ class _Look:
             self.left_out.append(f"your own names of the nodes that ran (about {math.ceil(needed)} s more)")
         self.profile, self.headroom = explained(
             self.side, self.work, trace, warm, self.profile,
-            seen=seen(outcome), store=self.o.store, scratch=self.scratch, hurried=hurried,
+            seen=seen(outcome), store=self.o.folder, scratch=self.scratch, hurried=hurried,
         )  # fmt: skip
 
     def _left_s(self) -> float:
@@ -297,7 +275,7 @@ class _Look:
     def envelope(self, error: OrtuneError | None) -> Envelope:
         """The document with what is known so far."""
         side, about = self.side, self._machine()
-        told = facts(self.model, self.work, self.profile, about, self._again())
+        told = facts(self.model, self.work, self.profile, about, words(self.o, without=("budget",)))
         result = msgspec.structs.replace(
             self.result,
             runtime=side.runtime if side else None,
@@ -332,41 +310,15 @@ class _Look:
         if error is not None:
             return ["ortune doctor"] if error.code == RuntimeNotFound.default_code else []
         # A bundle is tuned already; alone, compare proves it again. The search is for the CPU.
-        bundle = bundle_format.is_bundle(Path(self.o.model))
+        bundle = bundle_format.is_bundle(Path(str(self.o.model)))
         verb = "compare" if bundle else "tune" if self.o.target == "cpu" else "profile"
-        found = [shlex.join(["ortune", verb, *self._again()])]
+        again = words(self.o, without=("budget",))
+        found = [shlex.join(["ortune", verb, *again])]
         if self.needed_s:
-            found.append(shlex.join(["ortune", *self._again(), "--budget", _budget(self.needed_s)]))
+            found.append(shlex.join(["ortune", *again, "--budget", _budget(self.needed_s)]))
         if "too-many-threads" in seen:
             found.append("ortune doctor")
         return found
-
-    def _again(self) -> list[str]:
-        """The model, its inputs and its plan, as this look was given them."""
-        return [self.o.model, *self._inputs(), *self._same_plan()]
-
-    def _inputs(self) -> list[str]:
-        """The inputs that this look was given, as the next verb takes them."""
-        i, words = self.o.inputs, list[str]()
-        for name, shape in i.shapes.items():
-            words += ["--shape", f"{name}:{'x'.join(map(str, shape))}"]
-        for name, mix in i.dims.items():
-            each = [str(size) if len(mix) == 1 else f"{size}:{weight:g}" for size, weight in mix]
-            words += ["--dim", f"{name}={','.join(each)}"]
-        for option, value in (("--inputs", i.inputs), ("--workload", i.workload)):
-            words += [option, str(value)] if value else []
-        for library in i.custom_ops:
-            words += ["--custom-ops", library]
-        return words + (["--seed", str(i.seed)] if i.seed else [])
-
-    def _same_plan(self) -> list[str]:
-        """The plan and the runtime that were asked for."""
-        words = list[str]()
-        for option, value in (("--plan", self.o.plan), ("--python", self.o.python)):
-            words += [option, str(value)] if value else []
-        for setting in self.o.settings:
-            words += ["--set", setting]
-        return words + (["--target", self.o.target] if self.o.target != "cpu" else [])
 
 
 def _budget(needed_s: float) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, knobs, platform
+from ortune import __version__, platform
 from ortune.errors import OrtuneError, UsageError
 from ortune.profiling.nodes import Origins, counterparts_of, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak
@@ -21,27 +22,37 @@ from ortune.records import (
     MachinePeak,
     Measured,
     ModelRef,
-    Plan,
     ProfileDifference,
     ProfileResult,
     Workload,
 )
 from ortune.search.figures import figure
-from ortune.search.plan_edits import merge
 from ortune.store.db import SessionLog
-from ortune.store.lock import measuring
 from ortune.trace import export
 from ortune.trace.attribution import Attribution, attribute, countable
 from ortune.trace.read import read_trace
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace, as_one_run
-from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.baseline import Ground
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.sides import Resolved, SideText, read_plan, resolve, target_providers
+from ortune.trials.sides import Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs.compare import open_store, session_header
-from ortune.verbs.profile_deliver import Wishes, deliver
-from ortune.verbs.profile_subjects import about_traces
+from ortune.verbs._options import (
+    MODEL,
+    OUT,
+    RUN,
+    AnyPath,
+    Argument,
+    Kept,
+    OnePlan,
+    Option,
+    asked,
+    named,
+    path,
+)
+from ortune.verbs._profile_deliver import Wishes, deliver
+from ortune.verbs._profile_subjects import about_traces
+from ortune.verbs._session import open_store, session
 
 PROCESSES = 5
 """Profiled processes a side of a difference: from three on a node's change has an interval."""
@@ -50,59 +61,87 @@ PROCESSES = 5
 USUAL_BUDGET_S = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What ``profile`` can be asked.
+FORMATS = ("text", "json", "markdown")
+STOPPING = ""
 
-    Attributes:
-        subject: A SIDE (model, bundle, model of a git revision), or a trace.
-        against: Another of the same kind, or a plan for the model; the difference is this one minus ``subject``.
-        against_settings: Settings of that side alone.
-        processes: Profiled processes a side; None is one, or ``PROCESSES`` with ``against``.
-        peak: Measure this machine's peak where it is not known yet.
-        keep: Where the trace is kept.
-        exports: "kind=file" each.
-        report: Where the page goes.
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Kept, OnePlan):
+    """Where does every millisecond of a run go?
+
+    Runs a model under ONNX Runtime's profiler, or reads a profile that is there already, and divides the run among
+    nodes, operators, layers, thread wait, copies, casts and what lies between: the parts sum to the whole.
     """
 
-    subject: str
-    against: str | None = None
-    settings: Sequence[str] = ()
-    against_settings: Sequence[str] = ()
-    plan: Path | None = None
-    python: str | None = None
-    against_python: str | None = None
-    target: str = "cpu"
-    inputs: InputOptions = field(default_factory=InputOptions)
-    processes: int | None = None
-    budget_s: float = USUAL_BUDGET_S
-    peak: bool = True
-    keep: Path | None = None
-    exports: Sequence[str] = ()
-    report: Path | None = None
-    store: Path | None = None
-    wait: bool = True
+    subject: Annotated[
+        AnyPath,
+        Argument(
+            "MODEL|TRACE",
+            "model.onnx, model.ort, NAME.ortune or model.onnx@revision, which is run; or a profile to read.",
+        ),
+    ]
+    against: Annotated[
+        AnyPath | None,
+        Option(
+            "--against",
+            "B",
+            "Another model, a plan for the same, or another trace: where the time went, B minus the first.",
+            MODEL,
+        ),
+    ] = None
+    b_set: Annotated[
+        Sequence[str],
+        Option(
+            "--b-set",
+            "KNOB=VALUE",
+            "A setting of B alone; without --against B is the same model. Repeatable.",
+            MODEL,
+        ),
+    ] = ()
+    b_python: Annotated[
+        AnyPath | None, Option("--b-python", "PATH", "Interpreter, or environment, of B.", MODEL)
+    ] = None
+    processes: Annotated[
+        int | None,
+        Option("--processes", "N", "Profiled processes a side. Default: 1, or 5 with --against.", RUN),
+    ] = None
+    no_peak: Annotated[
+        bool,
+        Option(
+            "--no-peak",
+            "",
+            "Do not measure what this machine can do at most, where it is not known yet.",
+            RUN,
+        ),
+    ] = False
+    keep: Annotated[
+        AnyPath | None,
+        Option("--keep", "FILE", "Where ONNX Runtime's own profile is kept.", OUT, again=False),
+    ] = None
+    export: Annotated[
+        Sequence[str],
+        Option(
+            "--export",
+            "KIND=FILE",
+            "chrome, speedscope, csv, nodes-csv, columns or model-explorer. Repeatable.",
+            OUT,
+            again=False,
+        ),
+    ] = ()
+    report: Annotated[
+        AnyPath | None,
+        Option("--report", "FILE.html", "A page with tables, drawings and a timeline.", OUT, again=False),
+    ] = None
+    budget: Annotated[str | float, Option("--budget", "30s", "For finding inputs that run.", RUN)] = "30s"
 
     @property
     def of_models(self) -> dict[str, bool]:
         """What was asked for that goes with models alone, by option."""
-        given, usual = self.inputs, InputOptions()
+        of_both = {"subject", "against", "no_peak", "keep", "export", "report", "no_wait", "store"}
         return {
-            "--set": bool(self.settings),
-            "--b-set": bool(self.against_settings),
-            "--plan": self.plan is not None,
-            "--python": self.python is not None,
-            "--b-python": self.against_python is not None,
-            "--target": self.target != "cpu",
-            "--shape": given.shapes != usual.shapes,
-            "--dim": given.dims != usual.dims,
-            "--inputs": given.inputs is not None,
-            "--workload": given.workload is not None,
-            "--save-workload": given.save_workload is not None,
-            "--custom-ops": bool(given.custom_ops),
-            "--seed": given.seed != usual.seed,
-            "--processes": self.processes is not None,
-            "--budget": self.budget_s != USUAL_BUDGET_S,
+            each.spelling.flag: getattr(self, each.name) != each.default
+            for each in asked(Options)
+            if isinstance(each.spelling, Option) and each.name not in of_both
         }
 
 
@@ -113,11 +152,11 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
         OrtuneError: Nothing could be profiled or read.
     """
     watch, start = watcher or Watcher(), time.monotonic()
-    wishes = Wishes(exports=export.parse(options.exports), page=options.report, keep=options.keep)
+    wishes = Wishes(exports=export.parse(options.export), page=path(options.report), keep=path(options.keep))
     if options.processes is not None and options.processes < 1:
         raise UsageError("at least one process is profiled", where="--processes", do="e.g. --processes 5")
-    traces = about_traces(options.subject, options.against, options.of_models)
-    if not traces and options.against is None and (options.against_settings or options.against_python):
+    traces = about_traces(str(options.subject), named(options.against), options.of_models)
+    if not traces and options.against is None and (options.b_set or options.b_python):
         options = replace(options, against=options.subject)
     with scratch_folder() as scratch:
         flow = _Traces if traces else _Models
@@ -131,21 +170,21 @@ class _Traces:
         self.o, self.watch, self.start, self.wishes = options, watch, start, wishes
 
     def go(self) -> Envelope:
-        trace, found, result = self._one(self.o.subject)
+        trace, found, result = self._one(str(self.o.subject))
         if self.o.against:
-            other, other_found, other_result = self._one(self.o.against)
-            a = side_times(self.o.subject, [(trace, found)], Origins())
-            b = side_times(self.o.against, [(other, other_found)], Origins())
+            other, other_found, other_result = self._one(str(self.o.against))
+            a = side_times(str(self.o.subject), [(trace, found)], Origins())
+            b = side_times(str(self.o.against), [(other, other_found)], Origins())
             told = [f"B: {text}" for text in (*other_result.trace.missing, *other_result.notes)]
             result = msgspec.structs.replace(
                 result, against=difference_of(a, b), notes=(*result.notes, *told)
             )
-        store, _ = open_store(self.o.store)
+        store, _ = open_store(self.o.folder)
         try:
             log = SessionLog(None, "")
             if store:
                 # Without a machine: where a trace was taken is not in it.
-                log = store.begin("profile", f"profile {self.o.subject}", {"model": self.o.subject})
+                log = store.begin("profile", f"profile {self.o.subject}", {"model": str(self.o.subject)})
             result = msgspec.structs.replace(result, session=log.id, elapsed_s=time.monotonic() - self.start)
             envelope = Envelope(schema="ortune/profile/1", ortune=__version__, status="ok", result=result)
             return deliver(envelope, trace, Path(self.o.subject), self.wishes, log)
@@ -180,23 +219,15 @@ class _Models:
 
     def go(self) -> Envelope:
         o = self.o
-        common = Plan(settings=knobs.parse_settings(list(o.settings)), providers=target_providers(o.target))
-        if o.plan:
-            common = merge(read_plan(o.plan), common)
-        text = SideText(text=o.subject, python=o.python)
-        sides = [resolve(text, common=common, base_model=None, scratch=self.scratch)]
+        text = SideText(text=str(o.subject), python=o.interpreter)
+        sides = [resolve(text, common=o.common, base_model=None, scratch=self.scratch)]
         if o.against:
-            text = SideText(text=o.against, settings=o.against_settings, python=o.against_python or o.python)
-            sides.append(resolve(text, common=common, base_model=sides[0].model, scratch=self.scratch))
-        store, trouble = open_store(o.store)
-        try:
-            if trouble:
-                self.watch.say(trouble)
-            log = SessionLog(None, "")
-            if store:
-                key = " ".join(["profile", *(f"{s.model.info.sha256} {s.plan.id}" for s in sides)])
-                log = store.begin("profile", key, session_header(model=sides[0].label))
-            with measuring(f"profile {sides[0].label}", wait=o.wait, say=self.watch.say):
+            text = SideText(text=str(o.against), settings=o.b_set, python=named(o.b_python) or o.interpreter)
+            sides.append(resolve(text, common=o.common, base_model=sides[0].model, scratch=self.scratch))
+        with session("profile", o, self.watch) as kept:
+            key = " ".join(f"{s.model.info.sha256} {s.plan.id}" for s in sides)
+            log = kept.begin(key, model=sides[0].label)
+            with kept.measuring(sides[0].label):
                 result = self._measured(sides, log)
             result = msgspec.structs.replace(result, session=log.id, elapsed_s=time.monotonic() - self.start)
             envelope = Envelope(
@@ -210,11 +241,7 @@ class _Models:
             )
             assert self.shown is not None
             envelope = deliver(envelope, self.shown.trace, self.shown.path, self.wishes, log)
-            if log.trouble:
-                self.watch.say(log.trouble)
-        finally:
-            if store:
-                store.close()
+            kept.told()
         return envelope
 
     def _measured(self, sides: Sequence[Resolved], log: SessionLog) -> ProfileResult:
@@ -223,7 +250,7 @@ class _Models:
             for number, side in enumerate(sides):
                 folder = self.scratch / f"side-{number}"
                 folder.mkdir()
-                ground = Ground(side, self.o.inputs, folder, log, self.watch.say)
+                ground = Ground(side, self.o.feeds, folder, log, self.watch.say)
                 grounds.append(ground)
                 ground.settle(self.o.budget_s)
             self.work = grounds[0].work
@@ -254,12 +281,12 @@ class _Models:
                 ground.close()
 
     def _peak(self, side: Resolved) -> MachinePeak | None:
-        known = load_peak(platform.host(), self.o.store, side.runtime.ort_version)
-        if known is not None or not self.o.peak:
+        known = load_peak(platform.host(), self.o.folder, side.runtime.ort_version)
+        if known is not None or self.o.no_peak:
             return known
         self.watch.say("measuring what this machine can do at most, once: about ten seconds")
         try:
-            return measure_peak(side.runtime, self.scratch, self.o.store)
+            return measure_peak(side.runtime, self.scratch, self.o.folder)
         except OrtuneError as error:
             self.watch.say(f"the machine's peak is not known: {error.what}")
             self.no_peak = error.what

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -16,35 +17,56 @@ from ortune.records import Envelope, ReportResult, StoredSession
 from ortune.report import brief, history
 from ortune.report.answer import answer
 from ortune.store.db import SessionHead, Store
-from ortune.verbs import stored
+from ortune.trials.watcher import Watcher
+from ortune.verbs import _stored as stored
+from ortune.verbs._options import OUT, AnyPath, Argument, Option, StoreFolder, path
 
 LAST = 20
 _PER_S = {"": 1.0, "s": 1.0, "m": 1 / 60, "min": 1 / 60, "h": 1 / 3600, "d": 1 / 86400}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What ``report`` can be asked.
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = ""
 
-    Attributes:
-        sessions: Ids or their beginnings, "newest", models (the newest session of each), or folders of bundles; none
-            lists what is stored.
-        brief: One page for people who decide, of one session; the newest that has one when none is named.
-        load_per_s: Requests a second that the brief reckons for; None is an example.
-        last: How many sessions are listed.
-        store: Where the sessions lie.
-        timeline: With what ran when, of one profile.
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What was measured before, told again with its date and machine; nothing is measured.
+
+    Without a name it lists the stored sessions. One name tells that session again, several stand side by side.
     """
 
-    sessions: Sequence[str] = ()
-    brief: bool = False
-    load_per_s: float | None = None
-    last: int = LAST
-    store: Path | None = None
+    sessions: Annotated[
+        Sequence[AnyPath],
+        Argument(
+            "[SESSION|MODEL|BUNDLE]...",
+            "Id of a session or its beginning, newest, a model (its newest session), or a folder NAME.ortune. "
+            "None lists what is stored.",
+        ),
+    ] = ()
+    brief: Annotated[
+        bool, Option("--brief", "", "One page for people who decide; without SESSION of the newest.", OUT)
+    ] = False
+    load: Annotated[
+        str | float | None,
+        Option(
+            "--load",
+            "200/s",
+            "With --brief: requests that arrive, /s, /min, /h or /d; the CPUs are reckoned for them.",
+            OUT,
+        ),
+    ] = None
+    last: Annotated[int, Option("--last", "N", "How many sessions are listed.", OUT, least=1)] = LAST
+    store: StoreFolder = None
     timeline: bool = False
 
+    @property
+    def load_per_s(self) -> float | None:
+        """Requests a second that the brief reckons for; None is an example."""
+        return None if self.load is None else rate(self.load)
 
-def report(options: Options) -> Envelope:
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope:
     """Tells what is stored; ``result`` is a ReportResult.
 
     Raises:
@@ -78,7 +100,7 @@ class _Reader:
     """The store and the machine, opened when first needed: a bundle is told without a store too."""
 
     def __init__(self, options: Options) -> None:
-        self.folder = options.store
+        self.folder = path(options.store)
         self.here = platform.host().fingerprint
         self._store: Store | None = None
         self._heads: list[SessionHead] | None = None
@@ -146,7 +168,7 @@ def _plain(options: Options, reader: _Reader) -> ReportResult:
         return ReportResult(
             kind="list", sessions=tuple(reader.session(h) for h in heads[: options.last]), n_stored=len(heads)
         )
-    found = [reader.named(text) for text in options.sessions]
+    found = [reader.named(str(text)) for text in options.sessions]
     good = tuple(s for s in found if s.state != "unreadable")
     troubles = tuple(f"{s.id}: {s.trouble}" for s in found if s.state == "unreadable")
     if not good:
@@ -160,7 +182,7 @@ def _plain(options: Options, reader: _Reader) -> ReportResult:
 
 def _brief(options: Options, reader: _Reader) -> ReportResult:
     if options.sessions:
-        session = reader.named(options.sessions[0], answered=True)
+        session = reader.named(str(options.sessions[0]), answered=True)
     else:
         newest = reader.newest(answered=True)
         if newest is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,9 +33,10 @@ from ortune.search.guards import case_results
 from ortune.search.race import CURRENT, GUARDED, Entry
 from ortune.search.tables import candidates, points, settings, trade
 from ortune.stats import detect, intervals
+from ortune.verbs._options import command
 
 if TYPE_CHECKING:
-    from ortune.verbs.tune import Tuning
+    from ortune.verbs._tuning import Tuning
 
 IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
 """Of the time in which some task waits for a CPU: below the one a machine is idle, above the other it is busy."""
@@ -73,7 +73,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         side=Side(label=run.side.label, model=run.side.model.info, plan=Plan(), runtime=run.side.runtime),
         objective=run.o.objective,
         estimand=WORDS[estimand],
-        worth_ratio=run.o.worth,
+        worth_ratio=run.o.worth_ratio,
         winner=shipped,
         changes=shipped != stays,
         refused=refused,
@@ -129,7 +129,7 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
         allowed=tuple(run.o.allow),
         code=code_without_bundle(shipped, run.side.model.path, run.models.made(shipped)),
-        reproduce=_reproduce(run),
+        reproduce=command("tune", run.o),
         session=run.log.id,
         elapsed_s=run.clock() / 1e9,
         caution=_caution(run),
@@ -157,7 +157,9 @@ def _alone(run: Tuning) -> Comparison | None:
     if run.winner is None or not run.alone:
         return None
     base = CURRENT if run.with_current else BASE
-    return confirm.compare(run.alone, run.winner.arm, run.judgement.estimand, base=base, delta=run.o.worth)
+    return confirm.compare(
+        run.alone, run.winner.arm, run.judgement.estimand, base=base, delta=run.o.worth_ratio
+    )
 
 
 def _decide(
@@ -180,9 +182,9 @@ def _decide(
         why = f"{plan.describe()} is faster taking turns and slower alone: {name} stays"
     elif against.verdict != "faster":
         why = f"{plan.describe()} led the race and did not confirm: {name} stays"
-    elif against.ratio > 1 - run.o.worth:
+    elif against.ratio > 1 - run.o.worth_ratio:
         why = (
-            f"{plan.describe()} gains less than the {100 * run.o.worth:g} % that are worth a change (--worth): "
+            f"{plan.describe()} gains less than the {100 * run.o.worth_ratio:g} % that are worth a change (--worth): "
             f"{name} stays"
         )
     elif failed:
@@ -216,7 +218,7 @@ def _fell(run: Tuning) -> str:
 
 def _guarded(run: Tuning) -> list[str]:
     """The fastest plan that the race left aside because something else gets worse, for those who do not mind."""
-    worth = np.log1p(-run.o.worth)
+    worth = np.log1p(-run.o.worth_ratio)
     found = [
         e
         for e in run.race.entries.values()
@@ -314,36 +316,3 @@ def _smallest(run: Tuning) -> float | None:
     scale = intervals.robust_scale(np.asarray(entry.ratios))
     found = detect.smallest_effect(scale, best, method="wilcoxon")
     return found if np.isfinite(found) else None
-
-
-def _reproduce(run: Tuning) -> str:
-    """The command that does this again, with everything that was asked."""
-    o, i = run.o, run.o.inputs
-    words = [
-        "ortune",
-        "tune",
-        str(run.side.model.path),
-        "--budget",
-        f"{o.budget_s:.0f}s",
-        "--seed",
-        str(o.seed),
-    ]
-    for option, value, usual in (
-        ("--objective", o.objective, "latency"), ("--current", o.current, None), ("--plan", o.plan, None),
-        ("--worth", f"{100 * o.worth:g}%", "1%"), ("--python", o.python, None), ("--inputs", i.inputs, None),
-        ("--workload", i.workload, None), ("--gap", f"{i.gap_ns / 1e6:g}ms", "0ms"),
-        ("--sessions", i.sessions, 1), ("--callers", i.callers, 1), ("--tolerance", i.tolerance, None),
-        ("--cpus", i.pod.cpus if i.pod else None, None),
-        ("--memory", i.pod.memory_bytes if i.pod else None, None),
-    ):  # fmt: skip
-        words += [] if value == usual else [option, str(value)]
-    for option, texts in (
-        ("--set", o.settings), ("--rewrite", o.rewrites), ("--allow", o.allow), ("--custom-ops", i.custom_ops),
-    ):  # fmt: skip
-        for text in texts:
-            words += [option, text]
-    for name, shape in i.shapes.items():
-        words += ["--shape", f"{name}:{'x'.join(map(str, shape))}"]
-    for name, mix in i.dims.items():
-        words += ["--dim", f"{name}={','.join(f'{v}:{w:g}' for v, w in mix)}"]
-    return shlex.join(words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +27,10 @@ from ortune.stats.intervals import Interval
 from ortune.stats.processes import pooled_quantile, typical_interval
 from ortune.stats.tails import minimum_requests
 from ortune.trials.baseline import Ground
-from ortune.verbs.bench_options import Options, reproduce
+from ortune.verbs._options import command
+
+if TYPE_CHECKING:
+    from ortune.verbs.bench import Options
 
 TAILS = (0.1, 0.9, 0.95, 0.99, 0.999)
 BUSY_SHARE = 0.25  # of the time, from which on a machine where some task waits for a CPU is not idle
@@ -73,7 +77,7 @@ def make_result(
         notes=tuple(notes),
         remarks=tuple(remarks([t.trial for t in trials], ground.host.effective_cpus, own)),
         failures=tuple(failure for _, failure in failed),
-        reproduce=reproduce(o),
+        reproduce=command("bench", o),
         session=session,
         elapsed_s=elapsed_s,
     )

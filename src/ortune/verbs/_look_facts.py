@@ -15,7 +15,7 @@ from ortune.model.graphs import graphs, nodes, op_set
 from ortune.model.open import OpenModel
 from ortune.records import Finding, LookFact, NodeTime, OperatorProfile, Workload
 from ortune.report.numbers import shorten
-from ortune.verbs.look_static import stored_bytes, type_name, weights
+from ortune.verbs._look_static import stored_bytes, type_name, weights
 
 OLD_OPSET = 13
 DOMINANT_SHARE = 0.3

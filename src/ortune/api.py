@@ -1,0 +1,63 @@
+"""The functions of ``import ortune``, one a verb: made of what each verb can be asked."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ortune.records import Envelope
+
+VERBS = tuple(
+    module.name
+    for module in pkgutil.iter_modules([str(Path(__file__).parent / "verbs")])
+    if not module.name.startswith("_")
+)
+"""A module of ``verbs/`` each."""
+
+
+@cache
+def function(verb: str) -> Callable[..., Envelope]:
+    """The Python function of a verb.
+
+    Its arguments are the fields of the verb's ``Options``, with the names of the command line; ``watcher`` is told what
+    happens meanwhile. It returns the whole document, and raises OrtuneError where there is none.
+    """
+    module = importlib.import_module(f"ortune.verbs.{verb}")
+    signature = inspect.Signature(list(_parameters(module.Options)))
+
+    def call(*args: Any, **kwargs: Any) -> Envelope:
+        given = signature.bind(*args, **kwargs).arguments
+        watcher = given.pop("watcher", None)
+        document: Envelope = module.run(module.Options(**given), watcher)
+        return document
+
+    call.__name__ = call.__qualname__ = verb
+    call.__module__ = "ortune"
+    call.__doc__ = f"{inspect.getdoc(module.Options)}\n\n{inspect.getdoc(module.run)}"
+    vars(call)["__signature__"] = signature  # what inspect and help() show
+    return call
+
+
+def _parameters(options: type) -> list[inspect.Parameter]:
+    from ortune.verbs._options import Argument, asked
+
+    found = []
+    for each in asked(options):
+        argument = isinstance(each.spelling, Argument)
+        many = argument and each.many
+        kind = (
+            inspect.Parameter.VAR_POSITIONAL
+            if many
+            else inspect.Parameter.POSITIONAL_OR_KEYWORD
+            if argument
+            else inspect.Parameter.KEYWORD_ONLY
+        )
+        default = inspect.Parameter.empty if each.required or many else each.default
+        found.append(inspect.Parameter(each.name, kind, default=default, annotation=each.type))
+    return [*found, inspect.Parameter("watcher", inspect.Parameter.KEYWORD_ONLY, default=None)]

@@ -1,0 +1,149 @@
+"""The commands, made of what each verb can be asked: its options, where the answer goes, and the exit code."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+
+from ortune.cli.session import (
+    Say,
+    Stop,
+    append_to_job_summary,
+    chosen_format,
+    print_rich,
+    reporting,
+    tell,
+    write_text,
+)
+from ortune.errors import OrtuneError
+
+if TYPE_CHECKING:
+    from ortune.records import Envelope
+    from ortune.verbs._options import Asked
+
+OUT = "Output"
+
+
+def short_help(verb: str) -> str:
+    """The first line of what a verb says of itself, read without importing it: ``ortune --help`` starts at once."""
+    source = Path(__file__).parents[1] / "verbs" / f"{verb}.py"
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef) and node.name == "Options":
+            return (ast.get_docstring(node) or "").partition("\n")[0]
+    raise ValueError(f"{verb} does not say what it can be asked")
+
+
+def command(verb: str) -> Callable[..., None]:
+    """A verb as a function that typer understands."""
+    from ortune.verbs._options import Argument, Option, asked
+
+    module = importlib.import_module(f"ortune.verbs.{verb}")
+    fields = [each for each in asked(module.Options) if each.spelling is not None]
+    own_output = any(each.name == "output" for each in fields)
+
+    def run(**given: Any) -> None:
+        form = given.pop("format")
+        as_json = given.pop("as_json")
+        output = None if own_output else given.pop("output")
+        with reporting(verb, as_json or form == "json"):
+            form = chosen_format(form, as_json, module.FORMATS)
+            envelope, options = _run(module, given, form)
+            _write(verb, envelope, form, getattr(options, "answer", None) if own_output else output)
+            if envelope.error:
+                e = envelope.error
+                tell(verb, OrtuneError(e.what, where=e.where, do=e.do, code=e.code), as_json=False)
+            raise typer.Exit(module.exit_code(envelope) if hasattr(module, "exit_code") else 0)
+
+    parameters = []
+    for each in fields:
+        spelling = each.spelling
+        if isinstance(spelling, Argument):
+            shown = typer.Argument(metavar=spelling.metavar, help=spelling.help, show_default=False)
+        else:
+            assert isinstance(spelling, Option)
+            flags = [spelling.flag, *([spelling.short] if spelling.short else [])]
+            shown = typer.Option(
+                *flags, metavar=spelling.metavar or None, help=spelling.help, rich_help_panel=spelling.panel,
+                min=spelling.least, show_default=each.default is not None and not each.many,
+            )  # fmt: skip
+        parameters.append(_parameter(each.name, _type(each), _default(each), shown))
+    parameters += _answer(module.FORMATS, own_output)
+    run.__name__, run.__doc__ = verb, inspect.getdoc(module.Options)
+    vars(run)["__signature__"] = inspect.Signature(parameters)  # what typer reads
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope, Any]:
+    import dataclasses
+
+    from ortune import Watcher
+
+    options = module.Options(**given)
+    if form == "html":  # a page shows what ran when
+        options = dataclasses.replace(options, timeline=True)
+    say = Say()
+    stop = Stop(say, module.STOPPING)
+    with stop.listening(), say.progress() as progress:
+        return module.run(options, Watcher(say=say, stop=stop, line=progress)), options
+
+
+def _write(verb: str, envelope: Envelope, form: str, output: str | Path | None) -> None:
+    import msgspec
+
+    formats = importlib.import_module(f"ortune.report.{verb}_formats")
+    place = None if output is None else str(output)
+    if form == "json":
+        write_text(msgspec.json.encode(envelope).decode() + "\n", place)
+    elif form == "text":
+        print_rich(formats.terminal(envelope), place)
+    else:
+        write_text(getattr(formats, form)(envelope), place)
+        if form == "github":
+            append_to_job_summary(formats.markdown(envelope))
+
+
+def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown]
+    )
+
+
+def _type(each: Asked) -> Any:
+    """What typer reads of a field: text where text may be written, and lists."""
+    if each.many:
+        return list[str]
+    kinds = get_args(each.type) or (each.type,)
+    if str in kinds:
+        return str | None if type(None) in kinds else str
+    return each.type
+
+
+def _default(each: Asked) -> Any:
+    if each.required:
+        return inspect.Parameter.empty
+    return list(each.default) if each.many else each.default
+
+
+def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Parameter]:
+    """Where the answer goes, and how it looks."""
+    found = []
+    if not own_output:
+        help_ = "Write the result to a file instead of stdout."
+        shown = typer.Option("--output", "-o", metavar="FILE", help=help_, rich_help_panel=OUT)
+        found.append(_parameter("output", str | None, None, shown))
+    *most, last = formats
+    shown = typer.Option(
+        "--format", metavar="FORMAT", help=f"{', '.join(most)} or {last}.", rich_help_panel=OUT
+    )
+    found.append(_parameter("format", str, "text", shown))
+    shown = typer.Option(
+        "--json", help="One JSON document on stdout; the same as --format json.", rich_help_panel=OUT
+    )
+    return [*found, _parameter("as_json", bool, False, shown)]

@@ -1,0 +1,365 @@
+"""What a verb can be asked, written once: a dataclass whose fields say how the command line spells them.
+
+Of it are made the command line, the Python function, and the command that asks the same again. Fields hold what the
+user wrote; a verb reads them through properties, all of which are read when the options are made, so that nothing
+is begun on options that cannot be read.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from ortune import knobs
+from ortune.errors import UsageError
+from ortune.inputs.workload import parse_dim, parse_shape
+from ortune.platform.pod import PodSize
+from ortune.records import Plan
+from ortune.search.plan_edits import merge
+from ortune.trials.baseline import InputOptions
+from ortune.trials.sides import read_plan, target_providers
+
+MODEL, RUN, OUT, GATE = "What to run", "How to measure", "Output", "Gate for CI"
+
+AnyPath = str | Path
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A positional argument of the command line.
+
+    Attributes:
+        metavar: How the help calls it; in brackets where it may be left out.
+        help: One sentence.
+    """
+
+    metavar: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of the command line.
+
+    Attributes:
+        flag: ``--name``; for a switch that is on, ``--name/--no-name``.
+        metavar: The kind of value; "" for a switch.
+        help: One sentence.
+        panel: The part of the help in which it stands.
+        least: The least number that is taken.
+        short: ``-n``.
+        again: It is part of what was measured, so the command that measures it again has it.
+    """
+
+    flag: str
+    metavar: str
+    help: str
+    panel: str
+    least: float | None = None
+    short: str = ""
+    again: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One field of a verb's options.
+
+    Attributes:
+        name: Of the field and of the Python argument.
+        type: As annotated.
+        default: ``dataclasses.MISSING`` where it must be given.
+        spelling: How the command line has it; None for what can be asked from Python alone.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    spelling: Argument | Option | None
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is MISSING
+
+    @property
+    def many(self) -> bool:
+        """Whether it may be given several times."""
+        return get_origin(self.type) is Sequence
+
+
+def asked(options: type) -> Iterator[Asked]:
+    """The fields of a verb's options: arguments first, then options in their order."""
+    hints = get_type_hints(options, include_extras=True)
+    found = []
+    for field in fields(options):
+        kind, spelling = hints[field.name], None
+        if get_origin(kind) is Annotated:
+            kind, spelling = get_args(kind)
+        found.append(Asked(name=field.name, type=kind, default=field.default, spelling=spelling))
+    yield from sorted(found, key=lambda each: not isinstance(each.spelling, Argument))
+
+
+def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
+    """What is asked, as the command line takes it: what differs from the defaults, as the user wrote it.
+
+    Args:
+        options: Of a verb.
+        without: Fields that are left out.
+    """
+    found: list[str] = []
+    for each in asked(type(options)):
+        value = getattr(options, each.name)
+        if each.name in without or value is None:
+            continue
+        values = list(value) if each.many else [value]
+        if isinstance(each.spelling, Argument):
+            found += map(str, values)
+        elif each.spelling is not None and each.spelling.again and value != each.default:
+            on, _, off = each.spelling.flag.partition("/")
+            if isinstance(value, bool):
+                found.append(on if value else off)
+            else:
+                found += [word for v in values for word in (on, _written(v))]
+    return found
+
+
+def command(verb: str, options: Any) -> str:
+    """The command line that asks the same again."""
+    return shlex.join(["ortune", verb, *words(options)])
+
+
+def _written(value: object) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+# --- values as people write them
+
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def seconds(text: str | float, option: str) -> float:
+    """Reads 90s, 2m, 30ms or a plain number of seconds."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|m|min|h|)\s*", str(text))
+    if not found:
+        raise UsageError(f"{text!r} is not a time", where=option, do="write e.g. 30ms, 90s or 2m")
+    return float(found.group(1)) * _UNITS[found.group(2)]
+
+
+def share(text: str | float | None, option: str) -> float | None:
+    """Reads 5% or 0.05, both as 0.05."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", str(text))
+    if not found:
+        raise UsageError(f"{text!r} is not a share", where=option, do="write e.g. 5%")
+    value = float(found.group(1)) / (100 if found.group(2) else 1)
+    if not 0 <= value < 1:
+        raise UsageError(f"{text!r} is not below 100 %", where=option, do="write e.g. 5%")
+    return value
+
+
+def size_bytes(text: str | int, option: str) -> int:
+    """Reads 512m, 2g, 2Gi or a plain number of bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgKMG]?)(?:i?[bB])?\s*", str(text))
+    if not found:
+        raise UsageError(f"{text!r} is not a size", where=option, do="write e.g. 512m or 2g")
+    return int(float(found.group(1)) * 1024 ** " kmg".index(found.group(2).lower() or " "))
+
+
+def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
+    """``a=b`` options."""
+    found = {}
+    for text in texts:
+        left, sign, right = text.partition("=")
+        if not (left and sign and right):
+            raise UsageError(f"{text!r} is not a=b", where=option)
+        found[left] = right
+    return found
+
+
+def named(python: AnyPath | None) -> str | None:
+    """An interpreter that the user names, or None."""
+    return None if python is None else str(python)
+
+
+def path(given: AnyPath | None) -> Path | None:
+    """A path, or None."""
+    return None if given is None else Path(given)
+
+
+# --- what several verbs can be asked
+
+Settings = Annotated[
+    Sequence[str],
+    Option("--set", "KNOB=VALUE", "A setting, e.g. intra=4, spin=0, level=basic. Repeatable.", MODEL),
+]
+Rewrites = Annotated[
+    Sequence[str], Option("--rewrite", "NAME[:k=v]", "A rewrite of the model. Repeatable.", MODEL)
+]
+PlanFile = Annotated[
+    AnyPath | None, Option("--plan", "FILE.json", "Settings and providers from a plan file.", MODEL)
+]
+Python = Annotated[
+    AnyPath | None,
+    Option(
+        "--python", "PATH",
+        "Interpreter or venv whose onnxruntime is measured. Default: $VIRTUAL_ENV, ./.venv, ortune's own, python3.",
+        MODEL,
+    ),
+]  # fmt: skip
+Target = Annotated[
+    str, Option("--target", "T", "Where it runs: cpu, cuda, tensorrt, openvino, webgpu, qnn.", MODEL)
+]
+Shapes = Annotated[
+    Sequence[str], Option("--shape", "NAME:1x3x320x320", "Shape of an input. Repeatable.", MODEL)
+]
+Dims = Annotated[
+    Sequence[str],
+    Option(
+        "--dim", "seq=16,128:3",
+        "Value of a dynamic dimension; several make a mix, with weights after a colon. Repeatable.", MODEL,
+    ),
+]  # fmt: skip
+Inputs = Annotated[
+    AnyPath | None,
+    Option("--inputs", "PATH", "Real inputs: .npz, .npy, or a folder of test_data_set_*.", MODEL),
+]
+WorkloadFile = Annotated[
+    AnyPath | None, Option("--workload", "FILE.json", "Inputs as saved by --save-workload.", MODEL)
+]
+SaveWorkload = Annotated[
+    AnyPath | None,
+    Option("--save-workload", "FILE.json", "Save the inputs that were chosen.", MODEL, again=False),
+]
+CustomOps = Annotated[
+    Sequence[AnyPath],
+    Option("--custom-ops", "LIB", "Shared library with custom operators. Repeatable.", MODEL),
+]
+Seed = Annotated[int, Option("--seed", "N", "Seed of the inputs.", RUN)]
+Objective = Annotated[
+    str, Option("--objective", "WHAT", "latency, p95, throughput, cold-start, memory or cpu.", RUN)
+]
+Gap = Annotated[str | float, Option("--gap", "30ms", "Pause between calls.", RUN)]
+Sessions = Annotated[int, Option("--sessions", "N", "Sessions of the model in one process.", RUN, least=1)]
+Callers = Annotated[int, Option("--callers", "N", "Threads that call each session.", RUN, least=1)]
+Cpus = Annotated[float | None, Option("--cpus", "N", "Emulate a pod with that many CPUs.", RUN, least=0.01)]
+Memory = Annotated[str | int | None, Option("--memory", "2g", "Emulate a pod with that much memory.", RUN)]
+Tolerance = Annotated[
+    float | None, Option("--tolerance", "X", "Accept outputs this far apart (relative).", RUN)
+]
+Budget = Annotated[str | float, Option("--budget", "2m", "Time for all measuring.", RUN)]
+NoWait = Annotated[
+    bool, Option("--no-wait", "", "Fail at once when another ortune is measuring.", RUN, again=False)
+]
+StoreFolder = Annotated[
+    AnyPath | None, Option("--store", "PATH", "Where results are kept.", OUT, again=False)
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feeding:
+    """What a model is fed."""
+
+    shape: Shapes = ()
+    dim: Dims = ()
+    inputs: Inputs = None
+    custom_ops: CustomOps = ()
+
+    def __post_init__(self) -> None:
+        for name in dir(type(self)):
+            if isinstance(getattr(type(self), name), cached_property):
+                getattr(self, name)
+
+    @cached_property
+    def feeds(self) -> InputOptions:
+        """Inputs and load, read. UsageError says what cannot be."""
+
+        def given(name: str, usual: Any = None) -> Any:
+            return getattr(self, name, usual)
+
+        fixed = [
+            f"--{name.replace('_', '-')}" for name in ("shape", "dim", "inputs", "custom_ops") if given(name)
+        ]
+        if given("workload") and fixed:
+            raise UsageError(
+                f"the workload file already says what {fixed[0]} says",
+                where="--workload",
+                do="give one of them",
+            )
+        cpus, memory = given("cpus"), given("memory")
+        pod = None
+        if cpus is not None or memory is not None:
+            pod = PodSize(cpus=cpus, memory_bytes=None if memory is None else size_bytes(memory, "--memory"))
+        return InputOptions(
+            shapes=dict(parse_shape(text) for text in self.shape),
+            dims=dict(parse_dim(text) for text in self.dim),
+            inputs=path(self.inputs),
+            workload=path(given("workload")),
+            save_workload=path(given("save_workload")),
+            gap_ns=int(seconds(given("gap", 0), "--gap") * 1e9),
+            sessions=given("sessions", 1),
+            callers=given("callers", 1),
+            pod=pod,
+            custom_ops=tuple(str(Path(library).resolve()) for library in self.custom_ops),
+            seed=given("seed") or 0,
+            tolerance=given("tolerance"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnePlan(Feeding):
+    """What of a model is run: settings and rewrites, where, and with which inputs."""
+
+    set: Settings = ()
+    plan: PlanFile = None
+    python: Python = None
+    target: Target = "cpu"
+
+    @property
+    def interpreter(self) -> str | None:
+        """The interpreter that the user named."""
+        return named(self.python)
+
+    @property
+    def common(self) -> Plan:
+        """The plan file, and over it the settings and the target."""
+        plan = Plan(settings=knobs.parse_settings(list(self.set)), providers=target_providers(self.target))
+        return merge(read_plan(Path(self.plan)), plan) if self.plan else plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept(Feeding):
+    """A measurement: how long, and where it is kept."""
+
+    workload: WorkloadFile = None
+    save_workload: SaveWorkload = None
+    budget: Budget = "2m"
+    seed: Seed = 0
+    no_wait: NoWait = False
+    store: StoreFolder = None
+
+    @cached_property
+    def budget_s(self) -> float:
+        """All measuring together."""
+        return seconds(self.budget, "--budget")
+
+    @property
+    def folder(self) -> Path | None:
+        """Where results are kept; None is the user's own place."""
+        return path(self.store)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load(Feeding):
+    """How a model is called, and in what container."""
+
+    gap: Gap = "0"
+    sessions: Sessions = 1
+    callers: Callers = 1
+    cpus: Cpus = None
+    memory: Memory = None

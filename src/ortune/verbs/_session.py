@@ -1,0 +1,90 @@
+"""What every verb that measures shares: the store, the lock of the machine, the journal, and saying what went wrong."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ortune import platform
+from ortune.errors import StoreError
+from ortune.fleet.environment import clean_environment, recorded
+from ortune.records import Envelope
+from ortune.store import lock
+from ortune.store.db import SessionLog, Store
+from ortune.trials.watcher import Watcher
+from ortune.verbs._options import Kept
+
+
+@dataclass(kw_only=True)
+class Session:
+    """One measurement from its start to its document.
+
+    Attributes:
+        verb: Who measures.
+        store: Where it is kept; None where the user's own place cannot be written.
+        log: The journal; one that keeps nothing until ``begin``.
+    """
+
+    verb: str
+    store: Store | None
+    watch: Watcher
+    wait: bool
+    log: SessionLog
+
+    @contextlib.contextmanager
+    def measuring(self, label: str) -> Iterator[None]:
+        """Holds the lock of the machine: two measurements at once are each other's noise."""
+        with lock.measuring(f"{self.verb} {label}".rstrip(), wait=self.wait, say=self.watch.say):
+            yield
+
+    def begin(self, key: str, **names: str) -> SessionLog:
+        """Begins the journal.
+
+        Args:
+            key: What a session must have in common with another to be one of the same.
+            names: What it is about.
+        """
+        if self.store:
+            self.log = self.store.begin(self.verb, f"{self.verb} {key}", header(**names))
+        return self.log
+
+    def keep(self, envelope: Envelope) -> Envelope:
+        """Adds the answer to the journal, and says what could not be kept."""
+        self.log.add("result", envelope)
+        self.told()
+        return envelope
+
+    def told(self) -> None:
+        """Says what could not be kept."""
+        if self.log.trouble:
+            self.watch.say(self.log.trouble)
+
+
+@contextlib.contextmanager
+def session(verb: str, options: Kept, watch: Watcher) -> Iterator[Session]:
+    """Opens the store for a verb, and closes it."""
+    store, trouble = open_store(options.folder)
+    if trouble:
+        watch.say(trouble)
+    try:
+        yield Session(verb=verb, store=store, watch=watch, wait=not options.no_wait, log=SessionLog(None, ""))
+    finally:
+        if store:
+            store.close()
+
+
+def header(**names: str) -> dict[str, object]:
+    """What a stored session says of itself: what it is about, the machine, and the workers' environment."""
+    return {**names, "host": platform.host(), "environment": recorded(clean_environment())}
+
+
+def open_store(folder: Path | None) -> tuple[Store | None, str]:
+    """The store; where the user's own place cannot be written, none, with a sentence."""
+    try:
+        return Store(folder), ""
+    except StoreError as error:
+        if folder is not None:
+            raise
+        return None, f"nothing will be kept: {error.where} {error.what}"

@@ -1,0 +1,56 @@
+"""Writes ``src/ortune/__init__.pyi``: what type checkers and editors are told of the functions made of the verbs.
+
+python tools/make_stub.py
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+from ortune.api import VERBS, function
+
+STUB = Path(__file__).resolve().parents[1] / "src" / "ortune" / "__init__.pyi"
+HEAD = '''"""Written by tools/make_stub.py from what each verb can be asked."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ortune.loader import load as load
+from ortune.records import Envelope
+from ortune.trials.watcher import Watcher as Watcher
+
+__version__: str
+
+'''
+
+
+def stub() -> str:
+    """The whole file."""
+    return HEAD + "".join(_function(verb) for verb in VERBS)
+
+
+def _function(verb: str) -> str:
+    lines, keyword = [], False
+    for each in inspect.signature(function(verb)).parameters.values():
+        kind = "Watcher | None" if each.name == "watcher" else _text(each.annotation)
+        if each.kind is each.VAR_POSITIONAL:
+            lines.append(f"*{each.name}: {kind.removeprefix('Sequence[').removesuffix(']')}")
+            keyword = True
+            continue
+        if each.kind is each.KEYWORD_ONLY and not keyword:
+            lines.append("*")
+            keyword = True
+        lines.append(f"{each.name}: {kind}" + ("" if each.default is each.empty else " = ..."))
+    return f"def {verb}(\n    " + ",\n    ".join(lines) + ",\n) -> Envelope: ...\n"
+
+
+def _text(annotation: object) -> str:
+    text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    for prefix in ("pathlib._local.", "pathlib.", "collections.abc.", "typing."):
+        text = text.replace(prefix, "")
+    return text
+
+
+if __name__ == "__main__":
+    STUB.write_text(stub(), encoding="utf-8")
