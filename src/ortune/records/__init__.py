@@ -1,0 +1,24 @@
+"""Every record that crosses a wall, in the order of the flow.
+
+Records are frozen, slotted and keyword-only (each class says so: msgspec does not inherit kw_only); units
+are in the names. They import nothing of the package, so any room may use them. Ratios are always
+candidate / baseline: below 1 is faster.
+"""
+
+from ortune.records.base import *
+from ortune.records.bench import *
+from ortune.records.bundle import *
+from ortune.records.compare import *
+from ortune.records.doctor import *
+from ortune.records.envelope import *
+from ortune.records.finding import *
+from ortune.records.lock import *
+from ortune.records.look import *
+from ortune.records.machine import *
+from ortune.records.measure import *
+from ortune.records.model import *
+from ortune.records.plan import *
+from ortune.records.profile import *
+from ortune.records.protocol import *
+from ortune.records.report import *
+from ortune.records.tune import *

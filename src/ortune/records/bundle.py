@@ -1,0 +1,39 @@
+"""What a bundle says of itself."""
+
+from __future__ import annotations
+
+from ortune.records.base import Record
+from ortune.records.compare import Comparison
+from ortune.records.machine import Host
+from ortune.records.plan import Plan
+from ortune.records.protocol import Applied
+
+
+class BundleInfo(Record, frozen=True, kw_only=True):
+    """``ortune.json`` of a bundle.
+
+    Attributes:
+        model: The model's place within the bundle, mostly its file name; ``sha256`` is its identity.
+        plain_model: The untouched model beside a rewritten one, "" where ``model`` is the plain one.
+        hardware_bound: The model holds what was optimised for this CPU and this build of ONNX Runtime; elsewhere
+            ``plain_model`` is to be used. A bundle that is not bound runs ``model`` everywhere.
+        model_settings: Names of the settings that belong to a hardware-bound model: the plain one runs without.
+        applied: The plan's settings with their channels, so that a loader needs no list of knobs. A thread count
+            is text, ``min(4, cpus)``, here as in ``plan``: the 4 that were measured, and at most one for each CPU
+            where there are fewer than ``host.effective_cpus``.
+        ort_version: ONNX Runtime that it was tuned with.
+        session: Id of the stored session that made it, which begins with its date; "" where none was stored.
+    """
+
+    schema: str
+    model: str
+    sha256: str
+    plan: Plan
+    plain_model: str = ""
+    hardware_bound: bool = False
+    model_settings: tuple[str, ...] = ()
+    host: Host | None = None
+    proof: Comparison | None = None
+    applied: tuple[Applied, ...] = ()
+    ort_version: str = ""
+    session: str = ""

@@ -1,0 +1,103 @@
+"""The document of a first look."""
+
+from __future__ import annotations
+
+from ortune.records.base import Record
+from ortune.records.finding import LookFact
+from ortune.records.machine import Runtime
+from ortune.records.model import ModelInfo
+from ortune.records.plan import Plan
+from ortune.records.profile import Headroom, OperatorTime
+
+
+class NodeTime(Record, frozen=True, kw_only=True):
+    """One node in a profile; the name is that of the optimised graph.
+
+    Attributes:
+        originals: Nodes of the user's model that it stands for; () where not known, or inserted.
+        purpose: What a node that the optimiser inserted is for, "" for all others.
+    """
+
+    name: str
+    op_type: str
+    provider: str = ""
+    time_ns: float
+    share_ratio: float
+    originals: tuple[str, ...] = ()
+    purpose: str = ""
+
+
+class OperatorProfile(Record, frozen=True, kw_only=True):
+    """Where the time of a run goes, from one profiled process.
+
+    Attributes:
+        n_runs: Profiled runs that count.
+        run_ns: The typical run while profiling.
+        slowdown_ratio: That run against the one of the process that was not profiled; above 1 is slower. Two
+            processes, so a few percent mean nothing.
+        operators: All of them, the dearest first.
+        nodes: The dearest few.
+        complete: False where the profile was cut off and read as far as it goes.
+    """
+
+    n_runs: int
+    run_ns: float
+    slowdown_ratio: float | None = None
+    operators: tuple[OperatorTime, ...] = ()
+    nodes: tuple[NodeTime, ...] = ()
+    complete: bool = True
+
+
+class LookTiming(Record, frozen=True, kw_only=True):
+    """One process with the default settings, or those asked for: a single observation, no interval.
+
+    Attributes:
+        latency_ns: Median over the runs (the weighted mean over several shapes); the first run where ``n_runs`` is 0.
+        warmed_up: The runs came after a warm-up; without, the time allowed no more.
+        flops_per_s: Floating-point operations of the model over that latency; None where they are not known.
+        peak_bytes: Largest resident memory of the process, interpreter included.
+    """
+
+    latency_ns: float
+    n_runs: int
+    warmed_up: bool = True
+    first_run_ns: float
+    load_ns: float
+    peak_bytes: int | None = None
+    flops_per_s: float | None = None
+
+
+class LookResult(Record, frozen=True, kw_only=True):
+    """``result`` of ``ortune MODEL --json``. What needs a run is None where the model does not run here.
+
+    Attributes:
+        parameters: Elements of all initializers and constant tensors; ``parameter_bytes`` as they are stored.
+        weight_types: Bytes of the parameters by element type, the largest first.
+        operators: Nodes of the file by operator, the most frequent first, bodies and functions included.
+        flops: Floating-point operations of one run at the chosen shapes; None where they are not known.
+        flops_complete: Every node was counted; otherwise ``flops`` is a lower bound.
+        flops_note: What the figure leaves out or rests on.
+        headroom: What settings could win at most, from the profile.
+        left_out: What the time did not allow, in sentences.
+        next_commands: What to type next, the best first.
+    """
+
+    model: ModelInfo
+    parameters: int
+    parameter_bytes: int
+    weight_types: dict[str, int] = {}
+    operators: dict[str, int] = {}
+    flops: float | None = None
+    flops_complete: bool = True
+    flops_note: str = ""
+    inputs: str = ""
+    runtime: Runtime | None = None
+    plan: Plan = Plan()
+    timing: LookTiming | None = None
+    profile: OperatorProfile | None = None
+    headroom: Headroom | None = None
+    facts: tuple[LookFact, ...] = ()
+    left_out: tuple[str, ...] = ()
+    next_commands: tuple[str, ...] = ()
+    session: str = ""
+    elapsed_s: float = 0.0

@@ -1,0 +1,101 @@
+"""Runtimes, the machine that holds them, and one side that is run there."""
+
+from __future__ import annotations
+
+from ortune.records.base import Record
+from ortune.records.model import ModelInfo
+from ortune.records.plan import Plan
+
+
+class Runtime(Record, frozen=True, kw_only=True):
+    """One interpreter with one ONNX Runtime build in it."""
+
+    python: str
+    python_version: str = ""
+    ort_version: str = ""
+    package: str = ""
+    providers: tuple[str, ...] = ()
+    origin: str = ""
+    error: str = ""
+
+
+class Host(Record, frozen=True, kw_only=True):
+    """The machine, as far as it matters to speed.
+
+    Attributes:
+        cores: Physical cores; ``logical`` counts hardware threads.
+        affinity: CPUs that this process may run on.
+        quota: CPUs allowed by the cgroup, None without a limit.
+        effective_cpus: ``min(cores, affinity, quota)``, at least 1, rounded up.
+        features: Instruction sets that matter to inference ("avx512_vnni", "amx_int8", ...).
+        fingerprint: Changes when a stored result must not be compared with a new one.
+    """
+
+    system: str
+    machine: str
+    cpu: str
+    cores: int
+    logical: int
+    affinity: int
+    quota: float | None = None
+    effective_cpus: int
+    memory_bytes: int
+    memory_limit_bytes: int | None = None
+    features: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    fingerprint: str = ""
+
+
+class Sensors(Record, frozen=True, kw_only=True):
+    """What was read around the turns of a trial and of those it shared them with; None: not readable here.
+
+    Sensors explain; they never drop one arm. ``elapsed_ns`` is the time between the two readings.
+    """
+
+    load1: float | None = None
+    psi_cpu_some_us: int | None = None
+    steal_ticks: int | None = None
+    involuntary_switches: int | None = None
+    nr_throttled: int | None = None
+    nr_periods: int | None = None
+    throttled_us: int | None = None
+    cpu_mhz: float | None = None
+    swap_bytes: int | None = None
+    thermal_throttles: int | None = None
+    cpu_over_wall: float | None = None
+    elapsed_ns: int | None = None
+
+
+class Side(Record, frozen=True, kw_only=True):
+    """One side of a comparison, resolved."""
+
+    label: str
+    model: ModelInfo
+    plan: Plan
+    runtime: Runtime
+
+
+class MachinePeak(Record, frozen=True, kw_only=True):
+    """What this machine can do at most, measured once; single observations, the best of several tries.
+
+    Attributes:
+        flops_per_s: By number of threads, float32 matrix products.
+        int8_ops_per_s: By number of threads, int8 matrix products; a multiply-add is two.
+        bytes_per_s: By number of threads, memory read and written, of arrays that fit in no cache.
+        elementwise_bytes_per_s: Bytes that one thread reads and writes as it adds and multiplies arrays in its own
+            caches; every thread has its own, so they add up. 0.0 where an older version measured the rest.
+        cache_bytes: Last-level cache of all CPUs that may be used; None where the system does not tell.
+        taken: When, ISO 8601.
+        how: What was run for it.
+        ort_version: With which ONNX Runtime.
+    """
+
+    cpu: str
+    flops_per_s: dict[int, float]
+    int8_ops_per_s: dict[int, float]
+    bytes_per_s: dict[int, float]
+    elementwise_bytes_per_s: float = 0.0
+    cache_bytes: int | None = None
+    taken: str = ""
+    how: str = ""
+    ort_version: str = ""

@@ -1,0 +1,108 @@
+"""What became of a trial, and the blocks that trials make."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ortune.records.base import Record
+from ortune.records.machine import Sensors
+from ortune.records.protocol import FailureReason, TrialDone
+
+
+class Measured(Record, frozen=True, kw_only=True, tag="measured", tag_field="outcome"):
+    """A trial that completed."""
+
+    plan: str
+    done: TrialDone
+    sensors: Sensors = Sensors()
+    log: tuple[str, ...] = ()
+    outputs_path: str = ""
+    started_at: str = ""
+    elapsed_ns: int = 0
+
+
+class Failed(Record, frozen=True, kw_only=True, tag="failed", tag_field="outcome"):
+    """A trial that did not complete. Data: never an exception, never dropped."""
+
+    plan: str
+    reason: FailureReason
+    what: str
+    phase: str = ""
+    log: tuple[str, ...] = ()
+    started_at: str = ""
+    elapsed_ns: int = 0
+
+
+Outcome = Measured | Failed
+
+
+class BlockTrial(Record, frozen=True, kw_only=True):
+    """One trial's place in a block.
+
+    Attributes:
+        group: Trials of the same group were alive together and took turns. A block has one, or more where memory
+            does not hold all of its processes at once, each with a baseline of its own.
+    """
+
+    arm: str
+    group: int = 0
+    outcome: Outcome
+
+
+class Block(Record, frozen=True, kw_only=True):
+    """One trial of every live arm and the baseline, alive together and taking turns, loaded in the order listed.
+
+    ``dropped`` names the rule under which the whole block was left out, "" when it counts.
+    """
+
+    index: int
+    phase: Literal["pilot", "calibration", "race", "confirm"]
+    trials: tuple[BlockTrial, ...]
+    dropped: str = ""
+
+
+class OutputDifference(Record, frozen=True, kw_only=True):
+    """How far apart the outputs of two plans are.
+
+    Attributes:
+        relative_l2: Largest relative L2 distance over the floating-point outputs.
+        max_error: Largest absolute error over the largest reference value.
+        compared_as: "values", "sets" (behind NMS, TopK, ArgMax) or "moments" (the model differs from itself).
+        what: One sentence when not ok.
+    """
+
+    ok: bool
+    relative_l2: float = 0.0
+    max_error: float = 0.0
+    compared_as: Literal["values", "sets", "moments"] = "values"
+    what: str = ""
+
+
+class Figures(Record, frozen=True, kw_only=True):
+    """Medians over a side's trials; each is a description, the claim is in ``Comparison``.
+
+    Attributes:
+        latency_ns: Of a typical run: the median over processes of each one's own median, with the span of the middle
+            half of the processes.
+        objective_ns: The time a run that was compared, where that is another: its 95th percentile, its fastest
+            tenth, or for throughput the wall time of all callers over their runs. None where it is the median, or
+            no time of a run at all.
+        spread_ratio: p90 over p10 of the runs within a process, the variance that users feel; with its 95 %
+            interval over processes, None below six of them.
+    """
+
+    latency_ns: float
+    latency_low_ns: float
+    latency_high_ns: float
+    load_ns: float
+    first_run_ns: float
+    cpu_per_run_ns: float
+    peak_bytes: float | None = None
+    spread_ratio: float | None = None
+    spread_low_ratio: float | None = None
+    spread_high_ratio: float | None = None
+    n_trials: int = 0
+    n_runs: int = 0
+    objective_ns: float | None = None
+    objective_low_ns: float | None = None
+    objective_high_ns: float | None = None

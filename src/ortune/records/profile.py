@@ -1,0 +1,452 @@
+"""A profile, its document, and the difference of two."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ortune.records.base import Record
+from ortune.records.machine import MachinePeak, Sensors, Side
+
+
+class OperatorTime(Record, frozen=True, kw_only=True):
+    """One operator in a profile, on one execution provider.
+
+    Attributes:
+        n_nodes: Nodes of it in the optimised graph that ran.
+        time_ns: Time of all of them together in a run (median over the profiled runs), bodies not counted twice.
+        share_ratio: Of the time of all operators.
+    """
+
+    op_type: str
+    provider: str = ""
+    n_nodes: int
+    time_ns: float
+    share_ratio: float
+
+
+CategoryName = Literal[
+    "kernels",
+    "thread-wait",
+    "device-copies",
+    "device-wait",
+    "casts-and-layout",
+    "shape-arithmetic",
+    "control-flow",
+    "between-nodes",
+    "device-idle",
+    "outside-run",
+    "unexplained",
+]
+"""Where the time of a run can go, and nowhere else. Each nanosecond is in one of them:
+
+kernels: what the operators compute, without what thread-wait, copies, casts, shapes and control flow take from them.
+thread-wait: the thread that runs a node waits for the pool's others, or shares out their work.
+device-copies: values copied between devices (Memcpy nodes).
+device-wait: in a run with nodes on a device, before and after the executor: inputs on their way there, waiting until it
+    is done, outputs on their way back. Only where the profile says when the executor ran.
+casts-and-layout: Cast, Transpose, reordering to and from blocked layouts, quantizing and dequantizing.
+shape-arithmetic: nodes that only compute shapes and indices.
+control-flow: If, Loop, Scan themselves, without the nodes of their bodies.
+between-nodes: inside the run and in no node: the executor, allocation, the profiler's own writing.
+device-idle: between the kernels on a device, where the trace holds nothing else: the device waits for the host.
+outside-run: around ONNX Runtime's run: the language binding, copies of inputs and outputs.
+unexplained: what is left; negative where the parts add up to more than the whole.
+"""
+
+
+class Category(Record, frozen=True, kw_only=True):
+    """One share of a run, nanoseconds of the mean steady run."""
+
+    name: CategoryName
+    ns: float
+
+
+class ProfiledNode(Record, frozen=True, kw_only=True):
+    """One node of the optimised graph, in the mean steady run.
+
+    Attributes:
+        name: As the optimised graph has it.
+        layer: Its place in the hierarchy of names, outermost first, joined by "/"; "" where names tell none.
+        inside: The control-flow node whose body it is in, "" in the main graph.
+        time_ns: Its own, without the nodes of its bodies. The sum over nodes is the run without ``between-nodes``.
+        wait_ns: The part of it that is thread-wait.
+        imbalance_ns: The part of that at the end of parallel work, when other threads were not done: uneven parts, or
+            threads that began late. The rest is sharing the work out.
+        fast_ns: What its executions take when nothing disturbs them: the fastest twentieth of each over the runs, at
+            least one. This is set against the floor; ``time_ns`` beyond it is interference. None in older documents.
+        fast_wait_ns: The part of that which is thread-wait.
+        calls: Executions in a run; a body of a loop has many.
+        originals: Nodes of the user's own model that it stands for; () where not known, or inserted.
+        flops, bytes: Work of all its executions in a run; None where not known.
+        remark: What people should know about that work: "17 channels run as 32" is time that no work needs.
+        floor_ns: The least time that this machine needs for that work with the threads that it may use; None without a
+            measured peak.
+        bound: What the floor is made of: "compute", or "memory" (moving its bytes, from memory or through the caches);
+            "overhead" where an execution is so short, and so far from its floor, that starting it is most of what it
+            costs.
+        purpose: What a node that the optimiser inserted is for ("into blocked layout for conv1"), "" for all others.
+        output_bytes: Of all its outputs, from the profile.
+    """
+
+    name: str
+    op_type: str
+    provider: str = ""
+    layer: str = ""
+    inside: str = ""
+    category: CategoryName = "kernels"
+    time_ns: float
+    wait_ns: float = 0.0
+    imbalance_ns: float = 0.0
+    fast_ns: float | None = None
+    fast_wait_ns: float = 0.0
+    share_ratio: float
+    calls: float = 1.0
+    originals: tuple[str, ...] = ()
+    flops: float | None = None
+    bytes: float | None = None
+    remark: str = ""
+    floor_ns: float | None = None
+    bound: Literal["compute", "memory", "overhead", ""] = ""
+    purpose: str = ""
+    output_bytes: int | None = None
+
+    @property
+    def least_ns(self) -> float:
+        """``fast_ns``, or ``time_ns`` where it is not known."""
+        return self.time_ns if self.fast_ns is None else self.fast_ns
+
+    @property
+    def least_wait_ns(self) -> float:
+        """The part of ``least_ns`` that is thread-wait."""
+        return self.wait_ns if self.fast_ns is None else self.fast_wait_ns
+
+
+class LayerTime(Record, frozen=True, kw_only=True):
+    """All nodes below one place in the hierarchy of names."""
+
+    layer: str
+    depth: int
+    n_nodes: int
+    time_ns: float
+    share_ratio: float
+
+
+class NodeVariance(Record, frozen=True, kw_only=True):
+    """How much longer a node, or a category, takes in slow runs; ``share_ratio`` of all that takes longer."""
+
+    name: str
+    op_type: str = ""
+    extra_ns: float
+    share_ratio: float
+
+
+class RunVariance(Record, frozen=True, kw_only=True):
+    """How runs differ from each other within the profiled process.
+
+    Attributes:
+        warmup_runs: Runs at the start that are not like the later ones, found by ``trace.steady``.
+        left_out_runs: Runs at the start that are in no other figure: those that warm up, and at least the first and
+            the warm-up that ortune asked for where it ran the model.
+        runs_ns: Every run, in order, by ONNX Runtime's own clock: without what lies outside the run.
+        spread_ratio: p90 / p10 of the steady runs.
+        slow_runs: How many the slowest tenth of the steady runs are; 0 where there are too few to tell.
+        usual_ns: Mean of the middle half of the steady runs, which the slow ones are held against.
+        extra_ns: Mean of the slow runs minus ``usual_ns``.
+        less_ns: What parts of the run took less in the slow ones; what took longer is ``extra_ns`` and this.
+        owners: What took longer, the largest share first.
+    """
+
+    warmup_runs: int
+    left_out_runs: int = 0
+    runs_ns: tuple[float, ...]
+    spread_ratio: float | None = None
+    slow_runs: int = 0
+    usual_ns: float | None = None
+    extra_ns: float | None = None
+    less_ns: float = 0.0
+    owners: tuple[NodeVariance, ...] = ()
+
+
+class MemoryPoint(Record, frozen=True, kw_only=True):
+    """After one node of a run: bytes of values in use, and held by the arena (None without its figures)."""
+
+    node: str
+    in_use_bytes: int
+    held_bytes: int | None = None
+
+
+MemoryKind = Literal[
+    "value", "values", "rounding", "planned", "shared", "session", "inputs", "weights", "libraries", "runtime"
+]
+
+
+class MemoryOwner(Record, frozen=True, kw_only=True):
+    """What holds memory at the peak.
+
+    Attributes:
+        kind: "value" (one, as large as was asked for), "values" (all smaller ones), "rounding" (what the arena gave
+            beyond what was asked for), "planned" (what the block that later runs take for all values is larger than
+            what is in use at once), "shared" (below 0: buffers that two values share), "session" (what the allocator
+            held before the run: packed weights), "inputs", "weights" (as stored), "libraries" (the process before the
+            session: interpreter, ONNX Runtime's code), "runtime" (all else of the process: ONNX Runtime itself, copies
+            of weights while it loads, the profiler).
+        name: The node that made a value.
+        bytes: What it holds.
+        count: How many values it stands for.
+    """
+
+    kind: MemoryKind
+    name: str = ""
+    bytes: int
+    count: int = 1
+
+
+class MemoryProfile(Record, frozen=True, kw_only=True):
+    """Memory over the nodes of one run.
+
+    Attributes:
+        source: "profile" (the allocator's own figures) or "liveness" (from sizes and last uses).
+        run: Which one, from 0: a steady one, or the first with its shapes where later ones take one planned block, of
+            which no node shows; None for "liveness".
+        peak_bytes: Most that the allocator has in use at once, in this run or another with the same shapes.
+        peak_node: While which node of this run most is in use.
+        held_bytes: Most that the arena held in any run.
+        at_peak: Values or nodes that hold memory at the peak, the largest first, at most ten.
+        weights_bytes: Of the parameters that the nodes read.
+        owners: All that is taken at the peak, the largest first.
+        total_bytes: Their sum: what the allocator has in use, and beside it the weights, the inputs, and the process as
+            far as that was watched.
+        resident_bytes: Most that the process had resident; None where it was not watched.
+    """
+
+    source: Literal["profile", "liveness"]
+    run: int | None = None
+    peak_bytes: int
+    peak_node: str
+    held_bytes: int | None = None
+    weights_bytes: int | None = None
+    at_peak: tuple[tuple[str, int], ...] = ()
+    owners: tuple[MemoryOwner, ...] = ()
+    total_bytes: int | None = None
+    resident_bytes: int | None = None
+    points: tuple[MemoryPoint, ...] = ()
+
+
+class Headroom(Record, frozen=True, kw_only=True):
+    """What can still be won, and by what, in a run that nothing disturbs: every part at its fast end.
+
+    Attributes:
+        settings_ratio: Share of the profiled run that lies outside its kernels (thread wait, overhead, copies, casts),
+            what the profiler itself costs included: it bounds what can be won there, and nothing that reaches into
+            kernels (threads, layout, rewrites). None where the profiler costs so much that the parts do not tell.
+        parts: That share by category.
+        kernels_ratio: Time floor over kernel time: how near the kernels are to the peak of the threads that they may
+            use; None where not known, or ``settings_ratio`` is None.
+        kernels_least: ``kernels_ratio`` is the least that it can be: other programs had the CPUs.
+        unbounded: Why nothing bounds what can be won (weights among the inputs, optimisation off), "" where the floors
+            do for the nodes that there are.
+        covered_ratio: Share of the kernel time with a floor that can be trusted.
+        overhead_ratio: Share of that time in nodes whose ``bound`` is "overhead": the peak says nothing of them.
+        sentence: All of it in one sentence.
+    """
+
+    settings_ratio: float | None
+    parts: dict[str, float] = {}
+    kernels_ratio: float | None = None
+    kernels_least: bool = False
+    unbounded: str = ""
+    covered_ratio: float = 0.0
+    overhead_ratio: float = 0.0
+    sentence: str = ""
+
+
+class TraceInfo(Record, frozen=True, kw_only=True):
+    """A profile that was read.
+
+    Attributes:
+        format: "ort-json", "web-console", ...
+        device_only: It holds kernels on a device and nothing of the host: these are the nodes.
+        complete: False where it was cut off and read as far as it goes.
+        missing: What it does not hold, in sentences.
+    """
+
+    path: str
+    format: str
+    device_only: bool = False
+    n_events: int
+    n_runs: int
+    complete: bool = True
+    n_unreadable: int = 0
+    missing: tuple[str, ...] = ()
+
+
+class ProfileResult(Record, frozen=True, kw_only=True):
+    """``result`` of ``ortune profile --json``. Times are those of the mean steady run, while profiling.
+
+    Attributes:
+        wall_ns: The whole run, which ``categories`` sum to; around ``run()`` where ortune ran it, ONNX Runtime's own
+            ``model_run`` where only a trace was given.
+        slowdown_ratio: A profiled run over one that is not profiled; None for a trace.
+        fast_ns: A run in which every part takes what it does at its fast end; what ``wall_ns`` is beyond it is
+            interference: other programs, interrupts, clocks. None in older documents.
+        sensors: What was read around the profiled process: load, pressure. None for a trace.
+        device_ns: Time of kernels on a device, by provider, beside the host's time and not part of the sum.
+        layers: Places in the hierarchy of names; in a very large one without the deepest and cheapest.
+        layers_left_out: How many these are.
+        pieces: How many parts of parallel work each other thread of the pool took in the whole profile, the most first.
+        unmapped: Nodes of the optimised graph whose origin in the model is not known.
+    """
+
+    trace: TraceInfo
+    side: Side | None = None
+    n_runs: int
+    wall_ns: float
+    slowdown_ratio: float | None = None
+    fast_ns: float | None = None
+    sensors: Sensors | None = None
+    categories: tuple[Category, ...]
+    operators: tuple[OperatorTime, ...] = ()
+    nodes: tuple[ProfiledNode, ...] = ()
+    layers: tuple[LayerTime, ...] = ()
+    layers_left_out: int = 0
+    providers: dict[str, float] = {}
+    pieces: tuple[int, ...] = ()
+    device_ns: dict[str, float] = {}
+    variance: RunVariance | None = None
+    memory: MemoryProfile | None = None
+    peak: MachinePeak | None = None
+    headroom: Headroom | None = None
+    unmapped: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    exports: dict[str, str] = {}
+    against: ProfileDifference | None = None
+    session: str = ""
+    elapsed_s: float = 0.0
+
+
+SAME_WORK = 0.01
+"""Relative difference of the work of two nodes up to which it is the same."""
+
+
+class DifferenceRow(Record, frozen=True, kw_only=True):
+    """One category, operator or matched node on both sides; nanoseconds of the mean steady run.
+
+    Attributes:
+        name: What both have in common; for nodes the user's own node, where that is known.
+        a_ns, b_ns: None where it is not there on that side.
+        low_ns, high_ns: Interval of the difference, as wide as it must be so that of all rows of its list which leave
+            out 0 at most 5 % have not changed; None with too few processes or runs.
+        a_nodes, b_nodes: Names in the optimised graphs.
+        a_flops, b_flops, a_bytes, b_bytes: Operations and bytes of one run, which no clock is needed for; None where
+            not known, or for rows that are no nodes.
+    """
+
+    name: str
+    op_type: str = ""
+    a_ns: float | None = None
+    b_ns: float | None = None
+    difference_ns: float
+    low_ns: float | None = None
+    high_ns: float | None = None
+    a_nodes: tuple[str, ...] = ()
+    b_nodes: tuple[str, ...] = ()
+    a_flops: float | None = None
+    b_flops: float | None = None
+    a_bytes: float | None = None
+    b_bytes: float | None = None
+
+    @property
+    def work_ratio(self) -> float | None:
+        """B's operations over A's, of their bytes where there are none; None where not known or on one side alone."""
+        for a, b in ((self.a_flops, self.b_flops), (self.a_bytes, self.b_bytes)):
+            if a and b:
+                return b / a
+        return None
+
+    @property
+    def same_work(self) -> bool:
+        """Whether it is there on both sides, and does as much on either, as far as that is known."""
+        both = self.a_ns is not None and self.b_ns is not None
+        return both and abs((self.work_ratio or 1.0) - 1.0) <= SAME_WORK
+
+
+class ProfileDifference(Record, frozen=True, kw_only=True):
+    """``--against``: where the time went, B minus A. Each list is sorted by contribution, the largest first.
+
+    Attributes:
+        low_ns, high_ns: Interval of the difference of the mean run (95 %); None with too few processes or runs.
+        sentence: The difference and its owner, in one sentence.
+        a_processes, b_processes: Profiled processes on each side. Intervals are over them; with one on each side they
+            are over its runs, and tell nothing of how processes differ.
+        plain_ns: The difference that was measured without the profiler; None where it was not.
+        a_slowdown_ratio, b_slowdown_ratio: A profiled run over one that is not profiled; None where not known.
+        by_name, by_order: Pairs of nodes that were matched by name and operator, and by operator in order alone, since
+            of one of them it is not known which node of the model it stands for.
+        same_ns: Sum of the nodes' differences that are within noise.
+        rest_ns: Sum of the differences of nodes beyond the list.
+        only_a, only_b: Nodes that vanished and that appeared.
+    """
+
+    a: str
+    b: str
+    a_wall_ns: float
+    b_wall_ns: float
+    low_ns: float | None = None
+    high_ns: float | None = None
+    plain_ns: float | None = None
+    sentence: str = ""
+    a_processes: int = 1
+    b_processes: int = 1
+    a_slowdown_ratio: float | None = None
+    b_slowdown_ratio: float | None = None
+    categories: tuple[DifferenceRow, ...] = ()
+    operators: tuple[DifferenceRow, ...] = ()
+    nodes: tuple[DifferenceRow, ...] = ()
+    by_name: int = 0
+    by_order: int = 0
+    same_ns: float = 0.0
+    rest_ns: float = 0.0
+    only_a: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+
+
+class TimelineTrack(Record, frozen=True, kw_only=True):
+    """Executions that follow each other: one level of nesting on one thread.
+
+    Attributes:
+        lane: The thread ("thread 7"), "device", or "runs".
+        depth: Its place below the lane's first track.
+        first, count: Its rows in the columns of the timeline, in order of their starts.
+    """
+
+    lane: str
+    depth: int
+    first: int
+    count: int
+
+
+class Timeline(Record, frozen=True, kw_only=True):
+    """Executions over time, as a picture needs them. Columns are little-endian uint32, one entry an execution.
+
+    Attributes:
+        tick_ns: Unit of the two columns of times: the step of the trace's clock, or longer where a trace is long.
+        start_ticks: Since the first start that is shown.
+        duration_ticks: How long it took, with all that ran inside it.
+        name_codes: Index into ``names``.
+        names: Nodes of the optimised graph, runs, kernels on a device.
+        op_types: One for each name; "" for what is no node.
+        tracks: Each is free of overlaps beyond one step of the clock.
+        n_left_out: Executions of the trace that are not in it.
+        note: Which part of the trace it is, "" for all of it.
+    """
+
+    tick_ns: int
+    start_ticks: bytes
+    duration_ticks: bytes
+    name_codes: bytes
+    names: tuple[str, ...]
+    op_types: tuple[str, ...]
+    tracks: tuple[TimelineTrack, ...] = ()
+    n_left_out: int = 0
+    note: str = ""

@@ -1,0 +1,210 @@
+"""Messages between ortune and a worker: one JSON object a line."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ortune.records.base import PROTOCOL_VERSION, Record, Value
+from ortune.records.plan import Channel, ProviderSpec, ReadBackLevel
+
+
+class Applied(Record, frozen=True, kw_only=True):
+    """A knob's value on its way to the worker: pure data through one of the closed channels."""
+
+    knob: str
+    channel: Channel
+    key: str
+    value: Value
+    probe: str = ""
+
+
+class FeedRef(Record, frozen=True, kw_only=True):
+    """One case's feeds as a folder of ``.npy`` files with a ``feeds.json`` that names them."""
+
+    name: str
+    path: str
+    weight: float = 1.0
+
+
+class TrialRequest(Record, frozen=True, kw_only=True):
+    """What a trial is, as the first line on a worker's stdin; commands follow, one a turn.
+
+    Attributes:
+        warmup_runs, warmup_ns: At least this many runs and this long; 0 runs: none at all, and no warm-up.
+        warmup_cap_ns: Warm-up ends here, steady or not.
+        wait_ratio: Busy wait added to each run, as a share of the run just timed (spike-in control).
+        sessions, callers: Sessions of the model in the process, and threads that call each; runs are per caller.
+        outputs_path: Where to leave the outputs of the first run of each case; "" keeps none.
+        profile_path: Prefix for ORT's profile; "" is off.
+    """
+
+    version: int = PROTOCOL_VERSION
+    model: str
+    applied: tuple[Applied, ...] = ()
+    providers: tuple[ProviderSpec, ...] = ()
+    feeds: tuple[FeedRef, ...]
+    warmup_runs: int = 3
+    warmup_ns: int = 30_000_000
+    warmup_cap_ns: int = 5_000_000_000
+    gap_ns: int = 0
+    wait_ratio: float = 0.0
+    seed: int = 0
+    sessions: int = 1
+    callers: int = 1
+    custom_ops: tuple[str, ...] = ()
+    outputs_path: str = ""
+    profile_path: str = ""
+
+
+class Warm(Record, frozen=True, kw_only=True, tag="warm", tag_field="do"):
+    """To a runner that has loaded its model: run each case once, and warm up; it answers ``turn-over``."""
+
+
+class Batch(Record, frozen=True, kw_only=True, tag="run", tag_field="do"):
+    """To a runner: time a batch of every case; it answers ``turn-over``.
+
+    Attributes:
+        runs: Timed runs of each case and caller, before the mix's weights.
+        unmeasured: Runs of each before these, which are not timed.
+    """
+
+    runs: int
+    unmeasured: int = 0
+
+
+class Finish(Record, frozen=True, kw_only=True, tag="finish", tag_field="do"):
+    """To a runner: report and end; it answers ``done``."""
+
+
+Command = Warm | Batch | Finish
+
+
+class ReadBack(Record, frozen=True, kw_only=True):
+    """How far a knob's arrival was verified. ``ok`` is False only where the check contradicts the plan."""
+
+    knob: str
+    level: ReadBackLevel
+    ok: bool
+    seen: str = ""
+
+
+class CaseTimes(Record, frozen=True, kw_only=True):
+    """Raw latencies of one case in one trial, in order, nanoseconds.
+
+    Attributes:
+        waits_ns: The busy wait within each; empty where there is none.
+        turn_runs: How many of the latencies each turn of the trial has; of a trial alone, one turn.
+    """
+
+    case: str
+    weight: float
+    latency_ns: tuple[int, ...]
+    first_ns: int
+    warmup_runs: int = 0
+    steady: bool = True
+    waits_ns: tuple[int, ...] = ()
+    output_shapes: tuple[tuple[int, ...], ...] = ()
+    turn_runs: tuple[int, ...] = ()
+
+
+class Ready(Record, frozen=True, kw_only=True, tag="ready", tag_field="message"):
+    """The worker is up, has imported ONNX Runtime, and begins to load."""
+
+    version: int = PROTOCOL_VERSION
+    pid: int = 0
+    python: str = ""
+    ort_version: str = ""
+
+
+class Loaded(Record, frozen=True, kw_only=True, tag="loaded", tag_field="message"):
+    """The session exists; the runner sleeps until its first turn."""
+
+    load_ns: int
+
+
+class TurnOver(Record, frozen=True, kw_only=True, tag="turn-over", tag_field="message"):
+    """What was told is done; the runner sleeps until its next turn."""
+
+
+class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="message"):
+    """A complete trial, as the worker measured it.
+
+    Attributes:
+        cpu_ns, wall_ns: CPU time and wall time over the timed runs of all cases (gaps included); of several callers,
+            while all are at work.
+        n_runs: Timed runs of all cases and callers together; with several callers ``wall_ns`` / ``n_runs`` is the time
+            that the process takes a run, and a latency is what one caller waits.
+        idle_cpu_ratio: CPU over wall seconds in a short idle stretch after the warm-up (spinning threads).
+        peak_bytes: High-water mark of resident memory; ``base_bytes`` is before the session was created.
+        threads: Threads that the creation of one session added.
+        waiting_cpu_ns, waiting_ns: CPU time that the process took while others had their turn, and how long that was.
+    """
+
+    load_ns: int
+    cases: tuple[CaseTimes, ...]
+    cpu_ns: int
+    wall_ns: int
+    n_runs: int
+    n_callers: int = 1
+    idle_cpu_ratio: float | None = None
+    peak_bytes: int | None = None
+    base_bytes: int | None = None
+    threads: int | None = None
+    read_back: tuple[ReadBack, ...] = ()
+    providers: tuple[str, ...] = ()
+    ort_version: str = ""
+    involuntary_switches: int | None = None
+    waiting_cpu_ns: int = 0
+    waiting_ns: int = 0
+    profile: str = ""
+
+
+FailureReason = Literal[
+    "crash", "timeout", "out-of-memory", "wrong-output", "not-applied", "unknown-key", "unsupported",
+    "load-error", "run-error", "input-error", "no-runtime", "protocol", "disk-full",
+]  # fmt: skip
+
+
+class TrialError(Record, frozen=True, kw_only=True, tag="error", tag_field="message"):
+    """The worker could not complete the trial."""
+
+    reason: FailureReason
+    what: str
+    phase: str = ""
+    knob: str = ""
+
+
+WorkerMessage = Ready | Loaded | TurnOver | TrialDone | TrialError
+
+
+class ToolRequest(Record, frozen=True, kw_only=True):
+    """What ortune asks of the tool process, as the first line on its stdin.
+
+    Attributes:
+        task: What to do ("optimize").
+        model, output: The file to read and the file to write.
+        params: Of the rewrite that needs the task.
+        external_name: Name of the file beside ``output`` that takes the larger weights.
+        applied: Settings of the session, where the task creates one.
+    """
+
+    version: int = PROTOCOL_VERSION
+    task: str
+    model: str
+    output: str
+    params: dict[str, str] = {}
+    external_name: str
+    applied: tuple[Applied, ...] = ()
+    providers: tuple[ProviderSpec, ...] = ()
+    custom_ops: tuple[str, ...] = ()
+
+
+class ToolDone(Record, frozen=True, kw_only=True, tag="tool-done", tag_field="message"):
+    """The tool process wrote its output; ``what`` says so in one sentence."""
+
+    version: int = PROTOCOL_VERSION
+    what: str
+    ort_version: str = ""
+
+
+ToolMessage = ToolDone | TrialError

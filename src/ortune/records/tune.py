@@ -1,0 +1,175 @@
+"""The document of a tuning."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ortune.records.base import Record
+from ortune.records.compare import CaseResult, Comparison, Control
+from ortune.records.finding import Finding
+from ortune.records.machine import Side
+from ortune.records.measure import Figures, OutputDifference
+from ortune.records.plan import Plan, ReadBackLevel
+from ortune.records.profile import Headroom
+
+Fate = Literal["winner", "default", "current", "retired", "failed", "wrong-output", "pruned", "not-tried"]
+
+
+class Candidate(Record, frozen=True, kw_only=True):
+    """One plan that was tried (or could not be), and what became of it.
+
+    Race figures carry no claim: they suffer the winner's curse and are labelled exploratory.
+
+    Attributes:
+        origin: What proposed it, in words ("knob graph_optimization_level", "combination", "rewrite ...").
+        why: Why it ended so, one sentence.
+        ratio, ratio_low, ratio_high: Against the default over the race's blocks; None when never measured.
+    """
+
+    plan: Plan
+    origin: str
+    fate: Fate
+    why: str = ""
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    n_blocks: int = 0
+    figures: Figures | None = None
+    outputs: OutputDifference | None = None
+
+
+class SettingWorth(Record, frozen=True, kw_only=True):
+    """What one setting (or rewrite) of the winner is worth: the winner without it against the winner.
+
+    Attributes:
+        name, value: The knob and its value as text, or the rewrite's name and "".
+        without_ratio: Time without it / time with it: above 1 it pays. The interval is race data.
+        kept: Whether it stayed in the plan.
+        shown: It pays, shown at 5 % over all settings of the plan together (Holm).
+    """
+
+    name: str
+    value: str
+    without_ratio: float | None = None
+    without_low: float | None = None
+    without_high: float | None = None
+    kept: bool
+    why: str = ""
+    summary: str = ""
+    read_back: ReadBackLevel = "none"
+    shown: bool = False
+
+
+class BlockPoint(Record, frozen=True, kw_only=True):
+    """One block as a picture needs it: arm or plan id -> the estimand's value (ns, or bytes for memory)."""
+
+    index: int
+    phase: Literal["calibration", "race", "prune", "confirm"]
+    values: dict[str, float]
+    dropped: str = ""
+
+
+class BudgetReport(Record, frozen=True, kw_only=True):
+    """What the budget was said to hold before the start, and what was spent.
+
+    Attributes:
+        promise: The sentence printed before starting.
+    """
+
+    budget_s: float
+    trial_s: float
+    promise: str
+    calibration_s: float = 0.0
+    race_s: float = 0.0
+    confirm_s: float = 0.0
+    n_trials: int = 0
+
+
+class TradeRow(Record, frozen=True, kw_only=True):
+    """One row of "fastest / least CPU / least memory".
+
+    Attributes:
+        confirmed: The objective's own row, where the plan was shown to win on fresh blocks.
+        kept: The objective's own row, where what runs now stays because nothing was shown to be better.
+    """
+
+    title: str
+    plan: Plan
+    latency_ns: float
+    cpu_per_run_ns: float
+    peak_bytes: float | None = None
+    confirmed: bool = False
+    kept: bool = False
+
+
+class Refused(Record, frozen=True, kw_only=True):
+    """The plan that led the race and is not shipped, with what the fresh blocks said of it, and why."""
+
+    plan: Plan
+    comparison: Comparison
+    why: str
+
+
+class TuneResult(Record, frozen=True, kw_only=True):
+    """``result`` of ``ortune tune --json``; the only thing that report and bundle read.
+
+    Attributes:
+        winner: The plan to ship; ``Plan()`` when the default is best.
+        changes: It is another one than what runs today (the default, where ``--current`` was not given).
+        against_default: Confirmation of the winner against the default on fresh blocks; None when it is the default.
+        against_current: The same against what the user runs today, where ``--current`` was given; None when it stays.
+        outputs, cases: Of the winner too.
+        alone: The last check: the winner against what it replaces once more, no two processes alive at once; None
+            where no time was left for it.
+        refused: Who led the race instead.
+        fell: Who led the race and failed while it was confirmed, and how; "" where none did.
+        headline: The answer in one or two sentences, the same in every format.
+        rewritten: The rewrites that made the model that the winner runs, "" where it runs the user's own.
+        allowed: Safety classes and guards that were let through: a winner may have a failed guard that is named here.
+        caution: What makes the default an easy opponent here (its pool has more threads than CPUs), said before any
+            ratio; "" where nothing does.
+        conditions: How busy the machine was, as the headline says it ("on an idle machine"); "" where not known.
+        smallest_effect_ratio: What the race could have seen, as a share, where no challenger was confirmed.
+        headroom: What settings could win at most, from a profile of the default before the race.
+    """
+
+    side: Side
+    objective: str
+    estimand: str
+    worth_ratio: float
+    headline: str = ""
+    winner: Plan
+    changes: bool = False
+    refused: Refused | None = None
+    fell: str = ""
+    current: Plan | None = None
+    default_figures: Figures
+    current_figures: Figures | None = None
+    winner_figures: Figures | None = None
+    against_default: Comparison | None = None
+    against_current: Comparison | None = None
+    alone: Comparison | None = None
+    outputs: OutputDifference | None = None
+    settings: tuple[SettingWorth, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    trade: tuple[TradeRow, ...] = ()
+    cases: tuple[CaseResult, ...] = ()
+    controls: tuple[Control, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    not_tried: tuple[str, ...] = ()
+    budget: BudgetReport
+    points: tuple[BlockPoint, ...] = ()
+    rewritten: str = ""
+    hardware_bound: bool = False
+    allowed: tuple[str, ...] = ()
+    code: str = ""
+    reproduce: str = ""
+    bundle: str = ""
+    report: str = ""
+    session: str = ""
+    elapsed_s: float = 0.0
+    caution: str = ""
+    conditions: str = ""
+    smallest_effect_ratio: float | None = None
+    headroom: Headroom | None = None
