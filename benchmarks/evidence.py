@@ -30,7 +30,7 @@ from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured, run_block
 from ortune.search.figures import compared, figure
 from ortune.stats import calibration, evidence
 from ortune.store.db import SessionLog
-from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.baseline import Baseline, InputOptions
 from ortune.trials.sides import SideText, resolve
 
 SHAPES = {"ppocrv4-det": {"x": (1, 3, 1600, 1600)}}  # about 200 ms
@@ -72,27 +72,27 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
     model = model_path(name)
     side = resolve(SideText(text=str(model)), common=Plan(), base_model=None, scratch=folder)
     assert side.runtime == runtimes.find_runtime(None)
-    ground = Ground(side, InputOptions(shapes=SHAPES.get(name, {})), folder, SessionLog(None, ""), print)
+    baseline = Baseline(side, InputOptions(shapes=SHAPES.get(name, {})), folder, SessionLog(None, ""), print)
     rng = random.Random(f"{name} {condition}")
-    ground.settle(120)
-    ground.pilot("latency")
-    arms = {BASE: ground.arm(BASE), IDENTICAL: ground.arm(IDENTICAL)}
-    ground.executor.arms = arms
+    baseline.settle(120)
+    baseline.pilot("latency")
+    arms = {BASE: baseline.arm(BASE), IDENTICAL: baseline.arm(IDENTICAL)}
+    baseline.executor.arms = arms
     after = Design(ratios={"median": []})
     with neighbour(condition):
-        execute = ground.executor
-        execute.arms = arms | {SPIKE: ground.arm(SPIKE, wait=controls.SPIKE_RATIO)}
+        execute = baseline.executor
+        execute.arms = arms | {SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO)}
         first = [
             run_block(execute, [BASE, IDENTICAL, SPIKE], rng, i, "calibration")
             for i in range(controls.CALIBRATION_BLOCKS)
         ]
         found = [block for block in first if block is not None]
         judgement = controls.judge(found, None)
-        ground.retime(judgement, measured(found, BASE))
+        baseline.retime(judgement, measured(found, BASE))
         turns = Design(ratios={judgement.estimand: []})
         for index in range(blocks):
             began = time.monotonic()
-            block = run_block(ground.executor, [BASE, IDENTICAL], rng, index, "race")
+            block = run_block(baseline.executor, [BASE, IDENTICAL], rng, index, "race")
             took = time.monotonic() - began
             assert block is not None and not block.dropped
             trials = {t.arm: t.outcome for t in block.trials}
@@ -103,7 +103,7 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
 
             began = time.monotonic()
             order = rng.sample([BASE, IDENTICAL], 2)
-            alone = {arm: ground.executor.trial(arms[arm]) for arm in order}
+            alone = {arm: baseline.executor.trial(arms[arm]) for arm in order}
             after.seconds.append(time.monotonic() - began)
             values = [
                 figure(alone[arm], "median") for arm in (IDENTICAL, BASE) if isinstance(alone[arm], Measured)

@@ -24,7 +24,7 @@ from ortune.knobs.propose import proposals
 from ortune.records import Block, Measured, Plan
 from ortune.search.blocks import BASE, log_ratios, run_block
 from ortune.store.db import SessionLog
-from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.baseline import Baseline, InputOptions
 from ortune.trials.sides import SideText, resolve
 
 MODELS = (
@@ -38,16 +38,16 @@ FIELD = 6
 def worth(model: str, n_blocks: int, folder: Path) -> dict[str, tuple[float, float]]:
     """Setting -> median ratio to the default, and the worst of its blocks."""
     side = resolve(SideText(text=str(model_path(model))), common=Plan(), base_model=None, scratch=folder)
-    ground = Ground(side, InputOptions(), folder, SessionLog(None, ""), print)
-    ground.settle(120)
-    ground.pilot("latency")
+    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print)
+    baseline.settle(120)
+    baseline.pilot("latency")
     host = platform.host()
     found, _ = proposals(
         facts.facts_of(side.model.ir), host.effective_cpus, side.runtime.ort_version, platform.allocators()
     )
     plans = {priors.key(p.settings, host.effective_cpus): Plan(settings=p.settings) for p in found}
-    execute, rng = ground.executor, random.Random(model)
-    execute.arms = {BASE: ground.arm(BASE)} | {k: ground.arm(p.id, plan=p) for k, p in plans.items()}
+    execute, rng = baseline.executor, random.Random(model)
+    execute.arms = {BASE: baseline.arm(BASE)} | {k: baseline.arm(p.id, plan=p) for k, p in plans.items()}
     blocks: list[Block] = []
     for index in range(n_blocks):
         order = rng.sample(list(plans), len(plans))

@@ -29,7 +29,7 @@ from ortune.search.budget import FIELD
 from ortune.search.guards import guards
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
-from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.baseline import Baseline, InputOptions
 from ortune.trials.sides import SideText, resolve
 from ortune.trials.tool import ToolProcess
 
@@ -68,12 +68,12 @@ class Bench:
         if name.endswith(PLANTED):
             self.path = weights_as_inputs(self.path, folder)
         side = resolve(SideText(text=str(self.path)), common=Plan(), base_model=None, scratch=folder)
-        self.ground = Ground(side, InputOptions(), folder, SessionLog(None, ""), lambda text: None)
-        self.ground.settle(120)
-        self.ground.pilot("latency")
+        self.baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda text: None)
+        self.baseline.settle(120)
+        self.baseline.pilot("latency")
         self.folder, self.side, self.rng = folder, side, random.Random(7)
         self.free = [spec for spec, _ in rewrites.proposals(side.model.ir, objective="latency")]
-        self.ground.executor.arms = {BASE: self.ground.arm(BASE)}
+        self.baseline.executor.arms = {BASE: self.baseline.arm(BASE)}
 
     def add(self, plan: Plan) -> str:
         """Makes an arm of a plan."""
@@ -81,7 +81,7 @@ class Bench:
         if plan.rewrites:
             tool = ToolProcess(runtime=self.side.runtime, folder=self.folder)
             model = rewrites.apply_all(self.side.model, plan.rewrites, self.folder / "rewritten", tool)
-        self.ground.executor.arms[plan.id] = self.ground.arm(plan.id, plan=plan, model=model)
+        self.baseline.executor.arms[plan.id] = self.baseline.arm(plan.id, plan=plan, model=model)
         return plan.id
 
     def measure(self, arms: list[str], blocks: int) -> list[Block]:
@@ -93,7 +93,7 @@ class Bench:
             self.rng.shuffle(order)
             for i in range(groups):
                 field = [BASE, *order[i::groups]]
-                block = run_block(self.ground.executor, field, self.rng, len(found), "race", whole=False)
+                block = run_block(self.baseline.executor, field, self.rng, len(found), "race", whole=False)
                 assert block is not None
                 found.append(block)
         return found
@@ -109,7 +109,7 @@ class Bench:
         # Calibration, a race of a fifth of the grid's trials, and the share that is kept for confirmation.
         # Trials turn out a little cheaper than they are planned.
         trials = (9 * 3 + 0.8 * grid_trials / SHARE) / 0.7
-        budget = trials * min(grid_s / grid_trials, self.ground.trial_ns / 1e9)
+        budget = trials * min(grid_s / grid_trials, self.baseline.trial_ns / 1e9)
         result = ortune.tune(self.path, budget=budget, bundle=False, store=self.folder / "store").result
         print(f"{name}: {result.headline}", file=sys.stderr, flush=True)
         race = sum(len(p.values) for p in result.points if p.phase in ("race", "prune"))

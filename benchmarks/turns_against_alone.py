@@ -24,7 +24,7 @@ from ortune.records import Block, Failed, Plan
 from ortune.search.blocks import BASE, log_ratios, run_block
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
-from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.baseline import Baseline, InputOptions
 from ortune.trials.sides import SideText, resolve
 
 MODELS = "silero-vad,oww-embedding,light-squeezenet,ppocrv4-rec,minilm-int8,ppocrv4-det"
@@ -35,12 +35,12 @@ LEVEL = 0.95
 def effects(model: str, turns: int, alone: int, folder: Path) -> list[dict[str, object]]:
     """One row a setting."""
     side = resolve(SideText(text=str(model_path(model))), common=Plan(), base_model=None, scratch=folder)
-    ground = Ground(side, InputOptions(), folder, SessionLog(None, ""), print)
-    ground.settle(120)
-    ground.pilot("latency")
+    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print)
+    baseline.settle(120)
+    baseline.pilot("latency")
     plans = {text: Plan(settings=knobs.parse_settings([text])) for text in SETTINGS}
-    execute = ground.executor
-    execute.arms = {BASE: ground.arm(BASE)} | {t: ground.arm(t, plan=p) for t, p in plans.items()}
+    execute = baseline.executor
+    execute.arms = {BASE: baseline.arm(BASE)} | {t: baseline.arm(t, plan=p) for t, p in plans.items()}
     for text in SETTINGS:
         if isinstance(outcome := execute.trial(execute.arms[text], runs=0), Failed):
             print(f"{model} {text}: {outcome.what}")

@@ -45,10 +45,10 @@ def function(verb: str) -> Callable[..., Envelope]:
 
 
 def _parameters(options: type) -> list[inspect.Parameter]:
-    from ortune.verbs._options import Argument, asked
+    from ortune.verbs._options import Argument, option_fields
 
     found = []
-    for each in asked(options):
+    for each in option_fields(options):
         argument = isinstance(each.spelling, Argument)
         many = argument and each.many
         kind = (

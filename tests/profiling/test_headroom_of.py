@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ortune.profiling.headroom import headroom_of
 from ortune.records import Plan
 from ortune.store.db import SessionLog
-from ortune.trials.baseline import Ground, InputOptions
+from ortune.trials.baseline import Baseline, InputOptions
 from ortune.trials.sides import SideText, resolve
 
 
@@ -61,12 +61,12 @@ def test_what_the_profiler_cost_is_told(
     side = resolve(
         SideText(text=str(make(tmp_path / "m.onnx"))), common=Plan(), base_model=None, scratch=tmp_path
     )
-    ground = Ground(side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None)
+    baseline = Baseline(side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None)
     try:
-        ground.settle(30.0)
-        found = headroom_of(ground, 1e6, None, floors=False)
+        baseline.settle(30.0)
+        found = headroom_of(baseline, 1e6, None, floors=False)
     finally:
-        ground.close()
+        baseline.close()
     assert found is not None and words in found.sentence, found
     assert (found.settings_ratio is None) == words.startswith("this run")
 
@@ -87,12 +87,12 @@ def test_what_onnx_runtime_was_not_let_optimise_bounds_nothing(
     text = SideText(text=str(model), settings=settings, rewrites=rewrites)
     side = resolve(text, common=Plan(), base_model=None, scratch=tmp_path)
     dims = {"rows": [(8, 1.0)]}
-    ground = Ground(side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None)
+    baseline = Baseline(side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None)
     try:
-        ground.settle(30.0)
-        found = headroom_of(ground, 1e9, None, floors=False)
+        baseline.settle(30.0)
+        found = headroom_of(baseline, 1e9, None, floors=False)
     finally:
-        ground.close()
+        baseline.close()
     assert found is not None and found.unbounded.startswith(why) and bool(found.unbounded) == bool(why)
     assert found.sentence.startswith("nothing bounds what can be won") == bool(why)
     assert "at most" not in found.sentence

@@ -23,7 +23,7 @@ from ortune.errors import UsageError
 from ortune.profiling.processes import Process, profile
 from ortune.records import Envelope, ProfileResult
 from ortune.report import difference_words
-from ortune.trials.baseline import Ground
+from ortune.trials.baseline import Baseline
 from ortune.trials.executor import Arm
 from ortune.verbs import profile as flow
 
@@ -199,8 +199,8 @@ def test_a_dearer_node_is_named_first_and_at_the_right_size(
 ) -> None:
     sides: dict[str, list[Process]] = {}
 
-    def kept(ground: Ground, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
-        found = profile(ground, arms, runs, [tmp_path / path.name for path in keep])
+    def kept(baseline: Baseline, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
+        found = profile(baseline, arms, runs, [tmp_path / path.name for path in keep])
         for arm, process in zip(arms, found, strict=True):
             sides.setdefault(arm.model.name, []).append(process)
         return found

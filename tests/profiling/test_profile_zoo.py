@@ -20,7 +20,7 @@ import zoo
 from ortune.profiling.processes import Process, profile
 from ortune.records import Measured, Outcome, ProfileResult
 from ortune.trace.attribution import NAMES
-from ortune.trials.baseline import Ground
+from ortune.trials.baseline import Baseline
 from ortune.trials.executor import Arm, Executor
 from ortune.trials.turns import Turns
 from ortune.verbs import profile as flow
@@ -43,8 +43,8 @@ def test_the_parts_are_what_was_measured_and_what_the_json_says(
         latencies.extend(pairs[0][0].done.cases[0].latency_ns)
         return pairs
 
-    def timed(ground: Ground, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
-        found = profile(ground, arms, min(runs, RUNS), keep)
+    def timed(baseline: Baseline, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
+        found = profile(baseline, arms, min(runs, RUNS), keep)
         row = found[0].found.by_category[NAMES.index("unexplained")]
         unexplained.extend(np.abs(row) / found[0].found.wall_ns)
         return found

@@ -1,4 +1,4 @@
-"""The race, pruning and confirmation with a fake executor; the budget's arithmetic."""
+"""The race, ablation and confirmation with a fake executor; the budget's arithmetic."""
 
 from __future__ import annotations
 
@@ -149,11 +149,11 @@ def test_the_identical_plan_runs_now_and_then_so_that_a_machine_that_turns_bad_i
     beside = confirm.confirm(run, run.live()[0], 9, lambda block, total: None)
     assert len(run.blocks) > 10
     assert field.calls.count(IDENTICAL) == len(run.blocks) // 10 + 2
-    assert len(controls.late(log_ratios([*run.blocks, *beside] * 4, IDENTICAL, "median"))) == 1
+    assert len(controls.late_controls(log_ratios([*run.blocks, *beside] * 4, IDENTICAL, "median"))) == 1
     ratios = np.full(20, 0.05)
     with pytest.raises(MeasurementError, match="over the whole run"):
-        controls.late(ratios)
-    assert controls.late(ratios[:9]) == []
+        controls.late_controls(ratios)
+    assert controls.late_controls(ratios[:9]) == []
 
 
 def test_a_wrong_output_ends_a_plan_however_fast() -> None:
@@ -190,7 +190,7 @@ def test_pruning_shows_which_parts_pay() -> None:
     run = race(field)
     winner = run.add(Entry(plan=both, origin="combination"))
     without = [run.add(Entry(plan=p, origin="without")) for p in (only_threads, only_spin)]
-    cost = confirm.prune(run, winner, without)
+    cost = confirm.ablate(run, winner, without)
     assert abs(float(np.median(cost[only_threads.id]))) < 0.01  # leaving spinning out costs nothing
     assert float(np.median(cost[only_spin.id])) > 0.15  # leaving the threads out costs a fifth
 

@@ -1,4 +1,4 @@
-"""Combining, exploring and pruning with a fake executor whose settings have known factors."""
+"""Combining, exploring and ablation with a fake executor whose settings have known factors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ortune.records import CaseTimes, Measured, Outcome, Plan, RewriteSpec, Tria
 from ortune.search.blocks import BASE, IDENTICAL
 from ortune.search.plan_edits import changed, only, parts
 from ortune.search.race import Entry, Race
-from ortune.search.refine import combine, explore, prune
+from ortune.search.refine import ablate, combine, explore
 
 TRIAL_NS = 400_000_000
 FACTORS: dict[tuple[str, Value], float] = {
@@ -152,7 +152,7 @@ def test_neighbours_that_the_budget_does_not_hold_are_named_as_not_tried() -> No
 def test_a_setting_that_does_not_pay_leaves_the_winner() -> None:
     run = race(Machine())
     (winner,) = screened(run, {"dynamic_block_base": 8, "enable_mem_pattern": False})
-    pruned, costs = prune(run, winner, Plan())
+    pruned, costs = ablate(run, winner, Plan())
     assert pruned.plan.settings == {"dynamic_block_base": 8}
     assert winner.fate == "pruned"
     assert np.median(costs["dynamic_block_base"]) > 0.1
@@ -170,7 +170,7 @@ def test_a_part_that_lost_alone_may_be_what_pruning_leaves() -> None:
     alone[0].retire("retired", "an accident of the screening")
     winner = run.add(Entry(plan=Plan(settings={k: v for s in settings for k, v in s.items()}), origin="test"))
     assert run.block([winner])
-    pruned, _ = prune(run, winner, Plan())
+    pruned, _ = ablate(run, winner, Plan())
     assert pruned.plan.settings == {"dynamic_block_base": 8}
     assert pruned.live
 
@@ -185,7 +185,7 @@ def test_two_parts_that_do_the_same_are_not_both_left_out() -> None:
         "disabled_optimizers": "SkipLayerNormFusion",
     }
     (winner,) = screened(run, settings)
-    pruned, costs = prune(run, winner, Plan())
+    pruned, costs = ablate(run, winner, Plan())
     assert all(abs(np.median(costs[name])) < 0.02 for name in machine.same[0])
     assert "dynamic_block_base" in pruned.plan.settings
     assert len(pruned.plan.settings.keys() & set(machine.same[0])) == 1

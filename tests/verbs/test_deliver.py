@@ -64,9 +64,9 @@ def delivered(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
     """The answer of a tuning whose winner runs that file, with its bundle in the current folder."""
     write_feeds(folder / "feeds", {"x": np.ones(4, np.float32)})
     run = SimpleNamespace(
-        o=SimpleNamespace(directory=Path(), force=False),
+        options=SimpleNamespace(directory=Path(), force=False),
         host=golden.HOST,
-        ground=SimpleNamespace(
+        baseline=SimpleNamespace(
             work=Workload(cases=(Case(name="only", inputs=()),)),
             refs=[SimpleNamespace(path=folder / "feeds")],
         ),

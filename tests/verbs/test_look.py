@@ -205,8 +205,8 @@ def test_the_budget_that_is_suggested_holds_what_was_left_out(
         found = _Look(Options(model="m.onnx", budget=budget_s), Watcher(), model, None, tmp_path, now)
         monkeypatch.setattr(found, "_profile", lambda *_: profiled.append("profile"))
         trials = Trials()
-        ground: Any = SimpleNamespace(arm=str, executor=trials, must=lambda _, outcome: outcome)
-        found._measure(ground, trials.trial(None))
+        baseline: Any = SimpleNamespace(arm=str, executor=trials, require_measured=lambda _, outcome: outcome)
+        found._measure(baseline, trials.trial(None))
         return found, profiled
 
     short, profiled = taken(8.0 if latency_s > 1 else 1.0)

@@ -25,7 +25,7 @@ from ortune.errors import OrtuneError
 
 if TYPE_CHECKING:
     from ortune.records import Envelope
-    from ortune.verbs._options import Asked
+    from ortune.verbs._options import OptionField
 
 OUT = "Output"
 
@@ -41,10 +41,10 @@ def short_help(verb: str) -> str:
 
 def command(verb: str) -> Callable[..., None]:
     """A verb as a function that typer understands."""
-    from ortune.verbs._options import Argument, Option, asked
+    from ortune.verbs._options import Argument, Option, option_fields
 
     module = importlib.import_module(f"ortune.verbs.{verb}")
-    fields = [each for each in asked(module.Options) if each.spelling is not None]
+    fields = [each for each in option_fields(module.Options) if each.spelling is not None]
     own_output = any(each.name == "output" for each in fields)
 
     def run(**given: Any) -> None:
@@ -115,7 +115,7 @@ def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parame
     )
 
 
-def _type(each: Asked) -> Any:
+def _type(each: OptionField) -> Any:
     """What typer reads of a field: text where text may be written, and lists."""
     if each.many:
         return list[str]
@@ -125,7 +125,7 @@ def _type(each: Asked) -> Any:
     return each.type
 
 
-def _default(each: Asked) -> Any:
+def _default(each: OptionField) -> Any:
     if each.required:
         return inspect.Parameter.empty
     return list(each.default) if each.many else each.default

@@ -11,40 +11,40 @@ from ortune.profiling.peaks import NOT_MEASURED, load_peak
 from ortune.profiling.processes import base_arm, profile, runs_for
 from ortune.profiling.result import result_of
 from ortune.records import Headroom
-from ortune.trials.baseline import Ground
+from ortune.trials.baseline import Baseline
 
 TIMED_NS = 400_000_000
 
 
 def headroom_of(
-    ground: Ground, latency_ns: float, store: Path | None, *, floors: bool = True
+    baseline: Baseline, latency_ns: float, store: Path | None, *, floors: bool = True
 ) -> Headroom | None:
     """Profiles one process of the baseline; None where it does not run under the profiler.
 
     Args:
-        ground: The model, shown to run.
+        baseline: The model, shown to run.
         latency_ns: What a run takes without the profiler; of several shapes, their mean.
         store: Where the machine's peak is kept; where none is known the kernels are not judged.
         floors: Judge them at all, which takes another process.
     """
-    keep = ground.scratch / "headroom.json"
+    keep = baseline.scratch / "headroom.json"
     try:
-        runs = runs_for(latency_ns, ground.side.model.info.n_nodes, TIMED_NS)
-        (process,) = profile(ground, [base_arm(ground)], runs, [keep])
-        version = ground.side.runtime.ort_version
+        runs = runs_for(latency_ns, baseline.side.model.info.n_nodes, TIMED_NS)
+        (process,) = profile(baseline, [base_arm(baseline)], runs, [keep])
+        version = baseline.side.runtime.ort_version
         peak = load_peak(platform.host(), store, version) if floors else None
         known = Origins()
         if peak is not None:
-            folder = ground.scratch / "headroom"
+            folder = baseline.scratch / "headroom"
             folder.mkdir(exist_ok=True)
-            known = origins(ground.side, ground.work, folder, process.trace)
+            known = origins(baseline.side, baseline.work, folder, process.trace)
     except OrtuneError:
         return None
     finally:
         keep.unlink(missing_ok=True)
     found = result_of(
-        "", process.trace, process.found, process.warmup, known, peak, ground.side,
-        slowdown=process.slowdown, cpus=ground.host.effective_cpus, seen=process.seen,
+        "", process.trace, process.found, process.warmup, known, peak, baseline.side,
+        slowdown=process.slowdown, cpus=baseline.host.effective_cpus, seen=process.seen,
         no_peak=NOT_MEASURED if peak is None else "",
     )  # fmt: skip
     return found.headroom

@@ -18,7 +18,7 @@ from ortune.trace.memory import Resident
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace
-from ortune.trials.baseline import Ground
+from ortune.trials.baseline import Baseline
 from ortune.trials.executor import Arm
 from ortune.trials.pilot import describe
 from ortune.trials.turns import Turns
@@ -80,7 +80,7 @@ class Seen:
         return f"the CPUs were waited for {100_000 * waited / self.elapsed_ns:.0f} % of the time{load}"
 
 
-def profiled_arm(ground: Ground, base: Arm) -> Arm:
+def profiled_arm(baseline: Baseline, base: Arm) -> Arm:
     """The arm with the first shape alone: a profile does not say which shape a run had."""
     feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
     return Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
@@ -93,13 +93,13 @@ def runs_for(latency_ns: float, n_nodes: int, time_ns: float = TIMED_NS) -> int:
     return max(FEWEST_RUNS, fit)
 
 
-def profile(ground: Ground, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
+def profile(baseline: Baseline, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
     """One process of each arm under the profiler and one without it, alive together and taking turns.
 
     What the machine does meanwhile then hits all of them: neither a side nor the profiler is blamed for a neighbour.
 
     Args:
-        ground: A model that was shown to run; its executor is used.
+        baseline: A model that was shown to run; its executor is used.
         arms: From ``profiled_arm``, of one or more sides.
         runs: Timed runs of each.
         keep: Where each arm's trace is to lie.
@@ -107,8 +107,8 @@ def profile(ground: Ground, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
     Raises:
         MeasurementError: A process failed, or recorded no run.
     """
-    pairs = ground.executor.profiled(arms, turns_of(runs))
-    return [_read(ground, arm, *pair, path) for arm, pair, path in zip(arms, pairs, keep, strict=True)]
+    pairs = baseline.executor.profiled(arms, turns_of(runs))
+    return [_read(baseline, arm, *pair, path) for arm, pair, path in zip(arms, pairs, keep, strict=True)]
 
 
 def turns_of(runs: int) -> Turns:
@@ -117,7 +117,7 @@ def turns_of(runs: int) -> Turns:
     return Turns(runs=-(-runs // rounds), unmeasured=0, rounds=rounds)
 
 
-def _read(ground: Ground, arm: Arm, outcome: Outcome, plain: Outcome, keep: Path) -> Process:
+def _read(baseline: Baseline, arm: Arm, outcome: Outcome, plain: Outcome, keep: Path) -> Process:
     """What a profiled process told."""
     if not isinstance(outcome, Measured):
         raise MeasurementError(
@@ -125,7 +125,7 @@ def _read(ground: Ground, arm: Arm, outcome: Outcome, plain: Outcome, keep: Path
         )
     written = Path(outcome.done.profile)
     # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
-    shutil.move(written if written.is_absolute() else ground.scratch / written, keep)
+    shutil.move(written if written.is_absolute() else baseline.scratch / written, keep)
     trace = read_profile(keep)
     if not trace.n_runs:
         raise MeasurementError("recorded no run in its profile", where=str(arm.model), code="profile")
@@ -171,12 +171,12 @@ def slowdown(processes: Sequence[Process]) -> float | None:
     return float(np.median(known)) if known else None
 
 
-def side_of(ground: Ground) -> Side:
+def side_of(baseline: Baseline) -> Side:
     """What was profiled."""
-    side = ground.side
+    side = baseline.side
     return Side(label=side.label, model=side.model.info, plan=side.plan, runtime=side.runtime)
 
 
-def base_arm(ground: Ground) -> Arm:
+def base_arm(baseline: Baseline) -> Arm:
     """The side as it is."""
-    return profiled_arm(ground, ground.arm(BASE))
+    return profiled_arm(baseline, baseline.arm(BASE))

@@ -9,7 +9,7 @@ from ortune.profiling.nodes import Origins, counterparts_of, origins
 from ortune.profiling.processes import Process, profile, profiled_arm, runs_for, slowdown
 from ortune.profiling.result import difference_of, side_times
 from ortune.records import ProfileDifference
-from ortune.trials.baseline import Ground
+from ortune.trials.baseline import Baseline
 from ortune.trials.executor import Arm
 from ortune.trials.sides import Resolved
 
@@ -18,7 +18,7 @@ TIMED_NS = 300_000_000
 
 
 def why(
-    ground: Ground,
+    baseline: Baseline,
     sides: tuple[Resolved, Resolved],
     arms: tuple[Arm, Arm],
     latencies_ns: tuple[float, float],
@@ -28,7 +28,7 @@ def why(
     """Where the time went, B minus A.
 
     Args:
-        ground: What A and B were measured on.
+        baseline: What A and B were measured on.
         sides: A and B.
         arms: Theirs, with their feeds.
         latencies_ns: A run of each.
@@ -44,12 +44,12 @@ def why(
     )
     for turn in range(PROCESSES):
         line(f"looking where the time went, process {turn + 1} of {PROCESSES}")
-        keep = [ground.scratch / f"why-{number}-{turn}.json" for number in range(2)]
-        each = profile(ground, [profiled_arm(ground, arm) for arm in arms], runs, keep)
+        keep = [baseline.scratch / f"why-{number}-{turn}.json" for number in range(2)]
+        each = profile(baseline, [profiled_arm(baseline, arm) for arm in arms], runs, keep)
         for mine, process, path in zip(found, each, keep, strict=True):
             mine.append(process)
             path.unlink(missing_ok=True)
-    known = [_origins(ground, side, mine[0]) for side, mine in zip(sides, found, strict=True)]
+    known = [_origins(baseline, side, mine[0]) for side, mine in zip(sides, found, strict=True)]
     same = sides[0].label == sides[1].label
     labels = [f"{s.label} ({s.plan.describe()})" if same else s.label for s in sides]
     times = [
@@ -57,17 +57,17 @@ def why(
         for label, mine, origin in zip(labels, found, known, strict=True)
     ]
     same_nodes = counterparts_of(*sides)
-    if len(ground.work.cases) > 1:
+    if len(baseline.work.cases) > 1:
         # The latencies are those of the mix, and the first shape alone is profiled.
         return difference_of(times[0], times[1], counterparts=same_nodes)
     slow = [slowdown(mine) for mine in found]
     return difference_of(times[0], times[1], slow, plain_ns, same_nodes)
 
 
-def _origins(ground: Ground, side: Resolved, process: Process) -> Origins:
-    folder = ground.scratch / "why"
+def _origins(baseline: Baseline, side: Resolved, process: Process) -> Origins:
+    folder = baseline.scratch / "why"
     folder.mkdir(exist_ok=True)
-    return origins(side, ground.work, folder, process.trace)
+    return origins(side, baseline.work, folder, process.trace)
 
 
 def attempt(make: Callable[[], ProfileDifference]) -> tuple[ProfileDifference | None, str]:

@@ -19,19 +19,19 @@ CONTROL_EVERY = 8
 """Fresh blocks of which one holds the identical plan too."""
 
 
-def prune_blocks(n_parts: int) -> int:
+def ablation_blocks(n_parts: int) -> int:
     """Blocks after which a part can be shown to pay: the smallest p is 2**-n, and Holm's limit 0.05 / parts."""
     return max(LEAST_PRUNE, math.ceil(math.log2(20 * max(1, n_parts))))
 
 
-def prune(race: Race, winner: Entry, without: Sequence[Entry]) -> dict[str, np.ndarray]:
+def ablate(race: Race, winner: Entry, without: Sequence[Entry]) -> dict[str, np.ndarray]:
     """The winner beside each of its parts left out, in blocks of their own.
 
     Returns:
         Arm of the smaller plan -> log(smaller / winner) a block; fewer blocks when the time ran out.
     """
     first = len(race.blocks)
-    for _ in range(prune_blocks(len(without))):
+    for _ in range(ablation_blocks(len(without))):
         for i in range(0, len(without), 4):
             live = [e for e in without[i : i + 4] if e.live]
             if live and winner.live and not race.block([winner, *live]):

@@ -104,7 +104,7 @@ def failed_twice() -> MeasurementError:
     )
 
 
-def late(ratios: np.ndarray) -> list[Control]:
+def late_controls(ratios: np.ndarray) -> list[Control]:
     """The identical plan once more, over the whole session; nothing where it only ran in the calibration.
 
     Args:

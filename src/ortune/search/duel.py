@@ -173,7 +173,7 @@ def run(
                 duel.ended = "stopped" if stop() else "failed"
             # The dearest block so far is what the next may cost, so that the promise is kept.
             block_ns = max(block_ns, clock() - began)
-    duel.controls += controls.late(duel.ratios(IDENTICAL))
+    duel.controls += controls.late_controls(duel.ratios(IDENTICAL))
     return duel
 
 

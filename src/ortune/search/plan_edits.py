@@ -13,27 +13,27 @@ from ortune.records import Plan
 WITHOUT = "disabled_optimizers"
 
 
-def parts(plan: Plan, floor: Plan) -> list[tuple[str, Plan]]:
+def parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
     """Each setting and rewrite of a plan by name, with the plan that lacks it."""
     found = []
     for name in plan.settings:
-        if name not in floor.settings:
+        if name not in required.settings:
             rest = {k: v for k, v in plan.settings.items() if k != name}
             found.append((name, msgspec.structs.replace(plan, settings=rest)))
     for spec in plan.rewrites:
-        if spec in floor.rewrites:
+        if spec in required.rewrites:
             continue
         rest_ = tuple(r for r in plan.rewrites if r != spec)
         found.append((spec.name, msgspec.structs.replace(plan, rewrites=rest_)))
     return found
 
 
-def only(plan: Plan, names: set[str], floor: Plan) -> Plan:
+def only(plan: Plan, names: set[str], required: Plan) -> Plan:
     """The plan with only the named settings and rewrites (and what every plan has)."""
     return msgspec.structs.replace(
         plan,
-        settings={k: v for k, v in plan.settings.items() if k in names or k in floor.settings},
-        rewrites=tuple(r for r in plan.rewrites if r.name in names or r in floor.rewrites),
+        settings={k: v for k, v in plan.settings.items() if k in names or k in required.settings},
+        rewrites=tuple(r for r in plan.rewrites if r.name in names or r in required.rewrites),
     )
 
 
@@ -46,14 +46,14 @@ def merge(under: Plan, over: Plan) -> Plan:
     )
 
 
-def changed(plan: Plan, change: Plan, floor: Plan) -> Plan | None:
+def changed(plan: Plan, change: Plan, required: Plan) -> Plan | None:
     """The plan with a change made to it, whose values win; None where they cannot stand together."""
     merged = merge(plan, change)
     left_out = [p.settings[WITHOUT] for p in (plan, change) if WITHOUT in p.settings]
     if len(left_out) == 2:  # lists add up; all other values replace each other
         names = dict.fromkeys(name for text in left_out for name in str(text).split(";"))
         merged.settings[WITHOUT] = ";".join(names)
-    if any(merged.settings[k] != v for k, v in floor.settings.items() if k != WITHOUT):
+    if any(merged.settings[k] != v for k, v in required.settings.items() if k != WITHOUT):
         return None
     try:
         knobs.check_conflicts(merged.settings)
@@ -62,13 +62,13 @@ def changed(plan: Plan, change: Plan, floor: Plan) -> Plan | None:
     return merged
 
 
-def together(plans: Sequence[Plan], floor: Plan) -> Plan | None:
+def together(plans: Sequence[Plan], required: Plan) -> Plan | None:
     """The plans as one; None where they contradict each other."""
-    merged = floor
+    merged = required
     for plan in plans:
         if any(merged.settings.get(k, v) != v for k, v in plan.settings.items() if k != WITHOUT):
             return None
-        after = changed(merged, plan, floor)
+        after = changed(merged, plan, required)
         if after is None:
             return None
         merged = after

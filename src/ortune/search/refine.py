@@ -23,19 +23,19 @@ Costs = NDArray[np.float64]
 STEPS = 3  # how often something is added to the leader
 ADDED = 4  # plans beside the leader in a step: all that helped at once, then one change each
 BLOCKS = (2, 2)  # of a step: for all of them, then for the best two
-CHECK = 4  # blocks of the pruned plan beside the whole one, where more than one part would go
+CHECK = 4  # blocks of the ablated plan beside the whole one, where more than one part would go
 PAYS = (
     0.5  # a setting stays when leaving it out costs at least this share of the smallest effect that matters
 )
 
 
-def late(race: Race, entries: Sequence[Entry]) -> None:
+def try_rest(race: Race, entries: Sequence[Entry]) -> None:
     """Plans that the screening did not hold, in as large groups as the time that is really left still holds."""
     waiting = list(entries)
     while waiting:
         gains = any(e.ratios and e.middle < -np.log1p(race.worth) for e in race.live())
-        # Where something leads, a step that builds on it and pruning come after this.
-        after = sum(BLOCKS) * (race.references + 1 + ADDED) + prune_trials(race, 2) if gains else 0
+        # Where something leads, a step that builds on it and ablation come after this.
+        after = sum(BLOCKS) * (race.references + 1 + ADDED) + ablation_trials(race, 2) if gains else 0
         sizes = range(min(budget.FIELD, len(waiting)), 0, -1)
         fitting = (
             n
@@ -49,7 +49,7 @@ def late(race: Race, entries: Sequence[Entry]) -> None:
         race.screen([race.add(e) for e in group])
 
 
-def combine(race: Race, leader: Entry, floor: Plan) -> Entry:
+def combine(race: Race, leader: Entry, required: Plan) -> Entry:
     """Builds on the leader, step by step: with the next best changes added, one each and all that helped at once.
 
     What did not pay alone is tried too: settings depend on each other (without its arena ONNX Runtime is slower
@@ -65,19 +65,19 @@ def combine(race: Race, leader: Entry, floor: Plan) -> Entry:
     for _ in range(STEPS):
         if leader.middle >= -PAYS * np.log1p(race.worth):
             return leader
-        added = _added(race, leader, alone, floor)
-        better = _beside(race, leader, added, floor)
+        added = _added(race, leader, alone, required)
+        better = _beside(race, leader, added, required)
         if better is leader:
             return leader
         leader = better
     return leader
 
 
-def explore(race: Race, leader: Entry, floor: Plan, cpus: int) -> Entry:
+def explore(race: Race, leader: Entry, required: Plan, cpus: int) -> Entry:
     """Local search: the leader with one of its numbers a step lower or higher, beside it in the same blocks."""
     near: list[Entry] = []
     for name, value in leader.plan.settings.items():
-        if name in floor.settings:
+        if name in required.settings:
             continue
         for other in neighbours(knobs.find(name), value, cpus):
             plan = msgspec.structs.replace(leader.plan, settings={**leader.plan.settings, name: other})
@@ -85,10 +85,10 @@ def explore(race: Race, leader: Entry, floor: Plan, cpus: int) -> Entry:
                 near.append(race.add(Entry(plan=plan, origin=f"beside the leader: {name}={other}")))
     for entry in near[budget.FIELD - 1 :]:
         entry.retire("not-tried", "more neighbours of the leader than one block holds")
-    return _beside(race, leader, [e for e in near if e.live], floor)
+    return _beside(race, leader, [e for e in near if e.live], required)
 
 
-def _added(race: Race, leader: Entry, alone: list[Entry], floor: Plan) -> list[Entry]:
+def _added(race: Race, leader: Entry, alone: list[Entry], required: Plan) -> list[Entry]:
     """Plans that are the leader and something more, which did not run yet."""
     helped: list[Entry] = []
     for other in alone:
@@ -99,9 +99,9 @@ def _added(race: Race, leader: Entry, alone: list[Entry], floor: Plan) -> list[E
             and not taken & other.plan.settings.keys()
         ):
             helped.append(other)
-    union = together([leader.plan, *(e.plan for e in helped)], floor)
+    union = together([leader.plan, *(e.plan for e in helped)], required)
     wished = [(union, sum(e.middle for e in helped))]
-    wished += [(changed(leader.plan, e.plan, floor), leader.middle + e.middle) for e in alone]
+    wished += [(changed(leader.plan, e.plan, required), leader.middle + e.middle) for e in alone]
     plans: dict[str, tuple[Plan, float]] = {}
     for plan, prior in wished:
         if plan is not None and plan.id not in race.entries and len(plans) < ADDED:
@@ -109,11 +109,11 @@ def _added(race: Race, leader: Entry, alone: list[Entry], floor: Plan) -> list[E
     return [race.add(Entry(plan=p, origin="combination", prior=prior)) for p, prior in plans.values()]
 
 
-def _beside(race: Race, leader: Entry, others: list[Entry], floor: Plan) -> Entry:
+def _beside(race: Race, leader: Entry, others: list[Entry], required: Plan) -> Entry:
     """The leader and others in the same blocks; who beats the leader in these is the new one."""
     field = [e for e in others if e.live]
-    # What pruning will need must be left: a plan whose parts were not shown to pay is not to be handed out.
-    race.reserved = prune_trials(race, max((len(parts(e.plan, floor)) for e in field), default=0))
+    # What ablation will need must be left: a plan whose parts were not shown to pay is not to be handed out.
+    race.reserved = ablation_trials(race, max((len(parts(e.plan, required)) for e in field), default=0))
     for blocks in BLOCKS:
         for _ in range(blocks):
             live = [e for e in field if e.live]
@@ -139,20 +139,20 @@ def against(race: Race, entry: Entry, leader: Entry) -> float:
     return float(np.median(ratios)) * len(ratios) / (len(ratios) + 1) if len(ratios) else 0.0
 
 
-def prune_trials(race: Race, n_parts: int) -> int:
-    """Trials that pruning a plan of so many parts takes."""
+def ablation_trials(race: Race, n_parts: int) -> int:
+    """Trials that ablation a plan of so many parts takes."""
     if n_parts < 2:
         return 0
-    return confirm.prune_blocks(n_parts) * (race.references + 1 + n_parts) + CHECK * (race.references + 2)
+    return confirm.ablation_blocks(n_parts) * (race.references + 1 + n_parts) + CHECK * (race.references + 2)
 
 
-def prune(race: Race, winner: Entry, floor: Plan) -> tuple[Entry, dict[str, Costs]]:
+def ablate(race: Race, winner: Entry, required: Plan) -> tuple[Entry, dict[str, Costs]]:
     """Leaves each part of the winner out once; only those that pay stay.
 
     Returns:
         The plan to confirm, and log(without a part / with it) a block for each part that was measured.
     """
-    mine = parts(winner.plan, floor)
+    mine = parts(winner.plan, required)
     if len(mine) < 2:
         return winner, {}
     without = {}
@@ -160,7 +160,7 @@ def prune(race: Race, winner: Entry, floor: Plan) -> tuple[Entry, dict[str, Cost
         entry = race.entries.get(plan.id) or race.add(Entry(plan=plan, origin=f"the winner without {name}"))
         if _revive(entry):
             without[name] = entry
-    cost = confirm.prune(race, winner, list(without.values()))
+    cost = confirm.ablate(race, winner, list(without.values()))
     costs = {name: cost.get(entry.arm, np.empty(0)) for name, entry in without.items()}
     if not winner.live:
         return winner, costs
@@ -170,41 +170,41 @@ def prune(race: Race, winner: Entry, floor: Plan) -> tuple[Entry, dict[str, Cost
             keep[name] = float(np.median(ratios)) > PAYS * np.log1p(race.worth)
     if all(keep.values()):
         return winner, costs
-    plan = only(winner.plan, {name for name, kept in keep.items() if kept}, floor)
-    pruned = race.entries.get(plan.id) or Entry(plan=plan, origin="the winner without what does not pay")
+    plan = only(winner.plan, {name for name, kept in keep.items() if kept}, required)
+    ablated = race.entries.get(plan.id) or Entry(plan=plan, origin="the winner without what does not pay")
     if not any(keep.values()) or (
-        list(keep.values()).count(False) > 1 and not _as_fast(race, pruned, winner)
+        list(keep.values()).count(False) > 1 and not _as_fast(race, ablated, winner)
     ):
         # Each can go, not all of them: they do the same. The smaller plan that was fastest stands for it.
         smaller = [e for name, e in without.items() if e.live and not keep[name] and not race.refuse(e)]
         if not smaller:
             return winner, costs
-        pruned = min(smaller, key=lambda e: against(race, e, winner))
-    pruned = race.add(pruned)
-    if not _revive(pruned):
+        ablated = min(smaller, key=lambda e: against(race, e, winner))
+    ablated = race.add(ablated)
+    if not _revive(ablated):
         return winner, costs
     winner.retire("pruned", "some of its settings do not pay")
-    return pruned, costs
+    return ablated, costs
 
 
-def _as_fast(race: Race, pruned: Entry, winner: Entry) -> bool:
+def _as_fast(race: Race, ablated: Entry, winner: Entry) -> bool:
     """Whether a plan that lost several parts at once is still as fast as the whole: two parts may do the same."""
-    pruned = race.add(pruned)
-    if not _revive(pruned):
+    ablated = race.add(ablated)
+    if not _revive(ablated):
         return False
     for _ in range(CHECK):
-        if not pruned.live or not race.block([winner, pruned]):
+        if not ablated.live or not race.block([winner, ablated]):
             break
-    shared = log_ratios(race.blocks, pruned.arm, race.estimand, base=winner.arm)
-    if pruned.live and len(shared) >= 2 and float(np.median(shared)) <= PAYS * np.log1p(race.worth):
+    shared = log_ratios(race.blocks, ablated.arm, race.estimand, base=winner.arm)
+    if ablated.live and len(shared) >= 2 and float(np.median(shared)) <= PAYS * np.log1p(race.worth):
         return True
-    if pruned.live:
-        pruned.retire("retired", "slower than the winner whole" if len(shared) else "the budget ended first")
+    if ablated.live:
+        ablated.retire("retired", "slower than the winner whole" if len(shared) else "the budget ended first")
     return False
 
 
 def _revive(entry: Entry) -> bool:
-    """Puts an entry back into the race; False for what fails, is wrong or was pruned, which stays out.
+    """Puts an entry back into the race; False for what fails, is wrong or was ablated, which stays out.
 
     Alone it was not worth more time, as a part of the winner it is.
     """

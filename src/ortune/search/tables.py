@@ -39,7 +39,7 @@ class Raced(Protocol):
 
     Attributes:
         race: All plans with their blocks; ``calibration`` and ``confirmation`` are the blocks before and after it.
-        pruning: What leaving a setting or rewrite out costs: log ratios by its name.
+        ablation: What leaving a setting or rewrite out costs: log ratios by its name.
         winner: What was confirmed.
         current: What the user runs today; it stands in every block where ``with_current``.
     """
@@ -47,7 +47,7 @@ class Raced(Protocol):
     judgement: controls.Judgement
     calibration: list[Block]
     race: Race
-    pruning: dict[str, Costs]
+    ablation: dict[str, Costs]
     confirmation: list[Block]
     winner: Entry | None
     current: Plan | None
@@ -62,11 +62,11 @@ def settings(run: Raced, winner: Plan, trials: Sequence[Measured]) -> tuple[Sett
     read_back = {r.knob: r.level for r in trials[-1].done.read_back} if trials else {}
     parts = [(name, str(value)) for name, value in winner.settings.items()]
     parts += [(spec.name, "") for spec in winner.rewrites]
-    dropped = [name for name in run.pruning if name not in {n for n, _ in parts}]
+    dropped = [name for name in run.ablation if name not in {n for n, _ in parts}]
     # Alone in the plan: what it is worth is the confirmed difference to the default, whatever it was worth beside
     # others that are gone.
     alone = run.comparison(run.winner.arm) if run.winner and run.confirmation and len(parts) == 1 else None
-    paying = _paying({name: run.pruning[name] for name, _ in parts if name in run.pruning})
+    paying = _paying({name: run.ablation[name] for name, _ in parts if name in run.ablation})
     found = []
     for name, value in [*parts, *((name, "") for name in dropped)]:
         kept = name not in dropped
@@ -76,7 +76,7 @@ def settings(run: Raced, winner: Plan, trials: Sequence[Measured]) -> tuple[Sett
             )
             shown = alone.verdict == "faster"
         else:
-            low, middle, high = _cost(run.pruning.get(name, np.empty(0)))
+            low, middle, high = _cost(run.ablation.get(name, np.empty(0)))
             shown = name in paying
         found.append(
             SettingWorth(

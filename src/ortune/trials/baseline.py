@@ -80,7 +80,7 @@ def patience_s(trial_ns: float, left_ns: float) -> float:
     return max(LEAST_PATIENCE_S, 5e-9 * trial_ns, HANG_SHARE * 1e-9 * left_ns)
 
 
-class Ground:
+class Baseline:
     """A side that was shown to run, with its feeds on disk and its trials timed.
 
     Attributes:
@@ -159,7 +159,7 @@ class Ground:
         self._least_runs = P95_REQUESTS if objective == "p95" else 0
         base = self.arm(BASE)
         self.executor.timing = Timing(runs=PILOT_RUNS, warmup_runs=1, warmup_ns=0, warmup_cap_ns=0)
-        self.first = self.must(base, self.executor.trial(base, keep_outputs=True))
+        self.first = self.require_measured(base, self.executor.trial(base, keep_outputs=True))
         self.executor.timing = pilot.timing_for(self.first, at_least_runs=self._least_runs)
         # A start is measured alone; everything else beside what it is compared with.
         self.executor.most_alive = 1 if objective == "cold-start" else self._most_alive(self.first)
@@ -172,7 +172,7 @@ class Ground:
         names = [BASE, IDENTICAL][: self.executor.most_alive]
         found = self.executor(names, lambda: False, keep=[BASE])
         assert found is not None
-        second, *_ = (self.must(base, outcome) for outcome in found)
+        second, *_ = (self.require_measured(base, outcome) for outcome in found)
         done, turns = second.done, self.executor.timing.turns
         self._run_ns = done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
         elapsed_ns = sum(outcome.elapsed_ns for outcome in found) / len(found)
@@ -277,7 +277,7 @@ class Ground:
             wait_ratio=wait,
         )
 
-    def must(self, arm: Arm, outcome: Outcome) -> Measured:
+    def require_measured(self, arm: Arm, outcome: Outcome) -> Measured:
         """The measured trial; raises the error that fits a failed one."""
         if isinstance(outcome, Measured):
             return outcome
@@ -305,7 +305,9 @@ class Ground:
         self.reference()
         if not Path(trial.outputs_path).is_dir():
             arm = again or self.arm(BASE)
-            trial = self.must(arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True))
+            trial = self.require_measured(
+                arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+            )
         found = self._difference(trial)
         if key:
             self.log.add("difference", {"key": key, "difference": found})
@@ -315,7 +317,9 @@ class Ground:
         """The folder of the baseline's outputs; made again where they went with an interrupted session."""
         if not Path(self.first.outputs_path).is_dir():
             base = self.arm(BASE)
-            self.first = self.must(base, self.executor.trial(base, runs=0, keep_outputs=True, fresh=True))
+            self.first = self.require_measured(
+                base, self.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
+            )
         return Path(self.first.outputs_path)
 
     def _difference(self, trial: Measured) -> OutputDifference:

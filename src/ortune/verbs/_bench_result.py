@@ -26,7 +26,7 @@ from ortune.records import (
 from ortune.stats.intervals import Interval
 from ortune.stats.processes import pooled_quantile, typical_interval
 from ortune.stats.tails import minimum_requests
-from ortune.trials.baseline import Ground
+from ortune.trials.baseline import Baseline
 from ortune.verbs._options import command
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class CaseTrial:
 
 def make_result(
     o: Options,
-    ground: Ground,
+    baseline: Baseline,
     trials: Sequence[CaseTrial],
     failed: Sequence[tuple[str, Failed]],
     given_up: Sequence[str],
@@ -58,13 +58,13 @@ def make_result(
     elapsed_s: float,
 ) -> BenchResult:
     """Everything that a bench has to tell."""
-    side, work = ground.side, ground.work
+    side, work = baseline.side, baseline.work
     rows = []
     for i, case in enumerate(work.cases):
         mine = [t.trial for t in trials if t.case == i]
         if mine:
-            rows.append(_row(case, mine, _outputs(ground, mine[0])))
-    notes = [*work.notes, *ground.notes, *_notes(work, trials, ground), *given_up]
+            rows.append(_row(case, mine, _outputs(baseline, mine[0])))
+    notes = [*work.notes, *baseline.notes, *_notes(work, trials, baseline), *given_up]
     own = own_threads(work, side.plan, trials)
     return BenchResult(
         side=Side(label=side.label, model=side.model.info, plan=side.plan, runtime=side.runtime),
@@ -73,9 +73,9 @@ def make_result(
         load=load_words(work),
         gap_ns=work.gap_ns,
         read_back=trials[-1].trial.done.read_back,
-        findings=tuple(ground.findings),
+        findings=tuple(baseline.findings),
         notes=tuple(notes),
-        remarks=tuple(remarks([t.trial for t in trials], ground.host.effective_cpus, own)),
+        remarks=tuple(remarks([t.trial for t in trials], baseline.host.effective_cpus, own)),
         failures=tuple(failure for _, failure in failed),
         reproduce=command("bench", o),
         session=session,
@@ -150,13 +150,13 @@ def _process(t: CaseTrial, work: Workload) -> BenchProcess:
     )
 
 
-def _outputs(ground: Ground, trial: Measured) -> tuple[str, ...]:
+def _outputs(baseline: Baseline, trial: Measured) -> tuple[str, ...]:
     """Each output's name, shape and, where it is no plain value, how it would be compared."""
     shapes = trial.done.cases[0].output_shapes
     kinds = {"values": "", "indices": ", indices", "set": ", a set"}
     return tuple(
         f"{name} {'x'.join(map(str, shape)) or 'scalar'}{kinds[kind]}"
-        for (name, kind), shape in zip(ground.kinds.items(), shapes, strict=False)
+        for (name, kind), shape in zip(baseline.kinds.items(), shapes, strict=False)
     )
 
 
@@ -170,15 +170,15 @@ def load_words(work: Workload) -> str:
     return f"{callers}{on}, {apart}"
 
 
-def _notes(work: Workload, trials: Sequence[CaseTrial], ground: Ground) -> list[str]:
+def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Baseline) -> list[str]:
     """Threads that sessions add up to, and processes that never became steady."""
     notes = []
     if len({case.weight for case in work.cases}) > 1:
         notes.append(
             "the weights of the shapes are not used: each shape has processes and figures of its own"
         )
-    cpus, threads = ground.host.effective_cpus, own_threads(work, ground.side.plan, trials)
-    apart = work.sessions > 1 and "global_thread_pool" not in ground.side.plan.settings
+    cpus, threads = baseline.host.effective_cpus, own_threads(work, baseline.side.plan, trials)
+    apart = work.sessions > 1 and "global_thread_pool" not in baseline.side.plan.settings
     if apart and threads > max(cpus, work.sessions * work.callers):
         notes.append(
             f"{work.sessions} sessions have a pool each: {threads} threads on {cpus} CPUs (--shared-pool makes one)"

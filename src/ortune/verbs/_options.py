@@ -66,7 +66,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OptionField:
     """One field of a verb's options.
 
     Attributes:
@@ -92,7 +92,7 @@ class Asked:
         return get_origin(self.type) is Sequence
 
 
-def asked(options: type) -> Iterator[Asked]:
+def option_fields(options: type) -> Iterator[OptionField]:
     """The fields of a verb's options: arguments first, then options in their order."""
     hints = get_type_hints(options, include_extras=True)
     found = []
@@ -100,7 +100,7 @@ def asked(options: type) -> Iterator[Asked]:
         kind, spelling = hints[field.name], None
         if get_origin(kind) is Annotated:
             kind, spelling = get_args(kind)
-        found.append(Asked(name=field.name, type=kind, default=field.default, spelling=spelling))
+        found.append(OptionField(name=field.name, type=kind, default=field.default, spelling=spelling))
     yield from sorted(found, key=lambda each: not isinstance(each.spelling, Argument))
 
 
@@ -112,7 +112,7 @@ def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
         without: Fields that are left out.
     """
     found: list[str] = []
-    for each in asked(type(options)):
+    for each in option_fields(type(options)):
         value = getattr(options, each.name)
         if each.name in without or value is None:
             continue

@@ -21,7 +21,7 @@ STORED = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class Deliverables:
     """What was asked for beside the result itself.
 
     Attributes:
@@ -35,27 +35,29 @@ class Wishes:
     keep: Path | None = None
 
 
-def deliver(envelope: Envelope, trace: Trace, path: Path, wishes: Wishes, log: SessionLog) -> Envelope:
+def deliver(
+    envelope: Envelope, trace: Trace, path: Path, deliverables: Deliverables, log: SessionLog
+) -> Envelope:
     """Writes what was asked for and stores the document, also where a file cannot be written.
 
     Args:
         envelope: The document of ``profile``.
         trace: What it was made from.
         path: Where that lies now.
-        wishes: What to write.
+        deliverables: What to write.
         log: The session.
 
     Raises:
         UsageError: A file cannot be written; what was measured is stored.
     """
     try:
-        if wishes.keep is not None:
-            envelope = _changed(envelope, trace=_kept(envelope, path, wishes.keep))
+        if deliverables.keep is not None:
+            envelope = _changed(envelope, trace=_kept(envelope, path, deliverables.keep))
         result = _result(envelope)
-        envelope = _changed(envelope, exports=export.write_all(wishes.exports, trace, result))
-        if wishes.page is not None:
-            _write_page(envelope, trace, wishes.page)
-            exports = {**_result(envelope).exports, "report": str(wishes.page)}
+        envelope = _changed(envelope, exports=export.write_all(deliverables.exports, trace, result))
+        if deliverables.page is not None:
+            _write_page(envelope, trace, deliverables.page)
+            exports = {**_result(envelope).exports, "report": str(deliverables.page)}
             envelope = _changed(envelope, exports=exports)
     except UsageError as error:
         if not log.id or log.trouble:

@@ -67,13 +67,13 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
     current_trials = measured(run.confirmation, CURRENT) or measured(earlier, CURRENT)
     winner_trials = measured(run.confirmation, run.winner.arm) if run.winner and won else []
     estimand = run.judgement.estimand
-    default_figures = describe(default_trials, estimand, [run.ground.first, *measured(run.alone, BASE)])
+    default_figures = describe(default_trials, estimand, [run.baseline.first, *measured(run.alone, BASE)])
     seen = tuple(points(run))
     result = TuneResult(
         side=Side(label=run.side.label, model=run.side.model.info, plan=Plan(), runtime=run.side.runtime),
-        objective=run.o.objective,
+        objective=run.options.objective,
         estimand=WORDS[estimand],
-        worth_ratio=run.o.worth_ratio,
+        worth_ratio=run.options.worth_ratio,
         winner=shipped,
         changes=shipped != stays,
         refused=refused,
@@ -95,17 +95,17 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         if not won
         else case_results(
             run.confirmation,
-            run.ground.work,
+            run.baseline.work,
             estimand,
             arm=run.winner.arm if run.winner else BASE,
             base=CURRENT if run.with_current else BASE,
             fixed=True,
         ),
         controls=tuple(run.controls),
-        findings=tuple(run.ground.findings),
+        findings=tuple(run.baseline.findings),
         notes=(
-            *run.ground.work.notes,
-            *run.ground.notes,
+            *run.baseline.work.notes,
+            *run.baseline.notes,
             *_pod_notes(run),
             *([refused.why] if refused else []),
             *_guarded(run),
@@ -114,8 +114,8 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         ),
         not_tried=run.refused,
         budget=BudgetReport(
-            budget_s=run.o.budget_s,
-            trial_s=run.ground.trial_ns / 1e9,
+            budget_s=run.options.budget_s,
+            trial_s=run.baseline.trial_ns / 1e9,
             promise=run.promise,
             calibration_s=run.spent["calibration"] / 1e9,
             race_s=run.spent["race"] / 1e9,
@@ -127,9 +127,9 @@ def make_result(run: Tuning, proposed: Sequence[Entry]) -> TuneResult:
         points=seen,
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
-        allowed=tuple(run.o.allow),
+        allowed=tuple(run.options.allow),
         code=code_without_bundle(shipped, run.side.model.path, run.models.made(shipped)),
-        reproduce=command("tune", run.o),
+        reproduce=command("tune", run.options),
         session=run.log.id,
         elapsed_s=run.clock() / 1e9,
         caution=_caution(run),
@@ -158,7 +158,7 @@ def _alone(run: Tuning) -> Comparison | None:
         return None
     base = CURRENT if run.with_current else BASE
     return confirm.compare(
-        run.alone, run.winner.arm, run.judgement.estimand, base=base, delta=run.o.worth_ratio
+        run.alone, run.winner.arm, run.judgement.estimand, base=base, delta=run.options.worth_ratio
     )
 
 
@@ -173,7 +173,7 @@ def _decide(
     against = current if run.with_current else found
     if against is None or plan == stays:
         return plan, None
-    failed = [g.figure for g in against.guards if g.failed and g.figure not in run.o.allow]
+    failed = [g.figure for g in against.guards if g.failed and g.figure not in run.options.allow]
     alone = _alone(run)
     fell = failures(run.alone, run.winner.arm)
     if fell:
@@ -182,10 +182,10 @@ def _decide(
         why = f"{plan.describe()} is faster taking turns and slower alone: {name} stays"
     elif against.verdict != "faster":
         why = f"{plan.describe()} led the race and did not confirm: {name} stays"
-    elif against.ratio > 1 - run.o.worth_ratio:
+    elif against.ratio > 1 - run.options.worth_ratio:
         why = (
-            f"{plan.describe()} gains less than the {100 * run.o.worth_ratio:g} % that are worth a change (--worth): "
-            f"{name} stays"
+            f"{plan.describe()} gains less than the {100 * run.options.worth_ratio:g} % that are worth a change "
+            f"(--worth): {name} stays"
         )
     elif failed:
         names, allow = ", ".join(failed), " ".join(f"--allow {figure}" for figure in failed)
@@ -218,7 +218,7 @@ def _fell(run: Tuning) -> str:
 
 def _guarded(run: Tuning) -> list[str]:
     """The fastest plan that the race left aside because something else gets worse, for those who do not mind."""
-    worth = np.log1p(-run.o.worth_ratio)
+    worth = np.log1p(-run.options.worth_ratio)
     found = [
         e
         for e in run.race.entries.values()

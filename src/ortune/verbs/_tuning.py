@@ -38,16 +38,16 @@ from ortune.search.plan_edits import changed, merge
 from ortune.search.promise import promise, standing
 from ortune.search.proposals import Proposed, propose
 from ortune.search.race import CURRENT, Entry, Race
-from ortune.search.refine import PAYS, Costs, combine, explore, late, prune
+from ortune.search.refine import PAYS, Costs, ablate, combine, explore, try_rest
 from ortune.stats import detect
 from ortune.store.db import SessionLog
-from ortune.trials.baseline import Ground, patience_s
+from ortune.trials.baseline import Baseline, patience_s
 from ortune.trials.launch import Limits
 from ortune.trials.replay import NO_MODEL, SEEN, Replay
 from ortune.trials.rewriting import Models
 from ortune.trials.sides import Resolved, require_unchanged
 from ortune.trials.watcher import Watcher
-from ortune.verbs._tune_asked import check_allowed, parse_current
+from ortune.verbs._tune_arguments import check_allowed, parse_current
 from ortune.verbs._tune_result import make_result
 
 if TYPE_CHECKING:
@@ -66,15 +66,15 @@ class _Trials:
     @property
     def most_alive(self) -> int:
         """How many trials memory holds at once."""
-        return self._run.ground.executor.most_alive
+        return self._run.baseline.executor.most_alive
 
     def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
         """The group's outcomes; None when stopped."""
         run = self._run
         entries = (run.race.entries.get(arm) for arm in arms)
-        run.ground.expect(run.typical_ns, run.left_ns)
+        run.baseline.expect(run.typical_ns, run.left_ns)
         keep = [e.arm for e in entries if e is not None and e.outputs is None]
-        return run.ground.executor(arms, stop, keep=keep)
+        return run.baseline.executor(arms, stop, keep=keep)
 
 
 class Tuning:
@@ -83,7 +83,7 @@ class Tuning:
     def __init__(
         self, options: Options, watch: Watcher, side: Resolved, scratch: Path, log: SessionLog, replay: Replay
     ) -> None:
-        self.o, self.watch, self.side, self.scratch, self.log, self.replay = (
+        self.options, self.watch, self.side, self.scratch, self.log, self.replay = (
             options,
             watch,
             side,
@@ -98,19 +98,19 @@ class Tuning:
         self.with_current = self.current is not None and self.current != Plan()
         self.pinned = [rewrites.parse(text) for text in options.rewrite]
         check_allowed(options.allow)
-        self.floor = options.common
-        self.ground = Ground(side, options.feeds, scratch, log, watch.say)
-        self.host = self.ground.host
-        self.ground.executor.recorded = replay.next
-        self.ground.executor.ended = replay.ended
-        self.ground.known_differences = replay.differences
+        self.required = options.common
+        self.baseline = Baseline(side, options.feeds, scratch, log, watch.say)
+        self.host = self.baseline.host
+        self.baseline.executor.recorded = replay.next
+        self.baseline.executor.ended = replay.ended
+        self.baseline.known_differences = replay.differences
         self.calibration: list[Block] = []
         self.confirmation: list[Block] = []
         self.alone: list[Block] = []
         self._asked: dict[str, int] = {}  # blocks of the calibration that a plan was put into
         self._asked_blocks = 0
         self.starts: list[Measured] = []  # of the winner, where no time was left for more of it alone
-        self.pruning: dict[str, Costs] = {}
+        self.ablation: dict[str, Costs] = {}
         self.refused: tuple[str, ...] = ()
         self.promise = ""
         self.spent = {"calibration": 0, "race": 0, "confirm": 0}
@@ -121,51 +121,51 @@ class Tuning:
 
     def go(self) -> Envelope:
         """From the first trial to the document."""
-        ground = self.ground
-        ground.settle(self.o.budget_s)
-        ground.pilot(self.o.objective)
+        baseline = self.baseline
+        baseline.settle(self.options.budget_s)
+        baseline.pilot(self.options.objective)
         self._look_for_headroom()
-        objective = cast("Objective", self.o.objective)
+        objective = cast("Objective", self.options.objective)
         model, rewritable = self.side.model.ir, self.side.model.info.format != "ort"
         proposed, self.refused = propose(
             facts.facts_of(model),
-            rewrites.proposals(model, self.o.allow, workload=ground.work, objective=objective)
+            rewrites.proposals(model, self.options.allow, workload=baseline.work, objective=objective)
             if rewritable
             else [],
-            ground.work,
+            baseline.work,
             self.host,
             ort_version=self.side.runtime.ort_version,
             objective=objective,
-            allow=self.o.allow,
+            allow=self.options.allow,
             allocators=platform.allocators().keys(),
-            as_asked=bool(self.o.set or self.o.plan or self.o.rewrite),
+            as_asked=bool(self.options.set or self.options.plan or self.options.rewrite),
         )
-        pinned = tuple(rewrites.completed(spec, self.side.model.ir, ground.work) for spec in self.pinned)
-        # What the user asks for is part of every plan that is tried, and never pruned.
-        self.floor = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), self.floor)
+        pinned = tuple(rewrites.completed(spec, self.side.model.ir, baseline.work) for spec in self.pinned)
+        # What the user asks for is part of every plan that is tried, and never ablated.
+        self.required = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), self.required)
         entries = self._entries(proposed)
         split = self._promise(entries)
         self._arms()
-        self.race.deadline = int(self.o.budget_s * 1e9 - split.confirm_ns)
+        self.race.deadline = int(self.options.budget_s * 1e9 - split.confirm_ns)
         for entry in entries[: split.plans]:
             self.race.add(entry)
         self._calibrate()
         began = self.clock()
         self.race.screen(list(self.race.entries.values()))
-        late(self.race, entries[split.plans :])
+        try_rest(self.race, entries[split.plans :])
         leader = self._leader()
         if leader is not None:
-            leader = combine(self.race, leader, self.floor)
-            leader = explore(self.race, leader, self.floor, self.host.effective_cpus)
+            leader = combine(self.race, leader, self.required)
+            leader = explore(self.race, leader, self.required, self.host.effective_cpus)
         self.winner = leader if leader is not None and leader.live else self._leader()
         if self.winner is not None:
-            self.winner, self.pruning = prune(self.race, self.winner, self.floor)
+            self.winner, self.ablation = ablate(self.race, self.winner, self.required)
         self._default_runs_too()
         self.spent["race"] = self.clock() - began
         self.stopped = self.watch.stop()
         self._confirm()
         everything = [*self.calibration, *self.race.blocks, *self.confirmation]
-        self.controls += controls.late(log_ratios(everything, IDENTICAL, self.judgement.estimand))
+        self.controls += controls.late_controls(log_ratios(everything, IDENTICAL, self.judgement.estimand))
         require_unchanged(self.side)
         return self._envelope(entries)
 
@@ -176,9 +176,9 @@ class Tuning:
         if self.replay.headroom is not None:
             self.headroom = self.replay.headroom
             return
-        latency = figure(self.ground.first, "median")
-        if latency is not None and self.o.objective in TIMES:
-            self.headroom = headroom_of(self.ground, latency, self.o.folder)
+        latency = figure(self.baseline.first, "median")
+        if latency is not None and self.options.objective in TIMES:
+            self.headroom = headroom_of(self.baseline, latency, self.options.folder)
         if self.headroom is not None:
             self.log.add("headroom", self.headroom)
             self.watch.say(self.headroom.sentence)
@@ -187,13 +187,13 @@ class Tuning:
         """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
         entries: dict[str, Entry] = {}
         if self.current is not None and self.with_current:
-            plan = merge(self.floor, self.current)
+            plan = merge(self.required, self.current)
             entries[plan.id] = Entry(plan=plan, origin="what runs today", prior=1.0)
         for each in proposed:
-            made = changed(each.plan, self.floor, self.floor)
+            made = changed(each.plan, self.required, self.required)
             if made is None:
                 self.refused += (f"{each.plan.describe()}: cannot stand beside what was asked for",)
-            elif made.id not in entries and (made != self.floor or each.plan == Plan()):
+            elif made.id not in entries and (made != self.required or each.plan == Plan()):
                 entries[made.id] = Entry(plan=made, origin=each.origin, prior=each.prior)
         return list(entries.values())
 
@@ -205,20 +205,21 @@ class Tuning:
     def _promise(self, entries: list[Entry]) -> budget.Split:
         """Divides the budget and says what it holds before it is spent."""
         # By the clock of what was measured, so that a session that goes on decides the same.
-        left = self.o.budget_s * 1e9 - self.replay.decided()
+        left = self.options.budget_s * 1e9 - self.replay.decided()
         wanted = len(entries)
         first = sum(e.prior >= FIRST for e in entries)
         # Shorter trials rather than fewer plans: what is not tried cannot win.
         least = budget.SPARE * budget.least_trials(first, self.references)
-        self.ground.shorten(LEAST_SHARE * left / least)
-        trial_ns = self.ground.trial_ns
+        self.baseline.shorten(LEAST_SHARE * left / least)
+        trial_ns = self.baseline.trial_ns
         split = self.replay.split or budget.divide(
             left, trial_ns, wanted=wanted, references=self.references
         )  # as the interrupted session decided, where there was one
         if split is None:
             need = budget.needed_ns(1, trial_ns, self.references) + self.clock()
             raise UsageError(
-                f"one trial takes {trial_ns / 1e9:.1f} s: the {self.o.budget_s:.0f} s budget holds not even one plan",
+                f"one trial takes {trial_ns / 1e9:.1f} s: "
+                f"the {self.options.budget_s:.0f} s budget holds not even one plan",
                 do=f"--budget {int(need / 1e9) + 5}s",
                 code="budget",
             )
@@ -227,10 +228,10 @@ class Tuning:
         self.promise = promise(
             split,
             wanted,
-            budget_s=self.o.budget_s,
+            budget_s=self.options.budget_s,
             spent_ns=self.clock(),
             trial_ns=trial_ns,
-            load_ns=self.ground.first.done.load_ns,
+            load_ns=self.baseline.first.done.load_ns,
             references=self.references,
         )
         self.watch.say(self.promise)
@@ -243,9 +244,9 @@ class Tuning:
             clock=self.replay.decided,
             stop=self.watch.stop,
             on_block=lambda race, block: self._told(block, standing(race)),
-            worth=self.o.worth_ratio,
-            objective=self.o.objective,
-            allowed=tuple(self.o.allow),
+            worth=self.options.worth_ratio,
+            objective=self.options.objective,
+            allowed=tuple(self.options.allow),
             deadline=0,
             with_current=self.with_current,
             first_trial_ns=trial_ns,
@@ -253,16 +254,16 @@ class Tuning:
         return split
 
     def _arms(self) -> None:
-        ground = self.ground
+        baseline = self.baseline
         arms = {
-            BASE: ground.arm(BASE),
-            IDENTICAL: ground.arm(IDENTICAL),
-            SPIKE: ground.arm(SPIKE, wait=controls.SPIKE_RATIO),
+            BASE: baseline.arm(BASE),
+            IDENTICAL: baseline.arm(IDENTICAL),
+            SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO),
         }
         if self.current is not None and self.with_current:
             model = self.models.path(self.current, self._rewriting_s(self.current))
-            arms[CURRENT] = ground.arm(CURRENT, plan=self.current, model=model)
-        ground.executor.arms = arms
+            arms[CURRENT] = baseline.arm(CURRENT, plan=self.current, model=model)
+        baseline.executor.arms = arms
 
     def _calibrate(self) -> None:
         """The controls, and beside them the first blocks of the plans to try."""
@@ -280,7 +281,7 @@ class Tuning:
         self.judgement, blocks = controls.calibrate(
             self.race.execute,
             references,
-            OBJECTIVES[self.o.objective],
+            OBJECTIVES[self.options.objective],
             rng=self.rng,
             stop=self.watch.stop,
             on_block=on_block,
@@ -290,7 +291,7 @@ class Tuning:
         self.controls = list(self.judgement.controls)
         self.spent["calibration"] = self.clock() - began
         self.race.estimand, self.race.scale = self.judgement.estimand, self.judgement.scale
-        self.ground.retime(self.judgement, measured(blocks, BASE))
+        self.baseline.retime(self.judgement, measured(blocks, BASE))
         self.race.earlier = self.calibration
         for block in self.calibration:
             self.race.rate(block)
@@ -300,7 +301,7 @@ class Tuning:
         self._asked_blocks += 1
         # A calibration that is repeated asks for all of them again.
         most = budget.ROUNDS[0] * -(-self._asked_blocks // controls.CALIBRATION_BLOCKS)
-        room = max(1, self.ground.executor.most_alive - self.references - 2)
+        room = max(1, self.baseline.executor.most_alive - self.references - 2)
         live = [e for e in self.race.entries.values() if e.live and self._asked.get(e.arm, 0) < most]
         self.rng.shuffle(live)
         chosen = sorted(live, key=lambda e: self._asked.get(e.arm, 0))[: min(room, budget.BESIDE)]
@@ -313,7 +314,7 @@ class Tuning:
     @property
     def typical_ns(self) -> float:
         """What a trial takes: as the pilot said, or more where the race has become slower."""
-        return max(self.ground.trial_ns, self.race.trial_ns)
+        return max(self.baseline.trial_ns, self.race.trial_ns)
 
     @property
     def left_ns(self) -> float:
@@ -332,24 +333,24 @@ class Tuning:
         if failed:
             entry.retire("not-tried", f"its model could not be made: {failed}")
             return
-        self.ground.executor.arms[entry.arm] = self.ground.arm(entry.arm, plan=entry.plan, model=model)
+        self.baseline.executor.arms[entry.arm] = self.baseline.arm(entry.arm, plan=entry.plan, model=model)
 
     def _rewriting_s(self, plan: Plan) -> float:
         """A share of the race for what is merely proposed; for what was asked for, all of the time that is left."""
         if self.replay.trials:
             return Limits().load_s  # trials follow that ran it: it was made in time before
-        if plan.rewrites in [p.rewrites for p in (self.floor, self.current) if p is not None]:
-            return max(self.o.budget_s - self.clock() / 1e9, patience_s(self.ground.trial_ns, 0))
+        if plan.rewrites in [p.rewrites for p in (self.required, self.current) if p is not None]:
+            return max(self.options.budget_s - self.clock() / 1e9, patience_s(self.baseline.trial_ns, 0))
         return patience_s(self.typical_ns, self.left_ns)
 
     def reference_outputs(self) -> Path | None:
         """The default's outputs for the first case."""
-        folder = self.ground.reference() / self.ground.work.cases[0].name
+        folder = self.baseline.reference() / self.baseline.work.cases[0].name
         return folder if folder.is_dir() else None
 
     def _check(self, entry: Entry, trial: Measured) -> OutputDifference | None:
-        arm = self.ground.executor.arms[entry.arm]
-        found = self.ground.difference(trial, entry.arm, arm)
+        arm = self.baseline.executor.arms[entry.arm]
+        found = self.baseline.difference(trial, entry.arm, arm)
         # Dozens of plans with large outputs would fill a disk.
         shutil.rmtree(trial.outputs_path, ignore_errors=True)
         return found
@@ -360,7 +361,7 @@ class Tuning:
                 "block",
                 {"index": block.index, "phase": block.phase, "order": [t.arm for t in block.trials]},
             )
-        left = max(0.0, self.o.budget_s - self.clock() / 1e9)
+        left = max(0.0, self.options.budget_s - self.clock() / 1e9)
         self.watch.line(f"{sentence}; {left:.0f} s left")
 
     # --- after the screening
@@ -373,10 +374,10 @@ class Tuning:
 
     def _default_runs_too(self) -> None:
         """Where something else runs today, the untouched default may be the plan to change to."""
-        floor = -PAYS * np.log1p(self.o.worth_ratio)
+        floor = -PAYS * np.log1p(self.options.worth_ratio)
         better = self.winner is not None and self.winner.middle < floor
-        worse = broken(self.race.seen, self.o.objective, self.o.allow, arm=BASE, base=CURRENT)
-        if self.with_current and self.floor == Plan() and not better and not worse:
+        worse = broken(self.race.seen, self.options.objective, self.options.allow, arm=BASE, base=CURRENT)
+        if self.with_current and self.required == Plan() and not better and not worse:
             self.winner = self.race.add(Entry(plan=Plan(), origin="the untouched default"))
 
     def _confirm(self) -> None:
@@ -385,15 +386,15 @@ class Tuning:
             return
         began = self.clock()
         decided = self.replay.decided()
-        self.race.deadline = int(self.o.budget_s * 1e9)
+        self.race.deadline = int(self.options.budget_s * 1e9)
         self._see_outputs(self.winner)
         if not self.winner.live:
             self.winner = self._leader()
             if self.winner is None:
                 return
-        left = self.o.budget_s * 1e9 - decided
+        left = self.options.budget_s * 1e9 - decided
         n = wanted = self._confirmation_blocks(left)
-        per_trial = self.ground.trial_ns
+        per_trial = self.baseline.trial_ns
         if self.watch.stop():
             n = budget.LEAST_CONFIRM
             seconds = n * (self.references + 1) * per_trial / 1e9
@@ -412,12 +413,12 @@ class Tuning:
                 self.race,
                 self.winner,
                 len(self.race.blocks) + len(self.confirmation),
-                self.o.budget_s * 1e9 - self.replay.decided(),
-                self.ground.trial_ns,
+                self.options.budget_s * 1e9 - self.replay.decided(),
+                self.baseline.trial_ns,
                 lambda block: self._told(block, "one process at a time, once more"),
             )
         if self.winner.live and not self.alone and not self.watch.stop():
-            self.starts = self.ground.starts(self.ground.executor.arms[self.winner.arm])[0]
+            self.starts = self.baseline.starts(self.baseline.executor.arms[self.winner.arm])[0]
         counted = sum(not b.dropped for b in self.confirmation)
         self.stopped = self.stopped or (self.watch.stop() and counted < wanted)
         self.spent["confirm"] = self.clock() - began
@@ -425,17 +426,17 @@ class Tuning:
     def _confirmation_blocks(self, left_ns: float) -> int:
         """As many as can tell what the race saw from nothing, and trials as long as the noise says, if time is left."""
         assert self.winner is not None
-        effect = max(abs(float(np.expm1(self.winner.middle))), self.o.worth_ratio) / 2
+        effect = max(abs(float(np.expm1(self.winner.middle))), self.options.worth_ratio) / 2
         needed = detect.blocks_needed(
             self.judgement.scale, effect, method="wilcoxon", most=budget.MOST_CONFIRM
         )
         n = max(budget.LEAST_CONFIRM, needed or budget.MOST_CONFIRM)
-        self.ground.shorten((1 - budget.ALONE_SHARE) * left_ns / (n * (self.references + 1) * budget.SPARE))
-        left_ns -= budget.alone_ns(self.ground.trial_ns, left_ns)
-        return min(n, budget.confirm_blocks(left_ns, self.ground.trial_ns, self.references))
+        self.baseline.shorten((1 - budget.ALONE_SHARE) * left_ns / (n * (self.references + 1) * budget.SPARE))
+        left_ns -= budget.alone_ns(self.baseline.trial_ns, left_ns)
+        return min(n, budget.confirm_blocks(left_ns, self.baseline.trial_ns, self.references))
 
     def _see_outputs(self, winner: Entry) -> None:
-        """A plan that pruning made has not run yet: its outputs are checked before it may win."""
+        """A plan that ablation made has not run yet: its outputs are checked before it may win."""
         if winner.outputs is not None:
             return
         found = self.race.execute([winner.arm], lambda: False)
@@ -456,12 +457,17 @@ class Tuning:
         # Against the default and against today are two claims: each at half the error (Holm's first step).
         level = 0.975 if self.with_current else 0.95
         found = confirm.compare(
-            self.confirmation, arm, self.judgement.estimand, base=base, level=level, delta=self.o.worth_ratio
+            self.confirmation,
+            arm,
+            self.judgement.estimand,
+            base=base,
+            level=level,
+            delta=self.options.worth_ratio,
         )
         if found is None:
             return None
         return msgspec.structs.replace(
-            found, guards=guards(self.confirmation, self.o.objective, arm=arm, base=base)
+            found, guards=guards(self.confirmation, self.options.objective, arm=arm, base=base)
         )
 
     def _verdict(self, result: TuneResult) -> VerdictName:
@@ -476,7 +482,7 @@ class Tuning:
 
     def _envelope(self, entries: list[Entry]) -> Envelope:
         if self.replay.played:
-            self.ground.notes.append(
+            self.baseline.notes.append(
                 f"went on with an interrupted session: {self.replay.played} trials were played back"
             )
         if not measured(self.calibration, BASE):
@@ -489,7 +495,7 @@ class Tuning:
             ortune=__version__,
             host=self.host,
             model=ModelRef(path=self.side.model.info.path, sha256=self.side.model.info.sha256),
-            workload=self.ground.work,
+            workload=self.baseline.work,
             status="interrupted" if self.stopped else "ok",
             verdict=self._verdict(result),
             result=result,

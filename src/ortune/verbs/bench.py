@@ -26,7 +26,7 @@ from ortune.search.blocks import BASE
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.store.db import SessionLog
 from ortune.trials import pilot
-from ortune.trials.baseline import Ground
+from ortune.trials.baseline import Baseline
 from ortune.trials.executor import Timing
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, require_unchanged, resolve
@@ -121,7 +121,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
                 try:
                     envelope = run.go()
                 finally:
-                    run.ground.close()
+                    run.baseline.close()
             return kept.keep(envelope)
 
 
@@ -176,16 +176,16 @@ class _Run:
     """One bench while it runs."""
 
     def __init__(self, o: Options, watch: Watcher, side: Resolved, scratch: Path, log: SessionLog) -> None:
-        self.o, self.watch, self.side, self.scratch, self.log = o, watch, side, scratch, log
+        self.options, self.watch, self.side, self.scratch, self.log = o, watch, side, scratch, log
         self.start = time.monotonic_ns()
-        self.ground = Ground(side, o.feeds, scratch, log, watch.say)
+        self.baseline = Baseline(side, o.feeds, scratch, log, watch.say)
         self.trials: list[CaseTrial] = []
         self.failed: list[tuple[str, Failed]] = []
         self.given_up: list[str] = []
 
     def go(self) -> Envelope:
         """Pilot, processes, figures."""
-        self.ground.settle(self.o.budget_s)
+        self.baseline.settle(self.options.budget_s)
         timings, costs = self._pilot()
         stopped = self._measure(timings, costs)
         require_unchanged(self.side)
@@ -200,8 +200,8 @@ class _Run:
                 )
             raise Interrupted("stopped before a process was through; nothing is known")
         result = make_result(
-            self.o,
-            self.ground,
+            self.options,
+            self.baseline,
             self.trials,
             self.failed,
             self.given_up,
@@ -211,57 +211,61 @@ class _Run:
         return Envelope(
             schema="ortune/bench/1",
             ortune=__version__,
-            host=self.ground.host,
+            host=self.baseline.host,
             model=ModelRef(path=self.side.model.info.path, sha256=self.side.model.info.sha256),
-            workload=self.ground.work,
+            workload=self.baseline.work,
             status="interrupted" if stopped else "ok",
             result=result,
         )
 
     def _pilot(self) -> tuple[list[Timing], list[float]]:
         """How each shape's processes spend their time, and what one costs, nanoseconds."""
-        ground = self.ground
-        base = ground.arm(BASE)
-        ground.executor.timing = Timing(runs=5, warmup_runs=1, warmup_ns=0, warmup_cap_ns=2_000_000_000)
-        first = ground.must(base, ground.executor.trial(base))
-        ground.executor.timing = pilot.timing_for(first)
-        finding = pilot.value_dependence(ground.executor, base, self.side.model.ir, ground.work, self.scratch)
+        baseline = self.baseline
+        base = baseline.arm(BASE)
+        baseline.executor.timing = Timing(runs=5, warmup_runs=1, warmup_ns=0, warmup_cap_ns=2_000_000_000)
+        first = baseline.require_measured(base, baseline.executor.trial(base))
+        baseline.executor.timing = pilot.timing_for(first)
+        finding = pilot.value_dependence(
+            baseline.executor, base, self.side.model.ir, baseline.work, self.scratch
+        )
         if finding:
-            ground.findings.append(finding)
-        left = max(0.0, self.o.budget_s * 1e9 - (time.monotonic_ns() - self.start)) / len(ground.work.cases)
+            baseline.findings.append(finding)
+        left = max(0.0, self.options.budget_s * 1e9 - (time.monotonic_ns() - self.start)) / len(
+            baseline.work.cases
+        )
         timings, costs = [], []
-        for i, case in enumerate(ground.work.cases):
-            alone = one_case(first, i, ground.work.gap_ns)
+        for i, case in enumerate(baseline.work.cases):
+            alone = one_case(first, i, baseline.work.gap_ns)
             timing = pilot.timing_for(alone)
             request_ns = alone.done.wall_ns / alone.done.n_runs
             process_ns = float(alone.elapsed_ns - alone.done.wall_ns)
-            callers = ground.work.callers * ground.work.sessions
-            runs = self.o.runs or requests(timing.runs, left, process_ns, request_ns, callers)
+            callers = baseline.work.callers * baseline.work.sessions
+            runs = self.options.runs or requests(timing.runs, left, process_ns, request_ns, callers)
             timings.append(replace(timing, runs=runs))
             costs.append(process_ns + runs * request_ns)
             fits = max(LEAST_PROCESSES, min(MOST_PROCESSES, int(left / costs[-1])))
-            name = f"{case.name}: " if len(ground.work.cases) > 1 else ""
+            name = f"{case.name}: " if len(baseline.work.cases) > 1 else ""
             more = " or more" if callers > 1 else ""  # a caller that is through goes on until the last is
-            processes = self.o.processes or f"about {fits}"
+            processes = self.options.processes or f"about {fits}"
             self.watch.say(f"{name}{processes} processes of {runs * callers} requests{more}")
-        ground.expect(max(costs))
-        needed_s = sum(costs) * (self.o.processes or LEAST_PROCESSES) / 1e9
+        baseline.expect(max(costs))
+        needed_s = sum(costs) * (self.options.processes or LEAST_PROCESSES) / 1e9
         if needed_s > left * len(costs) / 1e9:
             self.watch.say(f"that takes about {math.ceil(needed_s)} s, more than the budget holds")
         return timings, costs
 
     def _measure(self, timings: list[Timing], costs: list[float]) -> bool:
         """Rounds of one process a shape, in random order so that drift hits all alike. True when stopped."""
-        order = random.Random(self.o.feeds.seed)
-        end = self.start + int(self.o.budget_s * 1e9)
-        cases = self.ground.work.cases
+        order = random.Random(self.options.feeds.seed)
+        end = self.start + int(self.options.budget_s * 1e9)
+        cases = self.baseline.work.cases
         live = list(range(len(cases)))
         in_a_row = [0] * len(cases)
         rounds = 0
-        while live and rounds < (self.o.processes or MOST_PROCESSES):
+        while live and rounds < (self.options.processes or MOST_PROCESSES):
             round_ns = sum(costs[i] for i in live)
             late = time.monotonic_ns() + round_ns > end
-            if self.o.processes is None and rounds >= LEAST_PROCESSES and late:
+            if self.options.processes is None and rounds >= LEAST_PROCESSES and late:
                 break
             rounds += 1
             for i in order.sample(live, len(live)):
@@ -269,7 +273,7 @@ class _Run:
                     return True
                 case = cases[i].name
                 self.watch.line(f"process {len(self.trials) + 1}, round {rounds}: {case}")
-                outcome = self._process(i, timings[i], self.ground.refs[i], rounds)
+                outcome = self._process(i, timings[i], self.baseline.refs[i], rounds)
                 costs[i] = float(outcome.elapsed_ns)
                 in_a_row[i] = 0 if isinstance(outcome, Measured) else in_a_row[i] + 1
                 if in_a_row[i] >= FAILURES:
@@ -279,9 +283,9 @@ class _Run:
 
     def _process(self, i: int, timing: Timing, ref: FeedRef, rounds: int) -> Outcome:
         """One process of one shape, journalled as what a session that is cut off can tell."""
-        self.ground.executor.timing = timing
-        case = self.ground.work.cases[i].name
-        outcome = self.ground.executor.trial(self.ground.arm(BASE, refs=(ref,)))
+        self.baseline.executor.timing = timing
+        case = self.baseline.work.cases[i].name
+        outcome = self.baseline.executor.trial(self.baseline.arm(BASE, refs=(ref,)))
         if isinstance(outcome, Measured):
             self.trials.append(CaseTrial(index=len(self.trials), case=i, trial=outcome))
         else:
@@ -291,10 +295,10 @@ class _Run:
 
     def _gave_up(self, i: int) -> str:
         """That a shape has fewer processes than it should, and why."""
-        case = self.ground.work.cases[i].name
+        case = self.baseline.work.cases[i].name
         good = sum(t.case == i for t in self.trials)
-        of = f" of {self.o.processes}" if self.o.processes else ""
-        name = f"{case}: " if len(self.ground.work.cases) > 1 else ""
+        of = f" of {self.options.processes}" if self.options.processes else ""
+        name = f"{case}: " if len(self.baseline.work.cases) > 1 else ""
         return f"{name}given up after {good}{of} processes: {FAILURES} in a row failed"
 
 

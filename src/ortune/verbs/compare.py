@@ -36,7 +36,7 @@ from ortune.search.guards import case_results, guards
 from ortune.stats import evidence
 from ortune.store.db import SessionLog
 from ortune.trials import pairing
-from ortune.trials.baseline import PILOT_RUNS, Ground
+from ortune.trials.baseline import PILOT_RUNS, Baseline
 from ortune.trials.executor import Arm
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, require_unchanged, resolve
@@ -158,7 +158,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
                 try:
                     envelope = run.go()
                 finally:
-                    run.ground.close()
+                    run.baseline.close()
             return kept.keep(envelope)
 
 
@@ -197,11 +197,11 @@ class _Run:
     def __init__(
         self, options: Options, watch: Watcher, a: Resolved, b: Resolved, scratch: Path, log: SessionLog
     ) -> None:
-        self.o, self.watch, self.a, self.b, self.scratch, self.log = options, watch, a, b, scratch, log
+        self.options, self.watch, self.a, self.b, self.scratch, self.log = options, watch, a, b, scratch, log
         self.start = time.monotonic_ns()
         self.starts: list[list[Measured]] = [[], []]  # of A and B alone
         self.pairs = pairing.pair_inputs(a.model.ir, b.model.ir, options.mapped)
-        self.ground = Ground(a, options.feeds, scratch, log, watch.say)
+        self.baseline = Baseline(a, options.feeds, scratch, log, watch.say)
         self.rules = duel.Rules(
             budget_ns=int(options.budget_s * 1e9),
             max_blocks=options.most_blocks,
@@ -211,39 +211,39 @@ class _Run:
         )
 
     def go(self) -> Envelope:
-        ground, executor = self.ground, self.ground.executor
-        ground.settle(self.o.budget_s)
-        refs = pairing.feeds_for(ground.refs, self.b.model.ir, self.pairs, self.scratch / "feeds")
+        baseline, executor = self.baseline, self.baseline.executor
+        baseline.settle(self.options.budget_s)
+        refs = pairing.feeds_for(baseline.refs, self.b.model.ir, self.pairs, self.scratch / "feeds")
         renamed = {b: a for b, a in self.pairs.items() if a != b}
         if renamed:
             self.watch.say("inputs paired: " + ", ".join(f"{a} -> {b}" for b, a in renamed.items()))
-        ground.pilot(self.o.objective)
-        new = ground.arm(NEW, side=self.b, refs=refs, wait=self.o.wait_ratio)
-        trial = ground.must(new, executor.trial(new, runs=PILOT_RUNS, keep_outputs=True))
+        baseline.pilot(self.options.objective)
+        new = baseline.arm(NEW, side=self.b, refs=refs, wait=self.options.wait_ratio)
+        trial = baseline.require_measured(new, executor.trial(new, runs=PILOT_RUNS, keep_outputs=True))
         renames = pairing.pair_outputs(self.a.model.ir, self.b.model.ir)
-        for case in ground.work.cases:
+        for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)
-        ground.live_with(trial)
-        difference = ground.difference(trial)
+        baseline.live_with(trial)
+        difference = baseline.difference(trial)
         if not difference.ok:
             return self._envelope(None, difference, None)
         told = [*(setting(r, self.b.plan) for r in trial.done.read_back), outputs(difference)]
         self.watch.say(f"B ran: {'; '.join(told)}")
-        ground.expect(max(ground.trial_ns, trial.elapsed_ns))
-        alone_ns = (ground.first.elapsed_ns + trial.elapsed_ns) / 2
-        trial_ns = ground.trial_ns * max(1.0, alone_ns / ground.first.elapsed_ns)
+        baseline.expect(max(baseline.trial_ns, trial.elapsed_ns))
+        alone_ns = (baseline.first.elapsed_ns + trial.elapsed_ns) / 2
+        trial_ns = baseline.trial_ns * max(1.0, alone_ns / baseline.first.elapsed_ns)
         design = self._design(trial_ns)
         executor.arms = {
-            BASE: ground.arm(BASE),
+            BASE: baseline.arm(BASE),
             NEW: new,
-            IDENTICAL: ground.arm(IDENTICAL),
-            SPIKE: ground.arm(SPIKE, wait=self.rules.wait_ratio),
+            IDENTICAL: baseline.arm(IDENTICAL),
+            SPIKE: baseline.arm(SPIKE, wait=self.rules.wait_ratio),
         }
         state = duel.run(
             executor,
             self.rules,
             design,
-            rng=random.Random(f"{self.o.seed}-{self.start}"),
+            rng=random.Random(f"{self.options.seed}-{self.start}"),
             clock=time.monotonic_ns,
             stop=self.watch.stop,
             on_block=lambda d, block: self._on_block(d, design, block),
@@ -251,32 +251,32 @@ class _Run:
             started_ns=self.start,
         )
         starts = (
-            ground.starts(ground.arm(BASE), new) if state.ended not in ("stopped", "failed") else [[], []]
+            baseline.starts(baseline.arm(BASE), new) if state.ended not in ("stopped", "failed") else [[], []]
         )
-        self.starts = [[ground.first, *starts[0]], [trial, *starts[1]]]
+        self.starts = [[baseline.first, *starts[0]], [trial, *starts[1]]]
         require_unchanged(self.a, self.b)
         return self._with_why(self._envelope(state, difference, design), new)
 
     def _retime(self, judgement: controls.Judgement, blocks: Sequence[Block], design: duel.Design) -> None:
         """Blocks after the calibration are as long as its noise says, and the budget allows for all of them."""
-        self.ground.retime(judgement, measured(blocks, BASE))
+        self.baseline.retime(judgement, measured(blocks, BASE))
         left_ns = self.rules.budget_ns - (time.monotonic_ns() - self.start)
-        self.ground.shorten(left_ns / (2.2 * max(1, design.n_blocks - controls.CALIBRATION_BLOCKS)))
+        self.baseline.shorten(left_ns / (2.2 * max(1, design.n_blocks - controls.CALIBRATION_BLOCKS)))
 
     def _with_why(self, envelope: Envelope, new: Arm) -> Envelope:
         """Where a proven difference lies: profiles tell it of the time of runs, not of memory, CPU time or a start."""
         result = envelope.result
         assert isinstance(result, CompareResult)
         proven = envelope.status == "ok" and envelope.verdict in ("faster", "slower")
-        told = not self.o.no_why and self.o.objective in TIMES
+        told = not self.options.no_why and self.options.objective in TIMES
         if not (told and proven and result.base_figures and result.new_figures):
             return envelope
         a, b = result.base_figures, result.new_figures
         latencies = (a.latency_ns, b.latency_ns)
         # The profiles are of typical runs: against a p95 or a throughput they cannot be held.
-        plain = compared_ns(b) - compared_ns(a) if self.o.objective == "latency" else None
-        sides, arms = (self.a, self.b), (self.ground.arm(BASE), new)
-        found, trouble = attempt(lambda: why(self.ground, sides, arms, latencies, plain, self.watch.line))
+        plain = compared_ns(b) - compared_ns(a) if self.options.objective == "latency" else None
+        sides, arms = (self.a, self.b), (self.baseline.arm(BASE), new)
+        found, trouble = attempt(lambda: why(self.baseline, sides, arms, latencies, plain, self.watch.line))
         notes = (*result.notes, trouble) if trouble else result.notes
         return msgspec.structs.replace(
             envelope, result=msgspec.structs.replace(result, why=found, notes=notes)
@@ -284,21 +284,21 @@ class _Run:
 
     def _design(self, trial_ns: float) -> duel.Design:
         left_ns = self.rules.budget_ns - (time.monotonic_ns() - self.start)
-        before = self.ground.trial_ns
-        self.ground.shorten(left_ns / (controls.CALIBRATION_BLOCKS * 4) * before / trial_ns)
-        trial_ns *= self.ground.trial_ns / before
+        before = self.baseline.trial_ns
+        self.baseline.shorten(left_ns / (controls.CALIBRATION_BLOCKS * 4) * before / trial_ns)
+        trial_ns *= self.baseline.trial_ns / before
         design = duel.design(trial_ns, self.rules, spent_ns=time.monotonic_ns() - self.start)
         if design is None:
             need = int(duel.DEAR_BLOCKS * 4 * trial_ns / 1e9) + 30
             raise UsageError(
-                f"one trial takes {trial_ns / 1e9:.1f} s: the {self.o.budget_s:.0f} s budget holds not even "
+                f"one trial takes {trial_ns / 1e9:.1f} s: the {self.options.budget_s:.0f} s budget holds not even "
                 f"{duel.DEAR_BLOCKS} blocks",
                 do=f"--budget {need}s",
                 code="budget",
             )
         self.watch.say(
-            f"one trial {trial_ns / 1e9:.2f} s, {self.ground.executor.timing.turns.describe()}; "
-            f"up to {design.n_blocks} blocks in {self.o.budget_s:.0f} s"
+            f"one trial {trial_ns / 1e9:.2f} s, {self.baseline.executor.timing.turns.describe()}; "
+            f"up to {design.n_blocks} blocks in {self.options.budget_s:.0f} s"
         )
         return design
 
@@ -324,15 +324,15 @@ class _Run:
                     code=state.failed.reason,
                 )
             comparison = msgspec.structs.replace(
-                duel.conclude(state, self.rules, design), guards=guards(state.blocks, self.o.objective)
+                duel.conclude(state, self.rules, design), guards=guards(state.blocks, self.options.objective)
             )
             if self.rules.threshold_ratio is not None:
-                gate = duel.gate(state, self.rules, design, self.o.counts_as)
+                gate = duel.gate(state, self.rules, design, self.options.counts_as)
         elif self.rules.threshold_ratio is not None:
             gate = Gate(
                 threshold_ratio=self.rules.threshold_ratio,
                 answer="fail",
-                undecided_counts_as=self.o.counts_as,
+                undecided_counts_as=self.options.counts_as,
             )
         blocks = state.blocks if state else []
         estimand = state.estimand if state else "median"
@@ -344,12 +344,12 @@ class _Run:
             outputs=difference,
             base_figures=describe(base, estimand, self.starts[0]) if base else None,
             new_figures=describe(new, estimand, self.starts[1]) if new else None,
-            cases=case_results(blocks, self.ground.work, estimand, state.prior_scale) if state else (),
+            cases=case_results(blocks, self.baseline.work, estimand, state.prior_scale) if state else (),
             controls=tuple(state.controls) if state else (),
-            findings=tuple(self.ground.findings),
+            findings=tuple(self.baseline.findings),
             read_back=new[-1].done.read_back if new else (),
             mapped_inputs={a: b for b, a in self.pairs.items()},
-            notes=(*self.ground.work.notes, *self.ground.notes, *awake(restless(blocks))),
+            notes=(*self.baseline.work.notes, *self.baseline.notes, *awake(restless(blocks))),
             failures=failed,
             gate=gate,
             session=self.log.id,
@@ -359,9 +359,9 @@ class _Run:
         return Envelope(
             schema="ortune/compare/1",
             ortune=__version__,
-            host=self.ground.host,
+            host=self.baseline.host,
             model=ModelRef(path=self.a.model.info.path, sha256=self.a.model.info.sha256),
-            workload=self.ground.work,
+            workload=self.baseline.work,
             status="interrupted" if interrupted else "ok",
             verdict=comparison.verdict if comparison else "wrong-output",
             result=result,

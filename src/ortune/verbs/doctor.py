@@ -33,7 +33,7 @@ from ortune.stats import detect, intervals
 from ortune.store.db import SessionLog
 from ortune.store.lock import measuring
 from ortune.trials import probe_model
-from ortune.trials.baseline import Ground
+from ortune.trials.baseline import Baseline
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved
 from ortune.trials.tool import ToolFailed
@@ -183,30 +183,30 @@ def _measured(side: Resolved, o: Options, scratch: Path, watch: Watcher) -> tupl
         if store:
             log = store.begin("doctor", f"doctor {side.model.info.sha256}", header(model=side.label))
         with measuring("doctor", wait=not o.no_wait, say=watch.say):
-            ground = Ground(side, o.feeds, scratch, log, watch.say)
-            ground.settle(60.0)
-            ground.pilot("latency")
-            noise = _noise(ground, side.runtime, watch)
+            baseline = Baseline(side, o.feeds, scratch, log, watch.say)
+            baseline.settle(60.0)
+            baseline.pilot("latency")
+            noise = _noise(baseline, side.runtime, watch)
         log.add("result", noise)
-        return noise, ground.work, "" if log.trouble else log.id
+        return noise, baseline.work, "" if log.trouble else log.id
     finally:
         if store:
             store.close()
 
 
-def _noise(ground: Ground, runtime: Runtime, watch: Watcher) -> NoiseReport:
+def _noise(baseline: Baseline, runtime: Runtime, watch: Watcher) -> NoiseReport:
     """The controls on this machine now, and what they mean for longer runs."""
     arms = (BASE, NEW, IDENTICAL)
-    ground.executor.arms = {arm: ground.arm(arm) for arm in arms} | {
-        SPIKE: ground.arm(SPIKE, wait=controls.SPIKE_RATIO)
+    baseline.executor.arms = {arm: baseline.arm(arm) for arm in arms} | {
+        SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO)
     }
-    trial_ns = ground.trial_ns
+    trial_ns = baseline.trial_ns
     design = duel.Design(sequential=False, n_blocks=BLOCKS)
     watch.say(f"measuring the noise: {BLOCKS} blocks of four trials of {trial_ns / 1e9:.2f} s")
     try:
         # The default races against itself: its evidence is what an equal plan would give.
         state = duel.run(
-            ground.executor,
+            baseline.executor,
             duel.Rules(budget_ns=int(600e9)),
             design,
             rng=random.Random(),
@@ -219,7 +219,7 @@ def _noise(ground: Ground, runtime: Runtime, watch: Watcher) -> NoiseReport:
             raise
         watch.say(str(error))
         return NoiseReport(
-            model=ground.side.label,
+            model=baseline.side.label,
             latency_ns=0.0,
             trial_s=trial_ns / 1e9,
             block_scale=0.0,
@@ -230,7 +230,7 @@ def _noise(ground: Ground, runtime: Runtime, watch: Watcher) -> NoiseReport:
     scale = intervals.robust_scale(log_ratios(state.blocks, NEW, state.estimand))
     latencies = sorted(figure(t, state.estimand) or 0.0 for t in measured(state.blocks, BASE))
     return NoiseReport(
-        model=ground.side.label,
+        model=baseline.side.label,
         latency_ns=latencies[len(latencies) // 2],
         trial_s=trial_ns / 1e9,
         block_scale=scale,

@@ -38,7 +38,7 @@ from ortune.search.figures import figure
 from ortune.store.db import SessionLog
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
-from ortune.trials.baseline import Ground
+from ortune.trials.baseline import Baseline
 from ortune.trials.executor import Arm, Timing
 from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
@@ -111,7 +111,7 @@ def exit_code(envelope: Envelope) -> int:
     return usage.get(envelope.error.code, errors.MeasurementError.exit_code)
 
 
-class _OneCaller(Ground):
+class _OneCaller(Baseline):
     """A first look is no load test, whatever a workload file says: one caller, back to back."""
 
     def _proposed(self) -> Workload:
@@ -134,7 +134,7 @@ class _Look:
         scratch: Path,
         start: float,
     ) -> None:
-        self.o, self.watch, self.model, self.side, self.scratch = options, watch, model, side, scratch
+        self.options, self.watch, self.model, self.side, self.scratch = options, watch, model, side, scratch
         self.start = start
         self.left_out: list[str] = []
         self.needed_s = 0.0  # of a budget that holds what was left out for want of time
@@ -149,7 +149,7 @@ class _Look:
         """The whole look; what keeps the model from running ends up in the document."""
         assert self.side is not None
         try:
-            with session("look", self.o, self.watch) as kept:
+            with session("look", self.options, self.watch) as kept:
                 failure: OrtuneError | None = None
                 log = kept.begin(f"{self.result.model.sha256} {self.side.plan.id}", model=self.side.label)
                 asked = time.monotonic()
@@ -167,25 +167,25 @@ class _Look:
             return self.envelope(error)
 
     def _run(self, side: Resolved, log: SessionLog) -> None:
-        ground = _OneCaller(side, self.o.feeds, self.scratch, log, self.watch.line)
+        baseline = _OneCaller(side, self.options.feeds, self.scratch, log, self.watch.line)
         try:
-            self._count(ground.work)
+            self._count(baseline.work)
             self.watch.line("running the model")
-            ground.settle(self.o.budget_s)
-            self._count(ground.work)
-            first = ground.executor.last
+            baseline.settle(self.options.budget_s)
+            self._count(baseline.work)
+            first = baseline.executor.last
             assert isinstance(first, Measured)
-            self._measure(ground, first)
+            self._measure(baseline, first)
         finally:
-            ground.close()
+            baseline.close()
 
     def _count(self, work: Workload) -> None:
         if work is not self.work:
             self.work, self.result = work, with_work(self.result, self.model, work)
 
-    def _measure(self, ground: Ground, first: Measured) -> None:
+    def _measure(self, baseline: Baseline, first: Measured) -> None:
         """One timed process and one profiled one, as far as the time allows."""
-        base = ground.arm(BASE)
+        base = baseline.arm(BASE)
         self.timing = self._timing(first)
         run_ns = self.timing.latency_ns * len(first.done.cases)
         trial_s = (first.elapsed_ns + (LEAST_RUNS - 1) * run_ns) / 1e9
@@ -197,14 +197,14 @@ class _Look:
                 f"the profile (about {math.ceil(profile_s)} s more)",
             ]
             return
-        ground.executor.timing = _timing(run_ns, self._left_s() - trial_s)
-        timed = ground.must(base, ground.executor.trial(base))
+        baseline.executor.timing = _timing(run_ns, self._left_s() - trial_s)
+        timed = baseline.require_measured(base, baseline.executor.trial(base))
         self.timing = self._timing(timed)
         if profile_s > self._left_s():
             self.needed_s = self._spent_s() + profile_s
             self.left_out.append(f"the profile (about {math.ceil(profile_s)} s more)")
             return
-        self._profile(ground, base, self.timing.latency_ns)
+        self._profile(baseline, base, self.timing.latency_ns)
 
     def _timing(self, trial: Measured) -> LookTiming:
         latency = figure(trial, "median")
@@ -223,7 +223,7 @@ class _Look:
             flops_per_s=flops / (typical / 1e9) if flops else None,
         )
 
-    def _profile(self, ground: Ground, base: Arm, latency_ns: float) -> None:
+    def _profile(self, baseline: Baseline, base: Arm, latency_ns: float) -> None:
         """Profiles the first shape alone: a profile does not say which shape a run had."""
         self.watch.line("profiling")
         feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
@@ -231,7 +231,7 @@ class _Look:
         fits = PROFILED_EVENTS // max(1, self.result.model.n_nodes)
         runs = max(3, min(ENOUGH_RUNS, fits, int(TIMED_NS / latency_ns)))
         # Beside a process without the profiler, turn by turn: what the machine does is not the profiler's cost.
-        outcome, plain = ground.executor.profiled([arm], turns_of(runs))[0]
+        outcome, plain = baseline.executor.profiled([arm], turns_of(runs))[0]
         if not isinstance(outcome, Measured):
             self.left_out.append(f"the profile, which failed ({describe(outcome).splitlines()[0]})")
             return
@@ -263,11 +263,11 @@ class _Look:
             self.left_out.append(f"your own names of the nodes that ran (about {math.ceil(needed)} s more)")
         self.profile, self.headroom = explained(
             self.side, self.work, trace, warm, self.profile,
-            seen=seen(outcome), store=self.o.folder, scratch=self.scratch, hurried=hurried,
+            seen=seen(outcome), store=self.options.folder, scratch=self.scratch, hurried=hurried,
         )  # fmt: skip
 
     def _left_s(self) -> float:
-        return self.o.budget_s - self._spent_s()
+        return self.options.budget_s - self._spent_s()
 
     def _spent_s(self) -> float:
         return time.monotonic() - self.start
@@ -275,7 +275,7 @@ class _Look:
     def envelope(self, error: OrtuneError | None) -> Envelope:
         """The document with what is known so far."""
         side, about = self.side, self._machine()
-        told = facts(self.model, self.work, self.profile, about, words(self.o, without=("budget",)))
+        told = facts(self.model, self.work, self.profile, about, words(self.options, without=("budget",)))
         result = msgspec.structs.replace(
             self.result,
             runtime=side.runtime if side else None,
@@ -310,9 +310,9 @@ class _Look:
         if error is not None:
             return ["ortune doctor"] if error.code == RuntimeNotFound.default_code else []
         # A bundle is tuned already; alone, compare proves it again. The search is for the CPU.
-        bundle = bundle_format.is_bundle(Path(str(self.o.model)))
-        verb = "compare" if bundle else "tune" if self.o.target == "cpu" else "profile"
-        again = words(self.o, without=("budget",))
+        bundle = bundle_format.is_bundle(Path(str(self.options.model)))
+        verb = "compare" if bundle else "tune" if self.options.target == "cpu" else "profile"
+        again = words(self.options, without=("budget",))
         found = [shlex.join(["ortune", verb, *again])]
         if self.needed_s:
             found.append(shlex.join(["ortune", *again, "--budget", _budget(self.needed_s)]))

@@ -33,7 +33,7 @@ from ortune.trace.attribution import Attribution, attribute, countable
 from ortune.trace.read import read_trace
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace, as_one_run
-from ortune.trials.baseline import Ground
+from ortune.trials.baseline import Baseline
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher
@@ -46,11 +46,11 @@ from ortune.verbs._options import (
     Kept,
     OnePlan,
     Option,
-    asked,
     named,
+    option_fields,
     path,
 )
-from ortune.verbs._profile_deliver import Wishes, deliver
+from ortune.verbs._profile_deliver import Deliverables, deliver
 from ortune.verbs._profile_subjects import about_traces
 from ortune.verbs._session import open_store, session
 
@@ -140,7 +140,7 @@ class Options(Kept, OnePlan):
         of_both = {"subject", "against", "no_peak", "keep", "export", "report", "no_wait", "store"}
         return {
             each.spelling.flag: getattr(self, each.name) != each.default
-            for each in asked(Options)
+            for each in option_fields(Options)
             if isinstance(each.spelling, Option) and each.name not in of_both
         }
 
@@ -152,7 +152,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
         OrtuneError: Nothing could be profiled or read.
     """
     watch, start = watcher or Watcher(), time.monotonic()
-    wishes = Wishes(exports=export.parse(options.export), page=path(options.report), keep=path(options.keep))
+    wanted = Deliverables(
+        exports=export.parse(options.export), page=path(options.report), keep=path(options.keep)
+    )
     if options.processes is not None and options.processes < 1:
         raise UsageError("at least one process is profiled", where="--processes", do="e.g. --processes 5")
     traces = about_traces(str(options.subject), named(options.against), options.of_models)
@@ -160,34 +162,38 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
         options = replace(options, against=options.subject)
     with scratch_folder() as scratch:
         flow = _Traces if traces else _Models
-        return flow(options, watch, scratch, start, wishes).go()
+        return flow(options, watch, scratch, start, wanted).go()
 
 
 class _Traces:
     """Traces that others made."""
 
-    def __init__(self, options: Options, watch: Watcher, scratch: Path, start: float, wishes: Wishes) -> None:
-        self.o, self.watch, self.start, self.wishes = options, watch, start, wishes
+    def __init__(
+        self, options: Options, watch: Watcher, scratch: Path, start: float, wanted: Deliverables
+    ) -> None:
+        self.options, self.watch, self.start, self.wanted = options, watch, start, wanted
 
     def go(self) -> Envelope:
-        trace, found, result = self._one(str(self.o.subject))
-        if self.o.against:
-            other, other_found, other_result = self._one(str(self.o.against))
-            a = side_times(str(self.o.subject), [(trace, found)], Origins())
-            b = side_times(str(self.o.against), [(other, other_found)], Origins())
+        trace, found, result = self._one(str(self.options.subject))
+        if self.options.against:
+            other, other_found, other_result = self._one(str(self.options.against))
+            a = side_times(str(self.options.subject), [(trace, found)], Origins())
+            b = side_times(str(self.options.against), [(other, other_found)], Origins())
             told = [f"B: {text}" for text in (*other_result.trace.missing, *other_result.notes)]
             result = msgspec.structs.replace(
                 result, against=difference_of(a, b), notes=(*result.notes, *told)
             )
-        store, _ = open_store(self.o.folder)
+        store, _ = open_store(self.options.folder)
         try:
             log = SessionLog(None, "")
             if store:
                 # Without a machine: where a trace was taken is not in it.
-                log = store.begin("profile", f"profile {self.o.subject}", {"model": str(self.o.subject)})
+                log = store.begin(
+                    "profile", f"profile {self.options.subject}", {"model": str(self.options.subject)}
+                )
             result = msgspec.structs.replace(result, session=log.id, elapsed_s=time.monotonic() - self.start)
             envelope = Envelope(schema="ortune/profile/1", ortune=__version__, status="ok", result=result)
-            return deliver(envelope, trace, Path(self.o.subject), self.wishes, log)
+            return deliver(envelope, trace, Path(self.options.subject), self.wanted, log)
         finally:
             if store:
                 store.close()
@@ -211,14 +217,22 @@ class _Traces:
 class _Models:
     """Models, run here."""
 
-    def __init__(self, options: Options, watch: Watcher, scratch: Path, start: float, wishes: Wishes) -> None:
-        self.o, self.watch, self.scratch, self.start, self.wishes = options, watch, scratch, start, wishes
+    def __init__(
+        self, options: Options, watch: Watcher, scratch: Path, start: float, wanted: Deliverables
+    ) -> None:
+        self.options, self.watch, self.scratch, self.start, self.wanted = (
+            options,
+            watch,
+            scratch,
+            start,
+            wanted,
+        )
         self.work: Workload | None = None
         self.shown: Process | None = None
         self.no_peak = NOT_MEASURED
 
     def go(self) -> Envelope:
-        o = self.o
+        o = self.options
         text = SideText(text=str(o.subject), python=o.interpreter)
         sides = [resolve(text, common=o.common, base_model=None, scratch=self.scratch)]
         if o.against:
@@ -240,36 +254,36 @@ class _Models:
                 result=result,
             )
             assert self.shown is not None
-            envelope = deliver(envelope, self.shown.trace, self.shown.path, self.wishes, log)
+            envelope = deliver(envelope, self.shown.trace, self.shown.path, self.wanted, log)
             kept.told()
         return envelope
 
     def _measured(self, sides: Sequence[Resolved], log: SessionLog) -> ProfileResult:
-        grounds: list[Ground] = []
+        baselines: list[Baseline] = []
         try:
             for number, side in enumerate(sides):
                 folder = self.scratch / f"side-{number}"
                 folder.mkdir()
-                ground = Ground(side, self.o.feeds, folder, log, self.watch.say)
-                grounds.append(ground)
-                ground.settle(self.o.budget_s)
-            self.work = grounds[0].work
+                baseline = Baseline(side, self.options.feeds, folder, log, self.watch.say)
+                baselines.append(baseline)
+                baseline.settle(self.options.budget_s)
+            self.work = baselines[0].work
             peak = self._peak(sides[0])
-            processes = self._processes(grounds)
+            processes = self._processes(baselines)
             # Of several processes the middle one is told in full; names in the profile may differ between them.
             order = sorted(processes[0], key=lambda p: p.found.mean_wall_ns)
             shown = self.shown = order.pop(len(order) // 2)
             processes[0] = [shown, *order]
             known = [
                 origins(s, g.work, self.scratch, mine[0].trace)
-                for s, g, mine in zip(sides, grounds, processes, strict=True)
+                for s, g, mine in zip(sides, baselines, processes, strict=True)
             ]
             result = result_of(
                 "", shown.trace, shown.found, shown.warmup, known[0], peak, sides[0],
                 slowdown=shown.slowdown, seen=shown.seen, resident=shown.resident,
                 no_peak=self.no_peak if peak is None else "",
             )  # fmt: skip
-            result = msgspec.structs.replace(result, side=side_of(grounds[0]))
+            result = msgspec.structs.replace(result, side=side_of(baselines[0]))
             result = msgspec.structs.replace(result, notes=(*result.notes, *notes(result, known)))
             if len(sides) > 1:
                 slow = [slowdown(mine) for mine in processes]
@@ -277,36 +291,36 @@ class _Models:
                 result = msgspec.structs.replace(result, against=against)
             return result
         finally:
-            for ground in grounds:
-                ground.close()
+            for baseline in baselines:
+                baseline.close()
 
     def _peak(self, side: Resolved) -> MachinePeak | None:
-        known = load_peak(platform.host(), self.o.folder, side.runtime.ort_version)
-        if known is not None or self.o.no_peak:
+        known = load_peak(platform.host(), self.options.folder, side.runtime.ort_version)
+        if known is not None or self.options.no_peak:
             return known
         self.watch.say("measuring what this machine can do at most, once: about ten seconds")
         try:
-            return measure_peak(side.runtime, self.scratch, self.o.folder)
+            return measure_peak(side.runtime, self.scratch, self.options.folder)
         except OrtuneError as error:
             self.watch.say(f"the machine's peak is not known: {error.what}")
             self.no_peak = error.what
             return None
 
-    def _processes(self, grounds: Sequence[Ground]) -> list[list[Process]]:
+    def _processes(self, baselines: Sequence[Baseline]) -> list[list[Process]]:
         """Profiled processes of every side, turn by turn, so that drift hits all alike."""
-        arms = [base_arm(ground) for ground in grounds]
-        n = self.o.processes or (PROCESSES if len(grounds) > 1 else 1)
+        arms = [base_arm(baseline) for baseline in baselines]
+        n = self.options.processes or (PROCESSES if len(baselines) > 1 else 1)
         runs = []
-        for ground in grounds:
-            first = ground.executor.last
+        for baseline in baselines:
+            first = baseline.executor.last
             assert isinstance(first, Measured)
             latency = figure(first, "median") or first.done.cases[0].first_ns
-            runs.append(runs_for(latency, ground.side.model.info.n_nodes))
-        found: list[list[Process]] = [[] for _ in grounds]
+            runs.append(runs_for(latency, baseline.side.model.info.n_nodes))
+        found: list[list[Process]] = [[] for _ in baselines]
         for turn in range(n):
             self.watch.line(f"profiling, process {turn + 1} of {n}")
             keep = [self.scratch / f"trace-{number}-{turn}.json" for number in range(len(arms))]
-            for mine, process in zip(found, profile(grounds[0], arms, min(runs), keep), strict=True):
+            for mine, process in zip(found, profile(baselines[0], arms, min(runs), keep), strict=True):
                 mine.append(process)
         return found
 

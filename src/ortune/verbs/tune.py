@@ -121,18 +121,18 @@ def _bundle(run: Tuning, envelope: Envelope) -> Envelope:
 
     result = envelope.result
     assert isinstance(result, TuneResult)
-    assert run.o.directory is not None
+    assert run.options.directory is not None
     path = write_bundle(
         result,
-        run.ground.work,
+        run.baseline.work,
         run.host,
         model=run.side.model.path,
         rewritten=run.models.made(result.winner),
-        feeds=Path(run.ground.refs[0].path),
+        feeds=Path(run.baseline.refs[0].path),
         outputs=run.reference_outputs(),
         report_html=render(envelope),
-        directory=run.o.directory,
-        force=run.o.force,
+        directory=run.options.directory,
+        force=run.options.force,
         model_settings=_model_settings(result.winner),
     )
     report, info = path / "report.html", bundle_format.read(path)
@@ -193,7 +193,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
                 try:
                     envelope = run.go()
                 finally:
-                    run.ground.close()
+                    run.baseline.close()
             return kept.keep(_bundle(run, envelope) if options.directory is not None else envelope)
 
 
@@ -221,12 +221,12 @@ def _stamp(inputs: Path | None) -> str:
 
 def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
     """Begins a new session, or goes on with one: what it measured."""
-    asked = replace(options, resume=None, store=None, output=".", bundle=True, force=False, no_wait=False)
+    same = replace(options, resume=None, store=None, output=".", bundle=True, force=False, no_wait=False)
     # Nothing stale: another build, another machine or other inputs make another session.
     facts = (
         __version__,
         PROTOCOL_VERSION,
-        asked,
+        same,
         side.runtime.package,
         side.runtime.ort_version,
         platform.host().fingerprint,
