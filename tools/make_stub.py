@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from ortune.api import VERBS, function
+from ortune.api import function, verbs
 
 STUB = Path(__file__).resolve().parents[1] / "src" / "ortune" / "__init__.pyi"
 HEAD = '''"""Written by tools/make_stub.py from what each verb can be asked."""
@@ -27,7 +27,7 @@ __version__: str
 
 def stub() -> str:
     """The whole file."""
-    return HEAD + "".join(_function(verb) for verb in VERBS)
+    return HEAD + "".join(_function(verb) for verb in verbs())
 
 
 def _function(verb: str) -> str:

@@ -7,18 +7,18 @@ import inspect
 import pkgutil
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ortune.records import Envelope
 
-VERBS = tuple(
-    module.name
-    for module in pkgutil.iter_modules([str(Path(__file__).parent / "verbs")])
-    if not module.name.startswith("_")
-)
-"""A module of ``verbs/`` each."""
+
+def verbs() -> tuple[str, ...]:
+    """Every verb: a module of ``verbs/`` each."""
+    from ortune import verbs as folder
+
+    found = (module.name for module in pkgutil.iter_modules(folder.__path__))
+    return tuple(name for name in found if not name.startswith("_"))
 
 
 @cache

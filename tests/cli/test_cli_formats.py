@@ -9,10 +9,10 @@ import typer.main
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
-from ortune.api import VERBS
+from ortune.api import verbs
 from ortune.cli import main
 
-main.register(*VERBS)
+main.register(*verbs())
 COMMAND = typer.main.get_command(main.app)
 assert isinstance(COMMAND, TyperGroup)
 OFFERED = {

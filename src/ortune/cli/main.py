@@ -16,10 +16,10 @@ import typer
 import typer.main
 
 from ortune import __version__
-from ortune.api import VERBS
-from ortune.cli import verbs
+from ortune.api import verbs
 from ortune.cli.quick_start import import_later
 from ortune.cli.session import tell
+from ortune.cli.verbs import command, short_help
 from ortune.errors import Interrupted, OrtuneError, UsageError
 
 SESSION_ID = re.compile(r"\d{8}-[0-9a-f]{6}")
@@ -53,12 +53,12 @@ def options(
 
 def register(*asked: str) -> None:
     """Makes the commands: those that are asked for in full, of the others what ``ortune --help`` says of them."""
-    app.registered_commands = [made for made in app.registered_commands if made.name not in VERBS]
-    for name in VERBS:
+    app.registered_commands = [made for made in app.registered_commands if made.name not in verbs()]
+    for name in verbs():
         if name in asked:
-            app.command(name=name)(verbs.command(name))
+            app.command(name=name)(command(name))
         else:
-            app.command(name=name, help=verbs.short_help(name))(_elsewhere)
+            app.command(name=name, help=short_help(name))(_elsewhere)
 
 
 def _elsewhere() -> None:
@@ -83,8 +83,8 @@ def _run(arguments: Sequence[str]) -> int:
         arguments = _with_look(arguments)
         register(*_verb(arguments))
         # Not app(...): that puts typer's own hook for unexpected errors over ours.
-        command = typer.main.get_command(app)
-        return command.main(_with_resume(arguments), prog_name="ortune", standalone_mode=False) or 0
+        program = typer.main.get_command(app)
+        return program.main(_with_resume(arguments), prog_name="ortune", standalone_mode=False) or 0
     except _Refused as error:
         line = " ".join(["ortune", *_verb(arguments)])
         refusal = UsageError(error.format_message(), do=f"{line} --help shows what there is")
@@ -102,7 +102,7 @@ def _with_look(arguments: Sequence[str]) -> Sequence[str]:
         return arguments
     if MODEL_NAME.fullmatch(first) or os.path.exists(first):  # noqa: PTH110 -- False for any name, however long
         return ["profile" if first.endswith(".json") else "look", *arguments]
-    near = difflib.get_close_matches(first, VERBS, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(first, verbs(), n=1, cutoff=0.5)
     hint = f"did you mean ortune {near[0]}?" if near else "ortune MODEL.onnx for a first look, or"
     raise UsageError(f"{first!r} is neither a verb nor a file", do=f"{hint} ortune --help shows the verbs")
 
@@ -134,7 +134,7 @@ def _require_utf8(arguments: Sequence[str]) -> None:
 
 def _verb(arguments: Sequence[str]) -> list[str]:
     """The verb, when the command line begins with one."""
-    return [a for a in arguments[:1] if a in {*VERBS, *(made.name for made in app.registered_commands)}]
+    return [a for a in arguments[:1] if a in {*verbs(), *(made.name for made in app.registered_commands)}]
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

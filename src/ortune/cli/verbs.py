@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +33,9 @@ OUT = "Output"
 
 def short_help(verb: str) -> str:
     """The first line of what a verb says of itself, read without importing it: ``ortune --help`` starts at once."""
-    source = Path(__file__).parents[1] / "verbs" / f"{verb}.py"
+    spec = importlib.util.find_spec(f"ortune.verbs.{verb}")
+    assert spec is not None and spec.origin is not None
+    source = Path(spec.origin)
     for node in ast.parse(source.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef) and node.name == "Options":
             return (ast.get_docstring(node) or "").partition("\n")[0]
