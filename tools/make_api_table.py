@@ -1,4 +1,4 @@
-"""Writes src/ortune/bundle/languages/api_table.json: the names that emitted code may call, and with how many arguments.
+"""Writes tests/bundle/api_table.json: the names that emitted code may call, and with how many arguments.
 
     python tools/make_api_table.py --onnxruntime CLONE --onnxruntime-commit TAG --ort CLONE --ort-commit TAG
 
@@ -26,7 +26,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-GOAL = Path(__file__).resolve().parents[1] / "src" / "ortune" / "bundle" / "languages" / "api_table.json"
+GOAL = Path(__file__).resolve().parents[1] / "tests" / "bundle" / "api_table.json"
 HEADERS = "include/onnxruntime/core/session"
 SHARP = "csharp/src/Microsoft.ML.OnnxRuntime"
 JAVA = "java/src/main/java/ai/onnxruntime"

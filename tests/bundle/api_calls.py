@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
-TABLE: dict[str, Any] = json.loads(files("ortune.bundle.languages").joinpath("api_table.json").read_text())
+TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("api_table.json").read_text())
 LANGUAGES = {
     "load.cpp": "cpp",
     "Load.cs": "csharp",

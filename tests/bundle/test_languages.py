@@ -11,8 +11,8 @@ import pytest
 from api_calls import LANGUAGES, TABLE, TYPES, wrong_calls
 from emitted_code import HOSTILE, PROVIDERS, emitted, plans, single
 
-from ortune.bundle.languages import emit_all
-from ortune.bundle.languages.javascript import OPTIONS as IN_NODE
+from ortune.bundle.languages import emit_all, javascript, rust
+from ortune.bundle.languages._source import BY_NAME
 from ortune.bundle.settings import portable, resolve
 from ortune.records import BundleInfo, Plan, Value
 
@@ -69,9 +69,9 @@ def test_a_planted_wrong_name_is_found(file: str, right: str, planted: str) -> N
 def test_the_table_names_its_release() -> None:
     assert re.fullmatch(r"1\.\d+\.\d+", TABLE["release"]) and re.fullmatch(r"[0-9a-f]{40}", TABLE["commit"])
     assert set(TYPES) == {"cpp", "csharp", "java", "javascript", "kotlin", "rust", "swift"}
-    assert set(IN_NODE.values()) | {"executionProviders", "extra"} <= set(
-        TYPES["javascript"]["SessionOptions"]
-    )
+    assert TABLE["providers"] == BY_NAME and TABLE["ort"]["release"] == rust.CRATE
+    entries = {str(entry).partition(":")[0] for entry in javascript.LANGUAGE.options.values()}
+    assert entries | {"executionProviders", "extra"} <= set(TYPES["javascript"]["SessionOptions"])
 
 
 def unquoted(file: str, literal: str) -> str:

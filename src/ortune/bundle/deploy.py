@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import re
 
+import msgspec
 import onnx_ir as ir
 
-from ortune.bundle.languages._source import comment, preload, process_line
+from ortune.bundle.languages._literals import comment
 from ortune.bundle.machine import PACKAGES
-from ortune.bundle.settings import as_text, threads
+from ortune.bundle.settings import as_text, measured, named, of, preload, process_line
 from ortune.bundle.triton import config
 from ortune.errors import UsageError
 from ortune.records import Applied, BundleInfo, TuneResult, Workload
@@ -37,6 +38,8 @@ def deploy_files(result: TuneResult, info: BundleInfo, workload: Workload, model
         workload: Sessions and callers that were measured.
         model: The model that is shipped, for Triton's inputs and outputs.
     """
+    # The container has as many CPUs as the tuned machine.
+    info = msgspec.structs.replace(info, applied=measured(info.applied))
     return {
         "deploy/env": _env(info),
         "deploy/Dockerfile": _dockerfile(result, info),
@@ -52,7 +55,8 @@ def cpus(info: BundleInfo, workload: Workload) -> int | None:
     Each session has its intra-op threads, one of which is the caller's own; more callers bring more. A parallel
     execution has the inter-op threads besides.
     """
-    found = {s.key: _count(s) for s in info.applied if _count(s)}
+    # 0 is ONNX Runtime's own choice.
+    found = {s.key: s.value for s in measured(info.applied) if type(s.value) is int and s.value > 0}
     had = info.host.effective_cpus if info.host else None
     intra = found.get("intra_op_num_threads") or found.get("ORT_INTRA_OP_NUM_THREADS") or had
     if intra is None:
@@ -76,9 +80,9 @@ def _env(info: BundleInfo) -> str:
     """Lines for ``docker run --env-file`` or systemd's ``EnvironmentFile``."""
     lines = [
         "# docker run --env-file deploy/env ..., or EnvironmentFile= of systemd. Written by ortune.",
-        *(f"{s.key}={_value(s)}" for s in _of(info, "env")),
+        *(f"{s.key}={_value(s)}" for s in of(info.applied, "env")),
     ]
-    for setting in _of(info, "preload"):
+    for setting in of(info.applied, "preload"):
         lines.append(f"# The file of {comment(as_text(setting.value))} on this system; this finds it:")
         lines.append(f'#     echo LD_PRELOAD="{comment(preload(as_text(setting.value)))}"')
     lines += _process(info)
@@ -101,7 +105,7 @@ def _dockerfile(result: TuneResult, info: BundleInfo) -> str:
         lines.append("# The Python that was measured with is not recorded.")
     version = python.group() if python else "3"
     lines += _gpu_base(version) if _gpu(info) else [f"FROM python:{version}-slim"]
-    for setting in _of(info, "preload"):
+    for setting in of(info.applied, "preload"):
         name = as_text(setting.value)
         stem = STEMS.get(name, f"lib{name}")
         lines += [
@@ -114,8 +118,7 @@ def _dockerfile(result: TuneResult, info: BundleInfo) -> str:
     if not known:
         lines.append("# The version of ONNX Runtime that was measured with is not recorded.")
     lines.append("COPY . /model")
-    lines += [f"ENV {s.key}={_value(s)}" for s in _of(info, "env")]
-    lines += [f"ENV LD_PRELOAD={_library(as_text(s.value))}" for s in _of(info, "preload")]
+    lines += [f"ENV {name}={value}" for name, value in _variables(info)]
     lines += _process(info)
     return "\n".join([*lines, 'CMD ["python", "/model/load.py"]']) + "\n"
 
@@ -132,7 +135,7 @@ def _gpu_base(python: str) -> list[str]:
 
 def _kubernetes(result: TuneResult, info: BundleInfo, workload: Workload) -> str:
     """A Deployment whose container has what the plan was measured to need."""
-    name = _label(re.sub(r"\.[^.]*$", "", info.model.rpartition("/")[2]))
+    name = _label(info)
     lines = [
         "# kubectl apply -f deploy/k8s.yaml    with an image of YOUR program. Written by ortune.",
         "# The image of deploy/Dockerfile as it is checks the bundle and ends: a Deployment would start it again and",
@@ -152,14 +155,14 @@ def _kubernetes(result: TuneResult, info: BundleInfo, workload: Workload) -> str
         "      labels:",
         f'        app: "{name}"',
         "    spec:",
-        *_container(result, info, workload, name),
+        *_container(result, info, workload),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _kubernetes_check(result: TuneResult, info: BundleInfo, workload: Workload) -> str:
     """A Job that runs the image as it is: the bundle's check, under the limits of the Deployment."""
-    name = _label(re.sub(r"\.[^.]*$", "", info.model.rpartition("/")[2]))
+    name = _label(info)
     lines = [
         "# kubectl apply -f deploy/k8s-check.yaml    with the image of deploy/Dockerfile as it is: runs the model on",
         "# its inputs once, compares the outputs and ends. Written by ortune.",
@@ -172,7 +175,7 @@ def _kubernetes_check(result: TuneResult, info: BundleInfo, workload: Workload) 
         "  template:",
         "    spec:",
         "      restartPolicy: Never",
-        *_container(result, info, workload, name),
+        *_container(result, info, workload),
     ]
     return "\n".join(lines) + "\n"
 
@@ -188,7 +191,7 @@ def _asked_words(result: TuneResult, info: BundleInfo, workload: Workload) -> li
         lines.append(
             "# The plan sets no threads and the tuned machine is not recorded: no CPUs are asked for."
         )
-    if _of(info, "preload"):
+    if of(info.applied, "preload"):
         lines.append(
             "# LD_PRELOAD is where deploy/Dockerfile puts the allocator: your image must have it there too."
         )
@@ -197,24 +200,29 @@ def _asked_words(result: TuneResult, info: BundleInfo, workload: Workload) -> li
     return lines + _process(info)
 
 
-def _container(result: TuneResult, info: BundleInfo, workload: Workload, name: str) -> list[str]:
+def _container(result: TuneResult, info: BundleInfo, workload: Workload) -> list[str]:
     """The one container of a pod, with requests, limits and variables."""
     count, memory = cpus(info, workload), memory_mib(result)
     resources = [f"cpu: {count}"] if count is not None else []
     resources += [f"memory: {memory[1]}Mi"] if memory is not None else []
     resources += ["nvidia.com/gpu: 1"] if _gpu(info) else []
-    lines = ["      containers:", "        - name: model", f'          image: "{name}:latest"']
+    lines = ["      containers:", "        - name: model", f'          image: "{_label(info)}:latest"']
     if resources:
         lines.append("          resources:")
         for kind in ("requests", "limits"):
             lines += [f"            {kind}:", *(f"              {line}" for line in resources)]
-    variables = [(s.key, _value(s)) for s in _of(info, "env")]
-    variables += [("LD_PRELOAD", _library(as_text(s.value))) for s in _of(info, "preload")]
+    variables = _variables(info)
     if variables:
         lines.append("          env:")
         for key, value in variables:
             lines += [f"            - name: {key}", f'              value: "{value}"']
     return lines
+
+
+def _variables(info: BundleInfo) -> list[tuple[str, str]]:
+    """What the container's process is started with."""
+    preloads = [("LD_PRELOAD", _library(as_text(s.value))) for s in of(info.applied, "preload")]
+    return [(s.key, _value(s)) for s in of(info.applied, "env")] + preloads
 
 
 def _gpu(info: BundleInfo) -> bool:
@@ -235,36 +243,19 @@ def _memory_words(result: TuneResult, memory: tuple[int, int] | None) -> str:
     return f"# Memory: measured peak {memory[0]} MiB ({trials}; {whose}) and {HEADROOM:.0%} headroom."
 
 
-def _of(info: BundleInfo, channel: str) -> list[Applied]:
-    return [s for s in info.applied if s.channel == channel]
-
-
 def _process(info: BundleInfo) -> list[str]:
     """Comments on what no variable sets: how the process must be started."""
-    found = [(s, process_line(s)) for s in _of(info, "process")]
-    return [f"# {comment(_named(s))}: {comment(line)}" for s, line in found if line]
-
-
-def _named(setting: Applied) -> str:
-    return f"{setting.knob}={as_text(setting.value)}"
-
-
-def _count(setting: Applied) -> int | None:
-    """A number of threads above 0; 0 is ONNX Runtime's own choice."""
-    found = threads(setting.value)
-    if found is None and isinstance(setting.value, int) and not isinstance(setting.value, bool):
-        found = setting.value
-    return found or None
+    found = [(s, process_line(s)) for s in of(info.applied, "process")]
+    return [f"# {comment(named(s))}: {comment(line)}" for s, line in found if line]
 
 
 def _value(setting: Applied) -> str:
-    """A value as text of one word; the container has the CPUs of the tuned machine's count.
+    """A value as text of one word.
 
     Raises:
         UsageError: It has a character that these files would read in different ways.
     """
-    count = threads(setting.value)
-    text = as_text(setting.value) if count is None else str(count)
+    text = as_text(setting.value)
     if not re.fullmatch(r"[\w.=:,/+-]*", text, flags=re.ASCII):
         raise UsageError(
             f"{setting.key}={text!r} cannot be written for containers: only letters, digits and . = : , / + - _ can",
@@ -274,6 +265,7 @@ def _value(setting: Applied) -> str:
     return text
 
 
-def _label(text: str) -> str:
-    """A name that Kubernetes and image registries accept."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower(), flags=re.ASCII).strip("-")[:50].strip("-") or "model"
+def _label(info: BundleInfo) -> str:
+    """The model's name as Kubernetes and image registries accept it."""
+    stem = re.sub(r"\.[^.]*$", "", info.model.rpartition("/")[2]).lower()
+    return re.sub(r"[^a-z0-9]+", "-", stem, flags=re.ASCII).strip("-")[:50].strip("-") or "model"

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
 from ortune import knobs
-from ortune.records import Applied, Knob, Plan, Value
+from ortune.records import Applied, Host, Knob, Plan, Value
 
+CPU = "CPUExecutionProvider"
 HUGE_PAGES = "transparent_huge_pages"
+COMMANDS = {"affinity": "taskset -c", "nice": "nice -n"}
+"""Settings of the process that a command before the program's own makes."""
+
 _THREADS = re.compile(r"min\((\d+), ?cpus\)")
 _THREAD_KNOBS = re.compile(r"num_threads|thread_pool")
 
@@ -30,6 +35,56 @@ def threads(value: Value) -> int | None:
     """The 4 of ``min(4, cpus)``; None for any other value."""
     found = _THREADS.fullmatch(value) if isinstance(value, str) else None
     return int(found.group(1)) if found else None
+
+
+def measured(applied: Iterable[Applied]) -> tuple[Applied, ...]:
+    """The settings with the thread counts that were measured: numbers in place of ``min(n, cpus)``."""
+    counts = [(s, threads(s.value)) for s in applied]
+    return tuple(s if n is None else msgspec.structs.replace(s, value=n) for s, n in counts)
+
+
+def of(applied: Iterable[Applied], channel: str) -> list[Applied]:
+    """The settings of a channel."""
+    return [s for s in applied if s.channel == channel]
+
+
+def arena(applied: Iterable[Applied]) -> dict[str, int]:
+    """Options of the arena that all sessions of a process share, empty where the plan has none."""
+    return {s.key: int(s.value) for s in of(applied, "env_allocator")}
+
+
+def providers(plan: Plan, applied: Iterable[Applied]) -> list[tuple[str, dict[str, str]]]:
+    """Execution providers with their options: the CPU where the plan names none; its settings go to the first."""
+    specs = [(p.name, dict(p.options)) for p in plan.providers] or [(CPU, {})]
+    specs[0][1].update({s.key: as_text(s.value) for s in of(applied, "provider_option")})
+    return specs
+
+
+def tuned_on(host: Host | None) -> dict[str, Any]:
+    """What ``machine.other_hardware`` compares, and the CPUs there were."""
+    if host is None:
+        return {}
+    return {
+        "machine": host.machine,
+        "cpu": host.cpu,
+        "features": list(host.features),
+        "cpus": host.effective_cpus,
+    }
+
+
+def preload(name: str) -> str:
+    """Shell words that give the path of an allocator's library on Linux, whatever its version's ending."""
+    stem = {"tcmalloc": "libtcmalloc(_minimal)?"}.get(name, f"lib{name}")
+    return f"$(/sbin/ldconfig -p | grep -oE '/.*/{stem}[.]so.*' | head -n 1)"
+
+
+def process_line(setting: Applied) -> str:
+    """How to start the program with a setting of the process; "" where nothing need be done."""
+    if setting.key in COMMANDS:
+        return f"start it with: {COMMANDS[setting.key]} {as_text(setting.value)} PROGRAM"
+    if as_text(setting.value) == "never":
+        return "start it from a program that called prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)"
+    return ""
 
 
 def is_bound(setting: Applied) -> bool:
@@ -54,6 +109,11 @@ def no_huge_pages(applied: Sequence[Applied]) -> bool:
 def as_text(value: Value) -> str:
     """A value as ONNX Runtime's string options want it."""
     return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def named(setting: Applied) -> str:
+    """A setting in words: ``intra_op_num_threads=4``."""
+    return f"{setting.knob}={as_text(setting.value)}"
 
 
 def _stored(knob: Knob, value: Value) -> Value:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ortune.bundle.languages._source import process_line
-from ortune.bundle.languages.python import literal, once_lines, option_lines
-from ortune.bundle.settings import as_text, resolve, threads
+from ortune.bundle.languages.python import LANGUAGE, given, once
+from ortune.bundle.settings import COMMANDS, as_text, measured, named, of, process_line, providers, resolve
 from ortune.records import Applied, Plan
-
-TOOLS = {"affinity": "taskset -c", "nice": "nice -n"}
-"""Settings of the process that a command before the program's own makes."""
 
 
 def python_lines(plan: Plan, model: str = "model.onnx", libraries: Mapping[str, str] | None = None) -> str:
@@ -25,22 +21,15 @@ def python_lines(plan: Plan, model: str = "model.onnx", libraries: Mapping[str, 
     Returns:
         Lines without a final line break.
     """
-    settings = tuple(_counted(setting) for setting in resolve(plan))
-    lines = [*_start(settings, libraries or {}), *_by_hand(settings), "import onnxruntime as ort", ""]
-    lines += once_lines(settings)
-    options = option_lines(settings)
+    settings = measured(resolve(plan))
+    options = [line for setting in settings if (line := LANGUAGE.statement(setting))]
+    lines = [*_start(settings, libraries or {}), "import onnxruntime as ort", "", *once(settings)]
     lines += ["options = ort.SessionOptions()", *dict.fromkeys(options)] if options else []
-    given = ", options" if options else ""
-    extra = {s.key: as_text(s.value) for s in settings if s.channel == "provider_option"}
-    names: list[object] = [(p.name, dict(p.options)) if p.options else p.name for p in plan.providers]
-    if extra:
-        first = plan.providers[0] if plan.providers else None
-        names[:1] = [
-            (first.name if first else "CPUExecutionProvider", {**(first.options if first else {}), **extra})
-        ]
-    chosen = literal(names or ["CPUExecutionProvider"])
-    lines.append(f"session = ort.InferenceSession({model!r}{given}, providers={chosen})")
-    runs = [s for s in settings if s.channel == "run_config"]
+    chosen = given(providers(plan, settings))
+    lines.append(
+        f"session = ort.InferenceSession({model!r}{', options' if options else ''}, providers={chosen!r})"
+    )
+    runs = of(settings, "run_config")
     if runs:
         lines.append("run_options = ort.RunOptions()  # session.run(names, feeds, run_options)")
         lines += [f"run_options.add_run_config_entry({s.key!r}, {as_text(s.value)!r})" for s in runs]
@@ -51,23 +40,13 @@ def python_lines(plan: Plan, model: str = "model.onnx", libraries: Mapping[str, 
     return "\n".join(lines)
 
 
-def _counted(setting: Applied) -> Applied:
-    count = threads(setting.value)
-    if count is None:
-        return setting
-    return Applied(knob=setting.knob, channel=setting.channel, key=setting.key, value=count)
-
-
 def _start(settings: tuple[Applied, ...], libraries: Mapping[str, str]) -> list[str]:
-    """A comment with what the process must be started with."""
-    words = [f"{s.key}={as_text(s.value)}" for s in settings if s.channel == "env"]
-    preloads = [as_text(s.value) for s in settings if s.channel == "preload"]
+    """Comments: what the process must be started with, and each setting of it that no command makes."""
+    preloads = [as_text(s.value) for s in of(settings, "preload")]
+    process = of(settings, "process")
+    words = [f"{s.key}={as_text(s.value)}" for s in of(settings, "env")]
     words += [f"LD_PRELOAD={libraries.get(name, f'lib{name}.so')}" for name in preloads]
-    words += [f"{TOOLS[s.key]} {s.value}" for s in settings if s.channel == "process" and s.key in TOOLS]
-    return [f"# start with: {' '.join(words)} python ..."] if words else []
-
-
-def _by_hand(settings: tuple[Applied, ...]) -> list[str]:
-    """A comment for each setting of the process that no command makes."""
-    own = [s for s in settings if s.channel == "process" and s.key not in TOOLS]
-    return [f"# {s.knob}={as_text(s.value)}: {line}" for s in own if (line := process_line(s))]
+    words += [f"{COMMANDS[s.key]} {s.value}" for s in process if s.key in COMMANDS]
+    start = [f"# start with: {' '.join(words)} python ..."] if words else []
+    by_hand = [s for s in process if s.key not in COMMANDS]
+    return [*start, *(f"# {named(s)}: {line}" for s in by_hand if (line := process_line(s)))]

@@ -7,25 +7,17 @@ from pathlib import PurePosixPath
 import onnx_ir as ir
 
 from ortune.analysis.dims import feedable
-from ortune.bundle.languages._source import comment, escaped
-from ortune.bundle.settings import as_text, threads
+from ortune.bundle.languages._literals import QUOTES, Quote, comment, utf8
+from ortune.bundle.settings import CPU, as_text, named
 from ortune.records import Applied, BundleInfo
 
+SAME = ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "BOOL", "STRING")
 TYPES = {
+    **{ir.DataType[name]: f"TYPE_{name}" for name in SAME},
     ir.DataType.FLOAT: "TYPE_FP32",
     ir.DataType.FLOAT16: "TYPE_FP16",
     ir.DataType.BFLOAT16: "TYPE_BF16",
     ir.DataType.DOUBLE: "TYPE_FP64",
-    ir.DataType.INT8: "TYPE_INT8",
-    ir.DataType.INT16: "TYPE_INT16",
-    ir.DataType.INT32: "TYPE_INT32",
-    ir.DataType.INT64: "TYPE_INT64",
-    ir.DataType.UINT8: "TYPE_UINT8",
-    ir.DataType.UINT16: "TYPE_UINT16",
-    ir.DataType.UINT32: "TYPE_UINT32",
-    ir.DataType.UINT64: "TYPE_UINT64",
-    ir.DataType.BOOL: "TYPE_BOOL",
-    ir.DataType.STRING: "TYPE_STRING",
 }
 PARAMETERS = {
     "intra_op_num_threads": "intra_op_thread_count",
@@ -46,19 +38,26 @@ ACCELERATORS = {
     "TensorrtExecutionProvider": ("gpu_execution_accelerator", "tensorrt"),
     "CUDAExecutionProvider": ("gpu_execution_accelerator", "cuda"),
 }
-CPU = "CPUExecutionProvider"
+
+_quoted = Quote(utf8, "\\{:03o}", QUOTES)
+"""A literal of protobuf's text format: UTF-8 bytes, those beyond ASCII in octal."""
 
 
 def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> str:
     """The text of ``config.pbtxt``.
 
-    Thread counts are those of the tuned machine: the container must have as many CPUs. What the backend has no
-    setting for, and inputs or outputs that it cannot take, are named in comments and left out.
+    What the backend has no setting for, and inputs or outputs that it cannot take, are named in comments and left
+    out.
+
+    Args:
+        info: The bundle, with the thread counts of the tuned machine: the container must have as many CPUs.
+        model: The model that is shipped.
+        custom_ops: Libraries inside the bundle, relative to it.
     """
     names = [p.name for p in info.plan.providers]
     gpu = any(ACCELERATORS.get(name, ("",))[0] == "gpu_execution_accelerator" for name in names)
     values, lost = _values(model)
-    lost += [f"{s.knob}={as_text(s.value)}" for s in info.applied if not _known(s)]
+    lost += [named(s) for s in info.applied if not _known(s)]
     lost += [f"provider {name}" for name in names if name != CPU and name not in ACCELERATORS]
     lost += [f"options of {p.name}" for p in info.plan.providers if p.options]
     if info.model.lower().endswith(".ort"):
@@ -132,11 +131,8 @@ def _parameters(applied: tuple[Applied, ...]) -> list[str]:
             "session_config",
             "run_config",
         ):
-            count = threads(setting.value)
-            value = {"ORT_SEQUENTIAL": "0", "ORT_PARALLEL": "1"}.get(
-                str(setting.value), as_text(setting.value)
-            )
-            text = value if count is None else str(count)
+            text = as_text(setting.value)
+            text = {"ORT_SEQUENTIAL": "0", "ORT_PARALLEL": "1"}.get(text, text)
             key = _quoted(PARAMETERS[setting.key])
             lines.append(f"parameters {{ key: {key} value: {{ string_value: {_quoted(text)} }} }}")
     return lines
@@ -148,9 +144,3 @@ def _known(setting: Applied) -> bool:
     if setting.key == "graph_optimization_level":
         return str(setting.value) in LEVELS or setting.value == "ORT_ENABLE_ALL"
     return setting.key in PARAMETERS or (setting.channel, setting.value) == ("call_style", "run")
-
-
-def _quoted(text: str) -> str:
-    """A literal of protobuf's text format: UTF-8 bytes, those beyond ASCII in octal."""
-    special = {'"': '\\"', "\\": "\\\\"}
-    return '"' + escaped(text.encode("utf-8", "replace").decode("latin-1"), special, "\\{:03o}") + '"'

@@ -11,8 +11,7 @@ import msgspec
 from ortune import knobs, rewrites
 from ortune.bundle import format as bundle_format
 from ortune.bundle import machine
-from ortune.bundle.languages.python import tuned_on
-from ortune.bundle.settings import threads
+from ortune.bundle.settings import threads, tuned_on
 from ortune.errors import MeasurementError, UsageError
 from ortune.fleet.runtimes import find_runtime
 from ortune.model import from_git

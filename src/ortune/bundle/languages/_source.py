@@ -1,355 +1,319 @@
-"""What the compiled languages have in common: which settings a binding has, and what to say of the others.
+"""What the languages have in common: the walk over a plan, and what to say of what a binding cannot set.
 
-A language is a subclass that gives its words; the walk over a plan's settings is here once. Values go into the
-code as literals, and into comments only as JSON of ASCII, so that none can end its line.
+A language is a table (``Language``) and the template of its file. Values go into the code as literals, and into
+comments only as ASCII of one line, so that none can end it.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from ortune.bundle.languages import fill
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from ortune.bundle.languages._literals import comment
 from ortune.bundle.machine import PACKAGES
-from ortune.bundle.settings import HUGE_PAGES, as_text, is_bound, needs_allocator, threads
+from ortune.bundle.settings import (
+    CPU,
+    HUGE_PAGES,
+    arena,
+    as_text,
+    is_bound,
+    named,
+    needs_allocator,
+    no_huge_pages,
+    of,
+    preload,
+    process_line,
+    providers,
+    threads,
+    tuned_on,
+)
 from ortune.records import Applied, BundleInfo, Value
 
-CPU = "CPUExecutionProvider"
 MACHINES = {"AMD64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
 """One name for each architecture; systems call it differently."""
 
+BY_NAME = {
+    "AzureExecutionProvider": "AZURE",
+    "CoreMLExecutionProvider": "CoreML",
+    "DmlExecutionProvider": "DML",
+    "JsExecutionProvider": "JS",
+    "MIGraphXExecutionProvider": "MIGraphX",
+    "NvTensorRTRTXExecutionProvider": "NvTensorRtRtx",
+    "OpenVINOExecutionProvider": "OpenVINO",
+    "QNNExecutionProvider": "QNN",
+    "SNPEExecutionProvider": "SNPE",
+    "VitisAIExecutionProvider": "VitisAI",
+    "WebGpuExecutionProvider": "WebGPU",
+    "WebNNExecutionProvider": "WEBNN",
+    "XnnpackExecutionProvider": "XNNPACK",
+}
+"""Providers that ONNX Runtime's C API appends by name; releases before 1.22 know the short names alone."""
 
-@cache
-def table() -> dict[str, Any]:
-    """What ``tools/make_api_table.py`` read in the sources of the bindings' releases."""
-    text = files(__package__).joinpath("api_table.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+LEVELS = ("ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_LAYOUT", "ORT_ENABLE_ALL")
+MODES = ("ORT_SEQUENTIAL", "ORT_PARALLEL")
+
+NO_OPTION = "the {} binding has no such option; load.py sets it"
+INSTEAD = {
+    "session_option": NO_OPTION,
+    "affinities": NO_OPTION,
+    "run_config": NO_OPTION,
+    "env_allocator": "the {} binding registers no shared arena; load.cpp, Load.cs and load.py do",
+    "global_pool": "the {} binding makes no global pool; its sessions have pools of their own",
+    "preload": "nothing preloads it there; the system's allocator stays",
+    "call_style": "the {} binding has no bound inputs and outputs; call run() with new ones each time",
+    "page": "a setting of browsers alone",
+    "provider": "the {} binding cannot append it; load.py can",
+    "provider_option": "the {} binding has no such option; load.py can",
+}
+"""What to say of what a binding lacks; ``{}`` is the language."""
 
 
-def by_name() -> Mapping[str, str]:
-    """Providers that ONNX Runtime's C API appends by name, with options as text.
+class Provider(NamedTuple):
+    """An execution provider with its options, and which way and by what name the binding appends it."""
 
-    The name given is the short one: releases before 1.22 know no other.
-    """
-    found: Mapping[str, str] = table()["providers"]
-    return found
-
-
-class Note(NamedTuple):
-    """A setting that a language cannot make, and what to put instead."""
-
-    setting: str
-    do: str
+    name: str
+    options: Mapping[str, str]
+    way: str
+    own: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class Language:
-    """One compiled language. The class variables are its words, ``{}`` where a value goes.
+    """How one language spells a plan, and what it cannot express; ``{}`` where a value goes.
 
     Attributes:
-        COUNT: The threads to start here, of those that were measured. TEXT: a number as text.
-        IF: A condition around one statement. TUNED, ENOUGH, ALLOCATOR: the conditions "this is the tuned model",
-            "this is the tuned CPU, with as many CPUs as it had", "the plan's allocator is in the process".
-        OPTIONS: Session options by ORT's Python name, as statements. SWITCHES: those that are two statements.
-        WORDS: ORT's names of levels and modes in this language.
-        CONFIG, RUN_CONFIG, CUSTOM_OPS, VARIABLE: Statements; "" where the binding has none.
-        POOL: Statements that make the global pool with that many threads.
-        LOCAL_POOL: The statement on the session's options that goes with POOL.
-        HUGE_PAGES: Not empty where the code turns transparent huge pages off itself.
-        PRELOADS: Whether a system that the binding runs on preloads libraries by LD_PRELOAD.
-        LIST, PAIR: Elements of a list, and a pair of texts within one.
-        INDENT: Columns before a statement of a function.
-        LINKED_OPS: What to call for operators of a library that is linked, where CUSTOM_OPS is "".
-        BINDING: What to call for bound inputs and outputs, "" where the binding has none.
+        file: The emitted file; its template is of that name.
+        quote: A text as a literal.
+        count: The threads to start here, of those that were measured. text: Such a number as text.
+        when: A condition and the statement that it is for.
+        tuned, enough, allocator: The conditions "this is the tuned model", "this is the tuned CPU, with as many CPUs
+            as it had", "the plan's allocator is in the process".
+        options: Session options by ONNX Runtime's Python name; of a pair, the statements for off and on.
+        any_option: Every other session option, by its ``key``.
+        words: ONNX Runtime's names of levels and modes.
+        config, run_config, custom_ops, variable: Statements.
+        local_pool: The statement on a session's options that gives it the global pool.
+        end: What ends a statement.
+        providers: Ways to append a provider, each with the providers by it and what the binding calls them.
+        takes: The only options that the binding takes of a provider.
+        lacks: What the binding has no way to do: channels, "affinities", "custom_ops" and huge pages.
+        instead: What to do for that, where it is not ``INSTEAD``.
+        more: What the template needs besides.
     """
 
-    NAME: ClassVar[str]
-    FILE: ClassVar[str]
-    COUNT: ClassVar[str]
-    TEXT: ClassVar[str]
-    IF: ClassVar[str]
-    TUNED: ClassVar[str]
-    ENOUGH: ClassVar[str]
-    ALLOCATOR: ClassVar[str] = "!without_allocator()"
-    BOOLS: ClassVar[tuple[str, str]] = ("false", "true")
-    OPTIONS: ClassVar[Mapping[str, str]]
-    SWITCHES: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    WORDS: ClassVar[Mapping[str, str]]
-    CONFIG: ClassVar[str]
-    RUN_CONFIG: ClassVar[str] = ""
-    CUSTOM_OPS: ClassVar[str] = ""
-    LINKED_OPS: ClassVar[str] = ""
-    VARIABLE: ClassVar[str]
-    POOL: ClassVar[str] = ""
-    LOCAL_POOL: ClassVar[str] = ""
-    BINDING: ClassVar[str] = ""
-    HUGE_PAGES: ClassVar[str] = ""
-    PRELOADS: ClassVar[bool] = True
-    LIST: ClassVar[str] = "{}"
-    PAIR: ClassVar[str] = ""
-    INDENT: ClassVar[int] = 2
+    name: str
+    file: str
+    quote: Callable[[Any], str]
+    count: str = "threads({})"
+    text: str
+    when: str
+    tuned: str
+    enough: str = ""
+    allocator: str = ""
+    bools: tuple[str, str] = ("false", "true")
+    options: Mapping[str, str | tuple[str, str]]
+    any_option: str = ""
+    words: Mapping[str, str]
+    config: str = ""
+    run_config: str = ""
+    custom_ops: str = ""
+    variable: str
+    local_pool: str = ""
+    end: str = ";"
+    providers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    takes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    lacks: frozenset[str] = frozenset()
+    instead: Mapping[str, str] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
 
-    def __init__(self, info: BundleInfo, custom_ops: Sequence[str]) -> None:
-        self.info = info
-        self.custom_ops = custom_ops
+    def emit(self, info: BundleInfo, custom_ops: Sequence[str]) -> str:
+        """The text of the file.
 
-    # --- what a subclass answers -----------------------------------------------------------------------
+        Args:
+            info: The bundle.
+            custom_ops: Libraries inside the bundle, relative to it.
+        """
+        template = _environment().get_template(f"{self.file}.j2")
+        return template.render(self._places(info, custom_ops), **self.more)
 
-    def quote(self, text: str) -> str:
-        """The text as a literal of the language."""
-        raise NotImplementedError
-
-    def provider(self, name: str, options: Mapping[str, str]) -> list[str] | None:
-        """Statements that append an execution provider; None where the binding cannot."""
-        raise NotImplementedError
-
-    def options_lost(self, name: str, options: Mapping[str, str]) -> list[str]:
-        """Keys of a provider's options that the binding has no way to give."""
-        return []
-
-    def arena(self, options: Mapping[str, int]) -> list[str]:
-        """Statements that register an arena for all sessions; none where the binding cannot."""
-        return []
-
-    def extra(self) -> dict[str, str]:
-        """Further places of the template."""
-        return {}
-
-    # --- the walk --------------------------------------------------------------------------------------
-
-    def files(self) -> dict[str, str]:
-        """The emitted file by its name."""
-        host = self.info.host
-        notes = self.notes()
-        start = [f"{s.key}={self._plain(s.value)}" for s in self.of("env")]
-        preloads = [(str(s.value), preload(str(s.value))) for s in self.of("preload") if self.PRELOADS]
+    def _places(self, info: BundleInfo, custom_ops: Sequence[str]) -> dict[str, Any]:
+        """What the template may name."""
+        host, applied = info.host, info.applied
+        notes = self.notes(info, custom_ops)
+        names = [] if "preload" in self.lacks else [as_text(s.value) for s in of(applied, "preload")]
+        preloads = [(name, preload(name)) for name in names]
+        packages = {name: PACKAGES.get(name, name) for name in names}
+        asked = ", ".join(f"{name} (Debian: apt install {package})" for name, package in packages.items())
+        needed = [named(s) for s in applied if needs_allocator(s, applied)]
+        stays = ", so the arena stays on" if needed else ""
+        start = [f"{s.key}={_plain(s.value)}" for s in of(applied, "env")]
         start += [f'LD_PRELOAD="{find}"' for _, find in preloads]
-        variables = [self.VARIABLE.format(self.quote(s.key), self.text(s.value)) for s in self.of("env")]
-        libraries = [self.CUSTOM_OPS.format(self.quote(name)) for name in self.custom_ops if self.CUSTOM_OPS]
-        runs = [self.RUN_CONFIG.format(self.quote(s.key), self.text(s.value)) for s in self.of("run_config")]
-        places = {
-            "MODEL": self.quote(self.info.model),
-            "PLAIN_MODEL": self.quote(self.info.plain_model if self.info.hardware_bound else ""),
-            "TUNED_WITH": self.quote(self.info.ort_version),
-            "WITHOUT_ALLOCATOR": self.quote(self.without_allocator()),
-            "TUNED_MACHINE": self.quote(MACHINES.get(host.machine, host.machine) if host else ""),
-            "TUNED_CPU": self.quote(host.cpu if host else ""),
-            "TUNED_CPUS": str(host.effective_cpus if host else 1),
-            "TUNED_FEATURES": self.texts(host.features if host else ()),
-            "ORT_VERSION": comment(self.info.ort_version or "not recorded"),
-            "CANNOT": self.texts([f"{note.setting}: {note.do}" for note in notes]),
-            "CANNOT_COMMENTS": self.block(comments(notes), self.INDENT // 2 if self.INDENT > 2 else 0),
-            "START_COMMENTS": "".join(f"// Start the process with: {comment(line)}\n" for line in start),
-            "ENVIRONMENT": self.block(variables),
-            "PRELOAD": self.pairs(preloads),
-            "OPTIONS": self.block([*self.session_lines(), *self.provider_lines()]),
-            "CUSTOM_OPS": self.block(libraries),
-            "RUN_OPTIONS": self.block(runs),
-            "ONCE": self.block(self.once()),
-            **self.extra(),
+        pinned = [as_text(s.value) for s in of(applied, "session_config") if is_bound(s)]
+        return {
+            "q": self.quote,
+            "texts": lambda values: ", ".join(map(self.quote, values)),
+            "pairs": lambda pairs, form: ", ".join(form.format(*map(self.quote, pair)) for pair in pairs),
+            "lines": lines,
+            "comment": comment,
+            "info": info,
+            "plain_model": info.plain_model if info.hardware_bound else "",
+            "machine": MACHINES.get(host.machine, host.machine) if host else "",
+            "cpu": host.cpu if host else "",
+            "cpus": host.effective_cpus if host else 1,
+            "features": host.features if host else (),
+            "tuned_on": tuned_on(host),
+            "cannot": [f"{setting}: {do}" for setting, do in notes],
+            # Two lines a note: the setting, and what to do instead.
+            "cannot_comments": [f"// {comment(one)}\n//     {comment(do)}" for one, do in notes],
+            "start_comments": [f"// Start the process with: {comment(line)}" for line in start],
+            "preloads": preloads,
+            "packages": packages,
+            "without_allocator": f"not in this process: {asked}{stays}" if names else "",
+            "need_allocator": needed,
+            "no_huge_pages": no_huge_pages(applied),
+            "process": [(s.key, s.value) for s in of(applied, "process") if s.key != HUGE_PAGES],
+            "call_style": next((s.value for s in of(applied, "call_style")), "run"),
+            "variables": [self._entry(self.variable, s) for s in of(applied, "env")],
+            "options": self.statements(info),
+            "entries": [
+                (s.key, self.text_of(s.value)) for s in of(applied, "session_config") if not is_bound(s)
+            ],
+            "levels": any(s.key == "graph_optimization_level" for s in of(applied, "session_option")),
+            "custom_ops": [self.custom_ops.format(self.quote(name)) + self.end for name in custom_ops],
+            "libraries": list(custom_ops),
+            "run_options": [self._entry(self.run_config, s) for s in of(applied, "run_config")],
+            "pool": "".join(self.number(s.value) for s in of(applied, "global_pool")),
+            "arena": arena(applied),
+            "pinned": pinned[0] if pinned else None,
+            "specs": providers(info.plan, applied),
+            "providers": self._appended(info),
         }
-        return {self.FILE: fill(f"{self.FILE}.tmpl", places)}
 
-    def session_lines(self) -> list[str]:
+    # --- statements ------------------------------------------------------------------------------------
+
+    def statements(self, info: BundleInfo) -> list[str]:
         """Statements on ``options``; what holds for the tuned machine alone stands behind its condition."""
-        lines: list[str] = []
-        for setting in self.info.applied:
+        found: list[str] = []
+        for setting in info.applied:
             line = self.statement(setting)
-            if not line or line in lines:
+            if not line or line in found:
                 continue
             if is_bound(setting):
                 # Numbered CPUs: of no use on another machine, an error where there are fewer.
-                line = self.IF.format(self.ENOUGH, line)
-            elif setting.knob in self.info.model_settings:
+                line = self.when.format(self.enough, line)
+            elif setting.knob in info.model_settings:
                 # It belongs to the model that is optimised already; the plain one needs the default.
-                line = self.IF.format(self.TUNED, line)
-            elif needs_allocator(setting, self.info.applied):
-                line = self.IF.format(self.ALLOCATOR, line)
-            lines.append(line)
-        return lines
-
-    def without_allocator(self) -> str:
-        """What the code says where the plan's allocator is not in the process."""
-        names = [str(s.value) for s in self.of("preload") if self.PRELOADS]
-        packages = ", ".join(f"{name} (Debian: apt install {PACKAGES.get(name, name)})" for name in names)
-        stays = any(needs_allocator(s, self.info.applied) for s in self.info.applied)
-        return (
-            f"not in this process: {packages}" + (", so the arena stays on" if stays else "") if names else ""
-        )
+                line = self.when.format(self.tuned, line)
+            elif needs_allocator(setting, info.applied):
+                line = self.when.format(self.allocator, line)
+            found.append(line)
+        return found
 
     def statement(self, setting: Applied) -> str:
         """One setting as a statement on ``options``, "" where it is none."""
-        if setting.channel == "session_option":
-            if setting.key in self.SWITCHES:
-                return self.SWITCHES[setting.key][bool(setting.value)]
-            return self.OPTIONS[setting.key].format(self.number(setting.value)) if self.has(setting) else ""
-        if setting.channel == "session_config":
-            return self.CONFIG.format(self.quote(setting.key), self.text(setting.value))
-        if setting.channel == "env_allocator" and self.arena_lines():
-            return self.CONFIG.format(self.quote("session.use_env_allocators"), self.quote("1"))
-        return self.LOCAL_POOL if setting.channel == "global_pool" else ""
-
-    def has(self, setting: Applied) -> bool:
-        """Whether the binding has this session option, with this value."""
-        if setting.key not in self.OPTIONS:
-            return setting.key in self.SWITCHES
-        return (
-            not isinstance(setting.value, str)
-            or threads(setting.value) is not None
-            or setting.value in self.WORDS
-        )
-
-    def providers(self) -> list[tuple[str, dict[str, str]]]:
-        """Providers with their options but the CPU's own, which is always there; those of the plan go to the first."""
-        extra = {s.key: as_text(s.value) for s in self.of("provider_option")}
-        merged = [
-            (p.name, {**p.options, **(extra if i == 0 else {})})
-            for i, p in enumerate(self.info.plan.providers)
-        ]
-        return [(name, options) for name, options in merged if name != CPU]
-
-    def provider_lines(self) -> list[str]:
-        """Statements that append the providers."""
-        return [line for name, options in self.providers() for line in self.provider(name, options) or ()]
-
-    def once(self) -> list[str]:
-        """Statements for what all sessions of a process share."""
-        pool = [self.POOL.format(self.number(s.value)) for s in self.of("global_pool") if self.POOL]
-        return pool + self.arena_lines()
-
-    def arena_lines(self) -> list[str]:
-        """Statements that register the shared arena."""
-        options = {s.key: int(s.value) for s in self.of("env_allocator")}
-        return self.arena(options) if options else []
-
-    def notes(self) -> list[Note]:
-        """What of the plan this language cannot set, with the line to put."""
-        found = [note for s in self.info.applied if (note := self._note(s)) is not None]
-        for name, options in self.providers():
-            if self.provider(name, options) is None:
-                found.append(
-                    Note(f"provider {name}", f"the {self.NAME} binding cannot append it; load.py can")
-                )
-            for key in self.options_lost(name, options):
-                found.append(
-                    Note(
-                        f"{key}={options[key]} of {name}",
-                        f"the {self.NAME} binding has no such option; load.py can",
-                    )
-                )
-        if not self.CUSTOM_OPS:
-            found += [Note(f"custom operators of {name}", self.LINKED_OPS) for name in self.custom_ops]
-        return found
-
-    def _note(self, setting: Applied) -> Note | None:
-        own = f"the {self.NAME} binding"
-        pages = setting.key == HUGE_PAGES and self.HUGE_PAGES
-        cases: dict[str, tuple[bool, str]] = {
-            "session_option": (not self.has(setting), f"{own} has no such option; load.py sets it"),
-            "session_config": (
-                is_bound(setting) and not self.ENOUGH,
-                f"{own} has no such option; load.py sets it",
-            ),
-            "run_config": (not self.RUN_CONFIG, f"{own} has no such option; load.py sets it"),
-            "env_allocator": (
-                not self.arena_lines(),
-                f"{own} registers no shared arena; load.cpp, Load.cs and load.py do",
-            ),
-            "global_pool": (
-                not self.POOL,
-                f"{own} makes no global pool; its sessions have pools of their own",
-            ),
-            "preload": (not self.PRELOADS, "nothing preloads it there; the system's allocator stays"),
-            "process": (not pages and process_line(setting) != "", process_line(setting)),
-            "call_style": (
-                setting.value != "run",
-                self.BINDING or f"{own} has no bound inputs and outputs; call run() with new ones each time",
-            ),
-            "page": (True, "a setting of browsers alone"),
-        }
-        cannot, do = cases.get(setting.channel, (False, ""))
-        return Note(f"{setting.knob}={as_text(setting.value)}", do) if cannot else None
-
-    # --- values ----------------------------------------------------------------------------------------
+        line = ""
+        if setting.channel == "session_option" and self._has(setting):
+            option = self.options.get(setting.key, self.any_option)
+            line = option[bool(setting.value)] if isinstance(option, tuple) else option
+            line = line.format(self.number(setting.value), key=setting.key)
+        elif setting.channel == "session_config":
+            line = self.config.format(self.quote(setting.key), self.text_of(setting.value))
+        elif setting.channel == "env_allocator" and "env_allocator" not in self.lacks:
+            line = self.config.format(self.quote("session.use_env_allocators"), self.quote("1"))
+        elif setting.channel == "global_pool":
+            line = self.local_pool
+        return line and line + self.end
 
     def number(self, value: Value) -> str:
         """A value as an expression: a thread count is computed where the code runs."""
         count = threads(value)
         if count is not None:
-            return self.COUNT.format(count)
+            return self.count.format(count)
         if isinstance(value, bool):
-            return self.BOOLS[value]
-        return self.WORDS[value] if isinstance(value, str) else repr(value)
+            return self.bools[value]
+        return self.words.get(value, value) if isinstance(value, str) else repr(value)
 
-    def text(self, value: Value) -> str:
+    def text_of(self, value: Value) -> str:
         """A value as an expression that gives text."""
         count = threads(value)
-        return self.quote(as_text(value)) if count is None else self.TEXT.format(self.COUNT.format(count))
+        return self.quote(as_text(value)) if count is None else self.text.format(self.count.format(count))
 
-    def texts(self, values: Sequence[str]) -> str:
-        """The elements of a list of texts."""
-        return self.LIST.format(", ".join(map(self.quote, values)))
+    def _entry(self, form: str, setting: Applied) -> str:
+        return form.format(self.quote(setting.key), self.text_of(setting.value)) + self.end
 
-    def pairs(self, values: Sequence[tuple[str, str]]) -> str:
-        """The elements of a list of pairs of texts."""
-        return ", ".join(self.PAIR.format(*map(self.quote, pair)) for pair in values)
+    def _has(self, setting: Applied) -> bool:
+        """Whether the binding has this session option, with this value."""
+        value = setting.value
+        known = not isinstance(value, str) or threads(value) is not None or value in self.words
+        return bool(self.any_option) or (setting.key in self.options and known)
 
-    def mapping(self, values: Mapping[str, str]) -> str:
-        """The entries of a mapping of texts."""
-        return self.pairs(list(values.items()))
+    # --- providers and notes ---------------------------------------------------------------------------
 
-    def of(self, channel: str) -> list[Applied]:
-        """The settings of a channel."""
-        return [s for s in self.info.applied if s.channel == channel]
+    def _way(self, name: str) -> tuple[str, str] | None:
+        """Which way and by what name the binding appends a provider; None where it cannot."""
+        return next(((way, own[name]) for way, own in self.providers.items() if name in own), None)
 
-    def block(self, lines: Sequence[str], indent: int | None = None) -> str:
-        """Statements, each on lines of its own."""
-        pad = " " * (self.INDENT if indent is None else indent)
-        return "".join(f"{pad}{part}\n" for line in lines for part in line.split("\n"))
+    def _appended(self, info: BundleInfo) -> list[Provider]:
+        given = providers(info.plan, info.applied)
+        return [Provider(name, options, *way) for name, options in given if (way := self._way(name))]
 
-    def _plain(self, value: Value) -> str:
-        count = threads(value)
-        return as_text(value) if count is None else f"{count} (fewer on a smaller machine)"
+    def notes(self, info: BundleInfo, custom_ops: Sequence[str]) -> list[tuple[str, str]]:
+        """What of the plan this language cannot set, each with what to do instead."""
+        found = [(named(s), do) for s in info.applied if (do := self._note(s))]
+        for name, options in providers(info.plan, info.applied):
+            if name == CPU:
+                continue  # always there
+            if self._way(name) is None:
+                found.append((f"provider {name}", self._instead("provider")))
+            lost = [key for key in options if key not in self.takes.get(name, options)]
+            found += [(f"{key}={options[key]} of {name}", self._instead("provider_option")) for key in lost]
+        if "custom_ops" in self.lacks:
+            found += [(f"custom operators of {name}", self._instead("custom_ops")) for name in custom_ops]
+        return found
 
+    def _note(self, setting: Applied) -> str:
+        """What to do instead of a setting, "" where the language makes it."""
+        lacked: str = setting.channel
+        cannot = lacked in self.lacks
+        if lacked == "session_option":
+            cannot = not self._has(setting)
+        elif lacked == "session_config":
+            lacked, cannot = "affinities", is_bound(setting) and "affinities" in self.lacks
+        elif lacked == "process":
+            return "" if setting.key == HUGE_PAGES and HUGE_PAGES not in self.lacks else process_line(setting)
+        elif lacked in ("call_style", "page"):
+            cannot = setting.value != "run"
+        return self._instead(lacked) if cannot else ""
 
-def preload(name: str) -> str:
-    """Shell words that give the path of an allocator's library on Linux, whatever its version's ending."""
-    stem = {"tcmalloc": "libtcmalloc(_minimal)?"}.get(name, f"lib{name}")
-    return f"$(/sbin/ldconfig -p | grep -oE '/.*/{stem}[.]so.*' | head -n 1)"
-
-
-def process_line(setting: Applied) -> str:
-    """How to start the program with a setting of the process; "" where nothing need be done."""
-    if setting.key == "affinity":
-        return f"start it with: taskset -c {as_text(setting.value)} PROGRAM"
-    if setting.key == "nice":
-        return f"start it with: nice -n {as_text(setting.value)} PROGRAM"
-    if as_text(setting.value) == "never":
-        return "start it from a program that called prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)"
-    return ""
-
-
-def comments(notes: Sequence[Note]) -> list[str]:
-    """Two lines of comment a note: the setting, and what to do instead."""
-    return [line for n in notes for line in (f"// {comment(n.setting)}", f"//     {comment(n.do)}")]
-
-
-def comment(text: str) -> str:
-    """Text for a comment of one line: ASCII, no line breaks, and no escape that a compiler would read in a comment."""
-    return re.sub(r"[^ -\[\]-~]", lambda found: f"<{ord(found.group()):x}>", text)
+    def _instead(self, lacked: str) -> str:
+        return {**INSTEAD, **self.instead}[lacked].format(self.name)
 
 
-def escaped(text: str, special: Mapping[str, str], other: str) -> str:
-    """Text for between double quotes: printable ASCII as it is but for ``special``, the rest by its code."""
-    return "".join(
-        special.get(sign) or (sign if " " <= sign <= "~" else other.format(ord(sign))) for sign in text
+def lines(statements: Sequence[str], indent: int) -> str:
+    """Statements, each on lines of its own behind so many columns."""
+    pad = " " * indent
+    return "".join(f"{pad}{part}\n" for statement in statements for part in statement.split("\n"))
+
+
+def _plain(value: Value) -> str:
+    count = threads(value)
+    return as_text(value) if count is None else f"{count} (fewer on a smaller machine)"
+
+
+@cache
+def _environment() -> Environment:
+    """Templates in which ``@@ x @@`` is a value: the languages have braces of their own."""
+    return Environment(
+        loader=PackageLoader("ortune.bundle.languages"),
+        autoescape=False,
+        undefined=StrictUndefined,
+        variable_start_string="@@",
+        variable_end_string="@@",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-
-
-def as_json(text: str) -> str:
-    """Text as JSON of ASCII, quotes included, which is a literal of C# too."""
-    return json.dumps(text, ensure_ascii=True)
