@@ -18,9 +18,9 @@ _ELEMENTWISE = frozenset({
     "CumSum", "DequantizeLinear", "Dropout", "DynamicQuantizeLinear", "Elu", "Erf", "Exp", "FastGelu",
     "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "IsInf",
     "IsNaN", "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization",
-    "Mish", "Neg", "Not", "PRelu", "QuantizeLinear", "QuickGelu", "Reciprocal", "Relu", "Round", "Selu",
-    "Shrink", "Sigmoid", "Sign", "Sin", "Softmax", "Softplus", "Softsign", "Sqrt", "Swish", "Tan",
-    "Tanh", "ThresholdedRelu", "Trilu",
+    "Mish", "Neg", "Not", "PRelu", "QuantizeLinear", "QuickGelu", "Reciprocal", "Relu", "Round", "Scatter",
+    "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Softmax", "Softplus",
+    "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
 })  # fmt: skip
 _BROADCAST = frozenset({
     "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "Div", "Equal", "Greater", "GreaterOrEqual",

@@ -151,17 +151,17 @@ def _multi_head(node: ir.Node, x: Known) -> Known | None:
     past_at = 5 if node.op_type.startswith("Decoder") else 6
     if query is None or len(query) not in (3, 5):
         return None
-    head = query[4] if len(query) == 5 else query[2] // heads
-    value = x[2] if len(x) > 2 else None
-    width = heads * head
-    length = query[1]
+    head = wide = query[4] if len(query) == 5 else query[2] // heads
+    key, value = (x[i] if len(x) > i else None for i in (1, 2))
+    length = query[1] if key is None else key[1]
     if value is not None:
-        width = value[1] * value[3] if len(value) == 4 else value[-1]
-        length = value[2] if len(value) == 4 else value[1]
-    past = x[past_at] if past_at < len(x) else None
+        length, wide = value[2:] if len(value) == 4 else (value[1], value[2] // heads)
     shared = bool(int_of(node, "past_present_share_buffer", 0))
-    present = _present(past, length, shared) or (query[0], heads, length, width // heads)
-    return [(*query[:2], width), present, present]
+    presents = [
+        _present(past, length, shared) or (query[0], heads, length, size)
+        for past, size in zip([*x[past_at : past_at + 2], None, None], (head, wide), strict=False)
+    ]
+    return [(*query[:2], heads * wide), *presents]
 
 
 def _group_query(node: ir.Node, x: Known) -> Known | None:
