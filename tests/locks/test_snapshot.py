@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 import onnx
+import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
-from ortune.locks.snapshot.memory import depth_first, memory
+from ortune.locks.snapshot.memory import Memory, Sizes, byte_sizes, depth_first, memory
 from ortune.locks.snapshot.observed import observed_sizes
-from ortune.locks.snapshot.shapes import byte_sizes
+from ortune.locks.snapshot.optimised import saved_graph
 from ortune.locks.snapshot.structure import operators, structure
 
 
@@ -26,6 +27,15 @@ def model(
 
 def node(op: str, inputs: str, outputs: str, domain: str = "", **attributes: object) -> onnx.NodeProto:
     return helper.make_node(op, inputs.split(), outputs.split(), domain=domain, **attributes)
+
+
+def sizes_of(made: onnx.ModelProto, **fed: tuple[int, ...]) -> Sizes:
+    return byte_sizes(ir.from_proto(made), fed)
+
+
+def held(made: onnx.ModelProto, *dims: int, **observed: int) -> Memory:
+    """Memory with an "x" of the given dimensions."""
+    return memory(made.graph, sizes_of(made, x=dims) | observed)
 
 
 BRANCHES = [node("Relu", "x", "a"), node("Tanh", "x", "b"), node("Add", "a b", "y")]
@@ -76,11 +86,11 @@ def test_memory_follows_lifetimes() -> None:
     chain = [node("Relu", "x", "a"), node("Tanh", "a", "b"), node("Sin", "b", "y")]
     unit = 4 * 2 * 8
     # The input is held by the caller; of the chain two values are alive at a time.
-    assert memory(model(chain), {"x": (2, 8)}, {}).peak_activation_bytes == 3 * unit
+    assert held(model(chain), 2, 8).peak_activation_bytes == 3 * unit
     kept = [*chain[:2], node("Add", "a b", "y")]
-    assert memory(model(kept), {"x": (2, 8)}, {}).peak_activation_bytes == 4 * unit
+    assert held(model(kept), 2, 8).peak_activation_bytes == 4 * unit
     shaped = [node("Relu", "x", "a"), node("Flatten", "a", "f"), node("Tanh", "f", "y")]
-    assert memory(model(shaped), {"x": (2, 8)}, {}).peak_activation_bytes == 3 * unit
+    assert held(model(shaped), 2, 8).peak_activation_bytes == 3 * unit
 
 
 def test_the_order_of_nodes_in_the_file_is_no_memory() -> None:
@@ -89,7 +99,7 @@ def test_the_order_of_nodes_in_the_file_is_no_memory() -> None:
     narrow = [node("Relu", "x", "a"), node("Tanh", "a", "b")]
     end = [node("Add", "s b", "y")]
     orders = [[*wide, *narrow, *end], [*narrow, *wide, *end], [narrow[0], wide[0], narrow[1], wide[1], *end]]
-    found = [memory(model(nodes), {"x": (2, 8)}, {}).peak_activation_bytes for nodes in orders]
+    found = [held(model(nodes), 2, 8).peak_activation_bytes for nodes in orders]
     unit = 4 * 2 * 8
     assert found == [5 * unit + 4] * 3
     assert [n.op_type for n in depth_first(model(orders[1]).graph)] == [
@@ -108,8 +118,8 @@ def test_a_body_that_reads_an_outer_value_comes_after_it() -> None:
 
 def test_dynamic_sizes_come_from_what_is_fed() -> None:
     dynamic = model(BRANCHES, dims=("N", 8))
-    assert memory(dynamic, {"x": (5, 8)}, {}).peak_activation_bytes == 4 * 4 * 5 * 8
-    assert memory(dynamic, {"x": (5, 8)}, {}).unknown_values == 0
+    assert held(dynamic, 5, 8).peak_activation_bytes == 4 * 4 * 5 * 8
+    assert held(dynamic, 5, 8).unknown_values == 0
 
 
 def test_fused_operators_have_sizes_and_unknown_ones_are_counted() -> None:
@@ -121,10 +131,105 @@ def test_fused_operators_have_sizes_and_unknown_ones_are_counted() -> None:
     ]
     made = model(fused)
     made.opset_import.append(helper.make_opsetid("mine", 1))
-    sizes = byte_sizes(made, {"x": (2, 8)})
+    sizes = sizes_of(made, x=(2, 8))
     assert (sizes["p"], sizes["g"]) == (16, 16)
-    assert memory(made, {"x": (2, 8)}, {}).unknown_values == 1
-    assert memory(made, {"x": (2, 8)}, {"y": 40}).unknown_values == 0
+    assert held(made, 2, 8).unknown_values == 1
+    assert held(made, 2, 8, y=40).unknown_values == 0
+
+
+def attention(query: tuple[int, ...], *others: tuple[int, ...]) -> onnx.ModelProto:
+    """Attention with two heads over the given operands; "y" comes out, and the keys and values so far."""
+    names = ["x", "k", "v"][: 1 + len(others)]
+    made = model(
+        [
+            node(
+                "MultiHeadAttention",
+                " ".join(names),
+                "y present_key present_value",
+                "com.microsoft",
+                num_heads=2,
+            )
+        ],
+        dims=query,
+    )
+    made.graph.input.extend(
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, dims)
+        for n, dims in zip(names[1:], others, strict=True)
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    ("operands", "out", "keys", "contents"),
+    [
+        # Queries, keys and values in one: three times what comes out.
+        ([(1, 4, 2, 3, 8)], 4 * 2 * 8, 2 * 4 * 8, 2 * 4 * 8),
+        # Values wider than queries: as wide as they is what comes out.
+        ([(1, 4, 16), (1, 6, 16), (1, 6, 32)], 4 * 32, 2 * 6 * 8, 2 * 6 * 16),
+        # Keys and values of another sequence, their heads apart.
+        ([(1, 4, 16), (1, 2, 6, 8), (1, 2, 6, 8)], 4 * 16, 2 * 6 * 8, 2 * 6 * 8),
+    ],
+)
+def test_attention_has_the_sizes_that_come_out(
+    operands: list[tuple[int, ...]], out: int, keys: int, contents: int
+) -> None:
+    fed = dict(zip("xkv", operands, strict=False))
+    sizes = sizes_of(attention(*operands), **fed)
+    assert {name: sizes.get(name) for name in ("y", "present_key", "present_value")} == {
+        "y": 4 * out, "present_key": 4 * keys, "present_value": 4 * contents,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "per_byte"), [("INT2", 4), ("UINT2", 4), ("INT4", 2), ("UINT4", 2), ("FLOAT4E2M1", 2)]
+)
+def test_values_of_less_than_a_byte_are_packed(kind: str, per_byte: int) -> None:
+    number = TensorProto.DataType.Value(kind)
+    made = model([node("Cast", "x", "q", to=number), node("Cast", "q", "y", to=TensorProto.FLOAT)])
+    made.graph.initializer.append(TensorProto(name="w", data_type=number, dims=[3, 5], raw_data=bytes(8)))
+    made.opset_import[0].version = 25
+    assert sizes_of(made, x=(3, 5))["q"] == -(-15 // per_byte)
+    assert held(made, 3, 5).weights_bytes == -(-15 // per_byte)
+
+
+def test_blocks_of_channels_take_what_fills_the_last_one() -> None:
+    blocks = "com.microsoft.nchwc"
+    made = model(
+        [node("ReorderInput", "x", "r", blocks), node("Conv", "r w", "y", blocks, group=16)],
+        dims=(1, 12, 8, 8),
+    )
+    made.opset_import.append(helper.make_opsetid(blocks, 1))
+    made.graph.initializer.append(helper.make_tensor("w", TensorProto.FLOAT, [16, 1, 1, 1], [0.0] * 16))
+    assert sizes_of(made, x=(1, 12, 8, 8))["y"] == 4 * 16 * 8 * 8
+
+
+@pytest.mark.parametrize(("opset", "bytes_each"), [(9, 4), (10, 1)])
+def test_the_mask_of_a_dropout_was_no_bool_before_opset_10(opset: int, bytes_each: int) -> None:
+    made = model([node("Dropout", "x", "y mask")])
+    made.opset_import[0].version = opset
+    assert sizes_of(made, x=(2, 8))["mask"] == bytes_each * 16
+
+
+def test_a_saved_graph_is_read_without_its_data(tmp_path: Path) -> None:
+    """Nor does it matter that a Constant of a branch is saved as an initializer too, and what outputs declare."""
+    axes = helper.make_tensor("axes", TensorProto.INT64, [1], [0])
+    branch = helper.make_graph(
+        [node("Constant", "", "axes", value=axes), node("Unsqueeze", "p axes", "i")],
+        "b", [], [helper.make_tensor_value_info("i", 1, None)], [axes],
+    )  # fmt: skip
+    either = helper.make_node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch)
+    made = model([node("MatMul", "x w", "p"), either], dims=("N", 512))
+    made.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [9, 9, 9]))
+    made.graph.input.append(helper.make_tensor_value_info("yes", TensorProto.BOOL, []))
+    weight = made.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[512, 3])
+    weight.data_location = TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="gone.data")
+    onnx.save(made, tmp_path / "saved.onnx")
+    saved = saved_graph(tmp_path / "saved.onnx")
+    sizes = byte_sizes(saved.model, {"x": (5, 512)})
+    assert {name: sizes[name] for name in "piy"} == dict.fromkeys("piy", 4 * 5 * 3)
+    assert memory(saved.graph, sizes).weights_bytes == 4 * 512 * 3 + 2 * 8
+    assert memory(saved.graph, sizes).unknown_values == 0
 
 
 def test_sizes_seen_in_a_run(tmp_path: Path) -> None:

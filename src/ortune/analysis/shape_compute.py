@@ -48,7 +48,7 @@ def _windows(
 def _conv(walk: Walk, node: ir.Node) -> Shape | None:
     quantized = node.op_type == "QLinearConv"
     x, w = walk.shape(input_of(node, 0)), walk.shape(input_of(node, 3 if quantized else 1))
-    if x is None or w is None or len(x) < 3 or len(x) != len(w):
+    if x is None or w is None or len(x) < 3 or len(x) != len(w) or int_of(node, "channels_last", 0):
         return None
     if w[1] is not None:
         walk.equal(x[1], w[1].times(int_of(node, "group", 1)))
@@ -82,7 +82,7 @@ def _conv_transpose(walk: Walk, node: ir.Node) -> Shape | None:
 
 def _pool(walk: Walk, node: ir.Node) -> Shape | None:
     x, kernel = walk.shape(input_of(node, 0)), ints_of(node, "kernel_shape")
-    if x is None or kernel is None or len(x) < 3:
+    if x is None or kernel is None or len(x) < 3 or int_of(node, "channels_last", 0):
         return None
     spatial = _windows(walk, node, x[2:], [Size((), k) for k in kernel], bool(int_of(node, "ceil_mode", 0)))
     return (*x[:2], *spatial)
@@ -90,7 +90,10 @@ def _pool(walk: Walk, node: ir.Node) -> Shape | None:
 
 def _global_pool(walk: Walk, node: ir.Node) -> Shape | None:
     x = walk.shape(input_of(node, 0))
-    return None if x is None else (*x[:2], *(ONE,) * (len(x) - 2))
+    if x is None or len(x) < 3:
+        return None
+    ones = (ONE,) * (len(x) - 2)
+    return (x[0], *ones, x[-1]) if int_of(node, "channels_last", 0) else (*x[:2], *ones)
 
 
 def _channel_norm(walk: Walk, node: ir.Node) -> Shape | None:
@@ -100,25 +103,34 @@ def _channel_norm(walk: Walk, node: ir.Node) -> Shape | None:
     return x
 
 
-def _last_norm(walk: Walk, node: ir.Node) -> Shape | None:
+def _last_norm(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     skip = "Skip" in node.op_type
     x, scale = walk.shape(input_of(node, 0)), walk.shape(input_of(node, 2 if skip else 1))
     if x and scale is not None and len(scale) == 1:
         walk.equal(x[-1], scale[0])
-    return x
+    # Mean and deviation of each row; the fourth is the sum that was normalised.
+    rows = (*x[:-1], ONE) if x else None
+    return [x, rows, rows, x] if skip else [x]
 
 
 def _matmul(walk: Walk, node: ir.Node) -> Shape | None:
-    if any(int_of(node, name, 0) for name in ("transA", "transB", "transBatchA", "transBatchB")):
-        return None
     second = {"QLinearMatMul": 3}.get(node.op_type, 1)
-    a, b = walk.shape(input_of(node, 0)), walk.shape(input_of(node, second))
+    a, b = (_turned(node, walk.shape(input_of(node, at)), side) for at, side in ((0, "A"), (second, "B")))
     if not a or not b:
         return None
     walk.equal(a[-1], b[-2] if len(b) > 1 else b[0])
     if len(a) == 1 or len(b) == 1:
         return a[:-1] if len(b) == 1 else (*b[:-2], b[-1])
     return (*broadcast(walk, a[:-2], b[:-2]), a[-2], b[-1])
+
+
+def _turned(node: ir.Node, shape: Shape | None, side: str) -> Shape | None:
+    """An operand as it is multiplied: ``transBatch`` moves its first axis behind the batches, ``trans`` turns it."""
+    if shape is None or len(shape) < 2:
+        return shape
+    if int_of(node, f"transBatch{side}", 0):
+        shape = (*shape[1:-1], shape[0], shape[-1])
+    return (*shape[:-2], shape[-1], shape[-2]) if int_of(node, f"trans{side}", 0) else shape
 
 
 def _matmul_nbits(walk: Walk, node: ir.Node) -> Shape | None:
@@ -130,7 +142,8 @@ def _matmul_nbits(walk: Walk, node: ir.Node) -> Shape | None:
 
 
 def _gemm(walk: Walk, node: ir.Node) -> Shape | None:
-    a, b = walk.shape(input_of(node, 0)), walk.shape(input_of(node, 1))
+    second = {"QGemm": 3}.get(node.op_type, 1)
+    a, b = walk.shape(input_of(node, 0)), walk.shape(input_of(node, second))
     if a is None or b is None or len(a) != 2 or len(b) != 2:
         return None
     m, k = (a[1], a[0]) if int_of(node, "transA", 0) else a
@@ -147,7 +160,7 @@ def _attention(walk: Walk, node: ir.Node) -> Shape | None:
     return (x[0], x[1], w[1].over(3) if w[1] is not None else None)
 
 
-def _embed_layer_norm(walk: Walk, node: ir.Node) -> Shape | None:
+def _embed_layer_norm(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     ids, table = walk.shape(input_of(node, 0)), walk.shape(input_of(node, 2))
     walk.index(input_of(node, 2), 0, input_of(node, 0))
     walk.index(input_of(node, 4), 0, input_of(node, 1))
@@ -156,7 +169,8 @@ def _embed_layer_norm(walk: Walk, node: ir.Node) -> Shape | None:
         return None
     if positions and ids[1] is not None and positions[0] is not None and positions[0].value is not None:
         walk.limits.append((ids[1], positions[0].value))
-    return (*ids, table[1])
+    rows = (*ids, table[1])
+    return [rows, ids[:1], rows]
 
 
 def _recurrent(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
@@ -194,6 +208,10 @@ def _reduce(walk: Walk, node: ir.Node) -> Shape | None:
     if int_of(node, "keepdims", 1):
         return tuple(ONE if i in gone else d for i, d in enumerate(x))
     return tuple(d for i, d in enumerate(x) if i not in gone)
+
+
+def _quantize(walk: Walk, node: ir.Node) -> Sequence[Shape | None]:
+    return [walk.shape(input_of(node, 0)), (), ()]
 
 
 def _einsum(walk: Walk, node: ir.Node) -> Shape | None:
@@ -242,17 +260,20 @@ def _classical(walk: Walk, node: ir.Node) -> Shape | None:
 
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("Conv", "QLinearConv", "ConvInteger", "FusedConv"), _conv),
-    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
-    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _global_pool),
+    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool", "QLinearAveragePool"), _pool),
+    **dict.fromkeys(
+        ("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "QLinearGlobalAveragePool"), _global_pool
+    ),
     **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _channel_norm),
     **dict.fromkeys(
         ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization",
          "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _last_norm,
     ),
     **dict.fromkeys(
-        ("MatMul", "QLinearMatMul", "MatMulInteger", "FusedMatMul", "DynamicQuantizeMatMul"), _matmul
+        ("MatMul", "QLinearMatMul", "MatMulInteger", "FusedMatMul", "DynamicQuantizeMatMul", "TransposeMatMul",
+         "FusedMatMulActivation", "MatMulIntegerToFloat", "MatMulInteger16", "GemmFastGelu"), _matmul,
     ),
-    **dict.fromkeys(("Gemm", "FusedGemm"), _gemm),
+    **dict.fromkeys(("Gemm", "FusedGemm", "QGemm"), _gemm),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
     **dict.fromkeys(
         ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
@@ -263,7 +284,8 @@ HANDLERS: dict[str, Handler] = {
          "TreeEnsemble", "Scaler", "Normalizer"), _classical,
     ),
     "ConvTranspose": _conv_transpose,
-    "MatMulNBits": _matmul_nbits,
+    "DynamicQuantizeLinear": _quantize,
+    **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _matmul_nbits),
     "Attention": _attention,
     "EmbedLayerNormalization": _embed_layer_norm,
     "Einsum": _einsum,

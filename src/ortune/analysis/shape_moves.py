@@ -118,10 +118,12 @@ def _squeeze(walk: Walk, node: ir.Node) -> Shape | None:
 
 
 def _concat(walk: Walk, node: ir.Node) -> Shape | None:
-    parts = [walk.content(v) for v in node.inputs]
+    # Quantized: the scale and zero point of the result, then each part with its own.
+    joined = node.inputs[2::3] if node.op_type == "QLinearConcat" else node.inputs
+    parts = [walk.content(v) for v in joined]
     if all(p is not None for p in parts):
         walk.set_content(node.outputs[0], tuple(d for p in parts if p is not None for d in p))
-    shapes = [walk.shape(v) for v in node.inputs]
+    shapes = [walk.shape(v) for v in joined]
     known = [s for s in shapes if s is not None]
     if not known or len(known) != len(shapes) or len({len(s) for s in known}) != 1 or not known[0]:
         return None
@@ -332,7 +334,7 @@ HANDLERS: dict[str, Handler] = {
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
     "Squeeze": _squeeze,
-    "Concat": _concat,
+    **dict.fromkeys(("Concat", "QLinearConcat"), _concat),
     "Split": _split,
     "Slice": _slice,
     "Gather": _gather,

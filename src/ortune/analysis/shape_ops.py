@@ -14,14 +14,17 @@ from ortune.analysis.shape_attrs import broadcast, input_of
 HANDLERS = shape_compute.HANDLERS | shape_moves.HANDLERS
 
 _ELEMENTWISE = frozenset({
-    "Abs", "Acos", "Asin", "Atan", "BiasGelu", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos",
-    "CumSum", "DequantizeLinear", "Dropout", "DynamicQuantizeLinear", "Elu", "Erf", "Exp", "FastGelu",
-    "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "IsInf",
-    "IsNaN", "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization",
-    "Mish", "Neg", "Not", "PRelu", "QuantizeLinear", "QuickGelu", "Reciprocal", "Relu", "Round", "Selu",
-    "Shrink", "Sigmoid", "Sign", "Sin", "Softmax", "Softplus", "Softsign", "Sqrt", "Swish", "Tan",
-    "Tanh", "ThresholdedRelu", "Trilu",
+    "Abs", "Acos", "Asin", "Atan", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "Binarizer",
+    "Cast", "CastLike", "Ceil", "Celu", "Clip", "ComplexMul", "Cos", "CumSum", "DequantizeLinear",
+    "Dropout", "Elu", "Erf", "Exp", "FastGelu", "Floor", "Gelu", "GroupNorm", "GroupNormalization",
+    "HardSigmoid", "HardSwish", "Hardmax", "Identity", "Imputer", "IsInf", "IsNaN", "LRN", "LeakyRelu",
+    "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu",
+    "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QuantizeLinear", "QuickGelu", "Reciprocal",
+    "Relu", "RotaryEmbedding", "Round", "Scatter", "ScatterElements", "ScatterND", "Selu", "Shrink",
+    "Sigmoid", "Sign", "Sin", "SkipGroupNorm", "Softmax", "Softplus", "Softsign", "Sqrt", "Swish",
+    "Tan", "Tanh", "ThresholdedRelu", "Trilu",
 })  # fmt: skip
+"""Every output has the shape of the first input."""
 _BROADCAST = frozenset({
     "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "Div", "Equal", "Greater", "GreaterOrEqual",
     "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "QLinearAdd", "QLinearMul",
@@ -46,7 +49,7 @@ def visit(walk: Walk, node: ir.Node) -> None:
             walk.uppers[node.outputs[0]] = walk.uppers[first]
     result: Shape | Sequence[Shape | None] | None = None
     if node.op_type in _ELEMENTWISE:
-        result = walk.shape(first)
+        result = [walk.shape(first)] * len(node.outputs)
         content = walk.content(first)
         if node.op_type in {"Cast", "Identity"} and content is not None:
             walk.set_content(node.outputs[0], content)

@@ -116,6 +116,13 @@ class GraphCounter:
             return self._types[value]
         return value.const_value.dtype if value.const_value is not None else value.dtype
 
+    def n_bytes(self, value: ir.Value) -> int | None:
+        """Bytes of a tensor; None where its shape or type is unknown, and for all that is no tensor."""
+        dims = self.dims(value)
+        if dims is None or value in self._no_tensor or not isinstance(value.type, ir.TensorType | None):
+            return None
+        return types.n_bytes(self.dtype(value), dims)
+
     def content(self, value: ir.Value | None) -> Array | None:
         """The elements of a small value, where they are known."""
         if value is None:
@@ -181,12 +188,13 @@ class GraphCounter:
 
     def _node(self, node: ir.Node, inside: str) -> NodeCost:
         inputs = [self.dims(value) for value in node.inputs]
-        if node.domain == BLOCKED and node.op_type == "Conv":
+        if self._sizes and node.domain == BLOCKED and node.op_type == "Conv":
             self._depthwise(node, inputs)
             inputs = [self.dims(value) for value in node.inputs]
         contents = {i: a for i, v in enumerate(node.inputs) if (a := self.content(v)) is not None}
         dtypes = [self.dtype(value) for value in node.inputs]
-        for value, dtype in zip(node.outputs, types.output_types(node, dtypes), strict=True):
+        opset = node.version or self.opset(node.domain)
+        for value, dtype in zip(node.outputs, types.output_types(node, dtypes, opset), strict=True):
             self._types[value] = dtype
             if node.op_type in _NO_TENSOR or type_text(value).startswith(("seq", "map", "opt")):
                 self._no_tensor.add(value)
@@ -205,7 +213,7 @@ class GraphCounter:
             values=contents,
             reasons={i: r for i, v in enumerate(node.inputs) if inputs[i] is None and (r := self.why(v))},
             out_reasons={i: r for i, v in enumerate(node.outputs) if (r := self.why(v))},
-            opset=node.version or self.opset(node.domain),
+            opset=opset,
         )
         plain = NodeCost(
             name=node.name or "",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx import numpy_helper
@@ -14,35 +13,6 @@ from ortune.analysis.shape_attrs import int_of, ints_of, text_of
 
 Dims = tuple[int, ...]
 Known = Sequence[Dims | None]
-
-
-def _same(node: ir.Node, x: Known) -> Known:
-    return [x[0]] * len(node.outputs)
-
-
-def _fused_matmul(node: ir.Node, x: Known) -> Known:
-    a, b = (_turned(node, shape, side) for shape, side in zip(x[:2], "AB", strict=True))
-    if not a or not b:
-        return [None]
-    if len(a) == 1 or len(b) == 1:
-        return [a[:-1] if len(b) == 1 else (*b[:-2], b[-1])]
-    return [(*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])]
-
-
-def _turned(node: ir.Node, shape: Dims | None, side: str) -> Dims | None:
-    """An operand as it is multiplied: ``transBatch`` moves its first axis behind the batches, ``trans`` turns it."""
-    if shape is None or len(shape) < 2:
-        return shape
-    if int_of(node, f"transBatch{side}", 0):
-        shape = (*shape[1:-1], shape[0], shape[-1])
-    return (*shape[:-2], shape[-1], shape[-2]) if int_of(node, f"trans{side}", 0) else shape
-
-
-def _qgemm(node: ir.Node, x: Known) -> Known:
-    a, b = x[0], x[3]
-    if a is None or b is None or len(a) != 2 or len(b) != 2:
-        return [None]
-    return [(a[1] if int_of(node, "transA", 0) else a[0], b[0] if int_of(node, "transB", 0) else b[1])]
 
 
 def _reorder_input(node: ir.Node, x: Known) -> Known:
@@ -66,42 +36,6 @@ def _blocked_upsample(node: ir.Node, x: Known) -> Known:
     if shape is None or scales is None or len(scales) != len(shape):
         return [None]
     return [tuple(d * s for d, s in zip(shape, scales, strict=True))]
-
-
-def _conv_channels_last(node: ir.Node, x: Known) -> Known | None:
-    # The walk reads NCHW; ONNX Runtime's NHWC forms are left to what the file declares.
-    return [None] if int_of(node, "channels_last", 0) else None
-
-
-def _quantized_pool(node: ir.Node, x: Known) -> Known:
-    shape, kernel = x[0], ints_of(node, "kernel_shape")
-    if shape is None or kernel is None or int_of(node, "channels_last", 0) or len(kernel) != len(shape) - 2:
-        return [None]
-    if text_of(node, "auto_pad", "NOTSET") != "NOTSET" or int_of(node, "ceil_mode", 0):
-        return [None]
-    strides, pads = (
-        ints_of(node, "strides") or [1] * len(kernel),
-        ints_of(node, "pads") or [0] * (2 * len(kernel)),
-    )
-    rooms = [d + pads[i] + pads[i + len(kernel)] - kernel[i] for i, d in enumerate(shape[2:])]
-    return [(*shape[:2], *(room // strides[i] + 1 for i, room in enumerate(rooms)))]
-
-
-def _quantized_global_pool(node: ir.Node, x: Known) -> Known:
-    shape = x[0]
-    if shape is None or len(shape) < 3:
-        return [None]
-    ones = (1,) * (len(shape) - 2)
-    return [(shape[0], *ones, shape[-1]) if int_of(node, "channels_last", 0) else (*shape[:2], *ones)]
-
-
-def _quantized_concat(node: ir.Node, x: Known) -> Known:
-    # The scale and zero point of the result, then each part with its own.
-    parts, axis = [shape for shape in x[2::3] if shape], int_of(node, "axis", 0)
-    if len(parts) != len(x[2::3]):
-        return [None]
-    axis %= len(parts[0])
-    return [(*parts[0][:axis], sum(p[axis] for p in parts), *parts[0][axis + 1 :])]
 
 
 def _stft(node: ir.Node, x: Known, values: Mapping[int, Array]) -> Known:
@@ -151,17 +85,17 @@ def _multi_head(node: ir.Node, x: Known) -> Known | None:
     past_at = 5 if node.op_type.startswith("Decoder") else 6
     if query is None or len(query) not in (3, 5):
         return None
-    head = query[4] if len(query) == 5 else query[2] // heads
-    value = x[2] if len(x) > 2 else None
-    width = heads * head
-    length = query[1]
+    head = wide = query[4] if len(query) == 5 else query[2] // heads
+    key, value = (x[i] if len(x) > i else None for i in (1, 2))
+    length = query[1] if key is None else key[1]
     if value is not None:
-        width = value[1] * value[3] if len(value) == 4 else value[-1]
-        length = value[2] if len(value) == 4 else value[1]
-    past = x[past_at] if past_at < len(x) else None
+        length, wide = value[2:] if len(value) == 4 else (value[1], value[2] // heads)
     shared = bool(int_of(node, "past_present_share_buffer", 0))
-    present = _present(past, length, shared) or (query[0], heads, length, width // heads)
-    return [(*query[:2], width), present, present]
+    presents = [
+        _present(past, length, shared) or (query[0], heads, length, size)
+        for past, size in zip([*x[past_at : past_at + 2], None, None], (head, wide), strict=False)
+    ]
+    return [(*query[:2], heads * wide), *presents]
 
 
 def _group_query(node: ir.Node, x: Known) -> Known | None:
@@ -174,23 +108,6 @@ def _group_query(node: ir.Node, x: Known) -> Known | None:
     past = x[3] if len(x) > 3 else None
     present = _present(past, query[1], shared=False) or (query[0], groups, query[1], head)
     return [(*query[:2], heads * head), present, present]
-
-
-def _skip_norm(node: ir.Node, x: Known) -> Known:
-    rows = None if x[0] is None else (*x[0][:-1], 1)
-    return [x[0], rows, rows, x[0]]
-
-
-def _nhwc_conv(node: ir.Node, x: Known) -> Known:
-    return [None] * len(node.outputs)
-
-
-def _embed(node: ir.Node, x: Known) -> Known | None:
-    ids, table = x[0], x[2]
-    if ids is None or table is None or len(ids) != 2 or len(table) != 2:
-        return None
-    rows = (*ids, table[1])
-    return [rows, ids[:1], rows]
 
 
 def _halved(node: ir.Node, x: Known) -> Known:
@@ -211,10 +128,6 @@ def _gather_quantized(node: ir.Node, x: Known) -> Known:
     return [tuple(out)]
 
 
-def _matmul_nbits(node: ir.Node, x: Known) -> Known:
-    return [None if not x[0] else (*x[0][:-1], int_of(node, "N", 0))]
-
-
 def _tree(node: ir.Node, x: Known) -> Known:
     rows = x[0][0] if x[0] is not None and len(x[0]) > 1 else 1
     if node.op_type.endswith("Classifier"):
@@ -227,46 +140,21 @@ def _tree(node: ir.Node, x: Known) -> Known:
 Rule = Callable[[ir.Node, Known], "Known | None"]
 
 _RULES: dict[tuple[str, str], Rule] = {
-    **{
-        ("com.microsoft", name): _same
-        for name in (
-            "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "ComplexMul", "FastGelu", "Gelu",
-            "GroupNorm", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QuickGelu", "RotaryEmbedding",
-            "SkipGroupNorm",
-        )
-    },
-    **{
-        ("com.microsoft", name): _fused_matmul
-        for name in ("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation", "MatMulIntegerToFloat",
-                     "MatMulInteger16", "GemmFastGelu")
-    },
     **{("com.microsoft", name): _attention for name in ("Attention", "QAttention")},
     **{("com.microsoft", n): _multi_head for n in ("MultiHeadAttention", "DecoderMaskedMultiHeadAttention")},
-    **{("com.microsoft", n): _skip_norm for n in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")},
     **{
         ("ai.onnx.ml", name): _tree
         for name in ("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor", "TreeEnsemble",
                      "TreeEnsembleClassifier", "TreeEnsembleRegressor")
     },
-    **{("com.microsoft", name): _nhwc_conv for name in ("NhwcConv", "NhwcFusedConv", "NhwcMaxPool")},
-    ("", "Dropout"): _same,
-    ("com.microsoft", "QLinearConv"): _conv_channels_last,
-    ("com.microsoft", "QLinearAveragePool"): _quantized_pool,
-    ("com.microsoft", "QLinearGlobalAveragePool"): _quantized_global_pool,
-    ("com.microsoft", "QLinearConcat"): _quantized_concat,
     ("com.microsoft", "DynamicQuantizeLSTM"): _quantized_lstm,
-    **{("ai.onnx.ml", name): _same for name in ("Binarizer", "Imputer", "Normalizer", "Scaler")},
     ("com.microsoft.nchwc", "ReorderInput"): _reorder_input,
     ("com.microsoft.nchwc", "ReorderOutput"): _reorder_output,
     ("com.microsoft.nchwc", "Upsample"): _blocked_upsample,
-    ("com.microsoft", "QGemm"): _qgemm,
     ("com.microsoft", "GemmaRotaryEmbedding"): lambda node, x: [x[1], x[3]],
     ("com.microsoft", "GroupQueryAttention"): _group_query,
-    ("com.microsoft", "EmbedLayerNormalization"): _embed,
     ("com.microsoft", "BiasSplitGelu"): _halved,
     ("com.microsoft", "GatherBlockQuantized"): _gather_quantized,
-    ("com.microsoft", "MatMulNBits"): _matmul_nbits,
-    ("com.microsoft", "MatMulBnb4"): _matmul_nbits,
 }  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
@@ -44,20 +45,22 @@ _SECOND = {
 }  # fmt: skip
 
 
-def output_types(node: ir.Node, inputs: Sequence[_Type]) -> list[_Type]:
-    """The element type of each output: as declared, else as the operator has it."""
-    return [_declared(value) or _of(node, i, inputs) for i, value in enumerate(node.outputs)]
+def output_types(node: ir.Node, inputs: Sequence[_Type], opset: int) -> list[_Type]:
+    """The element type of each output: as declared, else as the operator has it in that version of its set."""
+    return [_declared(value) or _of(node, i, inputs, opset) for i, value in enumerate(node.outputs)]
 
 
 def _declared(value: ir.Value) -> _Type:
     return value.dtype if isinstance(value.type, ir.TensorType) else None
 
 
-def _of(node: ir.Node, position: int, inputs: Sequence[_Type]) -> _Type:
+def _of(node: ir.Node, position: int, inputs: Sequence[_Type], opset: int) -> _Type:
     op, first = node.op_type, inputs[0] if inputs else None
     if op == "DynamicQuantizeLinear":
         # The tensor, its scale, its zero point.
         return ir.DataType.FLOAT if position == 1 else ir.DataType.UINT8
+    if position and op == "Dropout" and opset < 10:
+        return first  # the mask was no bool yet
     if position:
         return _SECOND.get(op) or first
     if op in _FIXED:
@@ -92,3 +95,9 @@ def bits(dtype: _Type) -> float | None:
     if dtype is None or dtype in (ir.DataType.UNDEFINED, ir.DataType.STRING):
         return None
     return dtype.bitwidth
+
+
+def n_bytes(dtype: _Type, dims: Iterable[int]) -> int | None:
+    """Bytes of a stored tensor, elements of less than a byte packed; None for strings and unknown types."""
+    width = bits(dtype)
+    return None if width is None else math.ceil(math.prod(dims) * width / 8)

@@ -8,10 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from onnx import GraphProto, ModelProto, NodeProto
+import onnx_ir as ir
+from onnx import GraphProto, NodeProto
 
-from ortune.locks.snapshot.shapes import Sizes, byte_sizes, tensor_bytes
+from ortune.analysis.cost.graph import GraphCounter
+from ortune.analysis.cost.types import n_bytes
 from ortune.locks.snapshot.structure import all_nodes, graphs_of, operator
+from ortune.model.graphs import graphs
+
+Sizes = dict[str, int]
+"""Bytes by value name; a value that is missing is not known."""
 
 _SAME_BUFFER = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"})
 """Operators whose output is the input's memory under another shape."""
@@ -32,21 +38,38 @@ class Memory:
     unknown_values: int
 
 
-def memory(model: ModelProto, fed: Mapping[str, Sequence[int]], observed: Sizes) -> Memory:
-    """Memory at the given input shapes.
+def byte_sizes(model: ir.Model, fed: Mapping[str, tuple[int, ...]]) -> Sizes:
+    """Bytes of every value of the main graph and its subgraphs, as far as they can be told without running.
+
+    Args:
+        model: The graph; it calls no functions.
+        fed: Shapes of the inputs, by name.
+    """
+    counter = GraphCounter(model, fed)
+    counter.graph(model.graph, "")
+    sizes: Sizes = {}
+    for graph in graphs(model, functions=False):
+        for value in (*graph.inputs, *(made for node in graph for made in node.outputs)):
+            size = counter.n_bytes(value)
+            if value.name and size is not None:
+                # Branches may use a name twice: the largest counts.
+                sizes[value.name] = max(size, sizes.get(value.name, 0))
+    return sizes
+
+
+def memory(graph: GraphProto, sizes: Sizes) -> Memory:
+    """Memory of a graph whose values have the given sizes.
 
     Kernels' scratch space and what the arena keeps are not in it, nor is the reuse of a buffer in place: it is a figure
     to compare two graphs by, the same on every machine.
 
     Args:
-        model: A graph as ONNX Runtime saved it.
-        fed: Shapes of the inputs, by name.
-        observed: Bytes of values that a run made; they are taken before what is inferred.
+        graph: As ONNX Runtime saved it.
+        sizes: Of its values, those of subgraphs included; weights are told by the graph.
     """
-    sizes = byte_sizes(model, fed) | observed
-    graph = model.graph
     inner = [g for node in all_nodes(graph) for g in graphs_of(node)]
-    weights = sum(tensor_bytes(t) for g in (graph, *inner) for t in g.initializer)
+    stored = (t for g in (graph, *inner) for t in g.initializer)
+    weights = sum(n_bytes(ir.DataType(t.data_type), t.dims) or 0 for t in stored)
     made = {name for node in all_nodes(graph) for name in node.output if name}
     peak = _peak(graph, sizes, held=[v.name for v in graph.input])
     return Memory(weights_bytes=weights, peak_activation_bytes=peak, unknown_values=len(made - sizes.keys()))

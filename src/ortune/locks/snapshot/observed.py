@@ -7,9 +7,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from onnx import GraphProto, TensorProto
+import onnx_ir as ir
+from onnx import GraphProto
 
-from ortune.locks.snapshot.shapes import Sizes, bytes_of
+from ortune.analysis.cost.types import n_bytes
+from ortune.locks.snapshot.memory import Sizes
 from ortune.locks.snapshot.structure import all_nodes
 
 _SUFFIX = "_kernel_time"
@@ -49,6 +51,6 @@ def observed_sizes(profile: Path, graph: GraphProto) -> Sizes:
 
 def _size(entry: dict[str, Any]) -> int | None:
     for kind, dims in entry.items():
-        if kind.upper() in TensorProto.DataType.keys():  # noqa: SIM118 -- an enum's wrapper is no mapping
-            return bytes_of(TensorProto.DataType.Value(kind.upper()), dims)
+        if kind.upper() in ir.DataType.__members__:
+            return n_bytes(ir.DataType[kind.upper()], dims)
     return None

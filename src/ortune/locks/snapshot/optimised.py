@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
+import onnx_ir as ir
 from google.protobuf.message import DecodeError
+from onnx import helper
 
 from ortune.errors import ModelError
-from ortune.locks.snapshot.memory import memory
-from ortune.locks.snapshot.shapes import Sizes
-from ortune.locks.snapshot.structure import operators, structure
+from ortune.locks.snapshot.memory import Sizes, byte_sizes, memory
+from ortune.locks.snapshot.structure import graphs_of, operators, structure
+from ortune.model.from_proto import to_ir
+from ortune.model.tensors import WeightFiles
 from ortune.records import GraphSnapshot
 
 _MOVES = ("Cast", "Transpose", "MemcpyFromHost", "MemcpyToHost", "ReorderInput", "ReorderOutput")
 """Operators that compute nothing: inserted for the sake of a type, a device or a layout."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedGraph:
+    """A graph that ONNX Runtime saved, as it lies in the file and for what follows from shapes.
+
+    Attributes:
+        graph: The main graph; data beside the file is not read.
+        model: The same, in which weights beside the file are inputs of their type and shape.
+    """
+
+    graph: onnx.GraphProto
+    model: ir.Model
+
+
 def graph_snapshot(
-    model: onnx.ModelProto,
-    fed: Mapping[str, Sequence[int]],
+    saved: SavedGraph,
+    fed: Mapping[str, tuple[int, ...]],
     observed: Sizes,
     exported: Mapping[str, int],
     plain: Mapping[str, int],
@@ -28,13 +45,13 @@ def graph_snapshot(
     """What a lock keeps of a graph that ONNX Runtime saved.
 
     Args:
-        model: From ``saved_graph``.
+        saved: From ``saved_graph``.
         fed: Shapes of the inputs, by name.
-        observed: Bytes by value name, from a run.
+        observed: Bytes by value name, from a run; they are taken before what is inferred.
         exported: Operators of the model as exported.
         plain: Operators at level ``disable``.
     """
-    counts, held = operators(model.graph), memory(model, fed, observed)
+    counts, held = operators(saved.graph), memory(saved.graph, byte_sizes(saved.model, fed) | observed)
     return GraphSnapshot(
         nodes=sum(counts.values()),
         operators=counts,
@@ -44,27 +61,51 @@ def graph_snapshot(
             if count > plain.get(name, 0) and not _is_move(name)
         },
         inserted=_inserted(counts, exported),
-        structure=structure(model.graph),
+        structure=structure(saved.graph),
         weights_bytes=held.weights_bytes,
         peak_activation_bytes=held.peak_activation_bytes,
         unknown_values=held.unknown_values,
     )
 
 
-def saved_graph(path: Path) -> onnx.ModelProto:
+def saved_graph(path: Path) -> SavedGraph:
     """A graph that ONNX Runtime saved; data beside it is not read.
 
     Raises:
         ModelError: The file cannot be read.
     """
     try:
-        return onnx.load(path, load_external_data=False)
-    except (OSError, DecodeError) as error:
+        proto = onnx.load(path, load_external_data=False)
+        alone = onnx.ModelProto()
+        alone.CopyFrom(proto)
+        _without_data(alone.graph)
+        for value in alone.graph.output:
+            value.type.tensor_type.ClearField("shape")  # as the exporter declared it, whatever is fed
+        return SavedGraph(graph=proto.graph, model=to_ir(alone, WeightFiles(path), str(path)))
+    except (OSError, DecodeError, ModelError) as error:
         raise ModelError(
             f"the graph that ONNX Runtime saved cannot be read: {error}",
             where=str(path),
             do="look for free space in the temporary folder, and try again",
         ) from error
+
+
+def _without_data(graph: onnx.GraphProto) -> None:
+    """Make weights beside the file inputs, and leave out what is there twice."""
+    declared = {value.name for value in graph.input}
+    # A Constant of a branch may be saved twice, as the node and as an initializer.
+    made = {name for node in graph.node for name in node.output}
+    kept = []
+    for tensor in graph.initializer:
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            kept += [tensor] if tensor.name not in made else []
+        elif tensor.name not in declared | made:
+            graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+    for node in graph.node:
+        for inner in graphs_of(node):
+            _without_data(inner)
 
 
 def _inserted(counts: Mapping[str, int], exported: Mapping[str, int]) -> dict[str, int]:
