@@ -11,6 +11,7 @@ import re
 
 import onnx_ir as ir
 
+from ortune import knobs
 from ortune.bundle.languages._source import comment, preload, process_line
 from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import as_text, threads
@@ -52,14 +53,14 @@ def cpus(info: BundleInfo, workload: Workload) -> int | None:
     Each session has its intra-op threads, one of which is the caller's own; more callers bring more. A parallel
     execution has the inter-op threads besides.
     """
-    found = {s.key: _count(s) for s in info.applied if _count(s)}
+    found = {knobs.find(s.knob).threads: _count(s) for s in info.applied if _count(s)}
     had = info.host.effective_cpus if info.host else None
-    intra = found.get("intra_op_num_threads") or found.get("ORT_INTRA_OP_NUM_THREADS") or had
+    intra = found.get("intra") or had
     if intra is None:
         return None
     parallel = any(s.value == "ORT_PARALLEL" for s in info.applied)
     pools = 1 if any(s.channel == "global_pool" for s in info.applied) else workload.sessions
-    inter = (found.get("inter_op_num_threads") or intra) - 1 if parallel else 0
+    inter = (found.get("inter") or intra) - 1 if parallel else 0
     busy = pools * (intra - 1 + inter) + workload.sessions * workload.callers
     return max(1, min(busy, had) if had is not None else busy)
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import msgspec
 
 from ortune import knobs
-from ortune.records import Applied, Knob, Plan, Value
+from ortune.knobs import Knob
+from ortune.knobs.cpu.transparent_huge_pages import KNOB as HUGE_PAGES
+from ortune.records import Applied, Plan, Value
 
-HUGE_PAGES = "transparent_huge_pages"
 _THREADS = re.compile(r"min\((\d+), ?cpus\)")
-_THREAD_KNOBS = re.compile(r"num_threads|thread_pool")
 
 
 def portable(plan: Plan) -> Plan:
@@ -23,7 +23,18 @@ def portable(plan: Plan) -> Plan:
 
 def resolve(plan: Plan) -> tuple[Applied, ...]:
     """Every setting with its channel and key, and the value as the channel wants it, in the order of names."""
-    return tuple(_resolved(knobs.find(name), value) for name, value in sorted(plan.settings.items()))
+    return tuple(knobs.find(name).applied(value) for name, value in sorted(plan.settings.items()))
+
+
+def providers(plan: Plan, applied: Sequence[Applied]) -> list[tuple[str, dict[str, str]]]:
+    """The plan's execution providers, each with its options and those among the settings that are its own."""
+    found: dict[str, dict[str, str]] = {name: {} for name in plan.provider_names}
+    for spec in plan.providers:
+        found[spec.name].update(spec.options)
+    for setting in applied:
+        if setting.channel == "provider_option" and setting.provider in found:
+            found[setting.provider][setting.key] = as_text(setting.value)
+    return list(found.items())
 
 
 def threads(value: Value) -> int | None:
@@ -34,21 +45,19 @@ def threads(value: Value) -> int | None:
 
 def is_bound(setting: Applied) -> bool:
     """Whether it names CPUs by number, which means nothing on another machine."""
-    return "affinit" in setting.key
+    return knobs.find(setting.knob).cpu_numbers
 
 
 def needs_allocator(setting: Applied, applied: Sequence[Applied]) -> bool:
-    """Whether a setting is right only with the allocator that the plan preloads.
-
-    Without its arena ONNX Runtime is slower on the C library's malloc.
-    """
-    arena_off = setting.key == "enable_cpu_mem_arena" and not setting.value
-    return arena_off and any(other.channel == "preload" for other in applied)
+    """Whether a setting is right only with the allocator that the plan preloads."""
+    text = f"{setting.knob}={as_text(setting.value)}"
+    preloaded = (knobs.find(other.knob) for other in applied if other.channel == "preload")
+    return any(text == one.setting for knob in preloaded for one in knob.together)
 
 
 def no_huge_pages(applied: Sequence[Applied]) -> bool:
     """Whether the process is to do without transparent huge pages, which it can say at any time."""
-    return any((s.key, s.value) == (HUGE_PAGES, "never") for s in applied)
+    return any((s.key, s.value) == (HUGE_PAGES.key, "never") for s in applied)
 
 
 def as_text(value: Value) -> str:
@@ -57,13 +66,5 @@ def as_text(value: Value) -> str:
 
 
 def _stored(knob: Knob, value: Value) -> Value:
-    counts = knob.kind == "int" and _THREAD_KNOBS.search(knob.name)
     # 0 is ONNX Runtime's own choice, not a count.
-    return f"min({value}, cpus)" if counts and isinstance(value, int) and value > 0 else value
-
-
-def _resolved(knob: Knob, value: Value) -> Applied:
-    if isinstance(value, bool) and knob.channel != "session_option":
-        value = int(value)
-    value = dict(knob.spelled).get(str(value), value)
-    return Applied(knob=knob.name, channel=knob.channel, key=knob.key, value=value, probe=knob.probe)
+    return f"min({value}, cpus)" if knob.threads and isinstance(value, int) and value > 0 else value

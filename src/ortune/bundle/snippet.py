@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from ortune.bundle.languages._source import process_line
 from ortune.bundle.languages.python import literal, once_lines, option_lines
-from ortune.bundle.settings import as_text, resolve, threads
+from ortune.bundle.settings import as_text, providers, resolve, threads
 from ortune.records import Applied, Plan
 
 TOOLS = {"affinity": "taskset -c", "nice": "nice -n"}
@@ -31,14 +33,7 @@ def python_lines(plan: Plan, model: str = "model.onnx", libraries: Mapping[str, 
     options = option_lines(settings)
     lines += ["options = ort.SessionOptions()", *dict.fromkeys(options)] if options else []
     given = ", options" if options else ""
-    extra = {s.key: as_text(s.value) for s in settings if s.channel == "provider_option"}
-    names: list[object] = [(p.name, dict(p.options)) if p.options else p.name for p in plan.providers]
-    if extra:
-        first = plan.providers[0] if plan.providers else None
-        names[:1] = [
-            (first.name if first else "CPUExecutionProvider", {**(first.options if first else {}), **extra})
-        ]
-    chosen = literal(names or ["CPUExecutionProvider"])
+    chosen = literal([(name, own) if own else name for name, own in providers(plan, settings)])
     lines.append(f"session = ort.InferenceSession({model!r}{given}, providers={chosen})")
     runs = [s for s in settings if s.channel == "run_config"]
     if runs:
@@ -55,7 +50,7 @@ def _counted(setting: Applied) -> Applied:
     count = threads(setting.value)
     if count is None:
         return setting
-    return Applied(knob=setting.knob, channel=setting.channel, key=setting.key, value=count)
+    return msgspec.structs.replace(setting, value=count)
 
 
 def _start(settings: tuple[Applied, ...], libraries: Mapping[str, str]) -> list[str]:

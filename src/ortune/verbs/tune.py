@@ -14,7 +14,8 @@ import numpy as np
 from ortune import __version__, knobs, platform, rewrites
 from ortune.errors import Interrupted, MeasurementError, OrtuneError, UsageError
 from ortune.knobs import facts
-from ortune.knobs.propose import FIRST, Objective
+from ortune.knobs.knob import Objective
+from ortune.knobs.propose import FIRST
 from ortune.profiling.headroom import headroom_of
 from ortune.records import (
     Block,
@@ -138,6 +139,7 @@ class Tuning:
             allow=self.o.allow,
             allocators=platform.allocators().keys(),
             as_asked=bool(self.o.settings or self.o.plan or self.o.rewrites),
+            providers=self.floor.provider_names,
         )
         pinned = tuple(rewrites.completed(spec, self.side.model.ir, ground.work) for spec in self.pinned)
         # What the user asks for is part of every plan that is tried, and never pruned.

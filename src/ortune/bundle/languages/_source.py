@@ -15,7 +15,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from ortune.bundle.languages import fill
 from ortune.bundle.machine import PACKAGES
-from ortune.bundle.settings import HUGE_PAGES, as_text, is_bound, needs_allocator, threads
+from ortune.bundle.settings import as_text, is_bound, needs_allocator, providers, threads
+from ortune.knobs.cpu.transparent_huge_pages import KNOB as HUGE_PAGES
 from ortune.records import Applied, BundleInfo, Value
 
 CPU = "CPUExecutionProvider"
@@ -204,13 +205,8 @@ class Language:
         )
 
     def providers(self) -> list[tuple[str, dict[str, str]]]:
-        """Providers with their options but the CPU's own, which is always there; those of the plan go to the first."""
-        extra = {s.key: as_text(s.value) for s in self.of("provider_option")}
-        merged = [
-            (p.name, {**p.options, **(extra if i == 0 else {})})
-            for i, p in enumerate(self.info.plan.providers)
-        ]
-        return [(name, options) for name, options in merged if name != CPU]
+        """Providers with their options but the CPU's own, which is always there."""
+        return [(name, own) for name, own in providers(self.info.plan, self.info.applied) if name != CPU]
 
     def provider_lines(self) -> list[str]:
         """Statements that append the providers."""
@@ -247,7 +243,7 @@ class Language:
 
     def _note(self, setting: Applied) -> Note | None:
         own = f"the {self.NAME} binding"
-        pages = setting.key == HUGE_PAGES and self.HUGE_PAGES
+        pages = setting.knob == HUGE_PAGES.name and self.HUGE_PAGES
         cases: dict[str, tuple[bool, str]] = {
             "session_option": (not self.has(setting), f"{own} has no such option; load.py sets it"),
             "session_config": (

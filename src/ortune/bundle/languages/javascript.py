@@ -11,7 +11,7 @@ from ortune.bundle.languages._source import Language, comments
 from ortune.bundle.languages.python import tuned_on
 from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import as_text, is_bound, needs_allocator, threads
-from ortune.records import BundleInfo, ProviderSpec, Value
+from ortune.records import BundleInfo, Value
 
 OPTIONS = {
     "intra_op_num_threads": "intraOpNumThreads",
@@ -63,7 +63,6 @@ class Node(Language):
 
 def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:
     """The file ``load.mjs``."""
-    own = info.plan.providers or (ProviderSpec(name="CPUExecutionProvider"),)
     environment = [s for s in info.applied if s.channel == "env"]
     preloads = [str(s.value) for s in info.applied if s.channel == "preload"]
     needs = any(needs_allocator(s, info.applied) for s in info.applied)
@@ -74,7 +73,7 @@ def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:
         "ORT_VERSION": _literal(info.ort_version),
         "PACKAGES": _literal({name: PACKAGES.get(name, name) for name in preloads}),
         "TUNED_ON": _literal(tuned_on(info.host)),
-        "PROVIDERS": _literal([PROVIDERS[p.name] for p in own if p.name in PROVIDERS]),
+        "PROVIDERS": _literal([PROVIDERS[name] for name in info.plan.provider_names if name in PROVIDERS]),
         "PRELOAD": _literal(preloads),
         # Within a template literal, so of plain words alone.
         "LEFT_OUT": ", so the arena stays on" if needs else "",

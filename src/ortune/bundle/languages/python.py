@@ -7,8 +7,9 @@ from importlib.resources import files
 from typing import Any
 
 from ortune.bundle.languages import fill
-from ortune.bundle.settings import HUGE_PAGES, as_text, is_bound, needs_allocator, no_huge_pages, threads
-from ortune.records import Applied, BundleInfo, Host, ProviderSpec, Value
+from ortune.bundle.settings import as_text, is_bound, needs_allocator, no_huge_pages, providers, threads
+from ortune.knobs.cpu.transparent_huge_pages import KNOB as HUGE_PAGES
+from ortune.records import Applied, BundleInfo, Host, Value
 
 
 def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:
@@ -19,12 +20,12 @@ def emit(info: BundleInfo, custom_ops: tuple[str, ...]) -> dict[str, str]:
         "PLAIN_MODEL": repr(info.plain_model if info.hardware_bound else ""),
         "TUNED_ON": literal(tuned_on(info.host)),
         "ORT_VERSION": repr(info.ort_version),
-        "PROVIDERS": literal(providers(info)),
+        "PROVIDERS": literal([(n, own) if own else n for n, own in providers(info.plan, info.applied)]),
         "PRELOAD": literal([s.value for s in info.applied if s.channel == "preload"]),
         "NEED_ALLOCATOR": literal(
             [f"{s.knob}={as_text(s.value)}" for s in info.applied if needs_allocator(s, info.applied)]
         ),
-        "PROCESS": literal([(s.key, s.value) for s in _of(info, "process") if s.key != HUGE_PAGES]),
+        "PROCESS": literal([(s.key, s.value) for s in _of(info, "process") if s.knob != HUGE_PAGES.name]),
         "NO_HUGE_PAGES": repr(no_huge_pages(info.applied)),
         "CUSTOM_OPS": literal(list(custom_ops)),
         "CALL_STYLE": repr(own[0] if own else "run"),
@@ -70,14 +71,6 @@ def once_lines(settings: tuple[Applied, ...]) -> list[str]:
         ]
     pools = [s.value for s in settings if s.channel == "global_pool"]
     return lines + [f"ort.set_global_thread_pool_sizes({expression(value)}, 1)" for value in pools]
-
-
-def providers(info: BundleInfo) -> list[Any]:
-    """Providers as InferenceSession takes them; provider options of the plan go to the first."""
-    extra = {s.key: as_text(s.value) for s in info.applied if s.channel == "provider_option"}
-    specs = info.plan.providers or (ProviderSpec(name="CPUExecutionProvider"),)
-    merged = [(p.name, {**p.options, **(extra if i == 0 else {})}) for i, p in enumerate(specs)]
-    return [(name, options) if options else name for name, options in merged]
 
 
 def tuned_on(host: Host | None) -> dict[str, Any]:
@@ -133,8 +126,8 @@ def _of(info: BundleInfo, channel: str) -> list[Applied]:
 
 
 def _option(setting: Applied) -> str:
-    names = {"graph_optimization_level", "execution_mode", "execution_order"}
-    if setting.key in names:
+    if isinstance(setting.value, str) and threads(setting.value) is None:
+        # Text is a name in the enumeration that is called as the option is.
         kind = "".join(part.capitalize() for part in setting.key.split("_"))
         return f"ort.{kind}.{setting.value}"
     return expression(setting.value)
