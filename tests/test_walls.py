@@ -34,9 +34,10 @@ ROOMS = {
         "stats", "model", "knobs", "platform", "store", "fleet", "analysis", "inputs", "rewrites", "bundle", "search",
     },
     "profiling": {
-        "stats", "model", "platform", "store", "trace", "analysis", "inputs", "rewrites", "search", "trials", "report",
+        "stats", "model", "knobs", "platform", "store", "trace", "analysis", "inputs", "rewrites", "search", "trials",
+        "report",
     },
-    "locks": {"model", "platform", "store", "trace", "analysis", "inputs", "trials"},
+    "locks": {"model", "knobs", "platform", "store", "trace", "analysis", "inputs", "trials"},
     "verbs": {
         "stats", "model", "trace", "knobs", "platform", "store", "report", "fleet", "analysis", "inputs", "rewrites",
         "bundle", "search", "trials", "profiling", "locks",

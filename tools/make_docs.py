@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import re
 import sys
 from pathlib import Path
 
 from ortune import knobs, rewrites
-from ortune.records import Knob
+from ortune.knobs import Knob
 from ortune.rewrites import Param, Rewrite
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -75,23 +74,10 @@ def _parameter(param: Param) -> str:
 
 def knobs_page() -> str:
     """The page on settings: a table of all, then one section each."""
-    found = _modules()
-    rows = [_row(knob) for knob, _ in found]
-    sections = [_section(knob, text) for knob, text in found]
+    found = knobs.all_knobs()
+    rows = [_row(knob) for knob in found.values()]
+    sections = [_section(knob, knobs.modules()[name].__doc__ or "") for name, knob in found.items()]
     return HEAD + "\n".join(rows) + "\n\n" + "\n".join(sections)
-
-
-def _modules() -> list[tuple[Knob, str]]:
-    """Every knob with its module's docstring, by name."""
-    found: dict[str, tuple[Knob, str]] = {}
-    for folder in pkgutil.iter_modules(knobs.__path__):
-        if not folder.ispkg:
-            continue
-        package = importlib.import_module(f"{knobs.__name__}.{folder.name}")
-        for info in pkgutil.iter_modules(package.__path__):
-            module = importlib.import_module(f"{package.__name__}.{info.name}")
-            found[module.KNOB.name] = (module.KNOB, module.__doc__ or "")
-    return [found[name] for name in sorted(found)]
 
 
 def _values(knob: Knob) -> str:

@@ -34,11 +34,6 @@ if TYPE_CHECKING:
 _SCHEMA = "ortune/bundle/1"
 _THREADS = re.compile(r"min\((\d+), ?cpus\)")
 _PRELOAD = "DYLD_INSERT_LIBRARIES" if sys.platform == "darwin" else "LD_PRELOAD"
-_ENUMS = {
-    "graph_optimization_level": "GraphOptimizationLevel",
-    "execution_mode": "ExecutionMode",
-    "execution_order": "ExecutionOrder",
-}
 _once_done: set[str] = set()  # what this process was given already: ONNX Runtime takes it once
 
 Provider = str | tuple[str, dict[str, str]]
@@ -206,8 +201,8 @@ def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
         if channel == "session_option":
             if not hasattr(options, key):
                 raise AttributeError(f"SessionOptions has no {key}")
-            if key in _ENUMS:
-                value = getattr(getattr(ort, _ENUMS[key]), str(value))
+            if isinstance(value, str):
+                value = getattr(type(getattr(options, key)), value)
             setattr(options, key, value)
         elif channel == "session_config":
             options.add_session_config_entry(key, _text(value))
@@ -220,10 +215,12 @@ def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
 
 
 def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Provider]:
-    """The plan's providers; provider options among the settings go to the first."""
+    """The plan's providers, each with its options and those among the settings that are its own."""
     specs = [(p["name"], dict(p.get("options") or {})) for p in info["plan"]["providers"]]
     specs = specs or [("CPUExecutionProvider", {})]
-    specs[0][1].update({s["key"]: _text(s["value"]) for s in settings if s["channel"] == "provider_option"})
+    for name, own in specs:
+        given = [s for s in settings if s["channel"] == "provider_option" and s["provider"] == name]
+        own.update({s["key"]: _text(s["value"]) for s in given})
     return [(name, options) if options else name for name, options in specs]
 
 

@@ -10,7 +10,8 @@ from api_calls import LANGUAGES
 from ortune import knobs, platform
 from ortune.bundle.languages import emit_all
 from ortune.bundle.settings import portable, resolve
-from ortune.records import BundleInfo, Host, Knob, Plan, ProviderSpec, Value
+from ortune.knobs import Knob
+from ortune.records import BundleInfo, Host, Plan, ProviderSpec, Value
 
 HOSTILE = "it's \"m\\u000aö\n*/ ${x} \\(y) ??/ %s {0} \u2028 \x85 \x01é😀.onnx"
 PROVIDERS = (

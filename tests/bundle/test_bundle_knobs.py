@@ -10,7 +10,8 @@ from ortune import knobs, platform
 from ortune.bundle.languages import emit_all
 from ortune.bundle.settings import portable, resolve, threads
 from ortune.bundle.snippet import python_lines
-from ortune.records import BundleInfo, Knob, Plan, Value
+from ortune.knobs import Knob
+from ortune.records import BundleInfo, Plan, Value
 
 BROWSER_ONLY = "page"
 

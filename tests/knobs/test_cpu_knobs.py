@@ -13,13 +13,13 @@ from knob_models import transformer_block
 
 from ortune import knobs
 from ortune.inputs import feed_files
-from ortune.knobs.optimizers import OPTIMIZERS
+from ortune.knobs import Knob
+from ortune.knobs.cpu.disabled_optimizers import OPTIMIZERS
 from ortune.records import (
     Case,
     Failed,
     FeedRef,
     InputChoice,
-    Knob,
     Measured,
     Outcome,
     Plan,

@@ -16,11 +16,11 @@ from onnx import TensorProto, helper
 from ortune import knobs, platform
 from ortune.errors import UsageError
 from ortune.inputs import feed_files
+from ortune.knobs import Knob
 from ortune.records import (
     Case,
     FeedRef,
     InputChoice,
-    Knob,
     Measured,
     Plan,
     ReadBackLevel,
@@ -49,7 +49,7 @@ def modules() -> list[ModuleType]:
 
 
 MODULES = modules()
-KNOBS: list[Knob] = [module.KNOB for module in MODULES]
+KNOBS = list(knobs.all_knobs().values())
 
 
 def sample(knob: Knob) -> Value:
@@ -67,7 +67,7 @@ def sample(knob: Knob) -> Value:
 
 def example(knob: Knob) -> str:
     """The ``KNOB=VALUE`` of the docstring."""
-    text = next(module.__doc__ for module in MODULES if knob == module.KNOB) or ""
+    text = knobs.modules()[knob.name].__doc__ or ""
     line = next(line for line in text.splitlines() if line.startswith("Example:"))
     return line.partition("--set ")[2].strip("`")
 
@@ -113,11 +113,17 @@ def test_names_and_aliases_are_unique() -> None:
 
 
 def test_all_are_discovered() -> None:
-    assert knobs.all_knobs() == {knob.name: knob for knob in sorted(KNOBS, key=lambda k: k.name)}
+    assert list(knobs.all_knobs()) == sorted(module.KNOB.name for module in MODULES)
 
 
-def test_conflicts_are_symmetric() -> None:
+def test_options_of_a_provider_name_it() -> None:
+    assert all(knob.provider for knob in KNOBS if knob.channel == "provider_option")
+
+
+def test_a_conflict_is_written_once_and_known_to_both() -> None:
     by_name = knobs.all_knobs()
+    said = [frozenset((m.KNOB.name, other)) for m in MODULES for other in m.KNOB.conflicts]
+    assert len(said) == len(set(said))
     for knob in KNOBS:
         assert knob.name not in knob.conflicts
         for other in knob.conflicts:

@@ -13,6 +13,7 @@ from golden_tune_parts import confirmed
 from rich.console import Console
 from test_html import Page
 
+from ortune.knobs.spinning import spins
 from ortune.records import (
     Brief,
     Envelope,
@@ -36,7 +37,7 @@ CPU = Guard(figure="cpu", ratio=0.5, ratio_low=0.4, ratio_high=0.6, limit_ratio=
 
 
 def made(envelope: Envelope, load: float | None = None) -> Brief:
-    found = brief.make(envelope, SAFETY, load)
+    found = brief.make(envelope, SAFETY, load, spins=spins)
     assert found is not None
     return found
 
@@ -222,7 +223,7 @@ def test_the_latency_stays_a_median_beside_what_was_compared(estimand: str, name
 )  # fmt: skip
 def test_what_needs_a_look_is_marked(change: dict[str, object], name: str, part: str) -> None:
     classes = SAFETY | {"set_denormal_as_zero": "numerics", "fixed-dimensions": "behaviour"}
-    found = brief.make(golden_tune.tuned(**change), classes)
+    found = brief.make(golden_tune.tuned(**change), classes, spins=spins)
     assert found is not None
     level, what = risks(found)[name]
     assert level == "look" and part in what
@@ -243,7 +244,7 @@ def test_an_early_stop_and_an_unquiet_machine_are_told() -> None:
 
 
 def test_what_compares_nothing_has_no_brief() -> None:
-    assert brief.make(golden.diagnosed(), SAFETY) is None
+    assert brief.make(golden.diagnosed(), SAFETY, spins=spins) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -359,7 +360,7 @@ def test_a_comparison_says_of_hardware_only_what_it_knows(
         new = msgspec.structs.replace(new, model=msgspec.structs.replace(new.model, sha256="1" * 64))
     envelope = golden.compared(base=golden.side("a.onnx"), new=new)
     classes = SAFETY | {"ort-optimized-model": "exact", "fixed-dimensions": "behaviour"}
-    found = brief.make(envelope, classes, bound={"ort-optimized-model"})
+    found = brief.make(envelope, classes, spins=spins, bound={"ort-optimized-model"})
     assert found is not None
     assert risks(found)["hardware"][0] == level and part in risks(found)["hardware"][1]
     assert "runs anywhere" not in risks(found)["hardware"][1]
@@ -377,7 +378,7 @@ def test_what_is_left_out_is_a_difference_too() -> None:
         envelope = golden.compared(
             base=msgspec.structs.replace(base, plan=old), new=msgspec.structs.replace(new, plan=plan)
         )
-        found = brief.make(envelope, classes)
+        found = brief.make(envelope, classes, spins=spins)
         assert found is not None
         level, what = risks(found)["safety class"]
         assert level == "look" and part in what

@@ -12,6 +12,7 @@ import re
 import msgspec
 import onnx_ir as ir
 
+from ortune import knobs
 from ortune.bundle.languages._literals import comment
 from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import as_text, measured, named, of, preload, process_line
@@ -56,14 +57,15 @@ def cpus(info: BundleInfo, workload: Workload) -> int | None:
     execution has the inter-op threads besides.
     """
     # 0 is ONNX Runtime's own choice.
-    found = {s.key: s.value for s in measured(info.applied) if type(s.value) is int and s.value > 0}
+    counts = [s for s in measured(info.applied) if type(s.value) is int and s.value > 0]
+    found = {knobs.find(s.knob).threads: int(s.value) for s in counts}
     had = info.host.effective_cpus if info.host else None
-    intra = found.get("intra_op_num_threads") or found.get("ORT_INTRA_OP_NUM_THREADS") or had
+    intra = found.get("intra") or had
     if intra is None:
         return None
     parallel = any(s.value == "ORT_PARALLEL" for s in info.applied)
     pools = 1 if any(s.channel == "global_pool" for s in info.applied) else workload.sessions
-    inter = (found.get("inter_op_num_threads") or intra) - 1 if parallel else 0
+    inter = (found.get("inter") or intra) - 1 if parallel else 0
     busy = pools * (intra - 1 + inter) + workload.sessions * workload.callers
     return max(1, min(busy, had) if had is not None else busy)
 

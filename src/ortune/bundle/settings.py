@@ -9,15 +9,16 @@ from typing import Any
 import msgspec
 
 from ortune import knobs
-from ortune.records import Applied, Host, Knob, Plan, Value
+from ortune.knobs import Knob
+from ortune.knobs.cpu.transparent_huge_pages import KNOB as _HUGE_PAGES
+from ortune.records import Applied, Host, Plan, Value
 
 CPU = "CPUExecutionProvider"
-HUGE_PAGES = "transparent_huge_pages"
+HUGE_PAGES = _HUGE_PAGES.key
 COMMANDS = {"affinity": "taskset -c", "nice": "nice -n"}
 """Settings of the process that a command before the program's own makes."""
 
 _THREADS = re.compile(r"min\((\d+), ?cpus\)")
-_THREAD_KNOBS = re.compile(r"num_threads|thread_pool")
 
 
 def portable(plan: Plan) -> Plan:
@@ -28,7 +29,7 @@ def portable(plan: Plan) -> Plan:
 
 def resolve(plan: Plan) -> tuple[Applied, ...]:
     """Every setting with its channel and key, and the value as the channel wants it, in the order of names."""
-    return tuple(_resolved(knobs.find(name), value) for name, value in sorted(plan.settings.items()))
+    return tuple(knobs.find(name).applied(value) for name, value in sorted(plan.settings.items()))
 
 
 def threads(value: Value) -> int | None:
@@ -54,10 +55,14 @@ def arena(applied: Iterable[Applied]) -> dict[str, int]:
 
 
 def providers(plan: Plan, applied: Iterable[Applied]) -> list[tuple[str, dict[str, str]]]:
-    """Execution providers with their options: the CPU where the plan names none; its settings go to the first."""
-    specs = [(p.name, dict(p.options)) for p in plan.providers] or [(CPU, {})]
-    specs[0][1].update({s.key: as_text(s.value) for s in of(applied, "provider_option")})
-    return specs
+    """The plan's execution providers, each with its options and those among the settings that are its own."""
+    found: dict[str, dict[str, str]] = {name: {} for name in plan.provider_names}
+    for spec in plan.providers:
+        found[spec.name].update(spec.options)
+    for setting in of(applied, "provider_option"):
+        if setting.provider in found:
+            found[setting.provider][setting.key] = as_text(setting.value)
+    return list(found.items())
 
 
 def tuned_on(host: Host | None) -> dict[str, Any]:
@@ -89,16 +94,13 @@ def process_line(setting: Applied) -> str:
 
 def is_bound(setting: Applied) -> bool:
     """Whether it names CPUs by number, which means nothing on another machine."""
-    return "affinit" in setting.key
+    return knobs.find(setting.knob).cpu_numbers
 
 
 def needs_allocator(setting: Applied, applied: Sequence[Applied]) -> bool:
-    """Whether a setting is right only with the allocator that the plan preloads.
-
-    Without its arena ONNX Runtime is slower on the C library's malloc.
-    """
-    arena_off = setting.key == "enable_cpu_mem_arena" and not setting.value
-    return arena_off and any(other.channel == "preload" for other in applied)
+    """Whether a setting is right only with the allocator that the plan preloads."""
+    preloaded = (knobs.find(other.knob) for other in of(applied, "preload"))
+    return any(named(setting) == one.setting for knob in preloaded for one in knob.together)
 
 
 def no_huge_pages(applied: Sequence[Applied]) -> bool:
@@ -117,13 +119,5 @@ def named(setting: Applied) -> str:
 
 
 def _stored(knob: Knob, value: Value) -> Value:
-    counts = knob.kind == "int" and _THREAD_KNOBS.search(knob.name)
     # 0 is ONNX Runtime's own choice, not a count.
-    return f"min({value}, cpus)" if counts and isinstance(value, int) and value > 0 else value
-
-
-def _resolved(knob: Knob, value: Value) -> Applied:
-    if isinstance(value, bool) and knob.channel != "session_option":
-        value = int(value)
-    value = dict(knob.spelled).get(str(value), value)
-    return Applied(knob=knob.name, channel=knob.channel, key=knob.key, value=value, probe=knob.probe)
+    return f"min({value}, cpus)" if knob.threads and isinstance(value, int) and value > 0 else value

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 
 import onnx_ir as ir
 
+from ortune import knobs
 from ortune.analysis.dims import feedable
 from ortune.bundle.languages._literals import QUOTES, Quote, comment, utf8
 from ortune.bundle.settings import CPU, as_text, named
@@ -19,19 +20,8 @@ TYPES = {
     ir.DataType.BFLOAT16: "TYPE_BF16",
     ir.DataType.DOUBLE: "TYPE_FP64",
 }
-PARAMETERS = {
-    "intra_op_num_threads": "intra_op_thread_count",
-    "inter_op_num_threads": "inter_op_thread_count",
-    "execution_mode": "execution_mode",
-    "enable_cpu_mem_arena": "enable_mem_arena",
-    "enable_mem_pattern": "enable_mem_pattern",
-    "session.use_device_allocator_for_initializers": "session.use_device_allocator_for_initializers",
-    "memory.enable_memory_arena_shrinkage": "memory.enable_memory_arena_shrinkage",
-}
-"""Settings by ONNX Runtime's names, and the parameters by which the backend reads them."""
-
-LEVELS = {"ORT_ENABLE_BASIC": -1, "ORT_ENABLE_EXTENDED": 1, "ORT_DISABLE_ALL": 2}
-"""The backend's numbers; no level is all optimisations, and the level of layouts has none."""
+GRAPH_LEVEL = "optimization.graph.level"
+"""What a setting calls the field of that block; all others are parameters."""
 
 ACCELERATORS = {
     "OpenVINOExecutionProvider": ("cpu_execution_accelerator", "openvino"),
@@ -57,7 +47,7 @@ def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> st
     names = [p.name for p in info.plan.providers]
     gpu = any(ACCELERATORS.get(name, ("",))[0] == "gpu_execution_accelerator" for name in names)
     values, lost = _values(model)
-    lost += [named(s) for s in info.applied if not _known(s)]
+    lost += [named(s) for s in info.applied if _spelled(s) is None]
     lost += [f"provider {name}" for name in names if name != CPU and name not in ACCELERATORS]
     lost += [f"options of {p.name}" for p in info.plan.providers if p.options]
     if info.model.lower().endswith(".ort"):
@@ -111,7 +101,6 @@ def _value(kind: str, name: str, dtype: str, shape: ir.Shape) -> list[str]:
 
 
 def _optimization(info: BundleInfo, names: list[str]) -> list[str]:
-    level = [LEVELS[str(s.value)] for s in info.applied if str(s.value) in LEVELS]
     found = [ACCELERATORS[name] for name in names if name in ACCELERATORS]
     # CUDA is what an instance on a GPU has anyway.
     inner = [
@@ -119,28 +108,30 @@ def _optimization(info: BundleInfo, names: list[str]) -> list[str]:
         for kind, name in found
         if name != "cuda"
     ]
-    inner += [f"  graph {{ level: {number} }}" for number in level]
+    inner += [f"  graph {{ level: {text} }}" for name, text in _set(info.applied) if name == GRAPH_LEVEL]
     return ["optimization {", *inner, "}"] if inner else []
 
 
 def _parameters(applied: tuple[Applied, ...]) -> list[str]:
-    lines = []
-    for setting in applied:
-        if setting.key in PARAMETERS and setting.channel in (
-            "session_option",
-            "session_config",
-            "run_config",
-        ):
-            text = as_text(setting.value)
-            text = {"ORT_SEQUENTIAL": "0", "ORT_PARALLEL": "1"}.get(text, text)
-            key = _quoted(PARAMETERS[setting.key])
-            lines.append(f"parameters {{ key: {key} value: {{ string_value: {_quoted(text)} }} }}")
-    return lines
+    return [
+        f"parameters {{ key: {_quoted(name)} value: {{ string_value: {_quoted(text)} }} }}"
+        for name, text in _set(applied)
+        if name != GRAPH_LEVEL
+    ]
 
 
-def _known(setting: Applied) -> bool:
+def _set(applied: tuple[Applied, ...]) -> list[tuple[str, str]]:
+    """What must be written of the settings, by the backend's names."""
+    return [(knobs.find(s.knob).triton, text) for s in applied if (text := _spelled(s))]
+
+
+def _spelled(setting: Applied) -> str | None:
+    """A value as the backend spells it, "" where nothing must be written, None where it cannot be set."""
     if setting.channel in ("env", "preload"):
-        return True  # of Triton's own process: deploy/env has them
-    if setting.key == "graph_optimization_level":
-        return str(setting.value) in LEVELS or setting.value == "ORT_ENABLE_ALL"
-    return setting.key in PARAMETERS or (setting.channel, setting.value) == ("call_style", "run")
+        return ""  # of Triton's own process: deploy/env has them
+    if (setting.channel, setting.value) == ("call_style", "run"):
+        return ""
+    knob, text = knobs.find(setting.knob), as_text(setting.value)
+    if not knob.triton:
+        return None
+    return knob.triton_values.get(text) if knob.triton_values else text

@@ -1,6 +1,7 @@
 """Every setting, one declarative file each; found by walking the folder.
 
-A knob is a module in ``knobs/<provider>/`` with a docstring under fixed headings and one constant ``KNOB``.
+A knob is a module in a folder here, with a docstring under fixed headings and one constant ``KNOB``: the knobs of an
+execution provider in a folder of its own.
 ``propose`` turns knobs and what a model holds into the changes that tuning tries.
 """
 
@@ -9,36 +10,54 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
+from types import ModuleType
+
+import msgspec
 
 from ortune.errors import UsageError
-from ortune.knobs.values import values_for
+from ortune.knobs.knob import Knob
 from ortune.knobs.versions import too_old, version
-from ortune.records import Knob, Value
+from ortune.records import Value
 
 __all__ = [
+    "Knob",
     "all_knobs",
     "check_conflicts",
     "find",
+    "modules",
     "parse_settings",
     "parse_value",
     "too_old",
-    "values_for",
     "version",
 ]
 
 
 @cache
-def all_knobs() -> dict[str, Knob]:
-    """Every knob by name."""
-    found: dict[str, Knob] = {}
+def modules() -> dict[str, ModuleType]:
+    """The module of every knob by the knob's name."""
+    found: dict[str, ModuleType] = {}
     for package in pkgutil.iter_modules(__path__):
         if not package.ispkg:
             continue
         folder = importlib.import_module(f"{__name__}.{package.name}")
-        for module in pkgutil.iter_modules(folder.__path__):
-            knob: Knob = importlib.import_module(f"{folder.__name__}.{module.name}").KNOB
-            found[knob.name] = knob
+        for info in pkgutil.iter_modules(folder.__path__):
+            module = importlib.import_module(f"{folder.__name__}.{info.name}")
+            found[module.KNOB.name] = module
     return dict(sorted(found.items()))
+
+
+@cache
+def all_knobs() -> dict[str, Knob]:
+    """Every knob by name; what one says of a conflict, both know."""
+    found: dict[str, Knob] = {name: module.KNOB for name, module in modules().items()}
+    against = {name: set(knob.conflicts) for name, knob in found.items()}
+    for name, knob in found.items():
+        for other in knob.conflicts:
+            against[other].add(name)
+    return {
+        name: msgspec.structs.replace(knob, conflicts=tuple(sorted(against[name])))
+        for name, knob in found.items()
+    }
 
 
 def find(name: str) -> Knob:

@@ -20,6 +20,11 @@ HEAVY = FUSED_ATTENTION | {
 """Operators that are worth running beside each other."""
 
 _PRODUCTS = frozenset({"MatMul", "Einsum", "FusedMatMul", "MatMulInteger"})
+PACKED = (
+    "MatMul", "Gemm", "Conv", "LSTM", "GRU", "MatMulInteger", "QLinearMatMul", "QLinearConv", "MatMulNBits",
+)  # fmt: skip
+"""Operators whose kernels read their weights in a layout of their own."""
+
 NORMS = frozenset({
     "LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization",
     "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",

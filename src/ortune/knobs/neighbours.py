@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ortune.records import Knob, Value
-
-THREADS = frozenset({"intra_op_num_threads", "inter_op_num_threads", "global_thread_pool"})
-"""Counted one by one, and never more than there are CPUs; what is not a count is halved and doubled."""
+from ortune.knobs.knob import Knob
+from ortune.records import Value
 
 
 def neighbours(knob: Knob, value: Value, cpus: int) -> list[Value]:
@@ -18,7 +16,8 @@ def neighbours(knob: Knob, value: Value, cpus: int) -> list[Value]:
     """
     if knob.kind != "int" or isinstance(value, bool) or not isinstance(value, int):
         return []
-    beside = [value - 1, value + 1] if knob.name in THREADS else [value // 2, value * 2]
+    # Threads are counted one by one, and are never more than there are CPUs; other numbers are halved and doubled.
+    beside = [value - 1, value + 1] if knob.threads else [value // 2, value * 2]
     least = max(1, knob.minimum or 0)
-    most = cpus if knob.name in THREADS else max(beside)
+    most = cpus if knob.threads else max(beside)
     return [n for n in beside if least <= n <= most and n != value]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from ortune import knobs
 from ortune.records import Value
 
 TABLE = Path(__file__).parent / "priors.json"
@@ -40,7 +41,7 @@ def key(settings: Mapping[str, Value], cpus: int) -> str:
     parts = []
     for name, value in sorted(settings.items()):
         text = str(int(value)) if isinstance(value, bool) else str(value)
-        threads = name.endswith("num_threads") and value == cpus > 1
+        threads = knobs.find(name).threads and value == cpus > 1
         parts.append(f"{name}={'{cpus}' if threads else text}")
     return ",".join(parts)
 

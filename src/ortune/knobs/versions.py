@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.records import Knob
+from ortune.knobs.knob import Knob
 
 
 def version(text: str) -> tuple[int, ...]:

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.locks.outputs import step
 from ortune.records import GraphSnapshot, LockChange, LockedRun, OutputSnapshot, Snapshot, Value
 
 TOLERANCE = 0.01
 """Of the outputs' mean and norm: far above reassociation, far below what a wrong kernel does."""
 
-LEVELS = ("disable", "basic", "extended", "layout", "all")
 PEAK_WORTH_SAYING = 0.01
 
 _ORDER = (
@@ -20,7 +20,6 @@ _ORDER = (
     "output", "output-values", "structure", "not-compared", "level", "shapes", "ort-version", "opset", "producer",
     "weights", "file",
 )  # fmt: skip
-_DEFAULT_LEVEL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +103,8 @@ def _settings(was: Snapshot, now: Snapshot) -> Iterator[LockChange]:
 def _plan(snapshot: Snapshot) -> dict[str, Value]:
     plan = snapshot.run.plan
     parts: dict[str, Value] = dict(plan.settings)
-    if parts.get("graph_optimization_level") == _DEFAULT_LEVEL:
-        del parts["graph_optimization_level"]
+    if parts.get(LEVEL.name) == LEVEL.default:
+        del parts[LEVEL.name]
     if plan.providers:
         parts["providers"] = ", ".join(p.name for p in plan.providers)
     if plan.rewrites:
@@ -122,7 +121,7 @@ def _value(value: Value | None) -> int | float | str:
 def _graphs(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange]:
     """The graph as run first; other levels only where that one shows nothing."""
     old, new = _levels(was), _levels(now)
-    comparable = set(LEVELS) if same_processor(was, now) else was.levels.keys() & now.levels.keys()
+    comparable = set(LEVEL.choices) if same_processor(was, now) else was.levels.keys() & now.levels.keys()
     pair = (was.run.level, now.run.level)
     if not same_processor(was, now):
         seen.skip(
@@ -141,7 +140,7 @@ def _graphs(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange]:
     yield from shown
     if pair[0] != pair[1]:
         return
-    for level in LEVELS:
+    for level in LEVEL.choices:
         if level in comparable and level != pair[0] and level in old and level in new:
             a, b = old[level], new[level]
             # What happens below the level that runs is gone by then: told where nothing else was.

@@ -12,7 +12,7 @@ from ortune import platform
 from ortune.analysis.outputs import random_ops
 from ortune.errors import ModelError, UsageError
 from ortune.inputs import workload
-from ortune.locks.check import LEVELS
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.locks.outputs import output_snapshots
 from ortune.locks.snapshot.exported import exported_operators, locked_model
 from ortune.locks.snapshot.observed import observed_sizes
@@ -55,7 +55,6 @@ CPU = "CPUExecutionProvider"
 SAVED = "as-run.onnx"
 """The graph that ran, in the run's folder."""
 
-_LEVEL = "graph_optimization_level"
 _LIMITS = Limits(load_s=600.0, run_s=600.0)
 _EXTERNAL = "session.optimized_model_external_initializers"
 _DATA = "as-run.data"
@@ -104,7 +103,7 @@ def take(
     random = tuple(sorted({op for _, op in random_ops(model.ir)}))
     folder = Path(trial.outputs_path) / work.cases[0].name
     shapes = {choice.name: choice.shape for choice in work.cases[0].inputs}
-    level = str(side.plan.settings.get(_LEVEL, "all"))
+    level = str(side.plan.settings.get(LEVEL.name, LEVEL.default))
     profile = Path(trial.done.profile)
     levels = _levels(side, model, inputs, shapes, None if random else profile, scratch)
     host = platform.host()
@@ -216,11 +215,11 @@ def _levels(
     scratch: Path,
 ) -> dict[str, GraphSnapshot]:
     """The optimised graph by level."""
-    level = str(side.plan.settings.get(_LEVEL, "all"))
-    names = [name for name in LEVELS if name not in (level, "layout")]
+    level = str(side.plan.settings.get(LEVEL.name, LEVEL.default))
+    names = [name for name in LEVEL.choices if name not in (level, "layout")]
     folder = scratch / "levels"
     folder.mkdir()
-    rest = Plan(settings={k: v for k, v in side.plan.settings.items() if k != _LEVEL})
+    rest = Plan(settings={k: v for k, v in side.plan.settings.items() if k != LEVEL.name})
     try:
         applied = requests.applied(rest, side.runtime)
         tool = ToolProcess(
@@ -246,7 +245,7 @@ def _levels(
     plain, exported = operators(saved["disable"].graph), exported_operators(model)
     return {
         name: graph_snapshot(saved[name], shapes, observed if name == level else elsewhere, exported, plain)
-        for name in LEVELS
+        for name in LEVEL.choices
         if name in saved
     }
 

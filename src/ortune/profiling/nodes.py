@@ -24,6 +24,7 @@ from ortune.analysis.mapping import (
 )
 from ortune.errors import OrtuneError
 from ortune.inputs import workload
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.open import open_model
 from ortune.profiling.memory import Lifetimes, lifetimes
 from ortune.records import ProfiledNode, Workload
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     from ortune.trials.sides import Resolved
 
-_LEVEL = "graph_optimization_level"
 _LIMIT_S = 300.0
 _MOST_SHAPES = 64
 """Of a node that ran with more, as in a loop that grows, so many tell the mean, each from the middle of its part."""
@@ -108,7 +108,7 @@ def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
 
 def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.Model:
     """The graph that ONNX Runtime makes of the model."""
-    level = str(side.plan.settings.get(_LEVEL, "all"))
+    level = str(side.plan.settings.get(LEVEL.name, LEVEL.default))
     folder = scratch / f"optimised-{side.plan.id}-{side.model.info.sha256[:8]}"
     folder.mkdir(exist_ok=True)
     tool = ToolProcess(

@@ -10,6 +10,8 @@ import msgspec
 import numpy as np
 
 from ortune import platform, rewrites
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.profiling.memory import memory_of
 from ortune.profiling.nodes import Origins, profiled_nodes, whole_numbers
 from ortune.profiling.processes import Seen
@@ -240,7 +242,7 @@ def _conditions(side: Resolved | None, cpus: int | None) -> Conditions:
     """What a plan and a model decide."""
     if side is None:
         return Conditions()
-    asked = side.plan.settings.get("intra_op_num_threads")
+    asked = side.plan.settings.get(THREADS.name)
     cpus = cpus or platform.host().effective_cpus
     threads = min(int(asked), cpus) if isinstance(asked, int) and asked > 0 else cpus
     return Conditions(threads=threads, cpus=cpus, unbounded=_unbounded(side))
@@ -248,7 +250,7 @@ def _conditions(side: Resolved | None, cpus: int | None) -> Conditions:
 
 def _unbounded(side: Resolved) -> str:
     """Why other nodes than these may do the same: what ONNX Runtime has not been let optimise."""
-    if side.plan.settings.get("graph_optimization_level") == "disable":
+    if side.plan.settings.get(LEVEL.name) == "disable":
         return "graph optimisation is off"
     if _OUT in (spec.name for spec in side.plan.rewrites):
         return ""

@@ -9,11 +9,16 @@ from ortune.records.plan import Channel, ProviderSpec, ReadBackLevel
 
 
 class Applied(Record, frozen=True, kw_only=True):
-    """A knob's value on its way to the worker: pure data through one of the closed channels."""
+    """A knob's value on its way to the worker: pure data through one of the closed channels.
+
+    Attributes:
+        provider: The execution provider that it is an option of; "" is the whole session's.
+    """
 
     knob: str
     channel: Channel
     key: str
+    provider: str = ""
     value: Value
     probe: str = ""
 

@@ -7,7 +7,7 @@ by the requests in a second.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
 from ortune.records import (
@@ -40,6 +40,7 @@ def make(
     safety: Mapping[str, str],
     load_per_s: float | None = None,
     *,
+    spins: Callable[[Plan], bool],
     bound: Collection[str] = (),
 ) -> Brief | None:
     """The brief of a document of ``compare`` or ``tune``; None for one that compares nothing.
@@ -48,6 +49,7 @@ def make(
         envelope: The document.
         safety: Safety class of each setting and rewrite, by name.
         load_per_s: Requests a second; None reckons for 100.
+        spins: Whether a plan has threads that go on spinning when a run is over.
         bound: Rewrites whose model is bound to the kind of CPU that it was made on, by name.
     """
     found = answer(envelope)
@@ -55,7 +57,7 @@ def make(
         return None
     load = LOAD_PER_S if load_per_s is None else load_per_s
     decision = _decision(found)
-    note = pauses_note(envelope.workload, load, _timed(found))
+    note = pauses_note(envelope.workload, load, _timed(found), spins)
     figures, cpus = _figures(found, load, claimed=not note)
     return Brief(
         subject=found.base.label,

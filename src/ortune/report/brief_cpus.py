@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ortune.records import Plan, Workload
 
 LONGEST_GAP_NS = 100e6  # threads sleep long before it ends; a longer one only takes time
 
 
-def pauses_note(work: Workload | None, load_per_s: float, sides: Iterable[tuple[Plan, float]]) -> str:
+def pauses_note(
+    work: Workload | None,
+    load_per_s: float,
+    sides: Iterable[tuple[Plan, float]],
+    spins: Callable[[Plan], bool],
+) -> str:
     """What to measure with instead, where a load has pauses that were not measured; "" where that does not matter.
 
     Args:
         work: Of the document; None where it is not known.
         load_per_s: Requests a second.
         sides: Each plan, and its latency in nanoseconds.
+        spins: Whether a plan has threads that go on spinning when a run is over.
     """
     if work is None or work.gap_ns:
         return ""
@@ -30,17 +36,3 @@ def pauses_note(work: Workload | None, load_per_s: float, sides: Iterable[tuple[
         "measured back to back: idle threads spin in the pauses of such a load and keep more CPUs busy; "
         f"measure with --gap {gap_ms:g}ms"
     )
-
-
-def spins(plan: Plan) -> bool:
-    """Whether the plan has threads that go on spinning when a run is over."""
-    settings = plan.settings
-    if settings.get("force_spinning_stop"):
-        return False
-    inter = settings.get("execution_mode") == "parallel" and settings.get("inter_op_num_threads") != 1
-    if inter and settings.get("inter_op_allow_spinning", True):
-        return True
-    # The caller is one of the threads: a pool of one has no other.
-    names = ("intra_op_num_threads", "ort_intra_op_num_threads", "global_thread_pool")
-    alone = any(settings.get(name) == 1 for name in names)
-    return not alone and bool(settings.get("allow_spinning", True)) and settings.get("spin_duration_us") != 0

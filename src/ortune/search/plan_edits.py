@@ -10,8 +10,6 @@ from ortune import knobs
 from ortune.errors import UsageError
 from ortune.records import Plan
 
-WITHOUT = "disabled_optimizers"
-
 
 def parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
     """Each setting and rewrite of a plan by name, with the plan that lacks it."""
@@ -49,11 +47,12 @@ def merge(under: Plan, over: Plan) -> Plan:
 def changed(plan: Plan, change: Plan, required: Plan) -> Plan | None:
     """The plan with a change made to it, whose values win; None where they cannot stand together."""
     merged = merge(plan, change)
-    left_out = [p.settings[WITHOUT] for p in (plan, change) if WITHOUT in p.settings]
-    if len(left_out) == 2:  # lists add up; all other values replace each other
-        names = dict.fromkeys(name for text in left_out for name in str(text).split(";"))
-        merged.settings[WITHOUT] = ";".join(names)
-    if any(merged.settings[k] != v for k, v in required.settings.items() if k != WITHOUT):
+    for name in plan.settings.keys() & change.settings.keys():
+        sign = _joined_by(name)
+        if sign:
+            words = dict.fromkeys(f"{plan.settings[name]}{sign}{change.settings[name]}".split(sign))
+            merged.settings[name] = sign.join(words)
+    if any(merged.settings[k] != v for k, v in required.settings.items() if not _joined_by(k)):
         return None
     try:
         knobs.check_conflicts(merged.settings)
@@ -66,10 +65,15 @@ def together(plans: Sequence[Plan], required: Plan) -> Plan | None:
     """The plans as one; None where they contradict each other."""
     merged = required
     for plan in plans:
-        if any(merged.settings.get(k, v) != v for k, v in plan.settings.items() if k != WITHOUT):
+        if any(merged.settings.get(k, v) != v for k, v in plan.settings.items() if not _joined_by(k)):
             return None
         after = changed(merged, plan, required)
         if after is None:
             return None
         merged = after
     return merged
+
+
+def _joined_by(name: str) -> str:
+    """What joins the setting's values where two add up; "" where one replaces the other."""
+    return knobs.find(name).joined_by

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 
 from ortune import rewrites
 from ortune.knobs import find
+from ortune.knobs.cpu.allow_spinning import KNOB as SPINNING
+from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
+from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
+from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.knobs.facts import ModelFacts
-from ortune.knobs.propose import Objective, refusal
+from ortune.knobs.knob import Objective
 from ortune.knobs.propose import proposals as knob_proposals
+from ortune.knobs.propose import refusal
 from ortune.records import Host, Plan, RewriteSpec, Value, Workload
 
 REWRITE_PRIOR = 0.5
@@ -36,6 +41,7 @@ def propose(
     allow: Sequence[str],
     allocators: Collection[str],
     as_asked: bool = False,
+    providers: Collection[str] = (),
 ) -> tuple[list[Proposed], tuple[str, ...]]:
     """Plans to try and, in words, what is not proposed and why.
 
@@ -49,9 +55,16 @@ def propose(
         allow: Safety classes, settings and rewrites allowed beside the exact ones.
         allocators: Those that can be preloaded there.
         as_asked: The user asks for something in every plan, which is then a plan too.
+        providers: Execution providers of every plan.
     """
     found, refused = knob_proposals(
-        model, host.effective_cpus, ort_version, allocators, objective=objective, allow=allow
+        model,
+        host.effective_cpus,
+        ort_version,
+        allocators,
+        objective=objective,
+        allow=allow,
+        providers=providers,
     )
     plans = [
         Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior, late=p.group == "late")
@@ -79,15 +92,15 @@ def _for_load(
         return [], []
     cpus = host.effective_cpus
     tries: list[tuple[dict[str, Value], str]] = [
-        ({"intra_op_num_threads": max(1, cpus // together)}, "CPUs divided among the callers"),
+        ({THREADS.name: max(1, cpus // together)}, "CPUs divided among the callers"),
         (
-            {"intra_op_num_threads": max(1, cpus // together), "allow_spinning": False},
+            {THREADS.name: max(1, cpus // together), SPINNING.name: False},
             "divided, and not spinning",
         ),
     ]
     if work.sessions > 1:
-        tries.append(({"global_thread_pool": cpus}, "one thread pool for all sessions"))
-        tries.append(({"arena_extend_strategy": "power_of_two"}, "one arena for all sessions"))
+        tries.append(({POOL.name: cpus}, "one thread pool for all sessions"))
+        tries.append(({ARENA.name: ARENA.default}, "one arena for all sessions"))
     plans, refused = [], []
     for settings, why in tries:
         reasons = [refusal(find(k), str(v), ort_version, (), allow) for k, v in settings.items()]

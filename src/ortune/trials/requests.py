@@ -9,12 +9,9 @@ from pathlib import Path
 
 from ortune import knobs, platform
 from ortune.fleet.environment import clean_environment
-from ortune.records import Applied, FailureReason, Plan, Runtime
+from ortune.records import Applied, FailureReason, Plan, Runtime, Value
 
 PRELOAD_VARIABLE = "DYLD_INSERT_LIBRARIES" if sys.platform == "darwin" else "LD_PRELOAD"
-
-_TEXT = ("session_config", "run_config", "provider_option", "env")
-"""Channels that carry text, where on and off are written 1 and 0."""
 
 
 class CannotApply(Exception):
@@ -27,26 +24,26 @@ class CannotApply(Exception):
 
 def applied(plan: Plan, runtime: Runtime) -> tuple[Applied, ...]:
     """Every setting of the plan as data for the worker. Raises CannotApply."""
-    return tuple(_one(name, value, runtime) for name, value in sorted(plan.settings.items()))
+    return tuple(_one(name, value, plan, runtime) for name, value in sorted(plan.settings.items()))
 
 
-def _one(name: str, value: bool | int | float | str, runtime: Runtime) -> Applied:
+def _one(name: str, value: Value, plan: Plan, runtime: Runtime) -> Applied:
     knob = knobs.find(name)
     too_old = knobs.too_old(knob, runtime.ort_version)
     if too_old:
         raise CannotApply("unsupported", too_old)
+    if knob.system not in ("", sys.platform):
+        raise CannotApply("unsupported", f"{name} needs {knob.system.capitalize()}; this is {sys.platform}")
+    if knob.provider and knob.provider not in plan.provider_names:
+        raise CannotApply(
+            "unsupported", f"{name} is a setting of {knob.provider}, which the plan does not have"
+        )
     if knob.channel == "preload":
         library = _allocator(str(value))
         if library is None:
             raise CannotApply("unsupported", f"no {value} library here: {platform.INSTALL_HINTS[str(value)]}")
         value = str(library)
-    elif knob.channel == "process" or knob.key == "GLIBC_TUNABLES":
-        if sys.platform != "linux":
-            raise CannotApply("unsupported", f"{name} needs Linux; this is {sys.platform}")
-    elif knob.channel in _TEXT and isinstance(value, bool):
-        value = int(value)
-    value = dict(knob.spelled).get(str(value), value)
-    return Applied(knob=name, channel=knob.channel, key=knob.key, value=value, probe=knob.probe)
+    return knob.applied(value)
 
 
 def environment(settings: tuple[Applied, ...]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
 from ortune.records import (
     BenchProcess,
     BenchResult,
@@ -178,7 +179,7 @@ def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Baseline) -> l
             "the weights of the shapes are not used: each shape has processes and figures of its own"
         )
     cpus, threads = baseline.host.effective_cpus, own_threads(work, baseline.side.plan, trials)
-    apart = work.sessions > 1 and "global_thread_pool" not in baseline.side.plan.settings
+    apart = work.sessions > 1 and POOL.name not in baseline.side.plan.settings
     if apart and threads > max(cpus, work.sessions * work.callers):
         notes.append(
             f"{work.sessions} sessions have a pool each: {threads} threads on {cpus} CPUs (--shared-pool makes one)"
@@ -192,7 +193,7 @@ def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Baseline) -> l
 def own_threads(work: Workload, plan: Plan, trials: Sequence[CaseTrial]) -> int:
     """Threads of one process that may want a CPU at the same time: its callers, and its sessions' pools."""
     added = next((t.trial.done.threads for t in trials if t.trial.done.threads is not None), 0)
-    pool = plan.settings.get("global_thread_pool")
+    pool = plan.settings.get(POOL.name)
     # The size of a pool counts the caller, who works along.
     pools = pool - 1 if isinstance(pool, int) else work.sessions * added
     return work.sessions * work.callers + pools

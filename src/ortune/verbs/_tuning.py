@@ -14,7 +14,8 @@ import numpy as np
 from ortune import __version__, platform, rewrites
 from ortune.errors import Interrupted, MeasurementError, OrtuneError, UsageError
 from ortune.knobs import facts
-from ortune.knobs.propose import FIRST, Objective
+from ortune.knobs.knob import Objective
+from ortune.knobs.propose import FIRST
 from ortune.profiling.headroom import headroom_of
 from ortune.records import (
     Block,
@@ -137,6 +138,7 @@ class Tuning:
             ort_version=self.side.runtime.ort_version,
             objective=objective,
             allow=self.options.allow,
+            providers=self.required.provider_names,
             allocators=platform.allocators().keys(),
             as_asked=bool(self.options.set or self.options.plan or self.options.rewrite),
         )

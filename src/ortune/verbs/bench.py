@@ -20,6 +20,9 @@ import numpy as np
 from ortune import __version__, knobs
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.fleet import runtimes
+from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
+from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
+from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.platform import host
 from ortune.records import Envelope, Failed, FeedRef, Measured, ModelRef, Outcome, Plan, Value
 from ortune.search.blocks import BASE
@@ -153,13 +156,13 @@ def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
         UsageError: A setting of the sessions' own pools or arenas stands against it.
     """
     settings = dict(plan.settings)
-    if pool and "global_thread_pool" not in settings:
+    if pool and POOL.name not in settings:
         # ONNX Runtime's own default for the pool is a guess about the whole machine; this number is recorded.
-        threads = settings.pop("intra_op_num_threads", cpus)
-        _put(settings, "global_thread_pool", threads, "--shared-pool")
+        threads = settings.pop(THREADS.name, cpus)
+        _put(settings, POOL.name, threads, "--shared-pool")
     if arena and not any(knobs.find(name).channel == "env_allocator" for name in settings):
         # ONNX Runtime's default, for the arena of all sessions.
-        _put(settings, "arena_extend_strategy", "power_of_two", "--shared-arena")
+        _put(settings, ARENA.name, ARENA.default, "--shared-arena")
     return msgspec.structs.replace(plan, settings=settings)
 
 

@@ -16,6 +16,7 @@ from ortune import __version__, errors, platform
 from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
 from ortune.fleet import facts as machine_facts
+from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
 from ortune.profiling.look_nodes import explained, saving_s
@@ -303,7 +304,7 @@ class _Look:
 
     def _machine(self) -> list[Finding]:
         found = machine_facts.findings(platform.host(), (), os.environ)
-        chosen = self.side is not None and "intra_op_num_threads" in self.side.plan.settings
+        chosen = self.side is not None and THREADS.name in self.side.plan.settings
         return [f for f in found if f.code != "THR001" or not chosen]
 
     def _next(self, error: OrtuneError | None, seen: set[str]) -> list[str]:

@@ -13,6 +13,7 @@ import msgspec
 from ortune import __version__, knobs, platform
 from ortune.bundle.format import MODELS, is_bundle
 from ortune.errors import StoreError, UsageError
+from ortune.knobs.spinning import spins
 from ortune.records import Envelope, ReportResult, StoredSession
 from ortune.report import brief, history
 from ortune.report.answer import answer
@@ -194,7 +195,7 @@ def _brief(options: Options, reader: _Reader) -> ReportResult:
         raise UsageError(session.trouble, where=session.id, do="ortune report lists what can be told")
     made = None
     if isinstance(session.document, Envelope):
-        made = brief.make(session.document, _safety(), options.load_per_s, bound=_bound())
+        made = brief.make(session.document, _safety(), options.load_per_s, spins=spins, bound=_bound())
     if made is None:
         why = "did not end" if session.state == "unfinished" else "compares nothing that is stored here"
         raise UsageError(

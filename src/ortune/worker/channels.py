@@ -11,12 +11,6 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from .protocol import Stop
 
-ENUMS = {
-    "graph_optimization_level": "GraphOptimizationLevel",
-    "execution_mode": "ExecutionMode",
-    "execution_order": "ExecutionOrder",
-}
-
 
 class Settings:
     """What the session is created and run with."""
@@ -27,7 +21,7 @@ class Settings:
         # RunOptions only where a setting needs them, as users call: with them run_with_iobinding takes 49 us in
         # place of 4.5 (onnxruntime 1.31).
         self.run: Any = None
-        self.provider_options: Dict[str, str] = {}
+        self.provider_options: Dict[str, Dict[str, str]] = {}  # by provider
         self.call_style = "run"
         self.arena: Any = None  # the OrtArenaCfg registered with the environment
         self.pool_threads: Optional[int] = None  # threads that making the global pool added
@@ -88,16 +82,14 @@ def _apply_one(settings: Settings, item: Dict[str, Any]) -> None:
                 "SessionOptions of onnxruntime %s has no %r" % (ort.__version__, key),
                 item["knob"],
             )
-        if key in ENUMS:
-            value = getattr(getattr(ort, ENUMS[key]), value)
-        setattr(settings.session, key, value)
+        setattr(settings.session, key, option(settings.session, key, value))
     elif channel == "session_config":
         settings.session.add_session_config_entry(key, text(value))
     elif channel == "run_config":
         settings.run = settings.run or ort.RunOptions()
         settings.run.add_run_config_entry(key, text(value))
     elif channel == "provider_option":
-        settings.provider_options[key] = text(value)
+        settings.provider_options.setdefault(item["provider"], {})[key] = text(value)
     elif channel == "global_pool":
         before = thread_count()
         ort.set_global_thread_pool_sizes(int(value), 1)
@@ -128,14 +120,20 @@ def thread_count() -> Optional[int]:
         return None
 
 
+def option(options: Any, key: str, value: Any) -> Any:
+    """A value as the session option takes it: text is a name in the option's own enumeration."""
+    return getattr(type(getattr(options, key)), value) if isinstance(value, str) else value
+
+
 def text(value: Any) -> str:
     """A value as ONNX Runtime's string options want it."""
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def providers(requested: List[Dict[str, Any]], extra: Dict[str, str]) -> List[Any]:
-    """Providers for InferenceSession; ``extra`` options go to the first. Default: the CPU provider alone."""
+def providers(requested: List[Dict[str, Any]], extra: Dict[str, Dict[str, str]]) -> List[Any]:
+    """Providers for InferenceSession, each with its own of the ``extra`` options. Default: the CPU provider alone."""
     specs: List[Tuple[str, Dict[str, str]]] = [(p["name"], dict(p.get("options") or {})) for p in requested]
     specs = specs or [("CPUExecutionProvider", {})]
-    specs[0][1].update(extra)
+    for name, own in specs:
+        own.update(extra.get(name, {}))
     return [(name, options) if options else name for name, options in specs]

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 import numpy as np
 
-from .channels import ENUMS, Settings, text, thread_count
+from .channels import Settings, option, text, thread_count
 from .protocol import Stop
 
 __all__ = ["check_known_keys", "read_back", "thread_count"]
@@ -89,9 +89,9 @@ def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
     """What ONNX Runtime, or the environment, says the setting is."""
     channel, key, value = item["channel"], item["key"], item["value"]
     if channel == "session_option":
-        seen = getattr(session.get_session_options(), key)
-        wanted = getattr(getattr(settings.ort, ENUMS[key]), value) if key in ENUMS else value
-        return "echo", seen == wanted, str(seen)
+        options = session.get_session_options()
+        seen = getattr(options, key)
+        return "echo", seen == option(options, key, value), str(seen)
     if channel == "session_config":
         seen = session.get_session_options().get_session_config_entry(key)
         return "echo", seen == text(value), seen
@@ -99,8 +99,7 @@ def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
         seen = settings.run.get_run_config_entry(key)
         return "echo", seen == text(value), seen
     if channel == "provider_option":
-        first = session.get_providers()[0]
-        seen = str(session.get_provider_options().get(first, {}).get(key, ""))
+        seen = str(session.get_provider_options().get(item["provider"], {}).get(key, ""))
         return ("echo" if seen == text(value) else "none"), True, seen
     if channel == "env":
         return "echo", os.environ.get(key) == text(value), os.environ.get(key, "")

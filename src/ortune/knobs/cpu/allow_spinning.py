@@ -9,7 +9,7 @@ Example: ``--set spin=0``
 References: microsoft/onnxruntime#13808, #27916.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import OFTEN, Knob
 
 KNOB = Knob(
     name="allow_spinning",
@@ -19,8 +19,8 @@ KNOB = Knob(
     kind="bool",
     default="on",
     probe="idle",
-    conflicts=("global_thread_pool", "spin_duration_us"),
     summary="idle pool threads spin before they sleep",
     tries=("0",),
-    group="first",
+    prior=OFTEN,
+    priors={"p95": 0.3, "throughput": 0.3, "cpu": 0.9},
 )

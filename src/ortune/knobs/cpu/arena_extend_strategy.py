@@ -10,7 +10,7 @@ Example: ``--set extend=same_as_requested``
 References: ONNX Runtime documentation, "Memory consumption"; microsoft/onnxruntime#22271.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="arena_extend_strategy",
@@ -25,5 +25,6 @@ KNOB = Knob(
     conflicts=("enable_cpu_mem_arena", "memory_arena_shrinkage"),
     summary="how the CPU arena grows",
     tries=("same_as_requested",),
-    group="late",
+    prior=SELDOM,
+    priors={"memory": 0.7},
 )

@@ -11,7 +11,10 @@ Example: ``--set call=io_binding``
 References: ONNX Runtime documentation, "I/O Binding"; microsoft/onnxruntime#18475.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
+
+TINY = 40
+"""Up to so many nodes a run can cost less than calling it."""
 
 KNOB = Knob(
     name="call_style",
@@ -22,6 +25,5 @@ KNOB = Knob(
     choices=("run", "io_binding"),
     default="run",
     summary="how the program calls the session",
-    tries=("io_binding",),
-    group="late",
+    worth=lambda model, _: {"io_binding": 0.3 if model.n_nodes <= TINY else SELDOM},
 )

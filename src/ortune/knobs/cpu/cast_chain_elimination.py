@@ -8,7 +8,7 @@ Example: ``--set cast_chains=1``
 References: microsoft/onnxruntime#25824.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import OFTEN, Knob
 
 KNOB = Knob(
     name="cast_chain_elimination",
@@ -20,6 +20,7 @@ KNOB = Knob(
     default="off",
     safety="numerics",
     summary="chains of Cast nodes become one",
-    group="first",
-    per_model=True,
+    tries=("1",),
+    prior=OFTEN,
+    applies=lambda model: model.feeds({"Cast"}, {"Cast"}),
 )

@@ -9,7 +9,7 @@ Example: ``--set fold_bytes=1048576``
 References: microsoft/onnxruntime#28055, #19902.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="constant_folding_max_bytes",
@@ -21,6 +21,8 @@ KNOB = Knob(
     minimum=0,
     default="1 GiB",
     summary="largest tensor that constant folding may make",
-    group="late",
-    per_model=True,
+    tries=("1048576",),
+    prior=SELDOM,
+    applies=lambda model: model.has("ConstantOfShape", "Expand", "Tile", "Range"),
+    priors={"memory": 0.4, "cold-start": 0.4},
 )

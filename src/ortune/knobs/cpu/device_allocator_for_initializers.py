@@ -8,7 +8,7 @@ Example: ``--set own_weights=1``
 References: ONNX Runtime documentation, "Memory consumption".
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="device_allocator_for_initializers",
@@ -19,5 +19,7 @@ KNOB = Knob(
     default="off",
     summary="weights outside the arena",
     tries=("1",),
-    group="late",
+    prior=SELDOM,
+    priors={"memory": 0.5},
+    triton="session.use_device_allocator_for_initializers",
 )

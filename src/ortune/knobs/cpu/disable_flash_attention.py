@@ -8,7 +8,7 @@ Example: ``--set flash_off=1``
 References: ONNX Runtime contrib operators, "MultiHeadAttention".
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="disable_flash_attention",
@@ -19,6 +19,7 @@ KNOB = Knob(
     kind="bool",
     default="off",
     summary="fused attention without the flash algorithm",
-    group="late",
-    per_model=True,
+    tries=("1",),
+    prior=SELDOM,
+    applies=lambda model: model.has("MultiHeadAttention"),
 )

@@ -8,7 +8,8 @@ Example: ``--set prepack_off=1``
 References: ``onnxruntime_session_options_config_keys.h``.
 """
 
-from ortune.records import Knob
+from ortune.knobs.facts import PACKED
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="disable_prepacking",
@@ -17,9 +18,9 @@ KNOB = Knob(
     key="session.disable_prepacking",
     kind="bool",
     default="off",
-    conflicts=("parallel_prepacking",),
     summary="weights are not packed at session creation",
     tries=("1",),
-    group="late",
-    per_model=True,
+    prior=SELDOM,
+    applies=lambda model: model.has(*PACKED),
+    priors={"memory": 0.6, "cold-start": 0.6},
 )

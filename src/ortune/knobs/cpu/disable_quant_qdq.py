@@ -9,7 +9,7 @@ Example: ``--set qdq_off=1``
 References: ONNX Runtime documentation, "Quantize ONNX models"; microsoft/onnxruntime#12854, #17389.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="disable_quant_qdq",
@@ -20,6 +20,7 @@ KNOB = Knob(
     default="off",
     safety="numerics",
     summary="quantize-dequantize pairs stay unfused",
-    group="late",
-    per_model=True,
+    tries=("1",),
+    prior=SELDOM,
+    applies=lambda model: model.qdq,
 )

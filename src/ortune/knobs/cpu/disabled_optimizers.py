@@ -10,7 +10,141 @@ Example: ``--set without=SkipLayerNormFusion``
 References: ``onnxruntime_session_options_config_keys.h``; microsoft/onnxruntime#10538.
 """
 
-from ortune.records import Knob
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ortune.knobs.facts import FUSED_ATTENTION, NORMS, ModelFacts
+from ortune.knobs.knob import Knob
+from ortune.knobs.versions import version
+
+ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimizer:
+    """Optimisers that belong together.
+
+    Attributes:
+        names: Left out together: one alone would leave the change to the other.
+        older: (version, names) before which other names were used.
+        since: First version that has them.
+        prior: How likely it is that leaving them out pays, 0 to 1.
+        present: Whether the model can hold the pattern.
+    """
+
+    names: tuple[str, ...]
+    older: tuple[str, tuple[str, ...]] | None = None
+    since: str = "0"
+    prior: float
+    present: Callable[[ModelFacts], bool]
+
+    def setting(self, ort_version: str) -> str:
+        """The setting's value for this version."""
+        renamed = self.older is not None and version(ort_version) < version(self.older[0])
+        return ";".join(self.older[1] if renamed and self.older else self.names)
+
+
+OPTIMIZERS: tuple[Optimizer, ...] = (
+    Optimizer(
+        names=("SkipLayerNormFusion",), prior=0.5, present=lambda m: m.feeds({"Add"}, NORMS | {"ReduceMean"})
+    ),
+    Optimizer(
+        # The simplified form would take what the other two leave.
+        names=("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion"),
+        older=("1.20", ("LayerNormFusion", "SimplifiedLayerNormFusion")),
+        prior=0.2,
+        present=lambda m: m.decomposed_layer_norm,
+    ),
+    Optimizer(
+        names=("SimplifiedLayerNormFusion",),
+        prior=0.1,
+        present=lambda m: m.feeds({"Pow"}, {"ReduceMean"}) and not m.decomposed_layer_norm,
+    ),
+    Optimizer(
+        names=("GeluFusionL1", "GeluFusionL2"),
+        older=("1.20", ("GeluFusion",)),
+        prior=0.2,
+        present=lambda m: m.has("Erf"),
+    ),
+    Optimizer(
+        names=("BiasGeluFusion",),
+        prior=0.15,
+        present=lambda m: m.feeds({"Add"}, {"Gelu"}) or (m.has("Erf") and m.feeds({"Add"}, {"Div", "Mul"})),
+    ),
+    Optimizer(
+        names=("FastGeluFusion",),
+        prior=0.1,
+        present=lambda m: m.feeds({"Tanh"}, {"Add"}) and m.feeds({"Mul"}, {"Tanh"}),
+    ),
+    Optimizer(names=("QuickGeluFusion",), prior=0.2, present=lambda m: m.feeds({"Sigmoid"}, {"Mul"})),
+    Optimizer(names=("AttentionFusion",), prior=0.2, present=lambda m: m.attention and m.layer_norm),
+    Optimizer(
+        names=("GroupQueryAttentionFusion",),
+        since="1.22",
+        prior=0.1,
+        present=lambda m: m.has("GroupQueryAttention"),
+    ),
+    Optimizer(
+        names=("EmbedLayerNormFusion",),
+        prior=0.1,
+        present=lambda m: m.layer_norm and m.has("Gather") and m.has(*FUSED_ATTENTION),
+    ),
+    Optimizer(names=("MatMulAddFusion",), prior=0.25, present=lambda m: m.feeds({"MatMul"}, {"Add"})),
+    Optimizer(
+        names=("MatMulScaleFusion",),
+        prior=0.15,
+        present=lambda m: m.feeds({"MatMul"}, {"Mul", "Div"}) or m.feeds({"Mul", "Div"}, {"MatMul"}),
+    ),
+    Optimizer(
+        names=("MatmulTransposeFusion",), prior=0.2, present=lambda m: m.feeds({"Transpose"}, {"MatMul"})
+    ),
+    Optimizer(names=("GemmActivationFusion",), prior=0.1, present=lambda m: m.feeds({"Gemm"}, ACTIVATIONS)),
+    Optimizer(
+        names=("ConvActivationFusion",),
+        prior=0.15,
+        # A normalisation or a bias between the two is folded into the convolution first.
+        present=lambda m: m.has("Conv") and m.feeds({"Conv", "BatchNormalization", "Add"}, ACTIVATIONS),
+    ),
+    Optimizer(names=("ConvAddActivationFusion",), prior=0.15, present=lambda m: m.feeds({"Conv"}, {"Add"})),
+    Optimizer(
+        # The provider's own pass would move the transposes that the first one leaves.
+        names=("TransposeOptimizer", "TransposeOptimizer_CPUExecutionProvider"),
+        prior=0.15,
+        present=lambda m: m.has("Transpose"),
+    ),
+    Optimizer(names=("GatherSliceToSplitFusion",), prior=0.1, present=lambda m: m.has("Gather", "Slice")),
+    Optimizer(names=("QDQSelectorActionTransformer",), prior=0.15, present=lambda m: m.qdq),
+    Optimizer(
+        names=("DynamicQuantizeMatMulFusion",),
+        prior=0.15,
+        present=lambda m: m.feeds({"DynamicQuantizeLinear"}, {"MatMulInteger"}),
+    ),
+    Optimizer(
+        names=("MatMulIntegerToFloatFusion",),
+        prior=0.1,
+        present=lambda m: m.feeds({"MatMulInteger"}, {"Cast"}),
+    ),
+    Optimizer(names=("MatMulNBitsFusion",), since="1.19", prior=0.1, present=lambda m: m.has("MatMulNBits")),
+    Optimizer(
+        names=("ConstantFolding",),
+        prior=0.05,
+        present=lambda m: m.has("ConstantOfShape", "Expand", "Tile", "Range", "DequantizeLinear"),
+    ),
+)
+"""Those worth leaving out one at a time, in the order of the model's parts.
+
+The names are those that the log prints at level INFO ("GraphTransformer NAME modified: 1"). Optimisers of the layout
+level (NchwcTransformer, NhwcTransformer) are not here: the level ``extended`` leaves them out.
+"""
+
+
+def _worth(model: ModelFacts, ort_version: str) -> dict[str, float]:
+    """What this version knows and this model may feel."""
+    known = [o for o in OPTIMIZERS if version(ort_version) >= version(o.since)]
+    return {o.setting(ort_version): o.prior for o in known if o.present(model)}
+
 
 KNOB = Knob(
     name="disabled_optimizers",
@@ -20,6 +154,7 @@ KNOB = Knob(
     kind="text",
     default="none left out",
     summary="graph optimisers left out, separated by semicolons",
-    group="first",
-    per_model=True,
+    joined_by=";",
+    worth=_worth,
+    priors={"memory": {"ConstantFolding": 0.3}, "cold-start": {"ConstantFolding": 0.3}},
 )

@@ -8,7 +8,7 @@ Example: ``--set nbits_fusion=1``
 References: ``onnxruntime_session_options_config_keys.h``.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import OFTEN, Knob
 
 KNOB = Knob(
     name="dq_matmulnbits_fusion",
@@ -20,6 +20,8 @@ KNOB = Knob(
     default="off",
     safety="numerics",
     summary="dequantize and MatMul fused into MatMulNBits",
-    group="first",
-    per_model=True,
+    tries=("1",),
+    prior=OFTEN,
+    applies=lambda model: model.blockwise_weights,
+    priors={"latency": 0.4},
 )

@@ -9,7 +9,7 @@ Example: ``--set block=4``
 References: ONNX Runtime documentation, "Thread management" (dynamic block sizing).
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import OFTEN, Knob
 
 KNOB = Knob(
     name="dynamic_block_base",
@@ -19,8 +19,8 @@ KNOB = Knob(
     kind="int",
     minimum=0,
     default="0 (equal blocks)",
-    conflicts=("global_thread_pool",),
     summary="blocks that shrink as the work runs out",
     tries=("4",),
-    group="first",
+    prior=OFTEN,
+    priors={"p95": 0.4},
 )

@@ -9,7 +9,7 @@ Example: ``--set arena=0``
 References: microsoft/onnxruntime#22271, #11118.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import OFTEN, Knob
 
 KNOB = Knob(
     name="enable_cpu_mem_arena",
@@ -18,8 +18,9 @@ KNOB = Knob(
     key="enable_cpu_mem_arena",
     kind="bool",
     default="on",
-    conflicts=("arena_extend_strategy", "memory_arena_shrinkage"),
     summary="CPU memory through an arena",
     tries=("0",),
-    group="first",
+    prior=OFTEN,
+    priors={"memory": 0.8},
+    triton="enable_mem_arena",
 )

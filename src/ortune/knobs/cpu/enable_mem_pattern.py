@@ -9,7 +9,7 @@ Example: ``--set pattern=0``
 References: ONNX Runtime documentation, "Memory consumption"; microsoft/onnxruntime#11118.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="enable_mem_pattern",
@@ -20,5 +20,7 @@ KNOB = Knob(
     default="on",
     summary="memory planned from the runs before",
     tries=("0",),
-    group="late",
+    prior=SELDOM,
+    priors={"memory": 0.4},
+    triton="enable_mem_pattern",
 )

@@ -8,7 +8,7 @@ Example: ``--set reuse=0``
 References: ONNX Runtime Python API, ``SessionOptions.enable_mem_reuse``.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import Knob
 
 KNOB = Knob(
     name="enable_mem_reuse",

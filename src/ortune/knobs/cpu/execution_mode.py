@@ -9,7 +9,23 @@ Example: ``--set mode=parallel``
 References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#23303, #11668, #12891.
 """
 
-from ortune.records import Knob
+from __future__ import annotations
+
+from ortune.knobs.facts import ModelFacts
+from ortune.knobs.knob import OFTEN, SELDOM, Knob
+
+WIDE = 1.15
+"""Heavy operators over their longest chain from which parallel mode is worth a trial."""
+
+
+def wide(model: ModelFacts) -> bool:
+    """Whether a model has branches of heavy operators that could run at once."""
+    return model.branches > 1 and model.parallelism_ratio >= WIDE
+
+
+def _worth(model: ModelFacts, ort_version: str) -> dict[str, float]:
+    return {"parallel": OFTEN if model.parallelism_ratio >= 2 else SELDOM} if wide(model) else {}
+
 
 KNOB = Knob(
     name="execution_mode",
@@ -21,6 +37,7 @@ KNOB = Knob(
     spelled=(("sequential", "ORT_SEQUENTIAL"), ("parallel", "ORT_PARALLEL")),
     default="sequential",
     summary="independent operators one after the other or at once",
-    group="late",
-    per_model=True,
+    worth=_worth,
+    triton="execution_mode",
+    triton_values={"ORT_SEQUENTIAL": "0", "ORT_PARALLEL": "1"},
 )

@@ -9,7 +9,7 @@ Example: ``--set order=priority_based``
 References: ONNX Runtime Python API, ``ExecutionOrder``.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="execution_order",
@@ -25,6 +25,7 @@ KNOB = Knob(
     ),
     default="default",
     summary="order of the operators that are ready",
-    group="late",
-    per_model=True,
+    tries=("priority_based",),
+    prior=SELDOM,
+    applies=lambda model: model.branches > 1,
 )

@@ -9,7 +9,7 @@ Example: ``--set spin_stop=1``
 References: ``onnxruntime_session_options_config_keys.h``; microsoft/onnxruntime#13808.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="force_spinning_stop",
@@ -19,8 +19,8 @@ KNOB = Knob(
     kind="bool",
     default="off",
     probe="idle",
-    conflicts=("global_thread_pool",),
     summary="pool threads stop spinning when the last run returns",
     tries=("1",),
-    group="late",
+    prior=SELDOM,
+    priors={"cpu": 0.6},
 )

@@ -8,7 +8,7 @@ Example: ``--set fast_gelu=1``
 References: ``onnxruntime_session_options_config_keys.h``.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import OFTEN, Knob
 
 KNOB = Knob(
     name="gelu_approximation",
@@ -19,6 +19,8 @@ KNOB = Knob(
     default="off",
     safety="numerics",
     summary="Gelu by its tanh approximation",
-    group="first",
-    per_model=True,
+    tries=("1",),
+    prior=OFTEN,
+    applies=lambda model: model.gelu,
+    priors={"latency": 0.3},
 )

@@ -10,7 +10,7 @@ Example: ``--set pool=4``
 References: microsoft/onnxruntime#5363, #10273, #20494.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import Knob
 
 KNOB = Knob(
     name="global_thread_pool",
@@ -35,4 +35,5 @@ KNOB = Knob(
     ),
     safety="behaviour",
     summary="threads of one pool for all sessions",
+    threads="intra",
 )

@@ -9,7 +9,26 @@ Example: ``--set level=basic``
 References: ONNX Runtime documentation, "Graph Optimizations"; microsoft/onnxruntime#10538.
 """
 
-from ortune.records import Knob
+from __future__ import annotations
+
+from ortune.knobs.facts import ModelFacts
+from ortune.knobs.knob import OFTEN, Knob
+
+_LAYOUT = (
+    "Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "FusedConv",
+    "QLinearConv", "ConvInteger", "QLinearAveragePool", "QLinearGlobalAveragePool",
+)  # fmt: skip
+
+
+def _worth(model: ModelFacts, ort_version: str) -> dict[str, float]:
+    """Lower levels that can differ from the default: only layouts lie above ``extended``, only float16 above those."""
+    levels = ["basic"] if model.n_nodes > 1 else []
+    if model.float16 or model.has(*_LAYOUT):
+        levels.append("extended")
+    if model.float16:
+        levels.append("layout")
+    return dict.fromkeys([*levels, "disable"], OFTEN)
+
 
 KNOB = Knob(
     name="graph_optimization_level",
@@ -27,6 +46,18 @@ KNOB = Knob(
     ),
     default="all",
     summary="how much the graph is rewritten at session creation",
-    group="first",
-    per_model=True,
+    worth=_worth,
+    priors={
+        "latency": {"basic": 0.4, "extended": 0.35, "layout": 0.1, "disable": 0.0},
+        "memory": {"disable": 0.0},
+        "cold-start": {"basic": 0.7, "disable": 0.6, "extended": 0.4},
+    },
+    triton="optimization.graph.level",
+    # No level is all optimisations, and the level of layouts has no number.
+    triton_values={
+        "ORT_ENABLE_BASIC": "-1",
+        "ORT_ENABLE_EXTENDED": "1",
+        "ORT_DISABLE_ALL": "2",
+        "ORT_ENABLE_ALL": "",
+    },
 )

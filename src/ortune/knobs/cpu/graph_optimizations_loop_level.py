@@ -9,7 +9,7 @@ Example: ``--set loop=2``
 References: ``onnxruntime_session_options_config_keys.h``.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="graph_optimizations_loop_level",
@@ -22,5 +22,5 @@ KNOB = Knob(
     default="1",
     summary="rounds of the graph optimisers",
     tries=("2",),
-    group="late",
+    prior=SELDOM,
 )

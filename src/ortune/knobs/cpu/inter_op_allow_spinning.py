@@ -8,7 +8,8 @@ Example: ``--set inter_spin=0``
 References: microsoft/onnxruntime#12891, #27916.
 """
 
-from ortune.records import Knob
+from ortune.knobs.cpu.execution_mode import wide
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="inter_op_allow_spinning",
@@ -18,9 +19,9 @@ KNOB = Knob(
     kind="bool",
     default="on",
     probe="idle",
-    conflicts=("global_thread_pool",),
     summary="idle threads of the inter-op pool spin before they sleep",
-    group="late",
+    tries=("0",),
+    prior=SELDOM,
+    applies=wide,
     needs=("execution_mode=parallel",),
-    per_model=True,
 )

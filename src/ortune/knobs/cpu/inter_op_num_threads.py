@@ -9,7 +9,8 @@ Example: ``--set inter=2``
 References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#10330, #12819.
 """
 
-from ortune.records import Knob
+from ortune.knobs.cpu.execution_mode import wide
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="inter_op_num_threads",
@@ -20,9 +21,11 @@ KNOB = Knob(
     minimum=0,
     default="the machine's physical cores, in parallel mode only",
     probe="threads",
-    conflicts=("global_thread_pool",),
     summary="operators that run at once in parallel mode",
-    group="late",
+    threads="inter",
+    tries=("{cpus/2}",),
+    prior=SELDOM,
+    applies=wide,
     needs=("execution_mode=parallel",),
-    per_model=True,
+    triton="inter_op_thread_count",
 )

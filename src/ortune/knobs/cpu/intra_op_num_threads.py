@@ -9,7 +9,7 @@ Example: ``--set intra=4``
 References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#29510.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import OFTEN, Knob
 
 KNOB = Knob(
     name="intra_op_num_threads",
@@ -20,8 +20,10 @@ KNOB = Knob(
     minimum=0,
     default="the machine's physical cores, quota and affinity not consulted",
     probe="threads",
-    conflicts=("global_thread_pool", "ort_intra_op_num_threads"),
     summary="threads that work on one operator",
+    threads="intra",
     tries=("1", "{cpus/2}", "{cpus-1}", "{cpus}"),
-    group="first",
+    prior=OFTEN,
+    priors={"latency": 0.35, "throughput": {"1": 0.5}, "cpu": {"1": 0.85}, "memory": {"1": 0.3}},
+    triton="intra_op_thread_count",
 )

@@ -9,7 +9,7 @@ Example: ``--set affinities=1``
 References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#897, #10104.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import Knob
 
 KNOB = Knob(
     name="intra_op_thread_affinities",
@@ -19,7 +19,7 @@ KNOB = Knob(
     kind="text",
     default="one core each when the number of threads is left to ONNX Runtime, else none",
     probe="affinities",
-    conflicts=("global_thread_pool", "ort_intra_op_num_threads"),
     summary="CPUs of each pool thread, counted from 1",
+    cpu_numbers=True,
     needs=("intra_op_num_threads=2",),
 )

@@ -8,7 +8,7 @@ Example: ``--set lut=1``
 References: ``onnxruntime_session_options_config_keys.h``.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="lut_gemm",
@@ -20,6 +20,7 @@ KNOB = Knob(
     default="off",
     safety="numerics",
     summary="few-bit products by table",
-    group="late",
-    per_model=True,
+    tries=("1",),
+    prior=SELDOM,
+    applies=lambda model: 2 in model.weight_bits,
 )

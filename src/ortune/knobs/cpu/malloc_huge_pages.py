@@ -10,7 +10,7 @@ Example: ``--set huge_pages=thp``
 References: GNU C Library manual, "Memory Allocation Tunables".
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import OFTEN, Knob
 
 KNOB = Knob(
     name="malloc_huge_pages",
@@ -23,7 +23,9 @@ KNOB = Knob(
     default="off",
     probe="huge_pages",
     conflicts=("allocator", "transparent_huge_pages"),
+    system="linux",
     summary="malloc asks for huge pages",
     tries=("thp",),
-    group="first",
+    prior=OFTEN,
+    priors={"latency": 0.25, "memory": 0.01},
 )

@@ -8,7 +8,7 @@ Example: ``--set shrink=cpu:0``
 References: ONNX Runtime documentation, "Memory consumption"; microsoft/onnxruntime#23339.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="memory_arena_shrinkage",
@@ -18,8 +18,10 @@ KNOB = Knob(
     kind="choice",
     choices=("cpu:0",),
     default="off",
-    conflicts=("arena_extend_strategy", "enable_cpu_mem_arena"),
+    conflicts=("enable_cpu_mem_arena",),
     summary="the arena gives memory back after each run",
     tries=("cpu:0",),
-    group="late",
+    prior=SELDOM,
+    priors={"memory": 0.4},
+    triton="memory.enable_memory_arena_shrinkage",
 )

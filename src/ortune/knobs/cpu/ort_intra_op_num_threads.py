@@ -8,7 +8,7 @@ Example: ``--set env_intra=4``
 References: microsoft/onnxruntime#29510, #29688.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import Knob
 
 KNOB = Knob(
     name="ort_intra_op_num_threads",
@@ -20,6 +20,7 @@ KNOB = Knob(
     minimum=1,
     default="the machine's physical cores",
     probe="threads",
-    conflicts=("global_thread_pool", "intra_op_num_threads", "intra_op_thread_affinities"),
+    conflicts=("intra_op_num_threads", "intra_op_thread_affinities"),
     summary="size of the default thread pool, by variable",
+    threads="intra",
 )

@@ -8,7 +8,8 @@ Example: ``--set prepack_parallel=1``
 References: ``onnxruntime_session_options_config_keys.h``.
 """
 
-from ortune.records import Knob
+from ortune.knobs.facts import PACKED
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="parallel_prepacking",
@@ -20,6 +21,8 @@ KNOB = Knob(
     default="off",
     conflicts=("disable_prepacking",),
     summary="weights are packed by several threads",
-    group="late",
-    per_model=True,
+    tries=("1",),
+    prior=SELDOM,
+    applies=lambda model: model.has(*PACKED),
+    priors={"latency": 0.0, "memory": 0.0, "cold-start": 0.5},
 )

@@ -9,7 +9,7 @@ Example: ``--set cpus=0``
 References: microsoft/onnxruntime#10104, #29510.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import Knob
 
 KNOB = Knob(
     name="process_affinity",
@@ -19,6 +19,8 @@ KNOB = Knob(
     kind="text",
     default="every CPU that the system allows",
     probe="affinity",
+    system="linux",
+    cpu_numbers=True,
     safety="behaviour",
     summary="CPUs of the process, counted from 0",
 )

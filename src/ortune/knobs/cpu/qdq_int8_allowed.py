@@ -9,7 +9,7 @@ Example: ``--set qdq_int8=1``
 References: ``onnxruntime_session_options_config_keys.h``.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="qdq_int8_allowed",
@@ -20,6 +20,7 @@ KNOB = Knob(
     default="off on x86, on for ARM",
     safety="numerics",
     summary="int8 activations stay int8",
-    group="late",
-    per_model=True,
+    tries=("1",),
+    prior=SELDOM,
+    applies=lambda model: model.qdq,
 )

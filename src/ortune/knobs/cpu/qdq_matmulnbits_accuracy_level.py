@@ -9,7 +9,7 @@ Example: ``--set nbits_level=1``
 References: microsoft/onnxruntime#23004, #29849.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="qdq_matmulnbits_accuracy_level",
@@ -22,6 +22,7 @@ KNOB = Knob(
     default="4",
     safety="numerics",
     summary="accuracy of fused 4-bit products",
-    group="late",
-    per_model=True,
+    tries=("1",),
+    prior=SELDOM,
+    applies=lambda model: model.blockwise_weights,
 )

@@ -8,7 +8,7 @@ Example: ``--set nbits_block=64``
 References: ``onnxruntime_session_options_config_keys.h``.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="qdq_matmulnbits_block_size",
@@ -21,6 +21,7 @@ KNOB = Knob(
     default="32",
     safety="numerics",
     summary="block size of fused 4-bit products",
-    group="late",
-    per_model=True,
+    tries=("64", "128"),
+    prior=SELDOM,
+    applies=lambda model: model.blockwise_weights,
 )

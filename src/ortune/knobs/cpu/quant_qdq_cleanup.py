@@ -8,7 +8,7 @@ Example: ``--set qdq_cleanup=1``
 References: ``onnxruntime_session_options_config_keys.h``.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import OFTEN, Knob
 
 KNOB = Knob(
     name="quant_qdq_cleanup",
@@ -19,6 +19,7 @@ KNOB = Knob(
     default="off",
     safety="numerics",
     summary="leftover quantize-dequantize pairs are removed",
-    group="first",
-    per_model=True,
+    tries=("1",),
+    prior=OFTEN,
+    applies=lambda model: model.qdq,
 )

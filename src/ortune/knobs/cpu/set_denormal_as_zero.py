@@ -9,7 +9,7 @@ Example: ``--set denormal=1``
 References: microsoft/onnxruntime#6865, #7448, #5472.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="set_denormal_as_zero",
@@ -22,5 +22,5 @@ KNOB = Knob(
     safety="numerics",
     summary="denormal floats count as zero",
     tries=("1",),
-    group="late",
+    prior=SELDOM,
 )

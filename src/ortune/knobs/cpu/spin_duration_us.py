@@ -8,7 +8,7 @@ Example: ``--set spin_us=200``
 References: microsoft/onnxruntime#27916.
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="spin_duration_us",
@@ -20,8 +20,9 @@ KNOB = Knob(
     minimum=0,
     default="a fixed number of pauses",
     probe="idle",
-    conflicts=("allow_spinning", "global_thread_pool"),
+    conflicts=("allow_spinning",),
     summary="microseconds that idle pool threads spin",
     tries=("200", "2000"),
-    group="late",
+    prior=SELDOM,
+    priors={"cpu": 0.8},
 )

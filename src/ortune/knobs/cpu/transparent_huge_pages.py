@@ -9,7 +9,7 @@ Example: ``--set thp=never``
 References: Linux manual page prctl(2); kernel documentation, "Transparent Hugepage Support".
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="transparent_huge_pages",
@@ -20,8 +20,8 @@ KNOB = Knob(
     choices=("system", "never"),
     default="system",
     probe="thp",
-    conflicts=("malloc_huge_pages",),
+    system="linux",
     summary="huge pages for this process",
     tries=("never",),
-    group="late",
+    prior=SELDOM,
 )

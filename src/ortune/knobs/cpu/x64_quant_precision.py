@@ -8,7 +8,7 @@ Example: ``--set quant_precision=1``
 References: ONNX Runtime documentation, "Quantize ONNX models" (data type selection).
 """
 
-from ortune.records import Knob
+from ortune.knobs.knob import Knob
 
 KNOB = Knob(
     name="x64_quant_precision",

@@ -1,0 +1,148 @@
+"""What a setting is: all that is known of one, as data and small functions. ``knobs/<folder>/NAME.py`` holds each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import msgspec
+
+from ortune.knobs.facts import ModelFacts
+from ortune.records import Applied, Channel, Record, Value
+
+Objective = Literal["latency", "p95", "throughput", "cold-start", "memory", "cpu"]
+Priors = Mapping[Objective, float | Mapping[str, float]]
+"""How likely a change pays, for an objective: one number, or one for each value as text. "latency" speaks for "p95",
+"throughput" and "cpu" too where these say nothing. 0 is never tried."""
+
+OFTEN = 0.2
+SELDOM = 0.08
+"""Priors: what pays on many models, and what pays on few healthy ones."""
+
+_NOT_RUNS = ("cold-start", "memory")
+
+
+def _any_model(facts: ModelFacts) -> bool:
+    return True
+
+
+class Together(Record, frozen=True, kw_only=True):
+    """A setting that is right only with another one: tried beside it, and left out where a program lacks that one.
+
+    Attributes:
+        setting: ``knob=value``.
+        origin: What the two are, for people.
+        priors: How likely the two pay together; an objective that says nothing does not try them.
+    """
+
+    setting: str
+    origin: str
+    priors: Priors
+
+
+class Knob(Record, frozen=True, kw_only=True):
+    """One setting. How a channel is applied and a probe is made is code in the worker, once for all knobs.
+
+    Attributes:
+        name: The name on the command line and in plans.
+        aliases: Short names accepted by ``--set``.
+        since: First ONNX Runtime version that knows it ("0" is any).
+        channel: How it reaches the session (a closed list).
+        key: The name within the channel: attribute, config key, variable, library stem.
+        provider: The execution provider that it belongs to, by ONNX Runtime's name; "" is the whole session's.
+        kind: Type of the value.
+        choices: The values allowed, as text; empty means any of the kind.
+        minimum: Smallest allowed value of an int.
+        spelled: (value, as the channel wants it) pairs, where the two differ.
+        default: ORT's default in words. A knob that is absent is recorded as ``default``, never as a guess.
+        probe: Name of the worker's check that the setting arrived; "" where none is possible.
+        conflicts: Names of knobs that must not be set together with this one; one of the two says so.
+        safety: Safety class of setting it.
+        summary: One line.
+        system: The system that alone has it, as ``sys.platform`` calls it; "" is any.
+        threads: The pool whose threads it counts: never more than there are CPUs, here or where a bundle is loaded.
+        cpu_numbers: It names CPUs by number, which means nothing on another machine.
+        joined_by: The text between the parts of a value whose parts add up where two plans become one; "" for a
+            value that replaces the other.
+        tries: Values that ``tune`` proposes, as text; "{cpus}", "{cpus/2}" and "{cpus-1}" are filled in from the
+            machine and dropped where they make no sense there.
+        prior: How likely one of them pays where ``priors`` says nothing: OFTEN, SELDOM (only when time is left), or
+            0 for what is never tried on its own.
+        applies: Whether it has anything to act on in a model.
+        worth: Values and priors that depend on the model and the version of ONNX Runtime, in the place of ``tries``,
+            ``prior`` and ``applies``.
+        priors: Priors for an objective, in the place of those.
+        needs: Settings that must be there for this one to mean anything, as ``knob=value``.
+        together: Settings that are right only with this one.
+        triton: Its name among the parameters of Triton's ONNX Runtime backend, "" where that has none.
+        triton_values: How that spells ONNX Runtime's values, where they differ: "" needs no line, and one that is not
+            there cannot be set. Empty where they are the same.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    since: str = "0"
+    channel: Channel
+    key: str
+    provider: str = ""
+    kind: Literal["int", "bool", "choice", "text"]
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+    spelled: tuple[tuple[str, str], ...] = ()
+    default: str
+    probe: str = ""
+    conflicts: tuple[str, ...] = ()
+    safety: Literal["exact", "numerics", "behaviour", "advice"] = "exact"
+    summary: str
+    system: str = ""
+    threads: Literal["", "intra", "inter"] = ""
+    cpu_numbers: bool = False
+    joined_by: str = ""
+    tries: tuple[str, ...] = ()
+    prior: float = 0.0
+    applies: Callable[[ModelFacts], bool] = _any_model
+    worth: Callable[[ModelFacts, str], Mapping[str, float]] | None = None
+    priors: Priors = msgspec.field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    together: tuple[Together, ...] = ()
+    triton: str = ""
+    triton_values: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    def values(self, facts: ModelFacts, ort_version: str) -> Mapping[str, float]:
+        """The values to try on a model, placeholders not filled in, each with its prior by the model alone."""
+        if self.worth is not None:
+            return self.worth(facts, ort_version)
+        return dict.fromkeys(self.tries, self.prior) if self.applies(facts) else {}
+
+    def prior_for(self, objective: Objective, text: str, by_model: float) -> float:
+        """How likely a value pays, 0 to 1; ``by_model`` is its prior by the model alone."""
+        said = prior_of(self.priors, objective, text)
+        if said is not None:
+            return said
+        # What makes runs faster seldom makes loading faster or memory smaller.
+        return by_model / 2 if objective in _NOT_RUNS else by_model
+
+    def applied(self, value: Value) -> Applied:
+        """The value as its channel wants it."""
+        if isinstance(value, bool) and self.channel != "session_option":
+            value = int(value)
+        value = dict(self.spelled).get(str(value), value)
+        return Applied(
+            knob=self.name,
+            channel=self.channel,
+            key=self.key,
+            provider=self.provider,
+            value=value,
+            probe=self.probe,
+        )
+
+
+def prior_of(priors: Priors, objective: Objective, text: str = "") -> float | None:
+    """What priors say of a value for an objective; None where they say nothing."""
+    objectives: tuple[Objective, ...] = (objective,) if objective in _NOT_RUNS else (objective, "latency")
+    for each in objectives:
+        said = priors.get(each)
+        found = said.get(text) if isinstance(said, Mapping) else said
+        if found is not None:
+            return found
+    return None
