@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ortune.cli import options as o
-from ortune.cli.session import Say, Stop, chosen_format, print_rich, reporting, write_text
+from ortune.cli.session import Say, Stop, chosen_format, reporting, write_answer
 
 
 def bench(
@@ -77,11 +77,9 @@ def bench(
     """  # fmt: skip
     with reporting("bench", as_json or format == "json"):
         form = chosen_format(format, as_json, ("text", "json", "markdown"))
-        import msgspec
-
         import ortune
         from ortune import Watcher
-        from ortune.report import bench_formats as formats
+        from ortune.report.bench_words import document
 
         say = Say()
         stop = Stop(
@@ -95,9 +93,4 @@ def bench(
                 memory=memory, processes=processes, runs=runs, budget=budget, seed=seed, no_wait=no_wait, store=store,
                 watcher=Watcher(say=say, stop=stop, line=progress),
             )  # fmt: skip
-        if form == "json":
-            write_text(msgspec.json.encode(envelope).decode() + "\n", output)
-        elif form == "markdown":
-            write_text(formats.markdown(envelope), output)
-        else:
-            print_rich(formats.terminal(envelope), output)
+        write_answer(envelope, document, form, output)

@@ -7,15 +7,7 @@ from typing import Annotated
 import typer
 
 from ortune.cli import options as o
-from ortune.cli.session import (
-    Say,
-    Stop,
-    append_to_job_summary,
-    chosen_format,
-    print_rich,
-    reporting,
-    write_text,
-)
+from ortune.cli.session import Say, Stop, chosen_format, reporting, write_answer
 
 STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
 
@@ -139,6 +131,7 @@ def compare(
         form = chosen_format(format, as_json)
         import ortune
         from ortune import Watcher
+        from ortune.report.compare_words import document
         from ortune.verbs.compare_options import exit_code, progress_line
 
         say = Say()
@@ -153,23 +146,5 @@ def compare(
                 no_why=no_why, no_wait=no_wait, threshold=threshold, undecided=undecided, store=store,
                 watcher=Watcher(say=say, stop=stop, block=lambda *state: progress(progress_line(*state))),
             )  # fmt: skip
-        _write(envelope, form, output)
+        write_answer(envelope, document, form, output)
         raise typer.Exit(exit_code(envelope))
-
-
-def _write(envelope: object, form: str, output: str | None) -> None:
-    import msgspec
-
-    from ortune.records import Envelope
-    from ortune.report import compare_formats as formats
-
-    assert isinstance(envelope, Envelope)
-    if form == "json":
-        write_text(msgspec.json.encode(envelope).decode() + "\n", output)
-    elif form == "markdown":
-        write_text(formats.markdown(envelope), output)
-    elif form == "github":
-        write_text(formats.github(envelope), output)
-        append_to_job_summary(formats.markdown(envelope))
-    else:
-        print_rich(formats.terminal(envelope), output)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ortune.cli import options as o
-from ortune.cli.session import Say, Stop, chosen_format, print_rich, reporting, write_text
+from ortune.cli.session import Say, Stop, chosen_format, reporting, write_answer
 
 
 def doctor(
@@ -45,11 +45,9 @@ def doctor(
     """
     with reporting("doctor", as_json or format == "json"):
         form = chosen_format(format, as_json, ("text", "json", "markdown"))
-        import msgspec
-
         import ortune
         from ortune import Watcher
-        from ortune.report import doctor_formats as formats
+        from ortune.report.doctor_words import document
 
         say = Say()
         stop = Stop(say, "stopping after this trial; Ctrl-C again stops at once")
@@ -58,11 +56,6 @@ def doctor(
                 model, python=python, measure=measure, shape=shape, dim=dim, inputs=inputs, custom_ops=custom_ops,
                 no_wait=no_wait, store=store, watcher=Watcher(say=say, stop=stop, line=progress),
             )  # fmt: skip
-        if form == "json":
-            write_text(msgspec.json.encode(envelope).decode() + "\n", output)
-        elif form == "markdown":
-            write_text(formats.markdown(envelope), output)
-        else:
-            print_rich(formats.terminal(envelope), output)
+        write_answer(envelope, document, form, output)
         invalid = envelope.verdict == "invalid"
         raise typer.Exit(3 if invalid else 0)

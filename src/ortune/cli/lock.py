@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ortune.cli import options as o
-from ortune.cli.session import Say, append_to_job_summary, chosen_format, print_rich, reporting, write_text
+from ortune.cli.session import Say, chosen_format, reporting, write_answer
 
 
 def lock(
@@ -74,11 +74,9 @@ def lock(
     """
     with reporting("lock", as_json or format == "json"):
         form = chosen_format(format, as_json)
-        import msgspec
-
         import ortune
         from ortune import Watcher
-        from ortune.report import lock_formats as formats
+        from ortune.report.lock_words import document
 
         envelope = ortune.lock(
             model, file, check=check, strict=strict, set=set, rewrite=rewrite, plan=plan, python=python, target=target,
@@ -86,13 +84,5 @@ def lock(
             output=None if check else output, watcher=Watcher(say=Say()),
         )  # fmt: skip
         place = output if check else None
-        if form == "json":
-            write_text(msgspec.json.encode(envelope).decode() + "\n", place)
-        elif form == "markdown":
-            write_text(formats.markdown(envelope), place)
-        elif form == "github":
-            append_to_job_summary(formats.markdown(envelope))
-            write_text(formats.github(envelope), place)
-        else:
-            print_rich(formats.terminal(envelope), place)
+        write_answer(envelope, document, form, place)
         raise typer.Exit(1 if envelope.verdict == "changed" else 0)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ortune.cli import options as o
-from ortune.cli.session import Say, Stop, chosen_format, print_rich, reporting, tell, write_text
+from ortune.cli.session import Say, Stop, chosen_format, reporting, tell, write_answer
 
 
 def look(
@@ -43,12 +43,10 @@ def look(
     """
     with reporting("look", as_json or format == "json"):
         form = chosen_format(format, as_json, ("text", "json", "markdown"))
-        import msgspec
-
         import ortune
         from ortune import Watcher
         from ortune.errors import OrtuneError
-        from ortune.report import look_formats as formats
+        from ortune.report.look_words import document
         from ortune.verbs.look import exit_code
 
         say = Say()
@@ -59,12 +57,7 @@ def look(
                 workload=workload, save_workload=save_workload, custom_ops=custom_ops, budget=budget, seed=seed,
                 no_wait=no_wait, store=store, watcher=Watcher(say=say, stop=stop, line=progress),
             )  # fmt: skip
-        if form == "json":
-            write_text(msgspec.json.encode(envelope).decode() + "\n", output)
-        elif form == "markdown":
-            write_text(formats.markdown(envelope), output)
-        else:
-            print_rich(formats.terminal(envelope), output)
+        write_answer(envelope, document, form, output)
         if envelope.error:
             e = envelope.error
             tell("look", OrtuneError(e.what, where=e.where, do=e.do, code=e.code), as_json=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ortune.cli import options as o
-from ortune.cli.session import chosen_format, print_rich, reporting, write_text
+from ortune.cli.session import chosen_format, reporting, write_answer, write_text
 
 
 def report(
@@ -59,18 +59,12 @@ def report(
     """
     with reporting("report", as_json or format == "json"):
         form = chosen_format(format, as_json, ("text", "json", "markdown", "html"))
-        import msgspec
-
         from ortune import api
-        from ortune.report import stored_formats as formats
+        from ortune.report.stored_words import document, html
 
         page = form == "html"
         envelope = api.report(*sessions, brief=brief, load=load, last=last, store=store, timeline=page)
-        if form == "json":
-            write_text(msgspec.json.encode(envelope).decode() + "\n", output)
-        elif form == "markdown":
-            write_text(formats.markdown(envelope), output)
-        elif form == "html":
-            write_text(formats.html(envelope), output)
+        if page:
+            write_text(html(envelope), output)
         else:
-            print_rich(formats.terminal(envelope), output)
+            write_answer(envelope, document, form, output)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ortune.cli import options as o
-from ortune.cli.session import Say, Stop, chosen_format, print_rich, reporting, write_text
+from ortune.cli.session import Say, Stop, chosen_format, reporting, write_answer
 
 STOPPING = (
     "stopping the race; the best plan so far is then confirmed with nine blocks; Ctrl-C again stops at once"
@@ -100,11 +100,9 @@ def tune(
     """
     with reporting("tune", as_json or format == "json"):
         form = chosen_format(format, as_json, ("text", "json", "markdown", "github"))
-        import msgspec
-
         import ortune
         from ortune import Watcher
-        from ortune.report import tune_formats as formats
+        from ortune.report.tune_words import document
 
         say = Say()
         stop = Stop(say, STOPPING)
@@ -117,11 +115,4 @@ def tune(
                 no_wait=no_wait, resume=resume, output=output, bundle=bundle, force=force, store=store,
                 watcher=Watcher(say=say, stop=stop, line=progress),
             )  # fmt: skip
-        if form == "json":
-            write_text(msgspec.json.encode(envelope).decode() + "\n", None)
-        elif form == "markdown":
-            write_text(formats.markdown(envelope), None)
-        elif form == "github":
-            write_text(formats.github(envelope), None)
-        else:
-            print_rich(formats.terminal(envelope), None)
+        write_answer(envelope, document, form, None)
