@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import re
 import sys
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from ortune.report import compare_formats
+from ortune.report import compare_words
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "report")]
@@ -79,9 +77,8 @@ def test_a_newcomer_has_an_empty_home_and_no_active_environment(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_pasted_tables_look_as_they_are_printed_now(page: Path) -> None:
-    text = io.StringIO()
-    Console(file=text, width=80).print(compare_formats.terminal(golden.compared()))
-    printed = make_recipes.shapes(tuple(line.rstrip() for line in text.getvalue().splitlines()))
+    text = golden.printed(compare_words.document(golden.compared()), 80)
+    printed = make_recipes.shapes(tuple(line.rstrip() for line in text.splitlines()))
     assert {"latency", "peak memory", "p90 / p10 in a process"} <= set(printed)
     for step in make_recipes.steps(page.read_text(encoding="utf-8")):
         if step.text.startswith("ortune compare"):

@@ -25,7 +25,7 @@ from ortune.locks.check import differences
 from ortune.locks.outputs import output_snapshots
 from ortune.locks.take import placed
 from ortune.records import BundleInfo, Plan
-from ortune.report import lock_formats
+from ortune.report import lock_words, terminal
 from ortune.verbs.lock import encoded, read, write
 
 PYTHON = sys.executable
@@ -114,7 +114,7 @@ def locked(base: Path) -> Path:
 def check(path: Path, lock: Path, **options: Any) -> tuple[str, str, list[str]]:
     """Verdict, headline, and every sentence."""
     envelope = ortune.lock(path, lock, check=True, python=PYTHON, **options)
-    failing, told = lock_formats.words.details(envelope.result)
+    failing, told = lock_words.details(envelope.result)
     return str(envelope.verdict), envelope.result.headline, [*failing, *told]
 
 
@@ -185,13 +185,13 @@ def test_what_is_shown_fits_its_width_and_loses_nothing(base: Path, tmp_path: Pa
         ortune.lock(base, locked(base), check=True, python=PYTHON),
     ):
         page = io.StringIO()
-        Console(file=page, width=width, highlight=False).print(lock_formats.terminal(envelope))
+        Console(file=page, width=width, highlight=False).print(terminal.render(lock_words.document(envelope)))
         text, result = page.getvalue(), envelope.result
         assert max(len(line) for line in text.splitlines()) <= width
         assert "…" not in text
         bare = "".join(text.split())
-        failing, told = lock_formats.words.details(result)
-        rows = lock_formats.words.summary(result.snapshot, result.path)
+        failing, told = lock_words.details(result)
+        rows = lock_words.summary(result.snapshot, result.path)
         parts = [text for _, text in rows] if result.written else [result.headline, *failing, *told]
         for part in parts:
             assert "".join(part.split()) in bare, part

@@ -16,7 +16,7 @@ from rich.console import Console
 import ortune
 from ortune.errors import UsageError
 from ortune.records import ProfileResult
-from ortune.report import profile_formats
+from ortune.report import markdown, profile_words, terminal
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trace"))
 
@@ -35,8 +35,8 @@ def shown(path: Path, folder: Path, **options: Any) -> ProfileResult:
     again = msgspec.convert(msgspec.json.decode(text)["result"], type=ProfileResult, str_keys=True)
     assert sum(c.ns for c in again.categories) == pytest.approx(again.wall_ns, rel=1e-6, abs=1.0)
     page = io.StringIO()
-    Console(file=page, width=100).print(profile_formats.terminal(envelope))
-    assert profile_formats.markdown(envelope) and page.getvalue()
+    Console(file=page, width=100).print(terminal.render(profile_words.document(envelope)))
+    assert markdown.render(profile_words.document(envelope)) and page.getvalue()
     assert ortune.report("newest", store=folder / "store").result.sessions[0].state == "done"
     return result
 

@@ -14,7 +14,7 @@ from test_profile import conv_chain
 import ortune
 from ortune.errors import UsageError
 from ortune.records import Envelope, ProfileResult, ReportResult
-from ortune.report import profile_formats, report_formats
+from ortune.report import markdown, profile_words, report_words
 from ortune.store.db import Store
 from ortune.verbs._profile_deliver import STORED
 
@@ -58,8 +58,8 @@ def test_a_session_is_told_as_it_was(store: Path) -> None:
         document = again.sessions[0].document
         assert isinstance(document, Envelope) and isinstance(document.result, ProfileResult)
         assert document.result.session == session.id
-        text = report_formats.markdown(envelope)
-        assert text.endswith(profile_formats.markdown(document)) and "not measured now" in text
+        text = markdown.render(report_words.document(envelope))
+        assert text.endswith(markdown.render(profile_words.document(document))) and "not measured now" in text
         is_trace = document.result.side is None
         assert ("from a trace, which does not say where and when" in text) == is_trace
         assert msgspec.json.decode(msgspec.json.encode(envelope))["result"]["sessions"][0]["document"]
@@ -71,9 +71,9 @@ def test_a_page_has_the_timeline_that_was_kept(store: Path) -> None:
     envelope, found = told(store, oldest, timeline=True)
     assert found.sessions[0].timeline is not None
     assert sum(track.count for track in found.sessions[0].timeline.tracks) <= STORED
-    text = report_formats.html(envelope)
+    text = report_words.html(envelope)
     assert 'id="timeline-start"' in text and "not measured now" in text
-    assert "The timeline was not kept" in report_formats.html(told(store, oldest)[0])
+    assert "The timeline was not kept" in report_words.html(told(store, oldest)[0])
     command = [sys.executable, "-m", "ortune", "report", newest, "--store", str(store), "--format", "html"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert 'id="timeline-start"' in done.stdout and 'id="difference"' in done.stdout
@@ -83,7 +83,7 @@ def test_a_session_without_a_timeline_says_so(store: Path, tmp_path: Path) -> No
     _, result = told(store, "newest")
     with Store(tmp_path) as other:
         other.begin("profile", "key", {"model": "m.onnx"}).add("result", result.sessions[0].document)
-    text = report_formats.html(told(tmp_path, "newest", timeline=True)[0])
+    text = report_words.html(told(tmp_path, "newest", timeline=True)[0])
     assert "The timeline was not kept with this session" in text and "timeline-start" not in text
 
 
@@ -93,7 +93,7 @@ def test_several_stand_side_by_side_with_where_their_time_goes(store: Path) -> N
     envelope, found = told(store, *two)
     assert found.history is not None and found.history.comparable
     assert {c.name for c in found.history.contrasts} == {"base plan"}
-    text = report_formats.markdown(envelope)
+    text = markdown.render(report_words.document(envelope))
     for part in ("| where the time goes |", "| computing, in kernels |", "| the run |", "| Conv |"):
         assert part in text, part
     _, mixed = told(store, *(s.id for s in result.sessions))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+
 import msgspec
+from rich.console import Console
 
 from ortune.records import (
     CaseResult,
@@ -28,6 +31,16 @@ from ortune.records import (
     RuntimeReport,
     Side,
 )
+from ortune.report import terminal
+from ortune.report.document import Document
+
+
+def printed(document: Document, width: int) -> str:
+    """The document as the terminal shows it, as plain text at that width."""
+    page = io.StringIO()
+    Console(file=page, width=width, highlight=False).print(terminal.render(document))
+    return page.getvalue()
+
 
 HOST = Host(
     system="Linux",

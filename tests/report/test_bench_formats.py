@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-
 import golden
 import msgspec
 import pytest
-from rich.console import Console
 
 from ortune.records import (
     BenchResult,
@@ -20,8 +17,9 @@ from ortune.records import (
     ReadBack,
     TailEstimate,
 )
-from ortune.report import bench_formats as formats
 from ortune.report import bench_words as words
+from ortune.report import markdown
+from ortune.report.document import INTERRUPTED
 
 
 def estimate(value: float, spread: float = 0.03) -> Estimate:
@@ -71,9 +69,8 @@ def document(*rows: BenchRow, status: str = "ok", **changes: object) -> Envelope
 
 
 def shown(envelope: Envelope, width: int) -> str:
-    page = io.StringIO()
-    Console(file=page, width=width, highlight=False).print(formats.terminal(envelope))
-    return page.getvalue()
+    """The page as plain text at that width."""
+    return golden.printed(words.document(envelope), width)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +157,8 @@ def test_a_gap_sets_the_throughput() -> None:
 
 
 def test_a_stop_is_said() -> None:
-    assert formats.INTERRUPTED in shown(document(status="interrupted"), 80)
-    assert formats.INTERRUPTED in formats.markdown(document(status="interrupted"))
+    assert INTERRUPTED in shown(document(status="interrupted"), 80)
+    assert INTERRUPTED in markdown.render(words.document(document(status="interrupted")))
 
 
 def test_names_are_neutral() -> None:
@@ -171,7 +168,7 @@ def test_names_are_neutral() -> None:
     text = shown(envelope, 140)
     assert "\x1b" not in text
     assert "[red]|<script>\\n### x" in text
-    page = formats.markdown(envelope)
+    page = markdown.render(words.document(envelope))
     assert "<script>" not in page.replace("\\<script\\>", "")
     assert "\n### x" not in page
     assert "\x1b" not in page

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import golden
@@ -10,7 +9,6 @@ import golden_tune
 import msgspec
 import pytest
 from golden_tune_parts import confirmed
-from rich.console import Console
 from test_html import Page
 
 from ortune.knobs.spinning import spins
@@ -25,7 +23,7 @@ from ortune.records import (
     RewriteSpec,
     StoredSession,
 )
-from ortune.report import brief, brief_formats, escape
+from ortune.report import brief, brief_words, escape, markdown
 from ortune.report.html import points
 from ortune.report.html.brief import render
 
@@ -119,10 +117,10 @@ def test_cpus_are_cpu_seconds_a_run_times_the_load() -> None:
     assert found.cpus.tuned == pytest.approx(found.cpus.today / 2)
     assert brief.bounds(found.cpus) == "1.32 to 1.98"
     assert brief.saving(found.cpus) == "saves 1.65 (1.32 to 1.98)"
-    assert "at 200 requests/s the model keeps 3.30 CPUs busy today, tuned 1.65" in brief_formats.cpu_words(
+    assert "at 200 requests/s the model keeps 3.30 CPUs busy today, tuned 1.65" in brief_words.cpu_words(
         found
     )
-    example = brief_formats.cpu_words(made(with_guards(CPU)))
+    example = brief_words.cpu_words(made(with_guards(CPU)))
     assert "at 100 requests/s (an example: --load says yours)" in example
 
 
@@ -169,7 +167,7 @@ def test_no_saving_is_claimed_of_pauses_that_were_not_measured(
     )
     envelope = msgspec.structs.replace(envelope, workload=msgspec.structs.replace(BACK_TO_BACK, **change))
     found = made(envelope, load)
-    words, page = brief_formats.cpu_words(found), render(found, session(envelope))
+    words, page = brief_words.cpu_words(found), render(found, session(envelope))
     advice = f"measure with --gap {gap}"
     assert (advice in words) == (advice in page) == bool(gap)
     assert (": the change saves" in words) == ("<dd>saves" in page) == (not gap)
@@ -179,7 +177,7 @@ def test_no_saving_is_claimed_of_pauses_that_were_not_measured(
 
 def test_what_is_busy_today_is_the_least_where_nothing_is_better() -> None:
     envelope = msgspec.structs.replace(golden_tune.KINDS["default-best"], workload=BACK_TO_BACK)
-    words = brief_formats.cpu_words(made(envelope, 1.0))
+    words = brief_words.cpu_words(made(envelope, 1.0))
     assert "keeps at least" in words and "measured back to back" in words and "change" not in words
 
 
@@ -272,13 +270,12 @@ def test_page_is_one_whole_page_without_script_or_address(kind: str) -> None:
 def test_text_and_markdown_say_the_same(kind: str) -> None:
     envelope = golden_tune.KINDS[kind]
     found = made(envelope)
-    out = io.StringIO()
-    Console(file=out, width=400).print(brief_formats.terminal(found, session(envelope)))
-    page = brief_formats.markdown(found, session(envelope))
-    assert found.answer in out.getvalue() and found.answer in page
+    text = golden.printed(brief_words.document(found, session(envelope)), 400)
+    page = markdown.render(brief_words.document(found, session(envelope)))
+    assert found.answer in text and found.answer in page
     assert "\x1b" not in page and "\u202e" not in page
     for risk in found.risks:
-        assert risk.name in out.getvalue() and risk.name in page
+        assert risk.name in text and risk.name in page
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -286,9 +283,7 @@ def test_text_and_markdown_say_the_same(kind: str) -> None:
 def test_text_fits_its_width_and_loses_nothing(kind: str, width: int) -> None:
     envelope = golden_tune.KINDS[kind]
     found = made(envelope)
-    out = io.StringIO()
-    Console(file=out, width=width, highlight=False).print(brief_formats.terminal(found, session(envelope)))
-    text = out.getvalue()
+    text = golden.printed(brief_words.document(found, session(envelope)), width)
     assert max(len(line) for line in text.splitlines()) <= width
     bare = "".join(text.split())
     for part in (found.answer, *found.next_steps, *(risk.what for risk in found.risks)):

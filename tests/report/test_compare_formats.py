@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import golden
 import msgspec
 import pytest
-from rich.console import Console
 
 from ortune.records import Envelope, Gate, OutputDifference
-from ortune.report import compare_formats as formats
 from ortune.report import compare_words as words
+from ortune.report import github, markdown
 
 WIDTHS = (80, 100, 140)
 
 
 def shown(envelope: Envelope, width: int) -> str:
     """The page as plain text at that width."""
-    page = io.StringIO()
-    Console(file=page, width=width, highlight=False).print(formats.terminal(envelope))
-    return page.getvalue()
+    return golden.printed(words.document(envelope), width)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -102,7 +98,7 @@ def test_names_are_shown_as_they_are_in_the_terminal() -> None:
 
 
 def test_names_are_neutral_in_markdown() -> None:
-    text = formats.markdown(nasty())
+    text = markdown.render(words.document(nasty()))
     assert "<script>" not in text.replace("\\<script\\>", "")
     assert "\x1b" not in text
     heads = [line for line in text.splitlines() if line.startswith(("#", "::"))]
@@ -118,7 +114,7 @@ def test_names_are_neutral_in_markdown() -> None:
 
 def test_names_start_no_workflow_command() -> None:
     envelope = nasty()
-    text = formats.github(envelope)
+    text = github.render(words.document(envelope))
     assert [line.split(" ")[0] for line in text.splitlines()] == ["::notice", "::warning"]
     title = text.splitlines()[0].partition("title=")[2].partition("::")[0]
     assert ":" not in title and "," not in title
@@ -136,7 +132,7 @@ def test_names_start_no_workflow_command() -> None:
 )
 def test_the_gate_decides_the_annotation(answer: str, counts_as: str, level: str) -> None:
     gate = Gate(threshold_ratio=0.05, answer=answer, undecided_counts_as=counts_as)  # type: ignore[arg-type]
-    assert formats.github(golden.compared(gate=gate)).startswith(f"::{level} ")
+    assert github.render(words.document(golden.compared(gate=gate))).startswith(f"::{level} ")
 
 
 def test_wrong_outputs_are_the_only_thing_told() -> None:
@@ -152,7 +148,7 @@ def test_wrong_outputs_are_the_only_thing_told() -> None:
     text = " ".join(shown(envelope, 80).split())
     assert text.startswith("B's outputs are wrong, so nothing was timed: y differs by 0.3")
     assert "latency 1" not in text
-    assert formats.github(envelope).startswith("::error ")
+    assert github.render(words.document(envelope)).startswith("::error ")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +217,7 @@ def test_no_difference_comes_with_what_would_have_been_seen() -> None:
 def test_an_interrupted_run_says_so_in_every_format() -> None:
     envelope = golden.msgspec.structs.replace(golden.compared(), status="interrupted")
     assert "stopped early" in shown(envelope, 80)
-    assert "stopped early" in formats.markdown(envelope)
+    assert "stopped early" in markdown.render(words.document(envelope))
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import io
-
 import golden
 import msgspec
 import pytest
-from rich.console import Console
 
 from ortune.records import Envelope, Finding, MachinePeak
-from ortune.report import doctor_formats as formats
+from ortune.report import doctor_words as words
+from ortune.report import markdown
 
 
 def shown(envelope: Envelope, width: int) -> str:
     """The page as plain text at that width."""
-    page = io.StringIO()
-    Console(file=page, width=width, highlight=False).print(formats.terminal(envelope))
-    return page.getvalue()
+    return golden.printed(words.document(envelope), width)
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -49,7 +45,7 @@ def test_names_are_neutral() -> None:
     text = shown(envelope, 140)
     assert "[red]|<script>\\n### x\\x1b[31m" in text
     assert "\x1b" not in text
-    page = formats.markdown(envelope)
+    page = markdown.render(words.document(envelope))
     assert "<script>" not in page.replace("\\<script\\>", "")
     assert "\n### x" not in page
     assert "\x1b" not in page
@@ -85,7 +81,7 @@ def test_peaks_are_shown_with_their_date() -> None:
         "1 115 444 29.3 2 230 - 43.4 elementwise, in its own caches: 105 GB/s a thread by <b>x\\x1b[31m"
         in " ".join(text.split())
     )
-    page = formats.markdown(envelope)
+    page = markdown.render(words.document(envelope))
     assert "| 1 | 115 | 444 | 29.3 |" in page
     assert "| 2 | 230 | - | 43.4 |" in page
     assert "105 GB/s a thread" in page

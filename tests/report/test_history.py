@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
-
 import golden
 import golden_tune
 import msgspec
 import pytest
-from rich.console import Console
 
 from ortune.records import BenchResult, Envelope, LookResult, Plan, ReportResult, StoredSession
-from ortune.report import history, report_formats, told
+from ortune.report import history, markdown, report_words, told
 
 MARK = "f" * 64
 
@@ -40,9 +37,8 @@ def shown(*sessions: StoredSession) -> tuple[str, str]:
     """The terminal's text and the Markdown."""
     result = ReportResult(kind="history", sessions=sessions, history=history.side_by_side(sessions))
     envelope = Envelope(schema="ortune/report/1", ortune="0.1.0", status="ok", result=result)
-    out = io.StringIO()
-    Console(file=out, width=400).print(report_formats.terminal(envelope))
-    return out.getvalue(), report_formats.markdown(envelope)
+    document = report_words.document(envelope)
+    return golden.printed(document, 400), markdown.render(document)
 
 
 def test_equal_sessions_are_comparable_and_still_no_claim() -> None:
@@ -164,9 +160,7 @@ def test_race_data_is_marked() -> None:
 
 def page(result: ReportResult, width: int) -> str:
     envelope = Envelope(schema="ortune/report/1", ortune="0.1.0", status="ok", result=result)
-    out = io.StringIO()
-    Console(file=out, width=width, highlight=False).print(report_formats.terminal(envelope))
-    return out.getvalue()
+    return golden.printed(report_words.document(envelope), width)
 
 
 LONG = "models/" + "a-very-long-name-" * 6 + "of-a-model.onnx"
@@ -186,7 +180,7 @@ def test_the_list_fits_its_width_and_loses_nothing(width: int) -> None:
     for session in SESSIONS:
         assert session.id in text
         assert "".join(session.label.split()) in bare
-        summary = report_formats.shorten_end(told.summary(session))
+        summary = report_words.shorten_end(told.summary(session))
         assert "".join(summary.split()) in bare
     assert "the newest 4 of 9" in text
 

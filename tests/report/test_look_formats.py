@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-
 import golden
 import msgspec
 import pytest
-from rich.console import Console
 
 from ortune.records import (
     Envelope,
@@ -21,8 +18,8 @@ from ortune.records import (
     OperatorTime,
     Plan,
 )
-from ortune.report import look_formats as formats
 from ortune.report import look_words as words
+from ortune.report import markdown
 
 CPU = "CPUExecutionProvider"
 OPERATORS = (
@@ -96,9 +93,7 @@ def looked(error: ErrorInfo | None = None, **changes: object) -> Envelope:
 
 def shown(envelope: Envelope, width: int) -> str:
     """The page as plain text at that width."""
-    page = io.StringIO()
-    Console(file=page, width=width, highlight=False).print(formats.terminal(envelope))
-    return page.getvalue()
+    return golden.printed(words.document(envelope), width)
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -143,10 +138,10 @@ def test_names_are_neutral() -> None:
     text = shown(envelope, 140)
     assert text.count("[red]|<script>\\n### x\\x1b[31m") == 5
     assert "\x1b" not in text
-    page = formats.markdown(envelope)
+    page = markdown.render(words.document(envelope))
     assert "\n### x" not in page
     assert "\x1b" not in page
-    assert "<script>" not in page.replace("\\<script\\>", "").split("Next:")[0]
+    assert "<script>" not in page.replace("\\<script\\>", "").split("### next")[0]
 
 
 def test_a_model_that_did_not_run_shows_what_the_file_says() -> None:
@@ -156,7 +151,7 @@ def test_a_model_that_did_not_run_shows_what_the_file_says() -> None:
     assert "1.17 M parameters" in text
     for absent in ("latency", "observation", "top operators", "next", "work"):
         assert absent not in text
-    assert "no kernel for Foo" in formats.markdown(envelope)
+    assert "no kernel for Foo" in markdown.render(words.document(envelope))
 
 
 def test_what_was_left_out_and_what_was_not_warmed_up_is_said() -> None:
@@ -200,6 +195,6 @@ def test_another_plan_than_the_default_is_said() -> None:
 
 
 def test_markdown_has_the_table() -> None:
-    page = formats.markdown(looked())
+    page = markdown.render(words.document(looked()))
     assert "| Conv | 50 % | 28.2 ms | 62 nodes |" in page
     assert "    ortune tune det.onnx" in page

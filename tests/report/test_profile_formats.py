@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 
+import golden
 import golden_profile
 import msgspec
 import pytest
 from golden_profile import HOSTILE, KINDS, profiled
-from rich.console import Console
 
 from ortune.records import Category, Envelope, MemoryOwner, ProfileResult
-from ortune.report import profile_formats as formats
+from ortune.report import markdown
 from ortune.report import profile_words as words
 from ortune.report.difference_words import brief as difference_brief
 from ortune.report.difference_words import headline as difference_headline
@@ -22,9 +21,7 @@ from ortune.report.profile_tables import apportion, unit_of
 
 def shown(envelope: Envelope, width: int) -> str:
     """The page as plain text at that width."""
-    page = io.StringIO()
-    Console(file=page, width=width, highlight=False).print(formats.terminal(envelope))
-    return page.getvalue()
+    return golden.printed(words.document(envelope), width)
 
 
 def flat(text: str) -> str:
@@ -293,13 +290,13 @@ def test_names_are_shown_as_they_are(number: int) -> None:
     start = visible[:12]
     assert text.count(start) > 30
     assert "\x1b" not in text and "\u202e" not in text
-    page = formats.markdown(envelope)
+    page = markdown.render(words.document(envelope))
     assert "<script" not in page.replace("\\<", "") and "<img" not in page.replace("\\<", "")
     assert "\x1b" not in page and "\u202e" not in page
 
 
 def test_markdown_says_the_same_in_tables() -> None:
-    page = formats.markdown(KINDS["difference"])
+    page = markdown.render(words.document(KINDS["difference"]))
     for part in (
         "### ortune profile: encoder.onnx",
         "| computing, in kernels | 47.70 | 81.0 |",
@@ -307,18 +304,20 @@ def test_markdown_says_the_same_in_tables() -> None:
         "| MatMul | 30.0 ms | 50.9 % | 9 |",
         "| computing, in kernels | 47.70 | 50.60 | +2.90 | +2.50 to +3.30 |",
         "- only in A: 1 node, 3.40 ms: c",
-        "- finding: Cast takes 5.8 % of the run",
+        "#### what stands out\n\n- Cast takes 5.8 % of the run",
     ):
         assert part in page, part
     tables = [line for line in page.splitlines() if line.startswith("|")]
     for line in tables:
         assert line.endswith("|")
-    assert formats.markdown(KINDS["bare"]).startswith("### ortune profile: cut.json\n\n**no run was recorded")
+    assert markdown.render(words.document(KINDS["bare"])).startswith(
+        "### ortune profile: cut.json\n\n**no run was recorded"
+    )
 
 
 def test_the_largest_layers_are_the_first_level_that_tells_something() -> None:
     listing = words.layers(golden_profile.usual())
-    assert [row.name for row in listing.rows] == [f"encoder/layer.{n}" for n in range(4)]
+    assert [row[0].text for row in listing.rows] == [f"encoder/layer.{n}" for n in range(4)]
     assert words.layers(golden_profile.bare()).rows == ()
 
 

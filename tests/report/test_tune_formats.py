@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import io
-
+import golden
 import golden_tune
 import msgspec
 import pytest
-from rich.console import Console
 
 from ortune.records import Envelope
-from ortune.report import tune_formats as formats
+from ortune.report import github, markdown
+from ortune.report import tune_words as words
 
 KINDS = sorted(golden_tune.KINDS)
 
 
 def shown(envelope: Envelope, width: int) -> str:
     """The page as plain text at that width."""
-    text = io.StringIO()
-    Console(file=text, width=width, highlight=False).print(formats.terminal(envelope))
-    return text.getvalue()
+    return golden.printed(words.document(envelope), width)
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
@@ -75,19 +72,23 @@ def test_code_can_be_pasted_as_it_stands() -> None:
 
 def test_a_headline_that_the_session_holds_is_shown_as_it_is() -> None:
     envelope = golden_tune.tuned(headline="as it was said then")
-    for text in (shown(envelope, 100), formats.markdown(envelope), formats.github(envelope)):
+    for text in (
+        shown(envelope, 100),
+        markdown.render(words.document(envelope)),
+        github.render(words.document(envelope)),
+    ):
         assert "as it was said then" in text and "faster" not in text.splitlines()[0]
 
 
 def test_an_interrupted_run_says_so() -> None:
     stopped = msgspec.structs.replace(golden_tune.tuned(), status="interrupted")
     assert shown(stopped, 100).startswith("stopped early")
-    assert "*stopped early" in formats.markdown(stopped)
+    assert "*stopped early" in markdown.render(words.document(stopped))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_markdown_tables_are_tables(kind: str) -> None:
-    text = formats.markdown(golden_tune.KINDS[kind])
+    text = markdown.render(words.document(golden_tune.KINDS[kind]))
     assert text.startswith("### ortune tune: ")
     blocks = [b.splitlines() for b in text.split("\n\n") if b.startswith("| ")]
     assert blocks
@@ -98,7 +99,7 @@ def test_markdown_tables_are_tables(kind: str) -> None:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_no_name_is_markup_in_markdown(number: int) -> None:
-    text = formats.markdown(golden_tune.KINDS[f"hostile-{number}"])
+    text = markdown.render(words.document(golden_tune.KINDS[f"hostile-{number}"]))
     outside = [line for line in text.splitlines() if not line.startswith("    ")]
     assert any("alert" in line for line in outside)
     for line in outside:
@@ -106,7 +107,7 @@ def test_no_name_is_markup_in_markdown(number: int) -> None:
 
 
 def test_annotations_are_one_for_the_answer_and_one_a_finding() -> None:
-    lines = formats.github(golden_tune.KINDS["winner"]).splitlines()
+    lines = github.render(words.document(golden_tune.KINDS["winner"])).splitlines()
     assert [line.split(" ")[0] for line in lines] == ["::notice", "::warning"]
-    hostile = formats.github(golden_tune.KINDS["hostile-3"]).splitlines()
+    hostile = github.render(words.document(golden_tune.KINDS["hostile-3"])).splitlines()
     assert len(hostile) == 2 and all(line.startswith("::") for line in hostile)

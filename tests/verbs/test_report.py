@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import json
 import sqlite3
@@ -31,12 +30,11 @@ from ortune.records import (
     ReportResult,
     TrialDone,
 )
-from ortune.report import report_formats
+from ortune.report import markdown, report_words
 from ortune.report.answer import KINDS
 from ortune.store.db import SessionLog, Store
 from ortune.trials.watcher import Watcher
-from ortune.verbs import _stored as stored
-from ortune.verbs import doctor
+from ortune.verbs import doctor, stored
 from ortune.verbs.report import rate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
@@ -167,25 +165,23 @@ def test_a_model_stands_for_its_newest_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "module"),
+    ("document", "verb"),
     [
-        (golden_tune.tuned(), "tune_formats"),
-        (golden.compared(), "compare_formats"),
-        (golden.diagnosed(), "doctor_formats"),
+        (golden_tune.tuned(), "tune"),
+        (golden.compared(), "compare"),
+        (golden.diagnosed(), "doctor"),
     ],
 )
-def test_each_verb_is_told_in_its_own_words(tmp_path: Path, document: Envelope, module: str) -> None:
+def test_each_verb_is_told_in_its_own_words(tmp_path: Path, document: Envelope, verb: str) -> None:
     keep(tmp_path, document)
-    envelope = ortune.report("newest", store=tmp_path)
-    verb = importlib.import_module(f"ortune.report.{module}")
-    assert report_formats.markdown(envelope).endswith(verb.markdown(document))
-    assert "not measured now" in report_formats.markdown(envelope)
+    text = markdown.render(report_words.document(ortune.report("newest", store=tmp_path)))
+    assert text.endswith(markdown.render(KINDS[verb].document(document)))
+    assert "not measured now" in text
 
 
 @pytest.mark.parametrize("verb", sorted(KINDS))
-def test_every_verb_that_is_told_has_its_formats_and_its_result(verb: str) -> None:
-    module = importlib.import_module(f"ortune.report.{KINDS[verb].formats}")
-    assert callable(module.terminal) and callable(module.markdown)
+def test_every_verb_that_is_told_has_its_document_and_its_result(verb: str) -> None:
+    assert KINDS[verb].document.__module__ == f"ortune.report.{verb}_words"
     assert KINDS[verb].result.__name__ == f"{verb.capitalize()}Result"
 
 
@@ -195,7 +191,7 @@ def test_page_of_a_tuning_says_first_that_it_is_stored(tmp_path: Path) -> None:
     keep(tmp_path, golden_tune.tuned(), golden_tune.hostile("<main>"))
     envelopes = [ortune.report(s.id, store=tmp_path) for s in told(tmp_path).sessions]
     for envelope in envelopes:
-        text = report_formats.html(envelope)
+        text = report_words.html(envelope)
         plain = page.render(envelope.result.sessions[0].document)
         assert text.count("not measured now") == 1
         assert text.index("not measured now") < text.index('<section class="verdict"')

@@ -19,6 +19,9 @@ from ortune.errors import Interrupted, OrtuneError, UsageError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from ortune.records import Envelope
+    from ortune.report.document import Document
+
 FORMATS = ("text", "json", "github", "markdown")
 PLAIN_WIDTH = 100  # a log or a file has no width of its own
 
@@ -152,7 +155,31 @@ def _write(stream: TextIO, text: str) -> OSError | None:
     return None
 
 
-def append_to_job_summary(page: str) -> None:
+def write_answer(
+    envelope: Envelope, document: Callable[[Envelope], Document], form: str, output: str | None
+) -> None:
+    """The answer in the chosen format: to a file or stdout, and for GitHub to the job's summary too.
+
+    Raises:
+        UsageError, typer.Exit: As ``write_text``.
+    """
+    if form == "json":
+        import msgspec
+
+        write_text(msgspec.json.encode(envelope).decode() + "\n", output)
+        return
+    from ortune.report import github, markdown, terminal
+
+    if form == "markdown":
+        write_text(markdown.render(document(envelope)), output)
+    elif form == "github":
+        _append_to_job_summary(markdown.render(document(envelope)))
+        write_text(github.render(document(envelope)), output)
+    else:
+        _print_rich(terminal.render(document(envelope)), output)
+
+
+def _append_to_job_summary(page: str) -> None:
     """Adds Markdown to the summary page of a GitHub job; elsewhere there is none, and nothing is done."""
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if not summary:
@@ -164,7 +191,7 @@ def append_to_job_summary(page: str) -> None:
         sys.stderr.write(f"ortune: $GITHUB_STEP_SUMMARY cannot be written: {error.strerror}\n")
 
 
-def print_rich(page: RenderableType, output: str | None) -> None:
+def _print_rich(page: RenderableType, output: str | None) -> None:
     """Prints for people: as wide as the terminal and in its colours; plain and 100 columns wide elsewhere."""
     from rich.console import Console
 

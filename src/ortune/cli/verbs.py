@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ortune.cli.session import (
-    Say,
-    Stop,
-    append_to_job_summary,
-    chosen_format,
-    print_rich,
-    reporting,
-    tell,
-    write_text,
-)
+from ortune.cli.session import Say, Stop, chosen_format, reporting, tell, write_answer, write_text
 from ortune.errors import OrtuneError
 
 if TYPE_CHECKING:
@@ -98,18 +89,12 @@ def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope, Any]:
 
 
 def _write(verb: str, envelope: Envelope, form: str, output: str | Path | None) -> None:
-    import msgspec
-
-    formats = importlib.import_module(f"ortune.report.{verb}_formats")
+    words = importlib.import_module(f"ortune.report.{verb}_words")
     place = None if output is None else str(output)
-    if form == "json":
-        write_text(msgspec.json.encode(envelope).decode() + "\n", place)
-    elif form == "text":
-        print_rich(formats.terminal(envelope), place)
+    if form == "html":
+        write_text(words.html(envelope), place)
     else:
-        write_text(getattr(formats, form)(envelope), place)
-        if form == "github":
-            append_to_job_summary(formats.markdown(envelope))
+        write_answer(envelope, words.document, form, place)
 
 
 def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parameter:

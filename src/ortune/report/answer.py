@@ -23,7 +23,8 @@ from ortune.records import (
     Side,
     TuneResult,
 )
-from ortune.report import bench_words, compare_words, look_words, profile_words, tune_words
+from ortune.report import bench_words, compare_words, doctor_words, look_words, profile_words, tune_words
+from ortune.report.document import Document
 from ortune.report.numbers import change, duration, percent
 
 
@@ -154,13 +155,13 @@ class Kind:
 
     Attributes:
         result: The type of the envelope's ``result``.
-        formats: Module of this room with ``terminal`` and ``markdown``.
+        document: What an envelope of it says.
         headline: The answer in words.
         ort_version: ONNX Runtime that was measured.
     """
 
     result: type[Record]
-    formats: str
+    document: Callable[[Envelope], Document]
     headline: Callable[[Any], str]
     ort_version: Callable[[Any], str]
 
@@ -168,37 +169,37 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "compare": Kind(
         result=CompareResult,
-        formats="compare_formats",
+        document=compare_words.document,
         headline=compare_words.headline,
         ort_version=lambda r: _both(r.base.runtime.ort_version, r.new.runtime.ort_version),
     ),
     "tune": Kind(
         result=TuneResult,
-        formats="tune_formats",
+        document=tune_words.document,
         headline=_tune_headline,
         ort_version=lambda r: str(r.side.runtime.ort_version),
     ),
     "bench": Kind(
         result=BenchResult,
-        formats="bench_formats",
+        document=bench_words.document,
         headline=_bench_headline,
         ort_version=lambda r: str(r.side.runtime.ort_version),
     ),
     "look": Kind(
         result=LookResult,
-        formats="look_formats",
+        document=look_words.document,
         headline=_look_headline,
         ort_version=lambda r: str(r.runtime.ort_version) if r.runtime else "",
     ),
     "profile": Kind(
         result=ProfileResult,
-        formats="profile_formats",
+        document=profile_words.document,
         headline=profile_words.headline,
         ort_version=lambda r: str(r.side.runtime.ort_version) if r.side else "",
     ),
     "doctor": Kind(
         result=DoctorResult,
-        formats="doctor_formats",
+        document=doctor_words.document,
         headline=_doctor_headline,
         ort_version=_first_runtime,
     ),

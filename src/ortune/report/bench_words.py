@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ortune.records import BenchResult, BenchRow, Estimate, Host, Plan, TailEstimate
+from ortune.records import BenchResult, BenchRow, Envelope, Estimate, Host, Plan, TailEstimate
 from ortune.report.compare_words import setting
+from ortune.report.document import Block, Cell, Column, Document, Line, Pairs, Table, stopped, table
 from ortune.report.numbers import duration
 from ortune.report.numbers import memory as gibibytes
 
@@ -178,3 +179,61 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
 
 def _plan(plan: Plan) -> str:
     return "ONNX Runtime's default" if plan == Plan() else plan.describe()
+
+
+def document(envelope: Envelope) -> Document:
+    """The bench: the answer first, the figures with their intervals, what supports them below."""
+    result: BenchResult = envelope.result
+    return Document(
+        title=f"ortune bench: {result.side.label}",
+        blocks=[
+            *stopped(envelope),
+            *(Line(headline(row, result), "strong") for row in result.rows),
+            *(_figures(result) if len(result.rows) == 1 else _shapes(result)),
+            Pairs(rows=details(result, envelope.host)),
+            Line(COMPARE, "faint"),
+        ],
+    )
+
+
+def _figures(result: BenchResult) -> list[Block]:
+    columns = [Column("", "label"), Column(""), Column("95 % interval", "text")]
+    return [table(columns, figures(result.rows[0], result))]
+
+
+def _shapes(result: BenchResult) -> list[Block]:
+    """Tables with a row a shape: latency and its tails, mean and extremes, all else."""
+    rows = list(result.rows)
+    tails = shown_tails(rows)
+    latency = [[time(row.median_ns), *map(_tail_cell, t)] for row, t in zip(rows, tails, strict=True)]
+    ends = [[(value, span) for _, value, span in extremes(row)] for row in rows]
+    rest = [
+        [
+            throughput(row.throughput_per_s),
+            time(row.load_ns),
+            time(row.first_run_ns),
+            time(row.cpu_per_run_ns),
+            memory(row.peak_bytes),
+        ]
+        for row in rows
+    ]
+    return [
+        _by_shape(rows, ["median", *(tail_name(t) for t in tails[0])], latency),
+        *([_by_shape(rows, ["mean", "min", "max"], ends)] if all(len(e) == 3 for e in ends) else []),
+        _by_shape(rows, ["throughput", "load", "first run", "CPU a request", "peak memory"], rest),
+        Line(f"p99 and beyond: {no_slo(result)}", "faint"),
+    ]
+
+
+def _tail_cell(item: TailEstimate) -> tuple[str, str]:
+    return ("not known", f"{item.needed:,} needed") if item.latency_ns is None else time(item.latency_ns)
+
+
+def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[str, str]]]) -> Table:
+    """Each cell holds the value, and under it the interval in the same unit: six columns fit 80 characters."""
+    cells = [
+        [Cell(v, span.partition(":")[0].replace(f" {v.rpartition(' ')[2]}", "")) for v, span in row]
+        for row in values
+    ]
+    columns = [Column("", "text"), *(Column(head, "text") for head in heads)]
+    return table(columns, ([row.case, *c] for row, c in zip(rows, cells, strict=True)), dense=True)

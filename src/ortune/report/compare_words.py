@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import (
+    CaseResult,
     CompareResult,
     Comparison,
     Control,
+    Envelope,
     Figures,
     Finding,
     Guard,
@@ -15,6 +17,19 @@ from ortune.records import (
     Plan,
     ReadBack,
     VerdictName,
+)
+from ortune.report import difference_words
+from ortune.report.document import (
+    Annotation,
+    Column,
+    Document,
+    Level,
+    Line,
+    Pairs,
+    Table,
+    Tone,
+    stopped,
+    table,
 )
 from ortune.report.numbers import change, difference, duration, factor, memory, percent, shorten, speed, three
 
@@ -263,11 +278,75 @@ def spread(figures: Figures) -> str:
     return f"{text} ({figures.spread_low_ratio:.2f}-{figures.spread_high_ratio:.2f})"
 
 
-STYLES: dict[VerdictName, str] = {
-    "faster": "bold green",
-    "slower": "bold red",
-    "equivalent": "bold",
-    "inconclusive": "bold yellow",
-    "wrong-output": "bold red",
-    "invalid": "bold red",
+TONES: dict[VerdictName, Tone] = {
+    "faster": "good",
+    "slower": "bad",
+    "equivalent": "strong",
+    "inconclusive": "unsure",
+    "wrong-output": "bad",
+    "invalid": "bad",
 }
+
+
+def document(envelope: Envelope) -> Document:
+    """The comparison: the answer first, what supports it below."""
+    result: CompareResult = envelope.result
+    sides = [Column("", "label"), Column("A", "text"), Column("B", "text")]
+    why = difference_words.brief(result.why) if result.why is not None else []
+    return Document(
+        title=f"ortune compare: {result.base.label} against {result.new.label}",
+        blocks=[
+            *(Line(line, "strong") for line in gate(result)),
+            *stopped(envelope),
+            Line(headline(result), TONES[result.comparison.verdict if result.comparison else "wrong-output"]),
+            Pairs(rows=details(result)),
+            # Values of a row have different units from those above and below: left-aligned, they read as a list.
+            table(sides, side_rows(result)),
+            cases(result.cases, "A", "B", "B against A"),
+            Pairs(rows=[("" if i else "why", line) for i, line in enumerate(why)]),
+        ],
+        annotations=_annotations(result),
+    )
+
+
+def cases(rows: Sequence[CaseResult], base: str, new: str, change_head: str) -> Table:
+    """Each shape of a mix on its own."""
+    columns = [Column("shape", "text"), *(Column(h) for h in ("weight", base, new, change_head))]
+    return table(
+        [*columns, Column("interval", "text")],
+        [
+            (
+                case.case,
+                f"{case.weight:.2f}",
+                duration(case.base_ns),
+                duration(case.new_ns),
+                change(case.ratio),
+                span(case.ratio_low, case.ratio_high),
+            )
+            for case in rows
+        ],
+    )
+
+
+def _annotations(result: CompareResult) -> list[Annotation]:
+    """One for the answer, one a finding."""
+    level: Level = "notice" if result.comparison else "error"
+    if result.gate:
+        undecided: Level = "error" if result.gate.undecided_counts_as == "fail" else "warning"
+        levels: dict[str, Level] = {"fail": "error", "undecided": undecided, "pass": "notice"}
+        level = levels[result.gate.answer]
+    text = [*gate(result), headline(result)]
+    return [
+        Annotation(level=level, title=f"ortune: {result.new.label}", lines=text),
+        *finding_annotations(result.findings),
+    ]
+
+
+def finding_annotations(findings: Sequence[Finding]) -> list[Annotation]:
+    """A warning for each finding."""
+    return [
+        Annotation(
+            level="warning", title=f"ortune {f.code}", lines=["; ".join(p for p in (f.what, f.fix) if p)]
+        )
+        for f in findings
+    ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import CategoryName, DifferenceRow, ProfileDifference
+from ortune.report.document import Cell, Column, Table, table
 from ortune.report.look_words import operations
 from ortune.report.look_words import size as memory_size
 from ortune.report.numbers import duration, factor, percent, shorten
-from ortune.report.profile_tables import Listing, Row, Unit, category_words, unit_of
+from ortune.report.profile_tables import Unit, category_words, unit_of
 
 TOP_OPERATORS = 6
 TOP_NODES = 10
@@ -124,17 +125,17 @@ def unit(found: ProfileDifference) -> Unit:
     return unit_of(max(found.a_wall_ns, found.b_wall_ns))
 
 
-def tables(found: ProfileDifference) -> list[Listing]:
+def tables(found: ProfileDifference) -> list[Table]:
     """Categories, operators, nodes: the largest contribution first."""
-    parts = [
-        ("by category", "category", [_category(row) for row in found.categories], len(found.categories)),
-        ("by operator", "operator", list(found.operators), TOP_OPERATORS),
-        ("by node", "node", list(found.nodes), TOP_NODES),
+    categories = [_category(row) for row in found.categories]
+    return [
+        _table("by category", "category", categories, unit(found), len(categories)),
+        _table("by operator", "operator", found.operators, unit(found), TOP_OPERATORS),
+        _table("by node", "node", found.nodes, unit(found), TOP_NODES),
     ]
-    return [listing(title, head, rows, unit(found), most) for title, head, rows, most in parts if rows]
 
 
-def listing(title: str, head: str, rows: Sequence[DifferenceRow], unit: Unit, most: int) -> Listing:
+def _table(title: str, head: str, rows: Sequence[DifferenceRow], unit: Unit, most: int) -> Table:
     """One table of differences; columns for the interval and the work are there where any row has one."""
     shown = rows[:most]
     columns = {
@@ -149,14 +150,17 @@ def listing(title: str, head: str, rows: Sequence[DifferenceRow], unit: Unit, mo
         if any(cells):
             columns[name] = cells
     cut = f" (the first {len(shown)} of {len(rows)})" if len(rows) > len(shown) else ""
-    rows_of = zip(shown, *columns.values(), strict=True)
-    return Listing(
+    return table(
+        [Column(head, "name"), *(Column(name) for name in columns)],
+        [
+            [
+                Cell(text, beneath(row) if i == 0 else "", "faint" if within_noise(row) else "")
+                for i, text in enumerate((row.name, *cells))
+            ]
+            for row, *cells in zip(shown, *columns.values(), strict=True)
+        ],
         title=f"{title}{cut}",
-        heads=(head, *columns),
-        rows=tuple(
-            Row(name=row.name, beneath=beneath(row), cells=tuple(cells), faint=within_noise(row))
-            for row, *cells in rows_of
-        ),
+        dense=True,
     )
 
 

@@ -31,6 +31,7 @@ from ortune.report.answer import Answer, answer, interval_words, latency_words
 from ortune.report.answer_commands import compare_line
 from ortune.report.brief import plan_words
 from ortune.report.compare_words import figure_value
+from ortune.report.document import Column
 from ortune.report.numbers import duration, memory, percent
 from ortune.report.profile_tables import category_words
 from ortune.report.told import STATES, machine, when
@@ -190,7 +191,12 @@ def _next(sessions: Sequence[StoredSession]) -> str:
     return escape.visible(shlex.join(line)) if line else ""
 
 
-HEADS = ("session", "measured (UTC)", "verb", "base", "new", "new against base")
+COLUMNS = (
+    *(Column(head, "label") for head in ("session", "measured (UTC)", "verb")),
+    Column("base"),
+    Column("new"),
+    Column("new against base", "text"),
+)
 
 
 def rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
@@ -264,7 +270,11 @@ def _part(ns: float | None, result: ProfileResult) -> str:
     return f"{duration(ns)} ({percent(ns / result.wall_ns)})" if result.wall_ns else duration(ns)
 
 
-SIDE_HEADS = ("session", "side", "latency [middle half]", "CPU a run", "memory", "load")
+SIDE_COLUMNS = (
+    Column("session", "text"),
+    Column("side", "label"),
+    *(Column(head) for head in ("latency [middle half]", "CPU a run", "memory", "load")),
+)
 
 
 def side_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:

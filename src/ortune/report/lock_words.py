@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from itertools import groupby
 
-from ortune.records import GraphSnapshot, LockChange, LockResult, Snapshot
+from ortune.records import Envelope, GraphSnapshot, LockChange, LockResult, Snapshot
+from ortune.report.document import Annotation, Document, Line, Pairs, Points, Tone
 from ortune.report.numbers import shorten
 
 IN_HEADLINE = 5
+MOST_LINES = 20
+"""Differences listed one by one; the JSON has all."""
 
 
 def headline(
@@ -243,3 +246,38 @@ def _number(value: object, digits: int) -> str:
 
 def _or_none(value: object) -> str:
     return "none" if value is None else str(value)
+
+
+def document(envelope: Envelope) -> Document:
+    """A lock written: what it holds. One checked: the answer first, what supports it below."""
+    result: LockResult = envelope.result
+    if result.written:
+        keep = "keep the lock with the model, and check it in CI with --check"
+        return Document(
+            title="ortune lock", blocks=[Pairs(rows=summary(result.snapshot, result.path)), Line(keep)]
+        )
+    failing, told = details(result)
+    shown = _first(failing) if len(failing) > 1 else []  # the headline says a single one
+    tone: Tone = "bad" if failing else "unsure" if result.not_compared else "good"
+    again = "if this is meant, write the lock again and commit it with the model"
+    return Document(
+        title="ortune lock --check",
+        blocks=[
+            Line(result.headline, tone),
+            Points(items=shown),
+            Points(title="also, and no failure", items=_first(told)),
+            *([Line(again)] if failing else []),
+        ],
+        annotations=[
+            Annotation(
+                level="error" if failing else "notice",
+                title="ortune lock",
+                lines=[result.headline, *shown, *_first(told)],
+            )
+        ],
+    )
+
+
+def _first(lines: list[str]) -> list[str]:
+    rest = len(lines) - MOST_LINES
+    return lines[:MOST_LINES] + ([f"and {rest} more (--json has them)"] if rest > 0 else [])

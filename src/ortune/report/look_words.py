@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ortune.records import LookFact, LookResult, OperatorTime
+from ortune.records import Envelope, LookFact, LookResult, OperatorTime
+from ortune.report.document import Code, Column, Document, Line, Pairs, Points, table
 from ortune.report.numbers import duration, memory, percent, three
 
 TOP_OPERATORS = 5
@@ -160,3 +161,26 @@ def _count(number: int) -> str:
         if number >= scale:
             return f"{three(number / scale)}{unit}"
     return str(number)
+
+
+def document(envelope: Envelope) -> Document:
+    """The first look, on one page of a terminal."""
+    result: LookResult = envelope.result
+    error = envelope.error
+    return Document(
+        blocks=[
+            Pairs(
+                title=envelope.model.path if envelope.model else "",
+                rows=[*about(result), *timing(result), *([("not run", error.what)] if error else [])],
+            ),
+            table(
+                [Column("", "text"), Column(""), Column(""), Column("")],
+                operator_rows(result),
+                title=profile_title(result),
+            ),
+            Points(title="what stands out", items=facts(result), marked=True),
+            Line(left_out(result), "look"),
+            Code(title="next", lines=result.next_commands, beside=True),
+        ],
+        dense=True,
+    )

@@ -1,4 +1,4 @@
-"""What the tables of a profile are made of: rows under a name, times in one unit that add up as they are shown."""
+"""What the tables of a profile are made of: categories in words, times in one unit that add up as they are shown."""
 
 from __future__ import annotations
 
@@ -26,32 +26,6 @@ CATEGORIES: dict[CategoryName, str] = {
 def category_words(name: str) -> str:
     """A category's name in words; any other name as it is."""
     return next((text for key, text in CATEGORIES.items() if key == name), name)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One line of a table whose first column is a name.
-
-    Attributes:
-        name: Never shortened here.
-        beneath: A second line below the name, "" for none.
-        cells: The other columns.
-        faint: Nothing to look at: within noise, or next to nothing.
-    """
-
-    name: str
-    beneath: str = ""
-    cells: tuple[str, ...]
-    faint: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """A table whose first column is a name."""
-
-    title: str
-    heads: tuple[str, ...]
-    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ortune.records import (
     CategoryName,
+    Envelope,
     LayerTime,
     MemoryKind,
     MemoryOwner,
@@ -15,8 +16,9 @@ from ortune.records import (
     ProfileResult,
 )
 from ortune.report import difference_words
+from ortune.report.document import Block, Cell, Column, Document, Line, Pairs, Points, Table, Tone, table
 from ortune.report.numbers import duration, memory, percent, shorten, three
-from ortune.report.profile_tables import CATEGORIES, Listing, Row, Unit, apportion, category_words, unit_of
+from ortune.report.profile_tables import CATEGORIES, Unit, apportion, category_words, unit_of
 
 UNEXPLAINED = 0.02
 """Share of the run from which on what is not explained is a finding of its own."""
@@ -135,23 +137,34 @@ def category_unit(result: ProfileResult) -> Unit:
     return unit_of(result.wall_ns)
 
 
-def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Listing:
+def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Table:
     """The dearest operators."""
     several = len({o.provider for o in result.operators}) > 1
     rows = []
     for o in result.operators[:most]:
         provider = o.provider.removesuffix("ExecutionProvider")
         name = f"{o.op_type} on {provider}" if several and provider else o.op_type
-        rows.append(Row(name=name, cells=(duration(o.time_ns), share(o.time_ns, result), str(o.n_nodes))))
+        rows.append([Cell(name), *_part_cells(o.time_ns, o.n_nodes, result)])
     rest = result.operators[most:]
     if rest:
         ns, count = sum(o.time_ns for o in rest), sum(o.n_nodes for o in rest)
         name = f"{len(rest)} other operators" if len(rest) > 1 else "1 other operator"
-        rows.append(Row(name=name, cells=(duration(ns), share(ns, result), str(count)), faint=True))
-    return Listing(title="operators", heads=("operator", "time", "share", "nodes"), rows=tuple(rows))
+        rows.append([Cell(name, tone="faint"), *_part_cells(ns, count, result, "faint")])
+    return _named("operators", ("operator", "time", "share", "nodes"), rows)
 
 
-def nodes(result: ProfileResult, most: int = TOP_NODES) -> Listing:
+def _named(title: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
+    """A table whose first column holds names."""
+    columns = [Column(heads[0], "name"), *(Column(head) for head in heads[1:])]
+    return table(columns, rows, title=title, dense=True)
+
+
+def _part_cells(ns: float, n_nodes: int, result: ProfileResult, tone: Tone = "") -> list[Cell]:
+    """Time, share of the run, and nodes."""
+    return [Cell(text, tone=tone) for text in (duration(ns), share(ns, result), str(n_nodes))]
+
+
+def nodes(result: ProfileResult, most: int = TOP_NODES) -> Table:
     """The dearest nodes; columns that say nothing of this profile are left out."""
     top = sorted(result.nodes, key=lambda n: -n.time_ns)[:most]
     floors, waits = any(n.floor_ns for n in top), any(wait(n) for n in top)
@@ -163,10 +176,10 @@ def nodes(result: ProfileResult, most: int = TOP_NODES) -> Listing:
         cells = [duration(node.time_ns), share(node.time_ns, result)]
         cells += [floor_ratio(node), node.bound] if floors else []
         cells += [wait(node)] if waits else []
-        rows.append(Row(name=name_of(node), beneath=beneath(node), cells=tuple(cells)))
+        rows.append([Cell(name_of(node), beneath(node)), *(Cell(text) for text in cells)])
     more = len(result.nodes) - len(top)
     title = f"nodes (the dearest {len(top)} of {len(result.nodes)})" if more else "nodes"
-    return Listing(title=title, heads=tuple(heads), rows=tuple(rows))
+    return _named(title, heads, rows)
 
 
 def floor_ratio(node: ProfiledNode) -> str:
@@ -195,19 +208,16 @@ def layer_tree(layers: Sequence[LayerTime]) -> dict[str, list[LayerTime]]:
     return found
 
 
-def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Listing:
+def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
     """The outermost level of the hierarchy of names that has more than one place."""
     tree = layer_tree(result.layers)
     level = tree.get("", [])
     while len(level) == 1 and tree.get(level[0].layer):
         level = tree[level[0].layer]
-    rows = [
-        Row(name=one.layer, cells=(duration(one.time_ns), share(one.time_ns, result), str(one.n_nodes)))
-        for one in level[:most]
-    ]
+    rows = [[Cell(one.layer), *_part_cells(one.time_ns, one.n_nodes, result)] for one in level[:most]]
     more = len(level) - len(rows)
     title = f"layers (the dearest {len(rows)} of {len(level)})" if more else "layers"
-    return Listing(title=title, heads=("layer", "time", "share", "nodes"), rows=tuple(rows))
+    return _named(title, ("layer", "time", "share", "nodes"), rows)
 
 
 def findings(result: ProfileResult) -> list[str]:
@@ -368,3 +378,57 @@ def unmapped(result: ProfileResult) -> str:
 
 def _provider(name: str) -> str:
     return name.removesuffix("ExecutionProvider") or "no provider"
+
+
+def document(envelope: Envelope) -> Document:
+    """The profile: the answer first, then where the time goes."""
+    result: ProfileResult = envelope.result
+    facts = [("runs", variance(result)), ("memory", memory_line(result))]
+    written = [("written", f"{kind}: {path}") for kind, path in result.exports.items()]
+    return Document(
+        title=f"ortune profile: {subject(result)}",
+        blocks=[
+            *_against(result),
+            Line(run_sentence(result), "" if result.against else "strong"),
+            Line(result.headroom.sentence if result.headroom else "", "good"),
+            _categories(result),
+            operators(result),
+            nodes(result),
+            layers(result),
+            Pairs(rows=[(name, text) for name, text in facts if text]),
+            Points(title="what stands out", items=findings(result), marked=True),
+            Pairs(rows=[*notes(result), *written]),
+        ],
+    )
+
+
+def _against(result: ProfileResult) -> list[Block]:
+    """Where the time went, B minus A; then of whom the rest is told."""
+    if result.against is None:
+        return []
+    return [
+        Line(difference_words.headline(result.against), "strong"),
+        *difference_words.tables(result.against),
+        Pairs(rows=difference_words.notes(result.against)),
+        Line(subject(result), "strong"),
+    ]
+
+
+def _categories(result: ProfileResult) -> Table:
+    """Categories with a bar each; the last row is the sum."""
+    rows = category_rows(result)
+    absent = absent_categories(result)
+    tones: list[Tone] = [
+        "strong" if name is None else "look" if name == "unexplained" and abs(float(part)) > 2 else ""
+        for name, _, _, part in rows
+    ]
+    return table(
+        [Column("", "text"), Column(category_unit(result).name), Column("%")],
+        [
+            [Cell(cell, tone=tone) for cell in (f"  {text}", time, part)]
+            for (_, text, time, part), tone in zip(rows, tones, strict=True)
+        ],
+        title="where the time goes",
+        bars=[0.0 if n is None else max(0.0, min(1.0, float(part) / 100)) for n, _, _, part in rows],
+        notes=[absent] if absent else [],
+    )

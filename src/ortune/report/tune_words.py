@@ -4,18 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.records import Candidate, Comparison, Fate, Guard, Plan, SettingWorth, TradeRow, TuneResult
+from ortune.records import (
+    Candidate,
+    Comparison,
+    Envelope,
+    Fate,
+    Guard,
+    Plan,
+    SettingWorth,
+    TradeRow,
+    TuneResult,
+)
 from ortune.report.compare_words import (
+    cases,
     caveats,
     control_words,
     estimand_kind,
     figure_value,
+    finding_annotations,
     guard_state,
     objective_row,
     span,
     spread,
     statistic,
 )
+from ortune.report.document import (
+    Annotation,
+    Code,
+    Column,
+    Document,
+    Line,
+    Pairs,
+    Tone,
+    stopped,
+    table,
+)
+from ortune.report.escape import visible
 from ortune.report.numbers import change, difference, duration, memory, percent, three
 
 NAMED = 6  # plans in a list, at most
@@ -357,3 +381,72 @@ def trade_cells(row: TradeRow) -> tuple[str, ...]:
     standing = "confirmed" if row.confirmed else "kept" if row.kept else "exploratory"
     figures = duration(row.latency_ns), duration(row.cpu_per_run_ns), memory(row.peak_bytes)
     return row.title, row.plan.describe(), *figures, standing
+
+
+TRADE = (
+    *(Column(head, "text") for head in ("", "plan")),
+    *(Column(head) for head in ("latency", "CPU a run", "memory")),
+    Column("", "text"),
+)
+
+
+def document(envelope: Envelope) -> Document:
+    """The tuning: the answer first, what supports it below, what to paste last."""
+    result: TuneResult = envelope.result
+    said = result.headline or headline(result)
+    heads, *figures = sides(result)
+    return Document(
+        title=f"ortune tune: {result.side.label}",
+        blocks=[
+            *stopped(envelope),
+            Line(said, _tone(result)),
+            Pairs(rows=details(result)),
+            table([Column("", "label"), *(Column(head) for head in heads[1:])], figures),
+            table(TRADE, [trade_cells(row) for row in result.trade]),
+            cases(result.cases, base_name(result), "winner", "change"),
+            Code(title="to paste", lines=code_lines(result.code)),
+            Pairs(rows=_places(result)),
+        ],
+        annotations=[
+            Annotation(level="notice", title=f"ortune: {result.side.label}", lines=[said]),
+            *finding_annotations(result.findings),
+        ],
+    )
+
+
+def _tone(result: TuneResult) -> Tone:
+    found = deciding(result)
+    if found is not None and found.verdict == "faster" and found.phase == "confirm":
+        return "unsure" if any(g.failed for g in found.guards) else "good"
+    return "strong"
+
+
+def base_name(result: TuneResult) -> str:
+    """What the headline compares with."""
+    return "today" if today(result) is not None else "default"
+
+
+def code_lines(code: str) -> list[str]:
+    """Code to paste, line by line; what is not printable is written out."""
+    return [visible(line) for line in code.strip("\n").splitlines()]
+
+
+def _places(result: TuneResult) -> list[tuple[str, str]]:
+    """Where the deliverables lie, and how to get them again."""
+    named = [
+        ("bundle", result.bundle),
+        ("report", result.report),
+        ("spent", spent(result)),
+        *(("again", line) for line in result.reproduce.splitlines()),
+    ]
+    return [(name, text) for name, text in named if text]
+
+
+def spent(result: TuneResult) -> str:
+    """What the run took: trials, and seconds by phase."""
+    b = result.budget
+    phases = (("calibration", b.calibration_s), ("race", b.race_s), ("confirmation", b.confirm_s))
+    parts = [f"{name} {seconds:.0f} s" for name, seconds in phases if seconds]
+    if b.n_trials:
+        parts.insert(0, f"{b.n_trials} trials")
+    return ", ".join(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from ortune.records import Brief, BriefFigure, StoredSession
-from ortune.report import brief_formats as formats
+from ortune.report import brief_words as words
 from ortune.report import told
 from ortune.report.brief import bounds, number, saving
 from ortune.report.html import svg
@@ -27,20 +27,20 @@ def render(brief: Brief, session: StoredSession) -> str:
             provenance=told.provenance(session),
             session=session.id,
             ortune=session.ortune,
-            plans=formats.plan_rows(brief),
+            plans=words.plan_rows(brief),
             figures=[_cells(f) for f in brief.figures],
             cpus=_cells(brief.cpus) if brief.cpus else None,
             saving=saving(brief.cpus) if brief.cpus and brief.tuned_plan and not brief.cpus_note else "",
-            load=formats.load_words(brief),
-            cpu_note=formats.CPU_NOTE,
-            marks=formats.MARKS,
+            load=words.load_words(brief),
+            cpu_note=words.CPU_NOTE,
+            marks=words.MARKS,
             chart=_chart(brief),
         )
     )
 
 
 def _cells(figure: BriefFigure) -> dict[str, str]:
-    name, today, tuned, interval, difference = formats.figure_cells(figure)
+    name, today, tuned, interval, difference = words.figure_cells(figure)
     return {"name": name, "today": today, "tuned": tuned, "interval": interval, "change": difference}
 
 

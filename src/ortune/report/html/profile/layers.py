@@ -52,7 +52,9 @@ def content(given: Given) -> dict[str, object] | None:
         waiting += [(below, start, level + 1) for below, start in reversed(inner)]
     # The deepest and cheapest are not listed: cut at its end, the list would lose whole branches.
     listed = set(sorted(range(len(rows)), key=ranks.__getitem__)[:MOST])
-    alt = "Layers by time: " + ", ".join(f"{row.name} {row.cells[1]}" for row in words.layers(result).rows)
+    alt = "Layers by time: " + ", ".join(
+        f"{name.text} {part.text}" for name, _, part, _ in words.layers(result).rows
+    )
     return {
         "plot": svg.picture(alt, marks, height=ROW_PX * (deepest + 1), kind="icicle"),
         "rows": [row for i, row in enumerate(rows) if i in listed],

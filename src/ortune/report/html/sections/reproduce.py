@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortune.records import Envelope, Host, TuneResult
 from ortune.report.numbers import memory
-from ortune.report.tune_formats import code_lines, spent
+from ortune.report.tune_words import code_lines, spent
 
 ORDER = 110
 TITLE = "Reproduce"

@@ -6,7 +6,6 @@ from ortune.records import CaseResult, Envelope, TuneResult
 from ortune.report import tune_words as words
 from ortune.report.html import svg
 from ortune.report.numbers import duration
-from ortune.report.tune_formats import case_heads
 
 ORDER = 70
 TITLE = "By input shape"
@@ -23,7 +22,7 @@ def content(envelope: Envelope) -> dict[str, object] | None:
     return {
         "rows": [_row(case, scale) for case in result.cases],
         "axis": svg.axis(scale, words.times),
-        "base": case_heads(result)[2],
+        "base": words.base_name(result),
     }
 
 

@@ -9,7 +9,7 @@ from ortune.report import tune_words as words
 from ortune.report.compare_words import figure_value
 from ortune.report.html import points, svg
 from ortune.report.numbers import percent
-from ortune.report.tune_formats import code_lines
+from ortune.report.tune_words import code_lines
 
 ORDER = 0
 TITLE = "Verdict"

@@ -1,0 +1,81 @@
+"""The brief in words."""
+
+from __future__ import annotations
+
+from ortune.records import Brief, BriefFigure, StoredSession
+from ortune.report import told
+from ortune.report.brief import bounds, number, saving
+from ortune.report.document import Cell, Column, Document, Line, Pairs, Tone, table
+from ortune.report.numbers import change
+
+FIGURES = (
+    Column("", "label"),
+    Column("today"),
+    Column("tuned"),
+    Column("interval", "text"),
+    Column("change"),
+)
+MARKS = {"fine": "ok", "look": "look", "stop": "STOP"}
+TONES: dict[str, Tone] = {"ship": "good", "keep": "strong", "unproven": "unsure", "stop": "bad"}
+RISK_TONES: dict[str, Tone] = {"fine": "", "look": "look", "stop": "stop"}
+
+
+def load_words(brief: Brief) -> str:
+    """The load that is reckoned for: "200 requests/s", "100 requests/s (an example; --load says yours)"."""
+    text = f"{brief.load_per_s:g} requests/s"
+    return text if brief.load_given else f"{text} (an example: --load says yours)"
+
+
+def cpu_words(brief: Brief) -> str:
+    """What the load keeps busy today, and what the other plan saves; "" where CPU time is not known."""
+    found = brief.cpus
+    if found is None:
+        return ""
+    least = "at least " if brief.cpus_note else ""
+    today = f"at {load_words(brief)} the model keeps {least}{number(found, found.today)} CPUs busy today"
+    if brief.cpus_note:
+        change_words = "what the change saves is not known: " if brief.tuned_plan else ""
+        return f"{today}; {change_words}{brief.cpus_note}"
+    if not brief.tuned_plan:
+        return today
+    return f"{today}, tuned {number(found, found.tuned)} ({bounds(found)}): the change {saving(found)}"
+
+
+CPU_NOTE = (
+    "CPU time a run, as measured, times the load; without headroom, queueing and everything outside the model"
+)
+
+
+def figure_cells(figure: BriefFigure) -> tuple[str, ...]:
+    """Name, today, tuned, its interval, the change."""
+    values = number(figure, figure.today), number(figure, figure.tuned)
+    told_change = change(figure.ratio) if figure.ratio_low is None or figure.shown else "none shown"
+    return figure.name, *values, bounds(figure), told_change
+
+
+def plan_rows(brief: Brief) -> list[tuple[str, str]]:
+    """The two plans."""
+    return [("today", brief.today_plan), *([("tuned", brief.tuned_plan)] if brief.tuned_plan else [])]
+
+
+def document(brief: Brief, session: StoredSession) -> Document:
+    """The answer first, then the figures it rests on, the risks, and what to do."""
+    marks = [(Cell(MARKS[r.level], tone=RISK_TONES[r.level]), r) for r in brief.risks]
+    return Document(
+        title="ortune report",
+        blocks=[
+            Line(f"{brief.subject}: {brief.answer}", TONES[brief.decision]),
+            Line(brief.evidence),
+            Line(told.provenance(session), "faint"),
+            Pairs(rows=plan_rows(brief)),
+            table(FIGURES, [figure_cells(figure) for figure in brief.figures]),
+            Line(cpu_words(brief), "strong"),
+            *([Line(CPU_NOTE, "faint")] if brief.cpus is not None else []),
+            table(
+                [Column("", "label"), Column("", "label"), Column("", "text")],
+                [(mark, risk.name, Cell(risk.what, tone=mark.tone)) for mark, risk in marks],
+                dense=True,
+            ),
+            Pairs(rows=[("next", step) for step in brief.next_steps]),
+        ],
+    )

@@ -1,0 +1,22 @@
+"""A document as GitHub workflow commands: an annotation for the answer, and one for each finding."""
+
+from __future__ import annotations
+
+from ortune.report.document import Annotation, Document
+from ortune.report.escape import visible
+
+
+def render(document: Document) -> str:
+    """One command a line; no name in it can start another command."""
+    return "".join(f"{_command(annotation)}\n" for annotation in document.annotations)
+
+
+def _command(annotation: Annotation) -> str:
+    message = "%0A".join(_data(line) for line in annotation.lines)
+    title = _data(annotation.title).replace(":", "%3A").replace(",", "%2C")
+    return f"::{annotation.level} title={title}::{message}"
+
+
+def _data(text: str) -> str:
+    # What is visible holds no line end.
+    return visible(text).replace("%", "%25")

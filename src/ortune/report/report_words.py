@@ -1,0 +1,153 @@
+"""What ``ortune report`` shows: the list, a session told again, several side by side, the brief."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ortune.errors import UsageError
+from ortune.records import Envelope, ProfileResult, ReportResult, StoredSession, TuneResult
+from ortune.report import brief_words, escape, history, told
+from ortune.report.answer import KINDS
+from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, table
+
+NO_TIMELINE = (
+    "The timeline was not kept with this session; ortune profile TRACE --report FILE.html draws one."
+)
+
+
+def document(envelope: Envelope) -> Document:
+    """What was asked for, under what must be known of it."""
+    result: ReportResult = envelope.result
+    if result.brief is not None:
+        found = brief_words.document(result.brief, result.sessions[0])
+    elif result.history is not None:
+        found = Document(title="ortune report", blocks=_history(result))
+    elif result.kind == "told":
+        found = _told(result.sessions[0])
+    else:
+        found = Document(title="ortune report", blocks=_list(result))
+    troubles = [Line(line, "look") for line in result.troubles]
+    return replace(found, before=[*troubles, *found.before])
+
+
+def html(envelope: Envelope) -> str:
+    """The whole report of a tuning or a profile, or a brief, as one page.
+
+    Raises:
+        UsageError: There is no page of what is told.
+    """
+    result: ReportResult = envelope.result
+    session = result.sessions[0] if result.sessions else None
+    if result.brief is not None and session is not None:
+        from ortune.report.html.brief import render as render_brief
+
+        return render_brief(result.brief, session)
+    stored = session.document if session is not None else None
+    if result.kind == "told" and isinstance(stored, Envelope) and isinstance(stored.result, TuneResult):
+        from markupsafe import Markup
+
+        from ortune.report.html.page import render
+
+        line = escape.visible(told.provenance(result.sessions[0]))
+        # The page of a stored session says first that it is one; nothing but the page itself begins its main part.
+        mark = Markup('<main>\n<p class="flag" style="margin:1rem 0 0">{}</p>').format(line)
+        return render(stored).replace("<main>", mark, 1)
+    if result.kind == "told" and isinstance(stored, Envelope) and isinstance(stored.result, ProfileResult):
+        from ortune.report.html.profile_page import render as render_profile
+
+        line, timeline = told.provenance(result.sessions[0]), result.sessions[0].timeline
+        return render_profile(stored, timeline, stored=escape.visible(line), no_timeline=NO_TIMELINE)
+    if session is not None and session.bundle is not None:
+        raise UsageError(
+            "the bundle holds its report already: report.html in its folder", where=session.label
+        )
+    raise UsageError(
+        "only a tuning and a profile have an HTML report",
+        where="--format html",
+        do="--format markdown, or --brief --format html for a comparison on one page",
+    )
+
+
+def _list(result: ReportResult) -> list[Block]:
+    # The date is UTC everywhere, so the list need not say it on every line.
+    rows = [
+        (
+            f"{s.id}  {told.when(s).removesuffix(' UTC')}  {s.verb:<8} {s.label}",
+            shorten_end(told.summary(s)),
+        )
+        for s in result.sessions
+    ]
+    n = len(result.sessions)
+    more = f"the newest {n} of {result.n_stored}; --last N shows more" if result.n_stored > n else ""
+    return [
+        Pairs(rows=rows, stacked=True),
+        Line(more, "faint"),
+        Line("times in UTC; nothing here is measured now", "faint"),
+        Line("ortune report ID tells one again, several IDs side by side, --brief on one page", "faint"),
+    ]
+
+
+def shorten_end(text: str, length: int = 150) -> str:
+    """The text, cut at its end where it is longer than that: an answer begins with what matters."""
+    return text if len(text) <= length else text[: length - 3].rstrip() + "..."
+
+
+def _told(session: StoredSession) -> Document:
+    """The verb's own document, where the session has one that it can tell; never as if it were new."""
+    before = [Line(told.provenance(session), "faint")]
+    kind = KINDS.get(session.verb)
+    stored = session.document
+    if kind is not None and isinstance(stored, Envelope) and isinstance(stored.result, kind.result):
+        return replace(kind.document(stored), before=before)
+    columns = [Column(told.SO_FAR_HEADS[0], "text"), *(Column(head) for head in told.SO_FAR_HEADS[1:])]
+    return Document(
+        title=f"ortune {session.verb}: {session.label}",
+        before=before,
+        blocks=[
+            *(Line(line, "strong") for line in _plainly(session)),
+            Line(told.SO_FAR_NOTE if session.so_far else ""),
+            table(columns, [told.so_far_row(s) for s in session.so_far], dense=True),
+        ],
+    )
+
+
+def _plainly(session: StoredSession) -> list[str]:
+    """The sentences about a session that has no document of a kind that is told here."""
+    about = f"{session.verb} {session.label}".strip()
+    lines = [f"{about}: {told.summary(session)}"]
+    if session.bundle is not None and session.trouble not in lines[0]:
+        lines.append(session.trouble)
+    if isinstance(session.document, Envelope) and not session.headline:
+        lines.append(f"documents of ortune {session.verb} are told as JSON only: --json")
+    return lines
+
+
+def _history(result: ReportResult) -> list[Block]:
+    found = result.history
+    assert found is not None
+    sessions = result.sessions
+    head, *names = history.profile_heads(sessions)
+    contrasts = [
+        (c.name if i == 0 else "", s.id or s.label, Cell(value, tone="look" if c.breaks else ""))
+        for c in found.contrasts
+        for i, (s, value) in enumerate(zip(sessions, c.values, strict=True))
+    ]
+    return [
+        *(Line(warning, "unsure") for warning in found.warnings),
+        Line(history.NO_CLAIM, "" if found.warnings else "strong"),
+        table(history.COLUMNS, history.rows(sessions), dense=True),
+        table(history.SIDE_COLUMNS, history.side_rows(sessions), dense=True),
+        table(
+            [Column(head, "label"), *(Column(name) for name in names)],
+            history.profile_rows(sessions),
+            dense=True,
+        ),
+        table(
+            [Column("", "label"), Column("", "label"), Column("", "text")],
+            contrasts,
+            title="what differs",
+            dense=True,
+        ),
+        Line("" if contrasts else "nothing else differs", "strong"),
+        Code(title="to prove a difference", lines=[found.next_step] if found.next_step else [], beside=True),
+    ]

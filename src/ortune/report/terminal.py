@@ -1,0 +1,152 @@
+"""A document for people at a terminal. Every text passes ``_text``, which is where names are made harmless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, Table, Tone
+from ortune.report.escape import visible
+from ortune.report.numbers import shorten
+
+STYLES: dict[Tone, str] = {
+    "": "",
+    "strong": "bold",
+    "good": "bold green",
+    "bad": "bold red",
+    "unsure": "bold yellow",
+    "look": "yellow",
+    "stop": "red",
+    "faint": "dim",
+}
+BAR = 24
+"""Characters of a whole."""
+NARROWEST = 20
+"""Characters that a name has at least."""
+
+
+def render(document: Document) -> RenderableType:
+    """The document to print; it fits whatever width it is printed at."""
+    parts: list[RenderableType] = [_text(line.text, line.tone) for line in document.before]
+    if parts:
+        parts.append(Text())
+    last: Block | None = None
+    for block in document.filled():
+        together = isinstance(last, Line) and isinstance(block, Line)
+        if last is not None and not together and not document.dense:
+            parts.append(Text())
+        parts += _block(block)
+        last = block
+    return Group(*parts)
+
+
+def _text(text: str, tone: Tone = "") -> Text:
+    # A Text never reads markup; what is not printable is written out.
+    return Text(visible(text), style=STYLES[tone], overflow="fold")
+
+
+def _block(block: Block) -> Iterator[RenderableType]:
+    """What has a title stands under it, indented."""
+    match block:
+        case Line():
+            yield _text(block.text, block.tone)
+        case Code() if block.beside:
+            texts = [block.title, *[""] * (len(block.lines) - 1)]
+            yield _grid((name, _text(line, "strong")) for name, line in zip(texts, block.lines, strict=True))
+        case Code():
+            yield _text(f"{block.title}:", "faint")
+            # Not indented, so that what is copied can be pasted.
+            yield from (_text(line) for line in block.lines)
+        case Pairs():
+            yield from _titled(block.title, _stacked(block) if block.stacked else [_pairs(block)])
+        case Points(marked=True):
+            yield from _titled(block.title, [_grid(("-", _text(item)) for item in block.items)])
+        case Points():
+            yield from _titled(block.title, [_text(item) for item in block.items], indent=2)
+        case Table():
+            yield from _titled(block.heads()[0], [_Fitting(block)])
+            yield from (Padding(_text(note, "faint"), (0, 0, 0, 2)) for note in block.notes)
+
+
+def _titled(title: str, parts: Iterable[RenderableType], indent: int = 0) -> Iterator[RenderableType]:
+    if title:
+        yield _text(title, "strong")
+    # Padded rather than begun with blanks: what is folded stays indented.
+    yield from (Padding(part, (0, 0, 0, 2 if title else indent)) for part in parts)
+
+
+def _pairs(block: Pairs) -> RenderableType:
+    return _grid((name, _text(text, "look" if name == "finding" else "")) for name, text in block.rows)
+
+
+def _stacked(block: Pairs) -> Iterator[RenderableType]:
+    for name, text in block.rows:
+        yield _text(name, "strong")
+        yield Padding(_text(text), (0, 0, 0, 4))
+
+
+def _grid(rows: Iterable[tuple[str, Text]]) -> Grid:
+    """Two columns, so that a sentence that is folded stays under itself."""
+    grid = Grid.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        grid.add_row(_text(name, "faint"), text)
+    return grid
+
+
+class _Fitting:
+    """A table; its names have the room that the other columns leave."""
+
+    def __init__(self, block: Table) -> None:
+        self.block = block
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        block, gap = self.block, 2 if self.block.dense else 3
+        _, heads = block.heads()
+        grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=any(heads))
+        for head, column in zip(heads, block.columns, strict=True):
+            grid.add_column(
+                _text(head),
+                justify="right" if column.kind == "number" else "left",
+                overflow="fold",
+                no_wrap=column.kind != "text",
+            )
+        if block.bars:
+            grid.add_column(no_wrap=True)
+        room = self._room(heads, gap, options.max_width)
+        for index, row in enumerate(block.rows):
+            cells = [_cell(cell, column, room) for cell, column in zip(row, block.columns, strict=True)]
+            bars = [Text("█" * round(BAR * block.bars[index]), STYLES["faint"])] if block.bars else []
+            grid.add_row(*cells, *bars)
+        yield grid
+
+    def _room(self, heads: list[str], gap: int, width: int) -> int:
+        """Characters for a name beside columns that stay whole."""
+        others = [i for i, column in enumerate(self.block.columns) if column.kind != "name"]
+        cells = [[heads[i], *(row[i].text for row in self.block.rows)] for i in others]
+        return max(NARROWEST, width - sum(gap + max(cell_len(visible(text)) for text in c) for c in cells))
+
+
+def _cell(cell: Cell, column: Column, room: int) -> Text:
+    name = column.kind == "name"
+    tone: Tone = cell.tone or ("faint" if column.kind == "label" else "")
+    found = _text(_fitted(cell.text, room) if name else cell.text, tone)
+    if cell.beneath:
+        beneath = f"  {_fitted(cell.beneath, room - 2)}" if name else cell.beneath
+        found = Text.assemble(found, "\n", _text(beneath, "faint"), overflow="fold")
+    return found
+
+
+def _fitted(text: str, room: int) -> str:
+    """The text in that many cells; wide characters count two."""
+    text = visible(text)
+    length = room
+    while cell_len(shown := shorten(text, length)) > room and length > 4:
+        length -= 1
+    return shown
