@@ -8,10 +8,10 @@ import onnx
 import onnx_ir as ir
 from onnx import numpy_helper
 
+from ortune.analysis.cost.call import Dims
 from ortune.analysis.cost.values import Array
 from ortune.analysis.shape_attrs import int_of, ints_of, text_of
 
-Dims = tuple[int, ...]
 Known = Sequence[Dims | None]
 
 
