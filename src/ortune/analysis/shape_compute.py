@@ -152,14 +152,6 @@ def _gemm(walk: Walk, node: ir.Node) -> Shape | None:
     return m, n
 
 
-def _attention(walk: Walk, node: ir.Node) -> Shape | None:
-    x, w = walk.shape(input_of(node, 0)), walk.shape(input_of(node, 1))
-    if node.domain != "com.microsoft" or x is None or w is None or len(x) != 3 or len(w) != 2:
-        return None
-    walk.equal(x[-1], w[0])
-    return (x[0], x[1], w[1].over(3) if w[1] is not None else None)
-
-
 def _embed_layer_norm(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     ids, table = walk.shape(input_of(node, 0)), walk.shape(input_of(node, 2))
     walk.index(input_of(node, 2), 0, input_of(node, 0))
@@ -286,7 +278,6 @@ HANDLERS: dict[str, Handler] = {
     "ConvTranspose": _conv_transpose,
     "DynamicQuantizeLinear": _quantize,
     **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _matmul_nbits),
-    "Attention": _attention,
     "EmbedLayerNormalization": _embed_layer_norm,
     "Einsum": _einsum,
 }  # fmt: skip

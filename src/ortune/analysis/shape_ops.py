@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from ortune.analysis import shape_compute, shape_moves
+from ortune.analysis import shape_attention, shape_compute, shape_moves
 from ortune.analysis.constraints import Shape, Walk
 from ortune.analysis.dims import Dim
 from ortune.analysis.shape_attrs import broadcast, input_of
 
-HANDLERS = shape_compute.HANDLERS | shape_moves.HANDLERS
+HANDLERS = shape_attention.HANDLERS | shape_compute.HANDLERS | shape_moves.HANDLERS
 
 _ELEMENTWISE = frozenset({
     "Abs", "Acos", "Asin", "Atan", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "Binarizer",

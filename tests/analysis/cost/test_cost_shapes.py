@@ -13,7 +13,7 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -68,6 +68,36 @@ def test_every_operator_has_the_shape_that_its_standard_gives_it(known, cases):
                 wrong.append((case.name, counter.dims(value), array.shape))
     assert wrong == []
     assert n_same > 1500
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "n_outputs", "attributes"),
+    [
+        ("Attention", [(1, 4, 16), (16, 48), (48,), None, (2, 1, 2, 5, 8)], 2, {"num_heads": 2}),
+        ("Attention", [(1, 4, 16), (16, 64), (64,)], 1, {"num_heads": 2, "qkv_hidden_sizes": [16, 16, 32]}),
+        ("MultiHeadAttention", [(1, 4, 16), (1, 6, 16), (1, 6, 32)], 3, {"num_heads": 2}),
+        ("MultiHeadAttention", [(1, 4, 16), (1, 2, 6, 8), (1, 2, 6, 8)], 3, {"num_heads": 2}),
+        ("SkipLayerNormalization", [(1, 4, 16), (1, 4, 16), (16,)], 4, {}),
+        ("FusedMatMul", [(3, 2, 5, 4), (3, 2, 5, 6)], 1, {"transA": 1}),
+        ("FusedMatMul", [(4, 3, 2, 5), (3, 2, 5, 6)], 1, {"transBatchA": 1}),
+    ],
+)
+def test_contributed_operators_have_the_shapes_that_come_out(op, inputs, n_outputs, attributes):
+    feeds = {f"x{i}": np.ones(dims, np.float32) for i, dims in enumerate(inputs) if dims is not None}
+    names = ["" if dims is None else f"x{i}" for i, dims in enumerate(inputs)]
+    outputs = [f"y{i}" for i in range(n_outputs)]
+    node = helper.make_node(op, names, outputs, domain="com.microsoft", **attributes)
+    given = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, a.shape) for n, a in feeds.items()]
+    shown = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None) for n in outputs]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    proto = helper.make_model(
+        helper.make_graph([node], "g", given, shown), opset_imports=opsets, ir_version=9
+    )
+    model = ir.from_proto(proto)
+    counter = GraphCounter(model, {name: array.shape for name, array in feeds.items()})
+    counter.graph(model.graph, "")
+    session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    assert [counter.dims(v) for v in model.graph.outputs] == [a.shape for a in session.run(None, feeds)]
 
 
 def traced(path, level, folder, *, prepack=True):

@@ -8,10 +8,10 @@ import onnx
 import onnx_ir as ir
 from onnx import numpy_helper
 
+from ortune.analysis.cost.call import Dims
 from ortune.analysis.cost.values import Array
 from ortune.analysis.shape_attrs import int_of, ints_of, text_of
 
-Dims = tuple[int, ...]
 Known = Sequence[Dims | None]
 
 
@@ -60,56 +60,6 @@ def _quantized_lstm(node: ir.Node, x: Known) -> Known:
     return [(shape[0], *state), state, state]
 
 
-def _present(past: Dims | None, fresh: int, shared: bool) -> Dims | None:
-    if past is None or len(past) < 4:
-        return None
-    return past if shared else (*past[:-2], past[-2] + fresh, past[-1])
-
-
-def _attention(node: ir.Node, x: Known) -> Known | None:
-    a, weights = x[0], x[1]
-    if a is None or weights is None or len(a) != 3:
-        return None
-    past_at = 8 if node.op_type == "QAttention" else 4
-    sizes = node.attributes.get("qkv_hidden_sizes")
-    width = sizes.as_ints()[-1] if sizes is not None else weights[-1] // 3
-    past = x[past_at] if past_at < len(x) else None
-    heads = max(1, int_of(node, "num_heads", 1))
-    shared = bool(int_of(node, "past_present_share_buffer", 0))
-    present = _present(past, a[1], shared) or (2, a[0], heads, a[1], width // heads)
-    return [(*a[:2], width), present]
-
-
-def _multi_head(node: ir.Node, x: Known) -> Known | None:
-    query, heads = x[0], max(1, int_of(node, "num_heads", 1))
-    past_at = 5 if node.op_type.startswith("Decoder") else 6
-    if query is None or len(query) not in (3, 5):
-        return None
-    head = wide = query[4] if len(query) == 5 else query[2] // heads
-    key, value = (x[i] if len(x) > i else None for i in (1, 2))
-    length = query[1] if key is None else key[1]
-    if value is not None:
-        length, wide = value[2:] if len(value) == 4 else (value[1], value[2] // heads)
-    shared = bool(int_of(node, "past_present_share_buffer", 0))
-    presents = [
-        _present(past, length, shared) or (query[0], heads, length, size)
-        for past, size in zip([*x[past_at : past_at + 2], None, None], (head, wide), strict=False)
-    ]
-    return [(*query[:2], heads * wide), *presents]
-
-
-def _group_query(node: ir.Node, x: Known) -> Known | None:
-    query = x[0]
-    heads, groups = max(1, int_of(node, "num_heads", 1)), max(1, int_of(node, "kv_num_heads", 1))
-    if query is None or len(query) != 3:
-        return None
-    packed = len(node.inputs) < 2 or node.inputs[1] is None
-    head = query[2] // (heads + 2 * groups) if packed else query[2] // heads
-    past = x[3] if len(x) > 3 else None
-    present = _present(past, query[1], shared=False) or (query[0], groups, query[1], head)
-    return [(*query[:2], heads * head), present, present]
-
-
 def _halved(node: ir.Node, x: Known) -> Known:
     return [None if not x[0] else (*x[0][:-1], x[0][-1] // 2)]
 
@@ -140,8 +90,6 @@ def _tree(node: ir.Node, x: Known) -> Known:
 Rule = Callable[[ir.Node, Known], "Known | None"]
 
 _RULES: dict[tuple[str, str], Rule] = {
-    **{("com.microsoft", name): _attention for name in ("Attention", "QAttention")},
-    **{("com.microsoft", n): _multi_head for n in ("MultiHeadAttention", "DecoderMaskedMultiHeadAttention")},
     **{
         ("ai.onnx.ml", name): _tree
         for name in ("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor", "TreeEnsemble",
@@ -152,7 +100,6 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("com.microsoft.nchwc", "ReorderOutput"): _reorder_output,
     ("com.microsoft.nchwc", "Upsample"): _blocked_upsample,
     ("com.microsoft", "GemmaRotaryEmbedding"): lambda node, x: [x[1], x[3]],
-    ("com.microsoft", "GroupQueryAttention"): _group_query,
     ("com.microsoft", "BiasSplitGelu"): _halved,
     ("com.microsoft", "GatherBlockQuantized"): _gather_quantized,
 }  # fmt: skip

@@ -13,6 +13,7 @@ from ortune.analysis.cost.call import Dims, Executions
 from ortune.analysis.cost.control import CONTROL_FLOW
 from ortune.analysis.cost.graph import GraphCounter
 from ortune.analysis.cost.recurrent import RECURRENT
+from ortune.analysis.cost.types import n_bytes
 from ortune.analysis.cost.values import Array
 from ortune.errors import InputError
 from ortune.model.graphs import attribute_tensors, graphs, nodes
@@ -127,7 +128,6 @@ def _parameters(model: ir.Model) -> Iterator[tuple[int, int]]:
 
 
 def _size(tensor: ir.TensorProtocol) -> tuple[int, int]:
-    elements = math.prod(tensor.shape.numpy())
+    dims = tensor.shape.numpy()
     # The bytes of strings are not a matter of arithmetic, and nobody computes with them.
-    fixed = tensor.dtype != ir.DataType.STRING
-    return elements, math.ceil(elements * tensor.dtype.bitwidth / 8) if fixed else 0
+    return math.prod(dims), n_bytes(tensor.dtype, dims) or 0
