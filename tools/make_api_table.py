@@ -46,14 +46,13 @@ CPP = {
     "CUDAProviderOptions": ("CUDAProviderOptions",),
     "TensorRTProviderOptions": ("TensorRTProviderOptions",),
 }
-C_ENUMS = ("GraphOptimizationLevel", "ExecutionMode", "OrtAllocatorType", "OrtMemType", "OrtLoggingLevel")
+ENUMS = ("GraphOptimizationLevel", "ExecutionMode", "OrtAllocatorType", "OrtMemType", "OrtLoggingLevel")
 C_HOOKS = ("OrtCustomThreadHandle", "OrtThreadWorkerFn", "OrtCustomCreateThreadFn", "OrtCustomJoinThreadFn")
 SHARP_FILES = ("SessionOptions", "RunOptions", "OrtEnv", "OrtThreadingOptions", "InferenceSession", "OrtAllocator",
                "OrtLoggingLevel", "ProviderOptions")  # fmt: skip
 SHARP_TYPES = ("SessionOptions", "RunOptions", "OrtEnv", "EnvironmentCreationOptions", "OrtThreadingOptions",
                "InferenceSession", "OrtArenaCfg", "OrtMemoryInfo", "OrtCUDAProviderOptions",
                "OrtTensorRTProviderOptions")  # fmt: skip
-SHARP_ENUMS = ("GraphOptimizationLevel", "ExecutionMode", "OrtAllocatorType", "OrtMemType", "OrtLoggingLevel")
 JAVA_TYPES = (
     "OrtException",
     "OrtEnvironment",
@@ -169,6 +168,13 @@ def declared(body: str, pattern: str) -> Iterator[tuple[re.Match[str], list[str]
         yield found, arguments(body[start + 1 : closing(body, start, "()")])
 
 
+def methods(members: Members, body: str, own: str, pattern: str) -> None:
+    """Adds the functions of a class body; the pattern finds "static " or nothing, and the name, ``own`` for new."""
+    for found, given in declared(body, pattern):
+        static, name = found.groups()
+        add(members, "new" if name == own else f"{static or ''}{name}", given)
+
+
 def constants(text: str, name: str) -> Members:
     """Names of an enumeration's values."""
     for found in re.finditer(rf"\b(?:enum|NS_ENUM\([^,]*,)\s*{name}\b[^;{{}}]*\{{", text):
@@ -195,7 +201,7 @@ def cpp(clone: Clone) -> Types:
                     elif found.group(2) and own is None:
                         add(members, ("static " if found.group(1) else "") + found.group(2), given)
     headers = clone.text(f"{HEADERS}/onnxruntime_c_api.h")
-    return {**types, **{name: constants(headers, name) for name in C_ENUMS}}
+    return {**types, **{name: constants(headers, name) for name in ENUMS}}
 
 
 def typedefs(clone: Clone) -> dict[str, list[str]]:
@@ -230,16 +236,12 @@ def csharp(clone: Clone) -> Types:
     for name in SHARP_TYPES:
         members = types.setdefault(name, {})
         for body in bodies(text, rf"\b(?:class|struct) {name}\b"):
-            for found, given in declared(body, r"\bpublic (static )?(?:(?:[\w<>\[\].?]|, ?)+ )*?(\w+)\("):
-                if found.group(2) == name:
-                    add(members, "new", given)
-                else:
-                    add(members, (found.group(1) or "") + found.group(2), given)
+            methods(members, body, name, r"\bpublic (static )?(?:(?:[\w<>\[\].?]|, ?)+ )*?(\w+)\(")
             for static, own in re.findall(
                 r"\bpublic (static )?(?:readonly )?(?:[\w<>\[\].?]|, ?)+ (\w+)\s*(?:\{\}|;|=)", body
             ):
                 members[static + own] = []
-    return {**types, **{name: constants(text, name) for name in SHARP_ENUMS}}
+    return {**types, **{name: constants(text, name) for name in ENUMS}}
 
 
 def java(clone: Clone) -> Types:
@@ -259,18 +261,14 @@ def java(clone: Clone) -> Types:
         members = types.setdefault(name, {})
         own = name.split(".")[-1]
         body = next(bodies(text, rf"\bclass {own}\b"))
-        for found, given in declared(
-            body, r"\bpublic (static )?(?:synchronized )?(?:[\w<>\[\],.? ]+ )?(\w+)\("
-        ):
-            add(members, "new" if found.group(2) == own else (found.group(1) or "") + found.group(2), given)
+        methods(members, body, own, r"\bpublic (static )?(?:synchronized )?(?:[\w<>\[\],.? ]+ )?(\w+)\(")
     for name in JAVA_OPTIONS:
         text = clone.text(
             *(f"{JAVA}/providers/{file}.java" for file in (name, "StringConfigProviderOptions"))
         )
         members = types.setdefault(name, {})
         for body in bodies(text, r"\bclass \w+"):
-            for found, given in declared(body, r"\bpublic (?:[\w<>]+ )?(\w+)\("):
-                add(members, "new" if found.group(1) == name else found.group(1), given)
+            methods(members, body, name, r"\bpublic (static )?(?:[\w<>]+ )?(\w+)\(")
     return types
 
 

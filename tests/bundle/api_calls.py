@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+from make_api_table import arguments, closing
 
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("api_table.json").read_text())
 LANGUAGES = {
@@ -154,16 +158,16 @@ def constructed(language: str, code: str, known: dict[str, Any]) -> Iterator[Cal
         for match in re.finditer(rf"(?<!\w)Ort::({own})(?: (\w+))?(?=[(;])", code):
             if code[match.end()] == ";":
                 yield Call(match[1], "new", 0)
-            elif not re.match(r"\s*(?:const )?\{", code[closing(code, match.end()) + 1 :]):
-                yield Call(match[1], "new", len(arguments(code, match.end())))
+            elif not re.match(r"\s*(?:const )?\{", code[closing(code, match.end(), "()") + 1 :]):
+                yield Call(match[1], "new", len(given_at(code, match.end())))
     elif language in ("csharp", "java"):
         for match in re.finditer(rf"\bnew ({own})(?=\()", code):
-            yield Call(match[1], "new", len(arguments(code, match.end())))
+            yield Call(match[1], "new", len(given_at(code, match.end())))
         for match in re.finditer(rf"\bnew ({own}) \{{([^}}]*)\}}", code):
             yield from (Call(match[1], field, None) for field in re.findall(r"(\w+) =", match[2]))
     elif language == "kotlin":
         for match in re.finditer(rf"(?<![\w.])({own})(?=\()", code):
-            yield Call(match[1], "new", len(arguments(code, match.end())))
+            yield Call(match[1], "new", len(given_at(code, match.end())))
     elif language == "swift":
         for match in re.finditer(rf"\b({own})(?=\()", code):
             yield labelled(code, match[1], "init", match.end())
@@ -192,12 +196,12 @@ def used(language: str, code: str, kind: str, member: str, end: int) -> Call:
         return Call(kind, member, None)
     if language == "swift":
         return labelled(code, kind, member, end)
-    return Call(kind, member, len(arguments(code, end)))
+    return Call(kind, member, len(given_at(code, end)))
 
 
 def labelled(code: str, kind: str, member: str, end: int) -> Call:
     """A call of Swift, whose labels are part of the name."""
-    given = arguments(code, end)
+    given = given_at(code, end)
     labels = [found[1] if (found := re.match(r"\s*(\w+):", one)) else "_" for one in given]
     return Call(kind, f"{member}({''.join(label + ':' for label in labels)})", len(given))
 
@@ -211,23 +215,6 @@ def bare(text: str) -> str:
     return re.sub(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', put, text, flags=re.S)
 
 
-def closing(code: str, start: int) -> int:
-    """Where the parenthesis at ``start`` closes."""
-    depth = 0
-    for place in range(start, len(code)):
-        depth += (code[place] in "([{") - (code[place] in ")]}")
-        if depth == 0:
-            return place
-    raise ValueError("a parenthesis is open")
-
-
-def arguments(code: str, start: int) -> list[str]:
+def given_at(code: str, start: int) -> list[str]:
     """The arguments of the call whose parenthesis is at ``start``."""
-    parts, depth = [""], 0
-    for sign in code[start + 1 : closing(code, start)]:
-        depth += (sign in "([{") - (sign in ")]}")
-        if sign == "," and depth == 0 and parts[-1].count("<") <= parts[-1].count(">"):
-            parts.append("")
-        else:
-            parts[-1] += sign
-    return [part for part in parts if part.strip()]
+    return arguments(code[start + 1 : closing(code, start, "()")])

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from api_calls import TYPEDEFS, TYPES
 
 PACKAGES = {"OrtCUDAProviderOptions": ".providers", "OrtTensorRTProviderOptions": ".providers"}
+
+
+def overloads(members: dict[str, list[int]]) -> Iterator[tuple[str, str, int]]:
+    """Every function of a type once for each number of arguments: "static " or "", its name, the number."""
+    for member, counts in members.items():
+        own = member.removeprefix("static ")
+        yield from (("static " if own != member else "", own, count) for count in counts)
 
 
 JAVA_BODIES = {
@@ -54,18 +63,14 @@ def _java(full: str, name: str) -> str:
     if members and not any(members.values()):
         return f"enum {name} {{ {', '.join(members)} }}\n"
     lines = [JAVA_FIELDS[full]] if full in JAVA_FIELDS else []
-    for member, counts in members.items():
-        static, own = ("static ", member[7:]) if member.startswith("static ") else ("", member)
+    for static, own, count in overloads(members):
         if own in ("toString", "close"):
             continue
-        for count in counts:
-            given = ", ".join(f"Object a{i}" for i in range(count))
-            result = JAVA_RESULTS.get(own, "void")
-            head = f"public {name}" if own == "new" else f"public {static}{result} {own}"
-            body = JAVA_BODIES.get(
-                (full, own, count), "" if own == "new" or result == "void" else "return null;"
-            )
-            lines.append(f"{head}({given}) throws OrtException {{ {body} }}")
+        given = ", ".join(f"Object a{i}" for i in range(count))
+        result = JAVA_RESULTS.get(own, "void")
+        head = f"public {name}" if own == "new" else f"public {static}{result} {own}"
+        body = JAVA_BODIES.get((full, own, count), "" if own == "new" or result == "void" else "return null;")
+        lines.append(f"{head}({given}) throws OrtException {{ {body} }}")
     kind = " implements AutoCloseable" if "close" in members else ""
     closing = JAVA_BODIES.get((full, "close", 0), "")
     lines += [f"public void close() throws OrtException {{ {closing} }}"] if kind else []
@@ -96,23 +101,17 @@ def csharp(folder: Path) -> Path:
 def _csharp(name: str, members: dict[str, list[int]]) -> str:
     if name not in CSHARP_STRUCTS and not any(members.values()):
         return f"public enum {name} {{ {', '.join(members)} }}"
-    lines = []
-    for member, counts in members.items():
-        static, own = ("static ", member[7:]) if member.startswith("static ") else ("", member)
+    values = [re.sub(r"(\w+)$", r"dynamic \1", member) for member, counts in members.items() if not counts]
+    lines = [f"public {value} {{ get; set; }}" for value in values]
+    for static, own, count in overloads(members):
         if own in ("Dispose", "Equals", "GetHashCode"):
             continue
-        if not counts:
-            lines.append(f"public {static}dynamic {own} {{ get; set; }}")
-        for count in counts:
-            by_reference = own == "CreateInstanceWithOptions"
-            given = ", ".join(
-                f"ref EnvironmentCreationOptions a{i}" if by_reference else f"object a{i}"
-                for i in range(count)
-            )
-            result = CSHARP_RESULTS.get(own, "void")
-            body = CSHARP_BODIES.get(own, "" if result == "void" else f"return new {result}();")
-            head = f"public {name}" if own == "new" else f"public {static}{result} {own}"
-            lines.append(f"{head}({given}) {{ {body} }}")
+        kind = "ref EnvironmentCreationOptions" if own == "CreateInstanceWithOptions" else "object"
+        given = ", ".join(f"{kind} a{i}" for i in range(count))
+        result = CSHARP_RESULTS.get(own, "void")
+        body = CSHARP_BODIES.get(own, "" if result == "void" else f"return new {result}();")
+        head = f"public {name}" if own == "new" else f"public {static}{result} {own}"
+        lines.append(f"{head}({given}) {{ {body} }}")
     if name in CSHARP_STRUCTS:
         return f"public struct {name} {{\n" + "\n".join(lines) + "\n}"
     lines.append("public void Dispose() { }")
@@ -151,17 +150,15 @@ def cpp(folder: Path) -> None:
             plain.append(f"enum {name} {{ {', '.join(members)} }};")
             continue
         lines = []
-        for member, counts in members.items():
-            static, own = ("static ", member[7:]) if member.startswith("static ") else ("", member)
-            for count in counts:
-                kinds = ", ".join(f"class A{i}" for i in range(count))
-                given = ", ".join(f"const A{i}&" for i in range(count))
-                head = f"template <{kinds}> " if count else ""
-                # An enumeration's value that copies would go the constructor's way; a copy is the compiler's own.
-                if own != "new":
-                    lines.append(f"  {head}{static}Any {own}({given});")
-                elif (name, count) != ("Env", 1):
-                    lines.append(f"  {head}explicit {name}({given});")
+        for static, own, count in overloads(members):
+            kinds = ", ".join(f"class A{i}" for i in range(count))
+            given = ", ".join(f"const A{i}&" for i in range(count))
+            head = f"template <{kinds}> " if count else ""
+            # An enumeration's value that copies would go the constructor's way; a copy is the compiler's own.
+            if own != "new":
+                lines.append(f"  {head}{static}Any {own}({given});")
+            elif (name, count) != ("Env", 1):
+                lines.append(f"  {head}explicit {name}({given});")
         lines += [f"  {name}({name}&&);", f"  {name}(const {name}&) = delete;", "  int operator*() const;"]
         classes.append(f"struct {name} {{\n" + "\n".join(lines) + "\n};")
     text = CPP_HEAD + "\n".join(plain) + "\nnamespace Ort {\n" + "\n".join(classes) + "\n}\n"
