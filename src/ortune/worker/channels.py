@@ -121,8 +121,9 @@ def thread_count() -> Optional[int]:
 
 
 def option(options: Any, key: str, value: Any) -> Any:
-    """A value as the session option takes it: text is a name in the option's own enumeration."""
-    return getattr(type(getattr(options, key)), value) if isinstance(value, str) else value
+    """A value as the session option takes it: text for one that is no text is a name in its enumeration."""
+    now = getattr(options, key)
+    return getattr(type(now), value) if isinstance(value, str) and not isinstance(now, str) else value
 
 
 def text(value: Any) -> str:
