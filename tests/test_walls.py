@@ -43,7 +43,7 @@ ROOMS = {
         "bundle", "search", "trials", "profiling", "locks",
     },
     "api": {"verbs"},
-    "cli": {"api", "verbs"},
+    "cli": {"api", "verbs", "report"},
 }  # fmt: skip
 PLAIN = {"records", "errors", "stats", "search", "report", "store"}
 """Rooms that see records and numbers, never a model or ONNX Runtime."""

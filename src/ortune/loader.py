@@ -201,8 +201,9 @@ def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
         if channel == "session_option":
             if not hasattr(options, key):
                 raise AttributeError(f"SessionOptions has no {key}")
-            if isinstance(value, str):
-                value = getattr(type(getattr(options, key)), value)
+            now = getattr(options, key)
+            if isinstance(value, str) and not isinstance(now, str):
+                value = getattr(type(now), value)  # a name in the option's enumeration
             setattr(options, key, value)
         elif channel == "session_config":
             options.add_session_config_entry(key, _text(value))

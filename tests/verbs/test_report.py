@@ -34,7 +34,8 @@ from ortune.report import markdown, report_words
 from ortune.report.answer import KINDS
 from ortune.store.db import SessionLog, Store
 from ortune.trials.watcher import Watcher
-from ortune.verbs import doctor, stored
+from ortune.verbs import _stored as stored
+from ortune.verbs import doctor
 from ortune.verbs.report import rate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
