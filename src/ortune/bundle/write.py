@@ -10,7 +10,7 @@ import msgspec
 
 from ortune.bundle.deploy import deploy_files
 from ortune.bundle.format import INDEX, SCHEMA, SUFFIX, portable_name
-from ortune.bundle.languages import emit_all
+from ortune.bundle.languages import emit_all, languages
 from ortune.bundle.settings import portable, resolve
 from ortune.errors import UsageError
 from ortune.inputs.value_files import read_index, write_npz, write_protobufs
@@ -19,7 +19,6 @@ from ortune.records import BundleInfo, Host, TuneResult, Workload
 
 _OWN_NAMES = frozenset({
     INDEX, "report.html", "workload.json", "inputs", "outputs", "feeds.npz", "plain", "custom_ops", "deploy",
-    "load.py", "load.mjs", "load.cpp", "Load.cs", "Load.java", "Load.kt", "load.swift", "load.rs",
 })  # fmt: skip
 _COUNTED_NAMES = 10_000
 
@@ -107,9 +106,10 @@ def _copy_models(
     shipped = open_model(rewritten or model)
     bound = result.hardware_bound and rewritten is not None
     # Not in place of one of the bundle's own files, which hold what the folder is.
-    clash = {PurePosixPath(name).parts[0] for name in (shipped.path.name, *_locations(shipped))} & _OWN_NAMES
+    ours = _OWN_NAMES | {language.file for language in languages()}
+    clash = {PurePosixPath(name).parts[0] for name in (shipped.path.name, *_locations(shipped))} & ours
     own = portable_name(model.name if rewritten is None else model.stem + rewritten.suffix)
-    place = f"model/{own}" if clash or own in _OWN_NAMES else own
+    place = f"model/{own}" if clash or own in ours else own
     _copy_model(shipped, work / place, ours=rewritten is not None)
     # The untouched model is what the bundle is proven against again, and what a bound one
     # falls back to elsewhere.

@@ -9,7 +9,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+from ortune.bundle.languages._source import Language
 from ortune.records import BundleInfo
+
+
+def languages() -> list[Language]:
+    """Every language."""
+    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    return [importlib.import_module(f"{__name__}.{name}").LANGUAGE for name in names]
 
 
 def emit_all(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> dict[str, str]:
@@ -19,6 +26,4 @@ def emit_all(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> dict[str, st
         info: The bundle.
         custom_ops: Libraries inside the bundle, relative to it.
     """
-    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
-    languages = [importlib.import_module(f"{__name__}.{name}").LANGUAGE for name in names]
-    return {language.file: language.emit(info, custom_ops) for language in languages}
+    return {language.file: language.emit(info, custom_ops) for language in languages()}
