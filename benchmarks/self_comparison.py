@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--waits", type=int, default=20)
     parser.add_argument("--models", default="silero-vad,oww-embedding")
     parser.add_argument("--conditions", default=",".join(CONDITIONS))
-    parser.add_argument("--rows", type=Path, default=Path("self_comparison.jsonl"))
+    parser.add_argument("--rows", type=Path, default=Path(__file__).parent / "rows" / "self_comparison.jsonl")
     asked = parser.parse_args()
     names = asked.models.split(",")
     folder = Path(tempfile.mkdtemp(prefix="ortune-bench-"))

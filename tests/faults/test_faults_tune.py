@@ -80,7 +80,7 @@ def fates(result: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 def test_plans_that_crash_eat_memory_and_lie(box: Box) -> None:
     faults = {"mimalloc": "crash", "jemalloc": "memory", "tcmalloc": "wrong"}
-    result, page = tuned(box, "36s", faults, "--memory", "700m")
+    result, page = tuned(box, "48s", faults, "--memory", "700m")
     found = fates(result)
     assert found["mimalloc"][0] == "failed", found
     assert "SIGABRT" in found["mimalloc"][1]

@@ -91,6 +91,11 @@ class OptionField:
         """Whether it may be given several times."""
         return get_origin(self.type) is Sequence
 
+    def given(self, options: Any) -> bool:
+        """Whether something else than the default was asked for."""
+        value = getattr(options, self.name)
+        return bool(value) if self.many else value != self.default
+
 
 def option_fields(options: type) -> Iterator[OptionField]:
     """The fields of a verb's options: arguments first, then options in their order."""
@@ -119,7 +124,7 @@ def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
         values = list(value) if each.many else [value]
         if isinstance(each.spelling, Argument):
             found += map(str, values)
-        elif each.spelling is not None and each.spelling.again and value != each.default:
+        elif each.spelling is not None and each.spelling.again and each.given(options):
             on, _, off = each.spelling.flag.partition("/")
             if isinstance(value, bool):
                 found.append(on if value else off)

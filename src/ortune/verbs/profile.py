@@ -139,7 +139,7 @@ class Options(Kept, OnePlan):
         """What was asked for that goes with models alone, by option."""
         of_both = {"subject", "against", "no_peak", "keep", "export", "report", "no_wait", "store"}
         return {
-            each.spelling.flag: getattr(self, each.name) != each.default
+            each.spelling.flag: each.given(self)
             for each in option_fields(Options)
             if isinstance(each.spelling, Option) and each.name not in of_both
         }
