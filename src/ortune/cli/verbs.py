@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import importlib.util
 import inspect
@@ -18,8 +19,6 @@ from ortune.errors import OrtuneError
 if TYPE_CHECKING:
     from ortune.records import Envelope
     from ortune.verbs._options import OptionField
-
-OUT = "Output"
 
 
 def short_help(verb: str) -> str:
@@ -75,8 +74,6 @@ def command(verb: str) -> Callable[..., None]:
 
 
 def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope, Any]:
-    import dataclasses
-
     from ortune import Watcher
 
     options = module.Options(**given)
@@ -121,6 +118,8 @@ def _default(each: OptionField) -> Any:
 
 def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Parameter]:
     """Where the answer goes, and how it looks."""
+    from ortune.verbs._options import OUT
+
     found = []
     if not own_output:
         help_ = "Write the result to a file instead of stdout."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,10 +27,6 @@ from ortune.stats.intervals import Interval
 from ortune.stats.processes import pooled_quantile, typical_interval
 from ortune.stats.tails import minimum_requests
 from ortune.trials.baseline import Baseline
-from ortune.verbs._options import command
-
-if TYPE_CHECKING:
-    from ortune.verbs.bench import Options
 
 TAILS = (0.1, 0.9, 0.95, 0.99, 0.999)
 BUSY_SHARE = 0.25  # of the time, from which on a machine where some task waits for a CPU is not idle
@@ -50,13 +45,13 @@ class CaseTrial:
 
 
 def make_result(
-    o: Options,
     baseline: Baseline,
     trials: Sequence[CaseTrial],
     failed: Sequence[tuple[str, Failed]],
     given_up: Sequence[str],
     session: str,
     elapsed_s: float,
+    reproduce: str,
 ) -> BenchResult:
     """Everything that a bench has to tell."""
     side, work = baseline.side, baseline.work
@@ -78,7 +73,7 @@ def make_result(
         notes=tuple(notes),
         remarks=tuple(remarks([t.trial for t in trials], baseline.host.effective_cpus, own)),
         failures=tuple(failure for _, failure in failed),
-        reproduce=command("bench", o),
+        reproduce=reproduce,
         session=session,
         elapsed_s=elapsed_s,
     )

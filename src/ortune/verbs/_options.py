@@ -338,25 +338,31 @@ class OnePlan(Feeding):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept(Feeding):
-    """A measurement: how long, and where it is kept."""
+class Stored(Feeding):
+    """A measurement that is kept."""
 
-    workload: WorkloadFile = None
-    save_workload: SaveWorkload = None
-    budget: Budget = "2m"
-    seed: Seed = 0
     no_wait: NoWait = False
     store: StoreFolder = None
-
-    @cached_property
-    def budget_s(self) -> float:
-        """All measuring together."""
-        return seconds(self.budget, "--budget")
 
     @property
     def folder(self) -> Path | None:
         """Where results are kept; None is the user's own place."""
         return path(self.store)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept(Stored):
+    """A measurement of a workload, within a budget."""
+
+    workload: WorkloadFile = None
+    save_workload: SaveWorkload = None
+    budget: Budget = "2m"
+    seed: Seed = 0
+
+    @cached_property
+    def budget_s(self) -> float:
+        """All measuring together."""
+        return seconds(self.budget, "--budget")
 
 
 @dataclass(frozen=True, kw_only=True)

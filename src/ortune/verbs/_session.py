@@ -14,7 +14,7 @@ from ortune.records import Envelope
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import Kept
+from ortune.verbs._options import Stored
 
 
 @dataclass(kw_only=True)
@@ -33,11 +33,9 @@ class Session:
     wait: bool
     log: SessionLog
 
-    @contextlib.contextmanager
-    def measuring(self, label: str) -> Iterator[None]:
-        """Holds the lock of the machine: two measurements at once are each other's noise."""
-        with lock.measuring(f"{self.verb} {label}".rstrip(), wait=self.wait, say=self.watch.say):
-            yield
+    def measuring(self, label: str = "") -> contextlib.AbstractContextManager[None]:
+        """The lock of the machine: two measurements at once are each other's noise."""
+        return lock.measuring(f"{self.verb} {label}".rstrip(), wait=self.wait, say=self.watch.say)
 
     def begin(self, key: str, **names: str) -> SessionLog:
         """Begins the journal.
@@ -63,7 +61,7 @@ class Session:
 
 
 @contextlib.contextmanager
-def session(verb: str, options: Kept, watch: Watcher) -> Iterator[Session]:
+def session(verb: str, options: Stored, watch: Watcher) -> Iterator[Session]:
     """Opens the store for a verb, and closes it."""
     store, trouble = open_store(options.folder)
     if trouble:

@@ -35,7 +35,19 @@ from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, require_unchanged, resolve
 from ortune.trials.watcher import Watcher
 from ortune.verbs._bench_result import CaseTrial, make_result
-from ortune.verbs._options import MODEL, RUN, AnyPath, Argument, Budget, Kept, Load, OnePlan, Option, Rewrites
+from ortune.verbs._options import (
+    MODEL,
+    RUN,
+    AnyPath,
+    Argument,
+    Budget,
+    Kept,
+    Load,
+    OnePlan,
+    Option,
+    Rewrites,
+    command,
+)
 from ortune.verbs._session import session
 
 GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
@@ -203,13 +215,13 @@ class _Run:
                 )
             raise Interrupted("stopped before a process was through; nothing is known")
         result = make_result(
-            self.options,
             self.baseline,
             self.trials,
             self.failed,
             self.given_up,
             self.log.id,
             (time.monotonic_ns() - self.start) / 1e9,
+            command("bench", self.options),
         )
         return Envelope(
             schema="ortune/bench/1",

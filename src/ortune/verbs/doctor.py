@@ -30,7 +30,6 @@ from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, log_ratios, measured
 from ortune.search.figures import figure
 from ortune.stats import detect, intervals
-from ortune.store.db import SessionLog
 from ortune.store.lock import measuring
 from ortune.trials import probe_model
 from ortune.trials.baseline import Baseline
@@ -38,8 +37,8 @@ from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved
 from ortune.trials.tool import ToolFailed
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import RUN, AnyPath, Argument, Feeding, NoWait, Option, Python, StoreFolder, path
-from ortune.verbs._session import header, open_store
+from ortune.verbs._options import RUN, AnyPath, Argument, Option, Python, Stored
+from ortune.verbs._session import open_store, session
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BLOCKS = 12
@@ -51,7 +50,7 @@ STOPPING = "stopping after this trial; Ctrl-C again stops at once"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Feeding):
+class Options(Stored):
     """What can this machine run, and what is the smallest difference that it can show?
 
     Lists the ONNX Runtime builds found and why providers are absent, what is in the way of speed, and measures the
@@ -72,13 +71,6 @@ class Options(Feeding):
             RUN,
         ),
     ] = True
-    no_wait: NoWait = False
-    store: StoreFolder = None
-
-    @property
-    def folder(self) -> Path | None:
-        """Where results are kept; None is the user's own place."""
-        return path(self.store)
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope:
@@ -97,7 +89,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     peak: MachinePeak | None = None
     work: Workload | None = None
     ref: ModelRef | None = None
-    interrupted, session = False, ""
+    interrupted, kept = False, ""
     if o.measure and usable is not None:
         with scratch_folder() as scratch:
             watch.say(f"measuring with {runtimes.describe(usable)}")
@@ -112,7 +104,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
             if o.model:
                 ref = ModelRef(path=str(model.path), sha256=model.info.sha256)
             try:
-                noise, work, session = _measured(side, o, scratch, watch)
+                noise, work, kept = _measured(side, o, scratch, watch)
                 peak = _peak(usable, o, scratch, watch)
             except Interrupted:
                 # The inventory is done and worth having; only the noise is not known, or the peaks.
@@ -131,8 +123,8 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
             reports, noise, peak or load_peak(host, o.folder, usable.ort_version if usable else "")
         ),
     )
-    if session:
-        _keep(o.folder, session, envelope, watch)
+    if kept:
+        _keep(o.folder, kept, envelope, watch)
     return envelope
 
 
@@ -175,23 +167,15 @@ def _peak(runtime: Runtime, o: Options, scratch: Path, watch: Watcher) -> Machin
 
 def _measured(side: Resolved, o: Options, scratch: Path, watch: Watcher) -> tuple[NoiseReport, Workload, str]:
     """The noise, journalled like every measurement, and the session's id ("" where it is not kept)."""
-    store, trouble = open_store(o.folder)
-    if trouble:
-        watch.say(trouble)
-    try:
-        log = SessionLog(None, "")
-        if store:
-            log = store.begin("doctor", f"doctor {side.model.info.sha256}", header(model=side.label))
-        with measuring("doctor", wait=not o.no_wait, say=watch.say):
+    with session("doctor", o, watch) as kept:
+        log = kept.begin(side.model.info.sha256, model=side.label)
+        with kept.measuring():
             baseline = Baseline(side, o.feeds, scratch, log, watch.say)
             baseline.settle(60.0)
             baseline.pilot("latency")
             noise = _noise(baseline, side.runtime, watch)
         log.add("result", noise)
         return noise, baseline.work, "" if log.trouble else log.id
-    finally:
-        if store:
-            store.close()
 
 
 def _noise(baseline: Baseline, runtime: Runtime, watch: Watcher) -> NoiseReport:

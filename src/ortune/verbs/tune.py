@@ -42,7 +42,9 @@ from ortune.verbs._tune_result import code_rewritten
 from ortune.verbs._tuning import Tuning
 
 FORMATS = ("text", "json", "markdown", "github")
-STOPPING = "stopping the race, then confirming the best so far; Ctrl-C again stops at once"
+STOPPING = (
+    "stopping the race; the best plan so far is then confirmed with nine blocks; Ctrl-C again stops at once"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
