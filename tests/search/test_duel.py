@@ -105,7 +105,14 @@ def test_no_noise_ends_as_equivalent_and_names_what_would_have_been_seen() -> No
     found = duel.conclude(state, rules(), duel.Design(sequential=True, n_blocks=60))
     assert found.verdict == "equivalent"
     assert found.smallest_effect_ratio is not None
-    assert 0 < found.smallest_effect_ratio < 0.02
+    assert 0 < found.smallest_effect_ratio < 0.01
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_difference_is_not_said_before_one_of_that_size_could_be_seen(seed: int) -> None:
+    state = fight(Machine(seed, {}, noise=0.01), rules())
+    found = duel.conclude(state, rules(), duel.Design(sequential=True, n_blocks=60))
+    assert found.verdict != "equivalent" or state.ended != "verdict" or found.smallest_effect_ratio <= 0.01
 
 
 def test_the_budget_is_kept() -> None:

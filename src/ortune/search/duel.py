@@ -192,7 +192,23 @@ def decided(duel: Duel, rules: Rules, plan: Design) -> bool:
     )
     if not (none or (low and high)):
         return False
-    return _verdict(duel, rules, d) != "inconclusive"
+    answer = _verdict(duel, rules, d)
+    if answer == "equivalent":
+        # "No difference" is worth what could have been seen: a few more blocks where that is more than the verdict's
+        # own width.
+        return _smallest(duel, rules, plan, d) <= rules.delta_ratio
+    return answer != "inconclusive"
+
+
+def _smallest(duel: Duel, rules: Rules, plan: Design, d: np.ndarray) -> float:
+    """The smallest effect that the blocks so far could have found."""
+    return detect.smallest_effect(
+        duel.scale,
+        len(d),
+        rules.alpha,
+        method="sequence" if plan.sequential else "sign-flip",
+        prior_scale=duel.prior_scale,
+    )
 
 
 def _verdict(duel: Duel, rules: Rules, d: np.ndarray) -> intervals.Verdict:
@@ -234,7 +250,6 @@ def conclude(duel: Duel, rules: Rules, plan: Design) -> Comparison:
     """The comparison that the blocks support. Guards are added by the caller, who has the trials."""
     d = duel.ratios(NEW)
     n_dropped = sum(bool(b.dropped) for b in duel.blocks)
-    method: detect.Method = "sequence" if plan.sequential else "sign-flip"
     p = log_e = None
     if plan.sequential:
         interval = evidence.confidence_sequence(d, rules.alpha, duel.prior_scale)
@@ -243,9 +258,6 @@ def conclude(duel: Duel, rules: Rules, plan: Design) -> Comparison:
         interval = pairs.sign_flip_interval(d, 1 - rules.alpha)
         p = pairs.sign_flip(d)
     verdict = intervals.verdict(interval, rules.delta_ratio)
-    smallest = detect.smallest_effect(
-        duel.scale, len(d), rules.alpha, method=method, prior_scale=duel.prior_scale
-    )
     return Comparison(
         estimand=WORDS[duel.estimand],
         ratio=interval.ratio,
@@ -257,7 +269,7 @@ def conclude(duel: Duel, rules: Rules, plan: Design) -> Comparison:
         n_dropped=n_dropped,
         evidence=log_e,
         p=p,
-        smallest_effect_ratio=detect.honest(smallest, interval),
+        smallest_effect_ratio=detect.honest(_smallest(duel, rules, plan, d), interval),
         phase="race",
         verdict=verdict,
         more_blocks=(

@@ -94,7 +94,7 @@ class Options(Kept, Load, OnePlan):
     tolerance: Tolerance = None
     max_blocks: Annotated[
         int | None,
-        Option("--max-blocks", "N", "Blocks at most (60, more with a longer --budget).", RUN, least=9),
+        Option("--max-blocks", "N", "Blocks at most (100, more with a longer --budget).", RUN, least=9),
     ] = None
     inject_wait: Annotated[
         str | float | None, Option("--inject-wait", "5%", "For testing: a busy wait in each run of B.", RUN)
@@ -111,8 +111,8 @@ class Options(Kept, Load, OnePlan):
 
     @property
     def most_blocks(self) -> int:
-        """60 in two minutes; a longer budget was given to be used."""
-        return self.max_blocks or max(60, int(self.budget_s / 2))
+        """100 in two minutes; a longer budget was given to be used."""
+        return self.max_blocks or max(100, int(self.budget_s / 1.2))
 
     @cached_property
     def threshold_ratio(self) -> float | None:
