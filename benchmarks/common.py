@@ -18,7 +18,15 @@ from ortune.model.open import open_model
 from ortune.model.save import save_model
 from zoo import model_path
 
-__all__ = ["CONDITIONS", "busy_core", "disguised_copy", "model_path", "neighbour", "weights_as_inputs"]
+__all__ = [
+    "CONDITIONS",
+    "busy_core",
+    "disguised_copy",
+    "model_path",
+    "neighbour",
+    "running",
+    "weights_as_inputs",
+]
 
 
 def disguised_copy(model: Path, folder: Path) -> Path:
@@ -67,7 +75,7 @@ def neighbour(condition: str) -> Iterator[None]:
             "    while time.monotonic() < until: pass\n"
             "    time.sleep(random.expovariate(1 / 3))"
         )
-        with _running(code):
+        with running(code):
             yield
 
 
@@ -75,12 +83,13 @@ def neighbour(condition: str) -> Iterator[None]:
 def busy_core() -> Iterator[None]:
     """A process that never rests, bound to the last CPU of this one's."""
     cpu = max(os.sched_getaffinity(0))
-    with _running(f"import os\nos.sched_setaffinity(0, [{cpu}])\nwhile True: pass"):
+    with running(f"import os\nos.sched_setaffinity(0, [{cpu}])\nwhile True: pass"):
         yield
 
 
 @contextlib.contextmanager
-def _running(code: str) -> Iterator[None]:
+def running(code: str) -> Iterator[None]:
+    """A Python process that runs this code until the end."""
     process = subprocess.Popen([sys.executable, "-c", code])
     try:
         yield

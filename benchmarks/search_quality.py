@@ -39,7 +39,7 @@ MODELS = (
     f"oww-embedding{PLANTED}",
 )  # fmt: skip
 BLOCKS, FINAL_BLOCKS = 6, 16
-SHARE = 5  # the race may take a fifth of the grid's trials
+SHARE = 10  # the race may take a tenth of the grid's trials
 AXES: dict[str, list[Value | None]] = {
     "graph_optimization_level": [None, "basic", "extended"],
     "intra_op_num_threads": [None, 1],
@@ -106,7 +106,7 @@ class Bench:
         grid_trials, grid_s = sum(len(b.trials) for b in blocks), time.monotonic() - began
         holding = [arm for arm in by_arm if not any(g.failed for g in guards(blocks, "latency", arm=arm))]
         best = sorted(holding, key=lambda arm: middle(blocks, arm))[:3]
-        # Calibration, a race of a fifth of the grid's trials, and the share that is kept for confirmation.
+        # Calibration, a race of a tenth of the grid's trials, and the share that is kept for confirmation.
         # Trials turn out a little cheaper than they are planned.
         trials = (9 * 3 + 0.8 * grid_trials / SHARE) / 0.7
         budget = trials * min(grid_s / grid_trials, self.baseline.trial_ns / 1e9)
@@ -128,14 +128,14 @@ class Bench:
 
 def middle(blocks: list[Block], arm: str, base: str = BASE) -> float:
     """Median over blocks of log(arm / base)."""
-    return 0.0 if arm == base else float(np.median(log_ratios(blocks, arm, "median", base=base)))
+    return 0.0 if arm == base else float(np.median(log_ratios(blocks, arm, "paired", base=base)))
 
 
 def regret(blocks: list[Block], arm: str, oracle: str) -> str:
     """How much slower an arm is than the best one, with its interval, in percent."""
     if arm == oracle:
         return "0.0 %"
-    found = pairs.wilcoxon_interval(log_ratios(blocks, arm, "median", base=oracle))
+    found = pairs.wilcoxon_interval(log_ratios(blocks, arm, "paired", base=oracle))
     low, high = (100 * (x - 1) for x in (found.ratio_low, found.ratio_high))
     return f"{100 * (found.ratio - 1):.1f} % ({low:.1f} to {high:.1f})"
 
