@@ -17,7 +17,7 @@ from onnx import parser
 from ortune import rewrites
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Case, Plan, RewriteSpec, Value, Workload
-from ortune.verbs._tune_result import code_without_bundle
+from ortune.trials.tuned import code_without_bundle
 from ortune.verbs.tune import _bundle, _model_settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))

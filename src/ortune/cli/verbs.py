@@ -73,7 +73,7 @@ def command(verb: str) -> Callable[..., None]:
     return run
 
 
-def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope, Any]:
+def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], Any]:
     from ortune import Watcher
 
     options = module.Options(**given)
@@ -85,7 +85,7 @@ def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope, Any]:
         return module.run(options, Watcher(say=say, stop=stop, line=progress)), options
 
 
-def _write(verb: str, envelope: Envelope, form: str, output: str | Path | None) -> None:
+def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | None) -> None:
     words = importlib.import_module(f"ortune.report.{verb}_words")
     place = None if output is None else str(output)
     if form == "html":

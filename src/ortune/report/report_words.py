@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ortune.errors import UsageError
-from ortune.records import Envelope, ProfileResult, ReportResult, StoredSession, TuneResult
+from ortune.records import Envelope, ProfileResult, ReportResult, StoredSession, TuneResult, holds
 from ortune.report import brief_words, escape, history, told
 from ortune.report.answer import KINDS
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, table
@@ -15,9 +15,9 @@ NO_TIMELINE = (
 )
 
 
-def document(envelope: Envelope) -> Document:
+def document(envelope: Envelope[ReportResult]) -> Document:
     """What was asked for, under what must be known of it."""
-    result: ReportResult = envelope.result
+    result = envelope.result
     if result.brief is not None:
         found = brief_words.document(result.brief, result.sessions[0])
     elif result.history is not None:
@@ -30,20 +30,20 @@ def document(envelope: Envelope) -> Document:
     return replace(found, before=[*troubles, *found.before])
 
 
-def html(envelope: Envelope) -> str:
+def html(envelope: Envelope[ReportResult]) -> str:
     """The whole report of a tuning or a profile, or a brief, as one page.
 
     Raises:
         UsageError: There is no page of what is told.
     """
-    result: ReportResult = envelope.result
+    result = envelope.result
     session = result.sessions[0] if result.sessions else None
     if result.brief is not None and session is not None:
         from ortune.report.html.brief import render as render_brief
 
         return render_brief(result.brief, session)
     stored = session.document if session is not None else None
-    if result.kind == "told" and isinstance(stored, Envelope) and isinstance(stored.result, TuneResult):
+    if result.kind == "told" and holds(stored, TuneResult):
         from markupsafe import Markup
 
         from ortune.report.html.page import render
@@ -52,7 +52,7 @@ def html(envelope: Envelope) -> str:
         # The page of a stored session says first that it is one; nothing but the page itself begins its main part.
         mark = Markup('<main>\n<p class="flag" style="margin:1rem 0 0">{}</p>').format(line)
         return render(stored).replace("<main>", mark, 1)
-    if result.kind == "told" and isinstance(stored, Envelope) and isinstance(stored.result, ProfileResult):
+    if result.kind == "told" and holds(stored, ProfileResult):
         from ortune.report.html.profile_page import render as render_profile
 
         line, timeline = told.provenance(result.sessions[0]), result.sessions[0].timeline
@@ -97,7 +97,7 @@ def _told(session: StoredSession) -> Document:
     before = [Line(told.provenance(session), "faint")]
     kind = KINDS.get(session.verb)
     stored = session.document
-    if kind is not None and isinstance(stored, Envelope) and isinstance(stored.result, kind.result):
+    if kind is not None and holds(stored, kind.result):
         return replace(kind.document(stored), before=before)
     columns = [Column(told.SO_FAR_HEADS[0], "text"), *(Column(head) for head in told.SO_FAR_HEADS[1:])]
     return Document(
@@ -117,7 +117,7 @@ def _plainly(session: StoredSession) -> list[str]:
     lines = [f"{about}: {told.summary(session)}"]
     if session.bundle is not None and session.trouble not in lines[0]:
         lines.append(session.trouble)
-    if isinstance(session.document, Envelope) and not session.headline:
+    if session.document and not session.headline:
         lines.append(f"documents of ortune {session.verb} are told as JSON only: --json")
     return lines
 

@@ -133,7 +133,7 @@ def calibrate(
     rng: random.Random,
     stop: Callable[[], bool],
     on_block: Callable[[Block], None],
-    beside: Callable[[], Sequence[str]] = lambda: (),
+    also: Callable[[], Sequence[str]] = lambda: (),
 ) -> tuple[Judgement, list[Block]]:
     """Nine blocks of the references and both controls, once repeated where the controls fail.
 
@@ -144,7 +144,7 @@ def calibrate(
         rng: Order within blocks.
         stop: Asked before every turn.
         on_block: Called after every block.
-        beside: Asked before every block: what else takes its turns in it.
+        also: Asked before every block: what else takes its turns in it.
 
     Raises:
         MeasurementError: The controls failed twice, or the baseline cannot be measured.
@@ -156,7 +156,7 @@ def calibrate(
         while sum(not b.dropped for b in mine) < CALIBRATION_BLOCKS:
             index = len(blocks) + len(mine)
             needed = [*references, IDENTICAL, SPIKE]
-            block = run_block(execute, [*needed, *beside()], rng, index, "calibration", stop, needed=needed)
+            block = run_block(execute, [*needed, *also()], rng, index, "calibration", stop, needed=needed)
             if block is None:
                 raise Interrupted("stopped before the controls were through; nothing can be said yet")
             mine.append(block)

@@ -11,7 +11,7 @@ from ortune.stats import detect, pairs
 USUAL_SCALE = 0.015  # of blocks on an ordinary machine, before this one has been measured
 
 
-def promise(
+def forecast(
     split: budget.Split,
     wanted: int,
     *,
@@ -44,7 +44,7 @@ def promise(
     return f"{text}; all {wanted}: {minutes} min (--budget {minutes}m)"
 
 
-def standing(race: Race) -> str:
+def race_status(race: Race) -> str:
     """Who leads the race, by how much, and how sure that is."""
     ranked = [e for e in race.live() if e.ratios]
     if not ranked:
