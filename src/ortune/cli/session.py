@@ -28,7 +28,7 @@ FORMATS = ("text", "json", "github", "markdown")
 PLAIN_WIDTH = 100  # a log or a file has no width of its own
 
 
-class Stop:
+class StopRequest:
     """Ctrl-C once asks to stop; Ctrl-C twice, or SIGTERM, stops at once and claims nothing.
 
     Before anyone asks whether to stop there is nothing to tell yet, and the first Ctrl-C stops at once too.

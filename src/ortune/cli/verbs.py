@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ortune.cli.session import Say, Stop, chosen_format, reporting, tell, write_answer, write_text
+from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell, write_answer, write_text
 from ortune.errors import OrtuneError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], 
     if form == "html":  # a page shows what ran when
         options = dataclasses.replace(options, timeline=True)
     say = Say()
-    stop = Stop(say, module.STOPPING)
+    stop = StopRequest(say, module.STOPPING)
     with stop.listening(), say.progress() as progress:
         return module.run(options, Watcher(say=say, stop=stop, line=progress)), options
 

@@ -31,7 +31,7 @@ from ortune.report.compare_words import figure_value
 from ortune.report.document import Column
 from ortune.report.numbers import duration, memory, percent
 from ortune.report.profile_tables import category_words
-from ortune.report.told import STATES, machine, when
+from ortune.report.stored_words import STATES, machine, when
 
 NO_CLAIM = (
     "measured apart, so no difference between sessions is a claim: each result holds within its own blocks"

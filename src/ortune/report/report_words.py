@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ortune.errors import UsageError
 from ortune.records import Envelope, ProfileResult, ReportResult, StoredSession, TuneResult, holds
-from ortune.report import brief_words, escape, history, told
+from ortune.report import brief_words, escape, history, stored_words
 from ortune.report.answer import KINDS
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, table
 
@@ -48,14 +48,14 @@ def html(envelope: Envelope[ReportResult]) -> str:
 
         from ortune.report.html.page import render
 
-        line = escape.visible(told.provenance(result.sessions[0]))
+        line = escape.visible(stored_words.provenance(result.sessions[0]))
         # The page of a stored session says first that it is one; nothing but the page itself begins its main part.
         mark = Markup('<main>\n<p class="flag" style="margin:1rem 0 0">{}</p>').format(line)
         return render(stored).replace("<main>", mark, 1)
     if result.kind == "told" and holds(stored, ProfileResult):
         from ortune.report.html.profile_page import render as render_profile
 
-        line, timeline = told.provenance(result.sessions[0]), result.sessions[0].timeline
+        line, timeline = stored_words.provenance(result.sessions[0]), result.sessions[0].timeline
         return render_profile(stored, timeline, stored=escape.visible(line), no_timeline=NO_TIMELINE)
     if session is not None and session.bundle is not None:
         raise UsageError(
@@ -72,8 +72,8 @@ def _list(result: ReportResult) -> list[Block]:
     # The date is UTC everywhere, so the list need not say it on every line.
     rows = [
         (
-            f"{s.id}  {told.when(s).removesuffix(' UTC')}  {s.verb:<8} {s.label}",
-            shorten_end(told.summary(s)),
+            f"{s.id}  {stored_words.when(s).removesuffix(' UTC')}  {s.verb:<8} {s.label}",
+            shorten_end(stored_words.summary(s)),
         )
         for s in result.sessions
     ]
@@ -94,19 +94,22 @@ def shorten_end(text: str, length: int = 150) -> str:
 
 def _told(session: StoredSession) -> Document:
     """The verb's own document, where the session has one that it can tell; never as if it were new."""
-    before = [Line(told.provenance(session), "faint")]
+    before = [Line(stored_words.provenance(session), "faint")]
     kind = KINDS.get(session.verb)
     stored = session.document
     if kind is not None and holds(stored, kind.result):
         return replace(kind.document(stored), before=before)
-    columns = [Column(told.SO_FAR_HEADS[0], "text"), *(Column(head) for head in told.SO_FAR_HEADS[1:])]
+    columns = [
+        Column(stored_words.SO_FAR_HEADS[0], "text"),
+        *(Column(head) for head in stored_words.SO_FAR_HEADS[1:]),
+    ]
     return Document(
         title=f"ortune {session.verb}: {session.label}",
         before=before,
         blocks=[
             *(Line(line, "strong") for line in _plainly(session)),
-            Line(told.SO_FAR_NOTE if session.so_far else ""),
-            table(columns, [told.so_far_row(s) for s in session.so_far], dense=True),
+            Line(stored_words.SO_FAR_NOTE if session.so_far else ""),
+            table(columns, [stored_words.so_far_row(s) for s in session.so_far], dense=True),
         ],
     )
 
@@ -114,7 +117,7 @@ def _told(session: StoredSession) -> Document:
 def _plainly(session: StoredSession) -> list[str]:
     """The sentences about a session that has no document of a kind that is told here."""
     about = f"{session.verb} {session.label}".strip()
-    lines = [f"{about}: {told.summary(session)}"]
+    lines = [f"{about}: {stored_words.summary(session)}"]
     if session.bundle is not None and session.trouble not in lines[0]:
         lines.append(session.trouble)
     if session.document and not session.headline:

@@ -235,10 +235,10 @@ def conclude(duel: Duel, rules: Rules, plan: Design) -> Comparison:
     d = duel.ratios(NEW)
     n_dropped = sum(bool(b.dropped) for b in duel.blocks)
     method: detect.Method = "sequence" if plan.sequential else "sign-flip"
-    p = log_e = None
+    p = e_value = None
     if plan.sequential:
         interval = evidence.confidence_sequence(d, rules.alpha, duel.prior_scale)
-        log_e = float(np.exp(min(700.0, evidence.log_evidence(d, 0.0, duel.prior_scale))))
+        e_value = float(np.exp(min(700.0, evidence.log_evidence(d, 0.0, duel.prior_scale))))
     else:
         interval = pairs.sign_flip_interval(d, 1 - rules.alpha)
         p = pairs.sign_flip(d)
@@ -255,7 +255,7 @@ def conclude(duel: Duel, rules: Rules, plan: Design) -> Comparison:
         method="confidence sequence" if plan.sequential else "sign-flip",
         n_blocks=len(d),
         n_dropped=n_dropped,
-        evidence=log_e,
+        evidence=e_value,
         p=p,
         smallest_effect_ratio=detect.honest(smallest, interval),
         phase="race",

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ortune.trace.growing import Growing, NodeKey, Numbered, column
+from ortune.trace.builder import NodeKey, Numbered, TraceBuilder, column
 from ortune.trace.table import (
     ABSENT,
     NO_PARENT,
@@ -47,11 +47,11 @@ class WebKernel:
     duration_ns: int
 
 
-def kernels_trace(growing: Growing, kernels: Sequence[WebKernel]) -> Trace:
+def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
     """A trace whose rows are the kernels: no host's events were printed.
 
     Args:
-        growing: What the reader counted on its way.
+        builder: What the reader counted on its way.
         kernels: In the order in which they were printed; at least one.
     """
     node: Numbered[NodeKey] = Numbered()
@@ -109,25 +109,25 @@ def kernels_trace(growing: Growing, kernels: Sequence[WebKernel]) -> Trace:
         executor_ns=np.full(len(spans), ABSENT, dtype=np.int64),
         session_ns={},
         n_events=len(kernels),
-        n_unreadable=growing.n_unreadable,
+        n_unreadable=builder.n_unreadable,
         complete=True,
         missing=tuple(missing),
     )
 
 
-def host_trace(growing: Growing, kernels: Sequence[WebKernel], missing: Sequence[str]) -> Trace:
+def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Sequence[str]) -> Trace:
     """A host's profile with the kernels beside its nodes.
 
     The GPU's clock is another one: it is shifted so that the first kernel starts with its node.
 
     Args:
-        growing: The profile's events.
+        builder: The profile's events.
         kernels: Printed during the same session; () in builds without them.
         missing: What else the reader knows to be missing.
     """
     if not kernels:
-        return growing.trace(FORMAT, missing)
-    trace = growing.trace(FORMAT)
+        return builder.trace(FORMAT, missing)
+    trace = builder.trace(FORMAT)
     start, _, _ = _times(kernels)
     rows = _rows(trace, kernels)
     known = np.flatnonzero(rows != NO_PARENT)

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import onnx_ir
 
-from ortune.analysis.dims import feedable
+from ortune.analysis.symbolic_sizes import feedable
 from ortune.errors import InputError
 from ortune.inputs import feed_files
 from ortune.inputs.feeds import FeedValue
-from ortune.inputs.roles import dtype_of
+from ortune.inputs.semantics import dtype_of
 from ortune.records import FeedRef
 
 CASTS = {

@@ -54,10 +54,10 @@ class Session:
     def keep(self, envelope: Envelope[R]) -> Envelope[R]:
         """Adds the answer to the journal, and says what could not be kept."""
         self.log.add("result", envelope)
-        self.told()
+        self.say_trouble()
         return envelope
 
-    def told(self) -> None:
+    def say_trouble(self) -> None:
         """Says what could not be kept."""
         if self.log.trouble:
             self.watch.say(self.log.trouble)

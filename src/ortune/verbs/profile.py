@@ -255,7 +255,7 @@ class _Models:
             )
             assert self.shown is not None
             envelope = deliver(envelope, self.shown.trace, self.shown.path, self.wanted, log)
-            kept.told()
+            kept.say_trouble()
         return envelope
 
     def _measured(self, sides: Sequence[Resolved], log: SessionLog) -> ProfileResult:

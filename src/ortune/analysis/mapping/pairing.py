@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ortune.analysis.mapping.view import Step, Value, View, attributes
+from ortune.analysis.mapping.model_view import ModelView, Step, Value, attributes
 
 Codes = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -29,7 +29,7 @@ def counterparts(a: ir.Model, b: ir.Model) -> dict[str, str]:
         a: A model. Of its weights the first few numbers are read.
         b: Another.
     """
-    mine, theirs = View(a).steps, View(b).steps
+    mine, theirs = ModelView(a).steps, ModelView(b).steps
     codes: dict[Hashable, int] = {}
     traits = _traits(mine, codes), _traits(theirs, codes)
     moved = _bind(*traits)

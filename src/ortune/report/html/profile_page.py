@@ -13,7 +13,7 @@ from types import ModuleType
 from markupsafe import Markup
 
 from ortune.records import Envelope, ProfileDifference, ProfileResult, Timeline
-from ortune.report import difference_words, told
+from ortune.report import difference_words, stored_words
 from ortune.report import profile_words as words
 from ortune.report.html import profile as sections
 from ortune.report.html.page import Section, environment
@@ -115,7 +115,7 @@ def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
         found.append(("plan", result.side.plan.describe()))
         found.append(("onnxruntime", result.side.runtime.ort_version))
     if envelope.host is not None:
-        found.append(("machine", told.machine(envelope.host)))
+        found.append(("machine", stored_words.machine(envelope.host)))
     return found
 
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ortune.analysis.constraints import Facts
 from ortune.analysis.demands import study
-from ortune.analysis.dims import DEFAULT_SIZES, Size, quotient
+from ortune.analysis.symbolic_sizes import DEFAULT_SIZES, Size, quotient
 from ortune.inputs.declared import InputSet
 
 LADDER: dict[str, tuple[int, ...]] = {

@@ -99,7 +99,7 @@ class Body:
     local_steps: dict[tuple[str, str], list[Step]] = field(default_factory=dict)
 
 
-class View:
+class ModelView:
     """A whole model.
 
     Args:

@@ -64,7 +64,7 @@ class Numbered(Generic[Key]):
         return Labels(codes=np.frombuffer(self.codes, dtype=np.int32).copy(), texts=texts)
 
 
-class Growing:
+class TraceBuilder:
     """Takes events in the file's order; ``trace`` gives the columns.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -11,10 +10,8 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ortune.analysis.cost.call import Dims
+from ortune.analysis.cost.known import Counter
 from ortune.records import NodeCost
-
-if TYPE_CHECKING:
-    from ortune.analysis.cost.graph import GraphCounter
 
 Floats = NDArray[np.float64]
 _FIGURES = ("flops", "macs", "bytes_read", "bytes_written", "weight_bytes")
@@ -32,7 +29,7 @@ class Growth:
 
     def __init__(
         self,
-        counter: GraphCounter,
+        counter: Counter,
         body: ir.Graph,
         before: Sequence[ir.Value | None],
         after: Sequence[ir.Value],

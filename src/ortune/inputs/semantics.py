@@ -6,7 +6,7 @@ import re
 
 import onnx_ir as ir
 
-from ortune.analysis.dims import Size, kind_of_name
+from ortune.analysis.symbolic_sizes import Size, kind_of_name
 from ortune.errors import InputError
 
 Consumers = tuple[tuple[str, int], ...]
