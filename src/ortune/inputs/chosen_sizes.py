@@ -49,13 +49,7 @@ class Sizes:
 
 
 def choose(model: ir.Model, inputs: InputSet, user: Mapping[str, int]) -> Sizes:
-    """Choose a size for every symbol.
-
-    Args:
-        model: The model.
-        inputs: Its inputs as ``inspect_inputs`` gives them.
-        user: Symbols that the user decided.
-    """
+    """Choose a size for every symbol."""
     shapes: dict[str, tuple[Size, ...] | None] = {i.name: i.shape for i in inputs.inputs}
     facts = study(model, shapes, user, inputs.keep)
     origin = dict.fromkeys(user, "user")

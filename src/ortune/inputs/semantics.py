@@ -76,12 +76,6 @@ def element_type(dtype: str) -> str:
 def classify(name: str, dtype: str, shape: tuple[Size, ...], consumers: Consumers) -> str:
     """The role of an input.
 
-    Args:
-        name: The input's name.
-        dtype: As ``dtype_of`` gives it.
-        shape: The declared sizes.
-        consumers: (operator, argument index) of its uses.
-
     Returns:
         One of the roles that ``feeds`` knows how to fill; "data" when nothing tells.
     """

@@ -39,11 +39,6 @@ class _Change:
 def alternatives(ir_model: ir.Model, workload: Workload, error_text: str) -> Workload | None:
     """The next workload to try after a first run failed.
 
-    Args:
-        ir_model: The model.
-        workload: The one that failed; ``tries`` says how many did before.
-        error_text: What ONNX Runtime said.
-
     Returns:
         None when out of ideas, or when the inputs are the user's own.
     """

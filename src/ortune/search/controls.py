@@ -107,9 +107,6 @@ def failed_twice() -> MeasurementError:
 def late_controls(ratios: np.ndarray) -> list[Control]:
     """The identical plan once more, over the whole session; nothing where it only ran in the calibration.
 
-    Args:
-        ratios: log(identical / baseline) (n,), of every block that has both.
-
     Raises:
         MeasurementError: It does not look identical: the machine turned bad on the way.
     """
@@ -136,15 +133,6 @@ def calibrate(
     also: Callable[[], Sequence[str]] = lambda: (),
 ) -> tuple[Judgement, list[Block]]:
     """Nine blocks of the references and both controls, once repeated where the controls fail.
-
-    Args:
-        execute: Runs a group of arms.
-        references: The baseline, and whatever else stands in every block.
-        fixed: The objective's estimand, or None.
-        rng: Order within blocks.
-        stop: Asked before every turn.
-        on_block: Called after every block.
-        also: Asked before every block: what else takes its turns in it.
 
     Raises:
         MeasurementError: The controls failed twice, or the baseline cannot be measured.

@@ -124,17 +124,6 @@ def run(
 ) -> Duel:
     """Runs blocks until a verdict, the last block, the end of the budget, or a stop.
 
-    Args:
-        execute: Runs a group of arms ("base", "new", "identical", "spike").
-        rules: Limits and levels.
-        plan: From ``design``.
-        rng: Order of the arms within a block.
-        clock: Monotonic nanoseconds.
-        stop: Asked before every turn.
-        on_block: Called after every block.
-        calibrated: Told what the calibration says, before further blocks.
-        started_ns: The clock when the budget began to run; None is now.
-
     Raises:
         MeasurementError: The controls failed twice, or the baseline cannot be measured.
         Interrupted: Stopped before the controls were through.

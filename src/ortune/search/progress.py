@@ -21,17 +21,7 @@ def forecast(
     load_ns: float,
     references: int,
 ) -> str:
-    """Trials, plans and precision that the budget holds, and the budget that would hold every plan.
-
-    Args:
-        split: The budget as it was divided.
-        wanted: Plans that are proposed.
-        budget_s: The whole of it.
-        spent_ns: What the inputs and the pilot took of it.
-        trial_ns: What a trial takes.
-        load_ns: What loading the model takes of it.
-        references: Plans that stand in every block.
-    """
+    """Trials, plans and precision that the budget holds, and the budget that would hold every plan."""
     confirmed = detect.smallest_effect(USUAL_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
     text = (
         f"one trial {trial_ns / 1e9:.2f} s (load {load_ns / 1e9:.2f}); {budget_s / 60:.3g} min hold "

@@ -98,11 +98,7 @@ class Search:
         return confirm.compare(self.alone, self.winner.arm, estimand, base=self.base, delta=worth)
 
     def verdict(self, *, changes: bool) -> VerdictName:
-        """What the deciding comparison says; a race without a challenger proves nothing either way.
-
-        Args:
-            changes: Another plan is shipped than what runs today.
-        """
+        """What the deciding comparison says; a race without a challenger proves nothing either way."""
         found = self.comparison(self.winner.arm, self.base) if self.winner else None
         # Faster, and not shipped: a guard fell, or it is less than what is worth a change.
         if found is None or (found.verdict == "faster" and not changes):

@@ -48,12 +48,7 @@ class WebKernel:
 
 
 def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
-    """A trace whose rows are the kernels: no host's events were printed.
-
-    Args:
-        builder: What the reader counted on its way.
-        kernels: In the order in which they were printed; at least one.
-    """
+    """A trace whose rows are the kernels: no host's events were printed."""
     node: Numbered[NodeKey] = Numbered()
     op_type: Numbered[str] = Numbered()
     provider: Numbered[str] = Numbered()
@@ -119,11 +114,6 @@ def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Seq
     """A host's profile with the kernels beside its nodes.
 
     The GPU's clock is another one: it is shifted so that the first kernel starts with its node.
-
-    Args:
-        builder: The profile's events.
-        kernels: Printed during the same session; () in builds without them.
-        missing: What else the reader knows to be missing.
     """
     if not kernels:
         return builder.trace(FORMAT, missing)
@@ -146,9 +136,6 @@ def runs_by_repetition(keys: Sequence[Hashable]) -> list[int]:
     """Where runs begin, and the end of the last: the shortest piece that the sequence repeats to its end.
 
     The first run may be longer than the others, or another one. [] where nothing repeats.
-
-    Args:
-        keys: What tells the items apart.
     """
     items = list(reversed(keys))
     # For each beginning of the sequence, how much of it is its beginning again at its end (Knuth, Morris, Pratt).

@@ -28,11 +28,6 @@ CASTS = {
 def pair_inputs(a: onnx_ir.Model, b: onnx_ir.Model, given: Mapping[str, str]) -> dict[str, str]:
     """B's input -> A's input: as given, then by name, then by order among those left with a shape that fits.
 
-    Args:
-        a: The base model.
-        b: The new model.
-        given: ``--map``: A's name -> B's name.
-
     Raises:
         InputError: An input of B is left without a partner, or a given name does not exist.
     """

@@ -226,11 +226,7 @@ class Tuning:
     # --- the race
 
     def race(self, cpus: int) -> None:
-        """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay.
-
-        Args:
-            cpus: That a plan can really use.
-        """
+        """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay."""
         began, search, race = self.clock(), self.search, self.search.race
         waiting = self.entries[len(race.entries) :]
         race.screen(list(race.entries.values()))

@@ -40,13 +40,6 @@ _WALKED = {*_ONNX, "com.microsoft", BLOCKED}
 class GraphCounter(Counter):
     """The state of one count.
 
-    Args:
-        model: A model without calls of functions.
-        shapes: Sizes of inputs by name.
-        values: Contents of inputs by name, where they are known.
-        ran: What a profile tells of nodes, which is believed before all that follows from the graph.
-        sizes: Shapes of values of the main graph by name, taken for weights, and where nothing else tells.
-
     Attributes:
         blocked: Values in ONNX Runtime's layout of whole blocks of channels; their shapes here are without the padding.
     """

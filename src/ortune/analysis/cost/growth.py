@@ -18,14 +18,7 @@ _FIGURES = ("flops", "macs", "bytes_read", "bytes_written", "weight_bytes")
 
 
 class Growth:
-    """How the values that a loop carries grow.
-
-    Args:
-        counter: Has counted the body once.
-        body: Of the loop.
-        before: What each carried value is at first.
-        after: What the body makes of it.
-    """
+    """How the values that a loop carries grow."""
 
     def __init__(
         self,
@@ -56,12 +49,7 @@ class Growth:
         ]
 
     def mean(self, inside: str, iterations: int) -> list[NodeCost] | None:
-        """The mean execution of each node of the body; None where sizes do not grow by as much each time.
-
-        Args:
-            inside: Where the body is.
-            iterations: At least 1.
-        """
+        """The mean execution of each node of the body; None where sizes do not grow by as much each time."""
         last = iterations - 1
         # Four: the work of a product over three sizes that grow is a cubic, which so many points tell.
         at = sorted({0, min(1, last), (last + 1) // 2, last})

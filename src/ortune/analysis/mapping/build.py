@@ -18,12 +18,7 @@ NOT_FOUND = "not found in the optimised graph"
 
 
 def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
-    """Map the nodes of an optimised graph to those of the model that it was made from.
-
-    Args:
-        original: The user's model, as ``open_model`` gives it. Neither model is changed and no weights are read.
-        optimised: What ONNX Runtime saved of it (``optimized_model_filepath``).
-    """
+    """Map the nodes of an optimised graph to those of the model that it was made from."""
     old, new = ModelView(original), ModelView(optimised)
     carried = CarriedValues(old, new)
     segments = Segments(old, carried)

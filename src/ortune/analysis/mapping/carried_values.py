@@ -20,10 +20,6 @@ _MOST_STEPS_BACK = 8
 class CarriedValues:
     """Follows the values of an optimised graph.
 
-    Args:
-        original: The user's model.
-        optimised: What ONNX Runtime made of it.
-
     Attributes:
         of: Optimised value to the value of the user's model that it carries.
         inserted: Steps of the optimised graph that only move or convert.

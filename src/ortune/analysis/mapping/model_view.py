@@ -102,9 +102,6 @@ class Body:
 class ModelView:
     """A whole model.
 
-    Args:
-        model: Not changed.
-
     Attributes:
         main: Its main graph.
         steps: All steps, those of bodies right after the step that holds them.

@@ -38,11 +38,6 @@ class Origins:
     A step that makes a value which is known stands for all that makes this value out of other known ones. A step that
     makes none helps those that read what it makes; with them it shares what they stand for.
 
-    Args:
-        optimised: The optimised graph.
-        carried: Which values of the user's model its values carry.
-        segments: Looks back in the user's model.
-
     Attributes:
         of: Each step that was not inserted to its originals, in the model's order; () where none is known.
         left_out: Steps of the user's model beside one that is still there, and of which nothing is left.
@@ -226,12 +221,7 @@ class Origins:
 
 
 def heaviest_first(operator: str, steps: Iterable[Step]) -> list[Step]:
-    """In the model's order, but the step first after which a node is called that stands for all of them.
-
-    Args:
-        operator: Of the node.
-        steps: What it stands for.
-    """
+    """In the model's order, but the step first after which a node is called that stands for all of them."""
     in_order = ordered(steps)
     tiers = ({operator}, _HEAVY, _LIGHTER, {was.op_type for was in in_order} - VIEWS - QUANTIZERS)
     first = next((was for tier in tiers for was in in_order if was.op_type in tier), None)
