@@ -6,6 +6,7 @@ python tools/make_stub.py
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 
 from ortune.api import function, verbs
@@ -17,7 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ortune.loader import load as load
-from ortune.records import Envelope
+from ortune.records import (
+    {results},
+)
 from ortune.trials.watcher import Watcher as Watcher
 
 __version__: str
@@ -27,12 +30,15 @@ __version__: str
 
 def stub() -> str:
     """The whole file."""
-    return HEAD + "".join(_function(verb) for verb in verbs())
+    functions = "".join(_function(verb) for verb in verbs())
+    results = {"Envelope", *re.findall(r"Envelope\[(\w+)\]", functions)}
+    return HEAD.replace("{results}", ",\n    ".join(sorted(results))) + functions
 
 
 def _function(verb: str) -> str:
     lines, keyword = [], False
-    for each in inspect.signature(function(verb)).parameters.values():
+    signature = inspect.signature(function(verb))
+    for each in signature.parameters.values():
         kind = "Watcher | None" if each.name == "watcher" else _text(each.annotation)
         if each.kind is each.VAR_POSITIONAL:
             lines.append(f"*{each.name}: {kind.removeprefix('Sequence[').removesuffix(']')}")
@@ -42,7 +48,8 @@ def _function(verb: str) -> str:
             lines.append("*")
             keyword = True
         lines.append(f"{each.name}: {kind}" + ("" if each.default is each.empty else " = ..."))
-    return f"def {verb}(\n    " + ",\n    ".join(lines) + ",\n) -> Envelope: ...\n"
+    result = signature.return_annotation
+    return f"def {verb}(\n    " + ",\n    ".join(lines) + f",\n) -> {result}: ...\n"
 
 
 def _text(annotation: object) -> str:

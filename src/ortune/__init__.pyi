@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ortune.loader import load as load
-from ortune.records import Envelope
+from ortune.records import (
+    BenchResult,
+    CompareResult,
+    DoctorResult,
+    Envelope,
+    LockResult,
+    LookResult,
+    ProfileResult,
+    ReportResult,
+    TuneResult,
+)
 from ortune.trials.watcher import Watcher as Watcher
 
 __version__: str
@@ -37,7 +47,7 @@ def bench(
     processes: int | None = ...,
     runs: int | None = ...,
     watcher: Watcher | None = ...,
-) -> Envelope: ...
+) -> Envelope[BenchResult]: ...
 def compare(
     a: str | Path,
     b: str | Path | None = ...,
@@ -76,7 +86,7 @@ def compare(
     threshold: str | float | None = ...,
     undecided: str = ...,
     watcher: Watcher | None = ...,
-) -> Envelope: ...
+) -> Envelope[CompareResult]: ...
 def doctor(
     model: str | Path | None = ...,
     *,
@@ -89,7 +99,7 @@ def doctor(
     python: str | Path | None = ...,
     measure: bool = ...,
     watcher: Watcher | None = ...,
-) -> Envelope: ...
+) -> Envelope[DoctorResult]: ...
 def lock(
     model: str | Path,
     file: str | Path | None = ...,
@@ -109,7 +119,7 @@ def lock(
     seed: int | None = ...,
     output: str | Path | None = ...,
     watcher: Watcher | None = ...,
-) -> Envelope: ...
+) -> Envelope[LockResult]: ...
 def look(
     model: str | Path,
     *,
@@ -128,7 +138,7 @@ def look(
     budget: str | float = ...,
     seed: int = ...,
     watcher: Watcher | None = ...,
-) -> Envelope: ...
+) -> Envelope[LookResult]: ...
 def profile(
     subject: str | Path,
     *,
@@ -155,7 +165,7 @@ def profile(
     export: Sequence[str] = ...,
     report: str | Path | None = ...,
     watcher: Watcher | None = ...,
-) -> Envelope: ...
+) -> Envelope[ProfileResult]: ...
 def report(
     *sessions: str | Path,
     brief: bool = ...,
@@ -164,7 +174,7 @@ def report(
     store: str | Path | None = ...,
     timeline: bool = ...,
     watcher: Watcher | None = ...,
-) -> Envelope: ...
+) -> Envelope[ReportResult]: ...
 def tune(
     model: str | Path,
     *,
@@ -198,4 +208,4 @@ def tune(
     bundle: bool = ...,
     output: str | Path = ...,
     watcher: Watcher | None = ...,
-) -> Envelope: ...
+) -> Envelope[TuneResult]: ...

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ortune.records import Envelope
+    from ortune.records import Envelope, Record
 
 
 def verbs() -> tuple[str, ...]:
@@ -22,19 +22,20 @@ def verbs() -> tuple[str, ...]:
 
 
 @cache
-def function(verb: str) -> Callable[..., Envelope]:
+def function(verb: str) -> Callable[..., Envelope[Record]]:
     """The Python function of a verb.
 
     Its arguments are the fields of the verb's ``Options``, with the names of the command line; ``watcher`` is told what
     happens meanwhile. It returns the whole document, and raises OrtuneError where there is none.
     """
     module = importlib.import_module(f"ortune.verbs.{verb}")
-    signature = inspect.Signature(list(_parameters(module.Options)))
+    result = inspect.signature(module.run).return_annotation
+    signature = inspect.Signature(list(_parameters(module.Options)), return_annotation=result)
 
-    def call(*args: Any, **kwargs: Any) -> Envelope:
+    def call(*args: Any, **kwargs: Any) -> Envelope[Record]:
         given = signature.bind(*args, **kwargs).arguments
         watcher = given.pop("watcher", None)
-        document: Envelope = module.run(module.Options(**given), watcher)
+        document: Envelope[Record] = module.run(module.Options(**given), watcher)
         return document
 
     call.__name__ = call.__qualname__ = verb

@@ -11,7 +11,7 @@ from mapping_models import Mapped, f32, mapped, of_file
 
 from ortune.analysis.cost import costs
 from ortune.analysis.mapping import Mapping, inherited
-from ortune.analysis.mapping.view import View
+from ortune.analysis.mapping.model_view import View
 from ortune.records import NodeCost
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

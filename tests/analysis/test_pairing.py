@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from edited_models import EDITS, numbered, squeezenet
 from ortune.analysis.mapping import counterparts
-from ortune.analysis.mapping.view import View
+from ortune.analysis.mapping.model_view import View
 from ortune.model.open import open_model
 from zoo import model_path
 

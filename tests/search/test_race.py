@@ -88,8 +88,8 @@ def test_the_fastest_of_many_is_found_and_the_slow_ones_retire() -> None:
     best = run.live()
     assert best[0].plan == plan("0")
     assert len(best[0].ratios) == 8
-    assert [e.fate for e in run.entries.values()].count("retired") >= 9
-    assert all(e.why for e in run.entries.values() if e.fate == "retired")
+    assert [e.status for e in run.entries.values()].count("retired") >= 9
+    assert all(e.why for e in run.entries.values() if e.status == "retired")
 
 
 def test_every_plan_of_a_round_gets_the_same_blocks_and_none_has_more_than_five() -> None:
@@ -115,7 +115,7 @@ def test_a_plan_that_crashes_retires_after_two_failures_and_the_rest_goes_on() -
     run = race(field)
     run.screen([run.add(entry("1")), run.add(entry("2"))])
     bad = run.entries[plan("2").id]
-    assert (bad.fate, len(bad.failures)) == ("failed", 2)
+    assert (bad.status, len(bad.failures)) == ("failed", 2)
     assert "SIGSEGV" in bad.why
     assert run.live()[0].plan == plan("1")
     assert not any(b.dropped for b in run.blocks)
@@ -127,7 +127,7 @@ def test_a_hang_retires_at_once_and_is_not_what_a_trial_costs() -> None:
     run = race(field)
     assert run.block([run.add(entry("1")), run.add(entry("2"))])
     bad = run.entries[plan("2").id]
-    assert (bad.fate, len(bad.failures)) == ("failed", 1)
+    assert (bad.status, len(bad.failures)) == ("failed", 1)
     assert run.trial_ns == pytest.approx(1.2 * TRIAL_NS)
 
 
@@ -160,7 +160,7 @@ def test_a_wrong_output_ends_a_plan_however_fast() -> None:
     field = Field({plan("1").id: 0.5, plan("2").id: 0.95})
     run = race(field, wrong=frozenset({plan("1").id}))
     run.screen([run.add(entry("1")), run.add(entry("2"))])
-    assert run.entries[plan("1").id].fate == "wrong-output"
+    assert run.entries[plan("1").id].status == "wrong-output"
     assert run.live()[0].plan == plan("2")
 
 

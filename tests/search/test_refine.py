@@ -93,7 +93,7 @@ def test_a_leader_that_fails_in_a_step_is_followed_by_the_next() -> None:
     machine = Machine()
     run = race(machine)
     leader, second = screened(run, {"dynamic_block_base": 8}, {"allow_spinning": False})
-    second.fate = None
+    second.status = None
     leader.retire("failed", "timeout")
     assert combine(run, leader, Plan()) is second
 
@@ -146,7 +146,7 @@ def test_neighbours_that_the_budget_does_not_hold_are_named_as_not_tried() -> No
     run.deadline = 0
     explore(run, leader, Plan(), 2)
     near = [e for e in run.entries.values() if e is not leader]
-    assert {(e.fate, e.why) for e in near} == {("not-tried", "the budget ended first")}
+    assert {(e.status, e.why) for e in near} == {("not-tried", "the budget ended first")}
 
 
 def test_a_setting_that_does_not_pay_leaves_the_winner() -> None:
@@ -154,7 +154,7 @@ def test_a_setting_that_does_not_pay_leaves_the_winner() -> None:
     (winner,) = screened(run, {"dynamic_block_base": 8, "enable_mem_pattern": False})
     pruned, costs = ablate(run, winner, Plan())
     assert pruned.plan.settings == {"dynamic_block_base": 8}
-    assert winner.fate == "pruned"
+    assert winner.status == "pruned"
     assert np.median(costs["dynamic_block_base"]) > 0.1
     assert abs(np.median(costs["enable_mem_pattern"])) < 0.02
 
@@ -190,7 +190,7 @@ def test_two_parts_that_do_the_same_are_not_both_left_out() -> None:
     assert "dynamic_block_base" in pruned.plan.settings
     assert len(pruned.plan.settings.keys() & set(machine.same[0])) == 1
     both = [e for e in run.entries.values() if e.plan.settings == {"dynamic_block_base": 8}]
-    assert [e.fate for e in both] == ["retired"]
+    assert [e.status for e in both] == ["retired"]
 
 
 def test_what_was_asked_for_is_no_part_to_prune() -> None:

@@ -40,10 +40,9 @@ def tuning(blocks: list[Block]) -> Any:
         for arm, plan in {"a": ARENA, "b": LESS_CPU}.items()
     }
     return SimpleNamespace(
-        race=SimpleNamespace(seen=blocks, objective="latency", entries=entries),
+        race=SimpleNamespace(seen=blocks, objective="latency", entries=entries, with_current=False),
         confirmation=[],
         judgement=SimpleNamespace(estimand="median"),
-        with_current=False,
         current=None,
     )
 

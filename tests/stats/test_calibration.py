@@ -8,7 +8,7 @@ import pytest
 from ortune.errors import OrtuneError
 from ortune.stats.calibration import choose_estimand, guard, identical_control, late_control, spike_control
 from ortune.stats.multiplicity import holm
-from ortune.stats.warmup import is_steady, runs_per_trial
+from ortune.stats.warmup import runs_per_trial
 
 NOISE = np.array([0.011, -0.008, 0.004, -0.013, 0.009, 0.002, -0.005, 0.007, -0.006])
 
@@ -103,27 +103,6 @@ def test_holm_adjusts_step_by_step():
     assert holm([]) == ()
     with pytest.raises(OrtuneError, match="p-values"):
         holm([1.2])
-
-
-def test_steady_windows():
-    rng = np.random.default_rng(0)
-    level = 1e6 * (1.0 + 0.05 * rng.standard_normal(40))
-    assert is_steady(level[:20], level[20:])
-    assert not is_steady(1.3 * level[:20], level[20:])
-    assert is_steady([100.0] * 9, [100.9] * 9)
-    assert not is_steady([100.0] * 9, [102.0] * 9)
-    burst = level.copy()
-    burst[:3] *= 50.0
-    assert is_steady(burst[:20], level[20:])
-    with pytest.raises(OrtuneError, match="window"):
-        is_steady([], [1.0])
-
-
-def test_steady_windows_of_one_level_are_called_steady():
-    rng = np.random.default_rng(1)
-    windows = 1e6 * rng.lognormal(0.0, 0.1, (500, 2, 20))
-    assert np.mean([is_steady(a, b) for a, b in windows]) > 0.95
-    assert np.mean([is_steady(1.5 * a, b) for a, b in windows]) < 0.02
 
 
 def test_runs_per_trial_is_kalibera_jones():

@@ -346,7 +346,7 @@ def test_lines_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_only_events_of_the_host_reach_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ortune.trace.growing.MOST_EVENTS", 3)
+    monkeypatch.setattr("ortune.trace.builder.MOST_EVENTS", 3)
     kernels = [event(f"k{i}", 50 + i, 1, cat="Kernel", thread=-1) for i in range(3)]
     few = read_profile(profile(tmp_path / "p.json", node("a", "Add", 1, 5), run(0, 9), *kernels))
     assert few.n_events == 5 and not any("events of the host" in text for text in few.missing)

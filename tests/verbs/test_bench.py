@@ -21,7 +21,7 @@ import ortune
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.platform import host
 from ortune.records import BenchResult, Envelope, Measured, Plan, Sensors, TrialDone, Workload
-from ortune.verbs._bench_result import CaseTrial, own_threads, remarks
+from ortune.trials.bench_result import CaseTrial, own_threads, remarks
 from ortune.verbs._options import command
 from ortune.verbs.bench import Options, requests, shared, usable_cpus
 

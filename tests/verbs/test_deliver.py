@@ -17,7 +17,7 @@ from onnx import parser
 from ortune import rewrites
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Case, Plan, RewriteSpec, Value, Workload
-from ortune.verbs._tune_result import code_without_bundle
+from ortune.trials.tuned import code_without_bundle
 from ortune.verbs.tune import _bundle, _model_settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
@@ -64,9 +64,8 @@ def delivered(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
     """The answer of a tuning whose winner runs that file, with its bundle in the current folder."""
     write_feeds(folder / "feeds", {"x": np.ones(4, np.float32)})
     run = SimpleNamespace(
-        options=SimpleNamespace(directory=Path(), force=False),
-        host=golden.HOST,
         baseline=SimpleNamespace(
+            host=golden.HOST,
             work=Workload(cases=(Case(name="only", inputs=()),)),
             refs=[SimpleNamespace(path=folder / "feeds")],
         ),
@@ -75,7 +74,8 @@ def delivered(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
         reference_outputs=lambda: None,
     )
     code = code_without_bundle(winner, run.side.model.path, rewritten)
-    return _bundle(run, golden_tune.tuned(winner=winner, code=code)).result  # type: ignore[arg-type]
+    options = SimpleNamespace(directory=Path(), force=False)
+    return _bundle(run, golden_tune.tuned(winner=winner, code=code), options).result  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".ort"])

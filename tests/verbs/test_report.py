@@ -32,9 +32,8 @@ from ortune.records import (
 )
 from ortune.report import markdown, report_words
 from ortune.report.answer import KINDS
-from ortune.store.db import SessionLog, Store
+from ortune.store.db import DATABASE, SessionLog, Store
 from ortune.trials.watcher import Watcher
-from ortune.verbs import _stored as stored
 from ortune.verbs import doctor
 from ortune.verbs.report import rate
 
@@ -238,12 +237,12 @@ def test_two_models_with_one_plan_are_two(tmp_path: Path) -> None:
 def test_a_store_is_read_while_another_writes_it(tmp_path: Path) -> None:
     """And so where nothing can be written at all: reading takes no lock that a reader does not need."""
     (session,) = keep(tmp_path, golden_tune.tuned())
-    with contextlib.closing(sqlite3.connect(tmp_path / stored.DATABASE, isolation_level=None)) as writer:
+    with contextlib.closing(sqlite3.connect(tmp_path / DATABASE, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         assert told(tmp_path, session).sessions[0].id == session
     newer = tmp_path / "newer"
     keep(newer, golden_tune.tuned())
-    with contextlib.closing(sqlite3.connect(newer / stored.DATABASE)) as writer:
+    with contextlib.closing(sqlite3.connect(newer / DATABASE)) as writer:
         writer.execute("PRAGMA user_version = 9")
     done = run(newer)
     assert done.returncode == 2 and "written by a newer ortune" in done.stderr
@@ -363,7 +362,7 @@ def test_looking_makes_no_store(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
-    (tmp_path / stored.DATABASE).write_text("this is no database at all, only words " * 9)
+    (tmp_path / DATABASE).write_text("this is no database at all, only words " * 9)
     done = run(tmp_path)
     assert done.returncode == 2 and str(tmp_path) in done.stderr and "Traceback" not in done.stderr
 

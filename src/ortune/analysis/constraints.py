@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.analysis.dims import Dim, Size, size_of
+from ortune.analysis.symbolic_sizes import Dim, Size, size_of
 
 Shape = tuple[Dim, ...]
 

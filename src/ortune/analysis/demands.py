@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from ortune.analysis.constraints import Facts, Walk
-from ortune.analysis.dims import Size
-from ortune.analysis.shape_ops import visit
+from ortune.analysis.shape_inference import visit
+from ortune.analysis.symbolic_sizes import Size
 
 
 def study(

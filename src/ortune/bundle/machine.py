@@ -94,12 +94,7 @@ def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
 
 
 def other_build(tuned_with: str, version: str) -> str:
-    """What differs where ONNX Runtime is another than the one that optimised a model; "" where it is the same.
-
-    Args:
-        tuned_with: Its version then; "" is any.
-        version: The version here.
-    """
+    """What differs where ONNX Runtime is another than the one that optimised a model; "" where it is the same."""
     return (
         f"onnxruntime {version} here, tuned with {tuned_with}" if version != (tuned_with or version) else ""
     )

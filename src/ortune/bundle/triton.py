@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import onnx_ir as ir
 
 from ortune import knobs
-from ortune.analysis.dims import feedable
+from ortune.analysis.symbolic_sizes import feedable
 from ortune.bundle.languages._literals import QUOTES, Quote, comment, utf8
 from ortune.bundle.settings import CPU, as_text, named
 from ortune.records import Applied, BundleInfo

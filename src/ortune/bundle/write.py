@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -92,6 +93,24 @@ def write_bundle(
     finally:
         if work is not None:
             shutil.rmtree(work, ignore_errors=True)  # gone already when all went well
+
+
+def require_writable(folder: Path) -> None:
+    """Says before a budget is spent that no bundle could be written there.
+
+    Raises:
+        UsageError: It could not.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"the bundle cannot be written there: {error.strerror}",
+            where=f"--output {folder}",
+            do="choose another folder, or --no-bundle",
+        ) from error
 
 
 def _copy_models(

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import typer
 
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from ortune.records import Envelope
     from ortune.report.document import Document
 
+R = TypeVar("R")
+
 FORMATS = ("text", "json", "github", "markdown")
 PLAIN_WIDTH = 100  # a log or a file has no width of its own
 
 
-class Stop:
+class StopRequest:
     """Ctrl-C once asks to stop; Ctrl-C twice, or SIGTERM, stops at once and claims nothing.
 
     Before anyone asks whether to stop there is nothing to tell yet, and the first Ctrl-C stops at once too.
@@ -156,7 +158,7 @@ def _write(stream: TextIO, text: str) -> OSError | None:
 
 
 def write_answer(
-    envelope: Envelope, document: Callable[[Envelope], Document], form: str, output: str | None
+    envelope: Envelope[R], document: Callable[[Envelope[R]], Document], form: str, output: str | None
 ) -> None:
     """The answer in the chosen format: to a file or stdout, and for GitHub to the job's summary too.
 
@@ -227,7 +229,7 @@ def tell(verb: str, error: OrtuneError, as_json: bool) -> None:
 
         verdict = "invalid" if error.code == "invalid" else None
         info = ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
-        document = Envelope(
+        document: Envelope[None] = Envelope(
             schema=f"ortune/{verb}/1",
             ortune=__version__,
             status="interrupted" if error.exit_code == 130 else "error",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ortune.cli.session import Say, Stop, chosen_format, reporting, tell, write_answer, write_text
+from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell, write_answer, write_text
 from ortune.errors import OrtuneError
 
 if TYPE_CHECKING:
@@ -73,19 +73,19 @@ def command(verb: str) -> Callable[..., None]:
     return run
 
 
-def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope, Any]:
+def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], Any]:
     from ortune import Watcher
 
     options = module.Options(**given)
     if form == "html":  # a page shows what ran when
         options = dataclasses.replace(options, timeline=True)
     say = Say()
-    stop = Stop(say, module.STOPPING)
+    stop = StopRequest(say, module.STOPPING)
     with stop.listening(), say.progress() as progress:
         return module.run(options, Watcher(say=say, stop=stop, line=progress)), options
 
 
-def _write(verb: str, envelope: Envelope, form: str, output: str | Path | None) -> None:
+def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | None) -> None:
     words = importlib.import_module(f"ortune.report.{verb}_words")
     place = None if output is None else str(output)
     if form == "html":

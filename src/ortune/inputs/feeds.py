@@ -10,9 +10,9 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.analysis.dims import feedable
+from ortune.analysis.symbolic_sizes import feedable
 from ortune.errors import InputError
-from ortune.inputs.roles import element_type
+from ortune.inputs.semantics import element_type
 from ortune.records import Case, InputChoice
 
 Array = NDArray[Any]

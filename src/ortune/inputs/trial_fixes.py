@@ -14,9 +14,9 @@ import msgspec
 import onnx_ir as ir
 
 from ortune.errors import InputError
-from ortune.inputs.choices import choices
+from ortune.inputs.chosen_sizes import Sizes, choose, decoder_lengths, ladder, notes_on
 from ortune.inputs.declared import InputSet, inspect_inputs
-from ortune.inputs.sizes import Sizes, choose, decoder_lengths, ladder, notes_on
+from ortune.inputs.value_ranges import choices
 from ortune.records import Case, InputChoice, Workload
 
 _DECLARED = re.compile(r"Got invalid dimensions for input:\s*(\S+) for the following indices(.*)", re.DOTALL)
@@ -38,11 +38,6 @@ class _Change:
 
 def alternatives(ir_model: ir.Model, workload: Workload, error_text: str) -> Workload | None:
     """The next workload to try after a first run failed.
-
-    Args:
-        ir_model: The model.
-        workload: The one that failed; ``tries`` says how many did before.
-        error_text: What ONNX Runtime said.
 
     Returns:
         None when out of ideas, or when the inputs are the user's own.

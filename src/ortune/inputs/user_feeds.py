@@ -13,11 +13,11 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
-from ortune.analysis.dims import Size, feedable, input_sizes
+from ortune.analysis.symbolic_sizes import Size, feedable, input_sizes
 from ortune.errors import InputError
 from ortune.inputs.feed_files import Array, onnx_type, read_feeds
 from ortune.inputs.feeds import FeedValue, numpy_dtype
-from ortune.inputs.roles import dtype_of, element_type
+from ortune.inputs.semantics import dtype_of, element_type
 
 _LAYOUT = (
     "an .npz with one array an input, an .npy for a single input, or a folder with input_0.pb, input_1.pb …"

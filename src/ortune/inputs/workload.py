@@ -11,14 +11,14 @@ import msgspec
 import numpy as np
 import onnx_ir as ir
 
-from ortune.analysis.dims import kind_of_name
+from ortune.analysis.symbolic_sizes import kind_of_name
 from ortune.errors import InputError, UsageError
 from ortune.inputs import user_feeds
-from ortune.inputs.choices import choices
+from ortune.inputs.chosen_sizes import choose, notes_on
 from ortune.inputs.declared import InputSet, InputSpec, inspect_inputs
 from ortune.inputs.feeds import Array, FeedValue, Kind, make_feeds, make_some
-from ortune.inputs.sizes import choose, notes_on
 from ortune.inputs.trial_fixes import alternatives, cannot_feed
+from ortune.inputs.value_ranges import choices
 from ortune.records import Case, InputChoice, Workload
 
 __all__ = [

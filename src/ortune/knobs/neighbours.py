@@ -7,13 +7,7 @@ from ortune.records import Value
 
 
 def neighbours(knob: Knob, value: Value, cpus: int) -> list[Value]:
-    """The values next to one, lower first; none where a setting is not a number.
-
-    Args:
-        knob: The setting.
-        value: What it is set to.
-        cpus: CPUs that the process really has.
-    """
+    """The values next to one, lower first; none where a setting is not a number."""
     if knob.kind != "int" or isinstance(value, bool) or not isinstance(value, int):
         return []
     # Threads are counted one by one, and are never more than there are CPUs; other numbers are halved and doubled.

@@ -17,12 +17,7 @@ MAX_DEPTH = 100
 
 
 class Flatbuffer:
-    """A file with one root table.
-
-    Args:
-        buffer: The whole file.
-        where: The file's name, for errors.
-    """
+    """A file with one root table."""
 
     def __init__(self, buffer: mmap.mmap | bytes, where: str) -> None:
         self.buffer = buffer

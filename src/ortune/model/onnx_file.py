@@ -41,9 +41,6 @@ _EXPORT_AGAIN = "Give an .onnx or .ort file; if this should be one, export or do
 def read_onnx(path: Path) -> tuple[ir.Model, WeightFiles]:
     """Open an ``.onnx`` file.
 
-    Args:
-        path: A regular, non-empty file.
-
     Returns:
         The model, whose tensors of ``wire.THRESHOLD`` bytes and more stay in their files, and those files.
 

@@ -19,11 +19,6 @@ INLINE_LIMIT_BYTES = 1 << 30
 def save_model(model: ir.Model, path: Path, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> None:
     """Write ``model`` to ``path`` with all its weights; ``model`` is not changed.
 
-    Args:
-        model: From ``open_model`` or built with onnx-ir.
-        path: The ``.onnx`` file to write; not a file that the model's tensors lie in.
-        inline_limit_bytes: Weights of more than this in all go to external data.
-
     Raises:
         OSError: The file cannot be written.
     """

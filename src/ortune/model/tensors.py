@@ -101,11 +101,7 @@ class FileTensor(ir.ExternalTensor):
 
 
 class WeightFiles:
-    """The files that one model's weights lie in: the model itself and its external data.
-
-    Args:
-        path: The model file.
-    """
+    """The files that one model's weights lie in: the model itself and its external data."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -50,10 +50,6 @@ _SAME_AS_RAW: Final = {_FLOAT_DATA: (1, 14), _DOUBLE_DATA: (11, 15)}
 def skeleton(buffer: mmap.mmap | bytes, where: str) -> bytes:
     """The ModelProto in ``buffer`` with each large payload replaced by a reference to ``OWN_FILE``.
 
-    Args:
-        buffer: The whole file. Only the pages that hold the graph are read.
-        where: The file's name, for errors.
-
     Returns:
         A serialized ModelProto, small enough for protobuf.
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Generic, Literal, TypeGuard, TypeVar
 
 from ortune.records.base import Record
 from ortune.records.machine import Host
 from ortune.records.model import Workload
+
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+ResultT = TypeVar("ResultT", bound=Record)
 
 
 class ErrorInfo(Record, frozen=True, kw_only=True):
@@ -25,12 +28,13 @@ class ModelRef(Record, frozen=True, kw_only=True):
     sha256: str
 
 
-class Envelope(Record, frozen=True, kw_only=True):
+class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
     """The one JSON document that a verb prints.
 
     Attributes:
         schema: "ortune/<verb>/1".
         status: "ok", "interrupted" (with what is known) or "error".
+        result: What the verb found, of a type of its own; None where nothing but an error is told.
     """
 
     schema: str
@@ -40,5 +44,10 @@ class Envelope(Record, frozen=True, kw_only=True):
     workload: Workload | None = None
     status: Literal["ok", "interrupted", "error"]
     verdict: str | None = None
-    result: Any = None
+    result: ResultT_co = None  # type: ignore[assignment]  # an Envelope[None] where it is left out
     error: ErrorInfo | None = None
+
+
+def holds(envelope: Envelope[Record] | None, kind: type[ResultT]) -> TypeGuard[Envelope[ResultT]]:
+    """Whether there is a document, with a result of that type."""
+    return envelope is not None and isinstance(envelope.result, kind)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from ortune.records.base import Record
 from ortune.records.bundle import BundleInfo
+from ortune.records.envelope import Envelope
 from ortune.records.machine import Host
 from ortune.records.measure import Figures
 from ortune.records.plan import Plan
@@ -39,7 +40,7 @@ class StoredSession(Record, frozen=True, kw_only=True):
         trouble: One sentence when it cannot be told in full.
         so_far: Of an unfinished session.
         bundle: ``ortune.json``, where a bundle is told.
-        document: The Envelope as the verb printed it.
+        document: As the verb printed it.
         timeline: Of a profile, where it was kept and is asked for.
     """
 
@@ -57,8 +58,13 @@ class StoredSession(Record, frozen=True, kw_only=True):
     trouble: str = ""
     so_far: tuple[SoFar, ...] = ()
     bundle: BundleInfo | None = None
-    document: Any = None
+    document: Envelope[Record] | None = None
     timeline: Timeline | None = None
+
+    @property
+    def result(self) -> Record | None:
+        """What the document tells; None without one."""
+        return self.document.result if self.document else None
 
 
 class Contrast(Record, frozen=True, kw_only=True):

@@ -12,7 +12,9 @@ from ortune.records.measure import Figures, OutputDifference
 from ortune.records.plan import Plan, ReadBackLevel
 from ortune.records.profile import Headroom
 
-Fate = Literal["winner", "default", "current", "retired", "failed", "wrong-output", "pruned", "not-tried"]
+PlanStatus = Literal[
+    "winner", "default", "current", "retired", "failed", "wrong-output", "pruned", "not-tried"
+]
 
 
 class Candidate(Record, frozen=True, kw_only=True):
@@ -28,7 +30,7 @@ class Candidate(Record, frozen=True, kw_only=True):
 
     plan: Plan
     origin: str
-    fate: Fate
+    fate: PlanStatus
     why: str = ""
     ratio: float | None = None
     ratio_low: float | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ortune.records import (
     BenchResult,
@@ -26,6 +26,8 @@ from ortune.records import (
 from ortune.report import bench_words, compare_words, doctor_words, look_words, profile_words, tune_words
 from ortune.report.document import Document
 from ortune.report.numbers import change, duration, percent
+
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ class Answer:
     bundle: str = ""
 
 
-def answer(envelope: Envelope) -> Answer | None:
+def answer(envelope: Envelope[Record]) -> Answer | None:
     """The document's answer; None for a document that compares nothing."""
     if isinstance(envelope.result, CompareResult):
         return _compared(envelope.result)
@@ -150,7 +152,7 @@ def _first_runtime(result: DoctorResult) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Kind(Generic[R]):
     """How a verb's documents are read and told.
 
     Attributes:
@@ -160,13 +162,13 @@ class Kind:
         ort_version: ONNX Runtime that was measured.
     """
 
-    result: type[Record]
-    document: Callable[[Envelope], Document]
-    headline: Callable[[Any], str]
-    ort_version: Callable[[Any], str]
+    result: type[R]
+    document: Callable[[Envelope[R]], Document]
+    headline: Callable[[R], str]
+    ort_version: Callable[[R], str]
 
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, Kind[Any]] = {
     "compare": Kind(
         result=CompareResult,
         document=compare_words.document,
@@ -177,25 +179,25 @@ KINDS: dict[str, Kind] = {
         result=TuneResult,
         document=tune_words.document,
         headline=_tune_headline,
-        ort_version=lambda r: str(r.side.runtime.ort_version),
+        ort_version=lambda r: r.side.runtime.ort_version,
     ),
     "bench": Kind(
         result=BenchResult,
         document=bench_words.document,
         headline=_bench_headline,
-        ort_version=lambda r: str(r.side.runtime.ort_version),
+        ort_version=lambda r: r.side.runtime.ort_version,
     ),
     "look": Kind(
         result=LookResult,
         document=look_words.document,
         headline=_look_headline,
-        ort_version=lambda r: str(r.runtime.ort_version) if r.runtime else "",
+        ort_version=lambda r: r.runtime.ort_version if r.runtime else "",
     ),
     "profile": Kind(
         result=ProfileResult,
         document=profile_words.document,
         headline=profile_words.headline,
-        ort_version=lambda r: str(r.side.runtime.ort_version) if r.side else "",
+        ort_version=lambda r: r.side.runtime.ort_version if r.side else "",
     ),
     "doctor": Kind(
         result=DoctorResult,

@@ -181,9 +181,9 @@ def _plan(plan: Plan) -> str:
     return "ONNX Runtime's default" if plan == Plan() else plan.describe()
 
 
-def document(envelope: Envelope) -> Document:
+def document(envelope: Envelope[BenchResult]) -> Document:
     """The bench: the answer first, the figures with their intervals, what supports them below."""
-    result: BenchResult = envelope.result
+    result = envelope.result
     return Document(
         title=f"ortune bench: {result.side.label}",
         blocks=[

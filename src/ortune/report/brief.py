@@ -18,6 +18,7 @@ from ortune.records import (
     Figures,
     Guard,
     Plan,
+    Record,
     Side,
     TuneResult,
     Workload,
@@ -36,7 +37,7 @@ Decision = Literal["ship", "keep", "unproven", "stop"]
 
 
 def make(
-    envelope: Envelope,
+    envelope: Envelope[Record],
     safety: Mapping[str, str],
     load_per_s: float | None = None,
     *,
@@ -138,7 +139,7 @@ def _evidence(found: Answer) -> str:
     return f"{figure} {change(compared.ratio)}, {level} {interval}, {blocks}"
 
 
-def _whole_answer(envelope: Envelope) -> str:
+def _whole_answer(envelope: Envelope[Record]) -> str:
     """Where nothing is better there is no comparison to quote: what was tried, and what would have been seen."""
     result = envelope.result
     return result.headline or tune_words.headline(result) if isinstance(result, TuneResult) else ""

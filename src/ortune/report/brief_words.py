@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Brief, BriefFigure, StoredSession
-from ortune.report import told
+from ortune.report import stored_words
 from ortune.report.brief import bounds, number, saving
 from ortune.report.document import Cell, Column, Document, Line, Pairs, Tone, table
 from ortune.report.numbers import change
@@ -66,7 +66,7 @@ def document(brief: Brief, session: StoredSession) -> Document:
         blocks=[
             Line(f"{brief.subject}: {brief.answer}", TONES[brief.decision]),
             Line(brief.evidence),
-            Line(told.provenance(session), "faint"),
+            Line(stored_words.provenance(session), "faint"),
             Pairs(rows=plan_rows(brief)),
             table(FIGURES, [figure_cells(figure) for figure in brief.figures]),
             Line(cpu_words(brief), "strong"),

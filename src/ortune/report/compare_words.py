@@ -288,9 +288,9 @@ TONES: dict[VerdictName, Tone] = {
 }
 
 
-def document(envelope: Envelope) -> Document:
+def document(envelope: Envelope[CompareResult]) -> Document:
     """The comparison: the answer first, what supports it below."""
-    result: CompareResult = envelope.result
+    result = envelope.result
     sides = [Column("", "label"), Column("A", "text"), Column("B", "text")]
     why = difference_words.brief(result.why) if result.why is not None else []
     return Document(

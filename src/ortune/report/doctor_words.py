@@ -10,9 +10,9 @@ from ortune.report.document import Column, Document, Points, Table, table
 from ortune.report.numbers import duration, memory, percent, three
 
 
-def document(envelope: Envelope) -> Document:
+def document(envelope: Envelope[DoctorResult]) -> Document:
     """The machine, its runtimes, what is in the way, and what was measured of it."""
-    result: DoctorResult = envelope.result
+    result = envelope.result
     return Document(
         blocks=[
             *(Points(title=title, items=lines) for title, lines in _sections(envelope)),
@@ -57,8 +57,8 @@ def _effect(share: float | None) -> str:
     return percent(share) if share >= 0.001 else "under 0.1 %"
 
 
-def _sections(envelope: Envelope) -> Iterator[tuple[str, list[str]]]:
-    result: DoctorResult = envelope.result
+def _sections(envelope: Envelope[DoctorResult]) -> Iterator[tuple[str, list[str]]]:
+    result = envelope.result
     if envelope.host:
         yield "machine", _machine(envelope.host)
     for report in result.runtimes:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ortune.records import Envelope
+from ortune.records import Envelope, Record
 
 Tone = Literal["", "strong", "good", "bad", "unsure", "look", "stop", "faint"]
 """What a text is to its reader: the first four of them, strong to unsure, are answers."""
@@ -176,6 +176,6 @@ def table(
 INTERRUPTED = "stopped early; this is what was measured by then"
 
 
-def stopped(envelope: Envelope) -> list[Line]:
+def stopped(envelope: Envelope[Record]) -> list[Line]:
     """That a measurement was interrupted, where it was."""
     return [Line(INTERRUPTED, "look")] if envelope.status == "interrupted" else []

@@ -15,16 +15,13 @@ import msgspec
 from ortune.records import (
     BenchResult,
     Contrast,
-    Envelope,
     Figures,
     History,
     LookResult,
-    ModelRef,
     Plan,
     ProfileResult,
     Runtime,
     StoredSession,
-    Workload,
 )
 from ortune.report import escape
 from ortune.report.answer import Answer, answer, interval_words, latency_words
@@ -34,7 +31,7 @@ from ortune.report.compare_words import figure_value
 from ortune.report.document import Column
 from ortune.report.numbers import duration, memory, percent
 from ortune.report.profile_tables import category_words
-from ortune.report.told import STATES, machine, when
+from ortune.report.stored_words import STATES, machine, when
 
 NO_CLAIM = (
     "measured apart, so no difference between sessions is a claim: each result holds within its own blocks"
@@ -58,7 +55,7 @@ def side_by_side(sessions: Sequence[StoredSession]) -> History:
     breaking = [c.name for c in contrasts if c.breaks]
     differ = "differs" if len(breaking) == 1 else "differ"
     warnings = [f"{_and(breaking)} {differ}: {NOT_COMPARABLE}"] if breaking else []
-    unknown = [s.id or s.label for s in sessions if not isinstance(s.document, Envelope)]
+    unknown = [s.id or s.label for s in sessions if s.document is None]
     if unknown:
         warnings.append(f"no finished document, so little is known of {', '.join(unknown)}: {NOT_COMPARABLE}")
     return History(
@@ -74,7 +71,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def _answer(session: StoredSession) -> Answer | None:
-    return answer(session.document) if isinstance(session.document, Envelope) else None
+    return answer(session.document) if session.document else None
 
 
 def _model(session: StoredSession) -> str:
@@ -82,15 +79,15 @@ def _model(session: StoredSession) -> str:
     if found is not None:
         sums = [found.base.model.sha256, *([found.new.model.sha256] if found.new else [])]
         return " and ".join(s[:12] for s in dict.fromkeys(sums))
-    if isinstance(session.document, Envelope) and isinstance(session.document.model, ModelRef):
+    if session.document and session.document.model:
         return session.document.model.sha256[:12]
     return session.bundle.sha256[:12] if session.bundle else UNKNOWN
 
 
 def _workload(session: StoredSession) -> str:
     """The inputs and the load in words; a mark tells those apart that read alike."""
-    work = session.document.workload if isinstance(session.document, Envelope) else None
-    if not isinstance(work, Workload):
+    work = session.document.workload if session.document else None
+    if work is None:
         return UNKNOWN
     shapes = [
         f"{i.name} {'x'.join(map(str, i.shape)) or 'scalar'}"
@@ -124,7 +121,7 @@ def _runtimes(session: StoredSession) -> list[Runtime]:
     found = _answer(session)
     if found is not None:
         return [side.runtime for side in (found.base, found.new) if side is not None]
-    result = session.document.result if isinstance(session.document, Envelope) else None
+    result = session.result
     if isinstance(result, BenchResult | ProfileResult) and result.side is not None:
         return [result.side.runtime]
     return [result.runtime] if isinstance(result, LookResult) and result.runtime else []
@@ -134,7 +131,7 @@ def _base_plan(session: StoredSession) -> str:
     found = _answer(session)
     if found is not None:
         return plan_words(found.base.plan)
-    result = session.document.result if isinstance(session.document, Envelope) else None
+    result = session.result
     if isinstance(result, BenchResult | ProfileResult) and result.side is not None:
         return plan_words(result.side.plan)
     return UNKNOWN
@@ -157,7 +154,7 @@ def _estimand(session: StoredSession) -> str:
     found = _answer(session)
     if found is not None and found.estimand:
         return found.estimand
-    result = session.document.result if isinstance(session.document, Envelope) else None
+    result = session.result
     if isinstance(result, ProfileResult):
         return "mean steady run, profiled"
     return "time of a request (bench)" if isinstance(result, BenchResult) else UNKNOWN
@@ -186,7 +183,7 @@ def _next(sessions: Sequence[StoredSession]) -> str:
     one, two = (found.new or found.base for found in (a, b))
     if one.plan == two.plan and one.model.sha256 == two.model.sha256 and one.runtime == two.runtime:
         return ""
-    work = sessions[0].document.workload if isinstance(sessions[0].document, Envelope) else None
+    work = sessions[0].document.workload if sessions[0].document else None
     line = compare_line(one, two, work, a.estimand, (*a.notes, *b.notes))
     return escape.visible(shlex.join(line)) if line else ""
 
@@ -214,7 +211,7 @@ def _row(session: StoredSession) -> tuple[str, ...]:
     found = _answer(session)
     if found is None:
         state = STATES[session.state] or session.headline or session.trouble
-        result = session.document.result if isinstance(session.document, Envelope) else None
+        result = session.result
         profiled = duration(result.wall_ns) if isinstance(result, ProfileResult) else ""
         return (*head, profiled, "", state)
     base = value(found.base_figures, found.estimand)
@@ -252,7 +249,7 @@ def profile_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
 
 
 def _profiles(sessions: Sequence[StoredSession]) -> list[tuple[StoredSession, ProfileResult]]:
-    results = [(s, s.document.result) for s in sessions if isinstance(s.document, Envelope)]
+    results = [(s, s.result) for s in sessions]
     return [(session, result) for session, result in results if isinstance(result, ProfileResult)]
 
 

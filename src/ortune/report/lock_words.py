@@ -248,9 +248,9 @@ def _or_none(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def document(envelope: Envelope) -> Document:
+def document(envelope: Envelope[LockResult]) -> Document:
     """A lock written: what it holds. One checked: the answer first, what supports it below."""
-    result: LockResult = envelope.result
+    result = envelope.result
     if result.written:
         keep = "keep the lock with the model, and check it in CI with --check"
         return Document(

@@ -163,9 +163,9 @@ def _count(number: int) -> str:
     return str(number)
 
 
-def document(envelope: Envelope) -> Document:
+def document(envelope: Envelope[LookResult]) -> Document:
     """The first look, on one page of a terminal."""
-    result: LookResult = envelope.result
+    result = envelope.result
     error = envelope.error
     return Document(
         blocks=[

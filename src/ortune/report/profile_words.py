@@ -380,9 +380,9 @@ def _provider(name: str) -> str:
     return name.removesuffix("ExecutionProvider") or "no provider"
 
 
-def document(envelope: Envelope) -> Document:
+def document(envelope: Envelope[ProfileResult]) -> Document:
     """The profile: the answer first, then where the time goes."""
-    result: ProfileResult = envelope.result
+    result = envelope.result
     facts = [("runs", variance(result)), ("memory", memory_line(result))]
     written = [("written", f"{kind}: {path}") for kind, path in result.exports.items()]
     return Document(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ortune.errors import UsageError
-from ortune.records import Envelope, ProfileResult, ReportResult, StoredSession, TuneResult
-from ortune.report import brief_words, escape, history, told
+from ortune.records import Envelope, ProfileResult, ReportResult, StoredSession, TuneResult, holds
+from ortune.report import brief_words, escape, history, stored_words
 from ortune.report.answer import KINDS
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, table
 
@@ -15,9 +15,9 @@ NO_TIMELINE = (
 )
 
 
-def document(envelope: Envelope) -> Document:
+def document(envelope: Envelope[ReportResult]) -> Document:
     """What was asked for, under what must be known of it."""
-    result: ReportResult = envelope.result
+    result = envelope.result
     if result.brief is not None:
         found = brief_words.document(result.brief, result.sessions[0])
     elif result.history is not None:
@@ -30,32 +30,32 @@ def document(envelope: Envelope) -> Document:
     return replace(found, before=[*troubles, *found.before])
 
 
-def html(envelope: Envelope) -> str:
+def html(envelope: Envelope[ReportResult]) -> str:
     """The whole report of a tuning or a profile, or a brief, as one page.
 
     Raises:
         UsageError: There is no page of what is told.
     """
-    result: ReportResult = envelope.result
+    result = envelope.result
     session = result.sessions[0] if result.sessions else None
     if result.brief is not None and session is not None:
         from ortune.report.html.brief import render as render_brief
 
         return render_brief(result.brief, session)
     stored = session.document if session is not None else None
-    if result.kind == "told" and isinstance(stored, Envelope) and isinstance(stored.result, TuneResult):
+    if result.kind == "told" and holds(stored, TuneResult):
         from markupsafe import Markup
 
         from ortune.report.html.page import render
 
-        line = escape.visible(told.provenance(result.sessions[0]))
+        line = escape.visible(stored_words.provenance(result.sessions[0]))
         # The page of a stored session says first that it is one; nothing but the page itself begins its main part.
         mark = Markup('<main>\n<p class="flag" style="margin:1rem 0 0">{}</p>').format(line)
         return render(stored).replace("<main>", mark, 1)
-    if result.kind == "told" and isinstance(stored, Envelope) and isinstance(stored.result, ProfileResult):
+    if result.kind == "told" and holds(stored, ProfileResult):
         from ortune.report.html.profile_page import render as render_profile
 
-        line, timeline = told.provenance(result.sessions[0]), result.sessions[0].timeline
+        line, timeline = stored_words.provenance(result.sessions[0]), result.sessions[0].timeline
         return render_profile(stored, timeline, stored=escape.visible(line), no_timeline=NO_TIMELINE)
     if session is not None and session.bundle is not None:
         raise UsageError(
@@ -72,8 +72,8 @@ def _list(result: ReportResult) -> list[Block]:
     # The date is UTC everywhere, so the list need not say it on every line.
     rows = [
         (
-            f"{s.id}  {told.when(s).removesuffix(' UTC')}  {s.verb:<8} {s.label}",
-            shorten_end(told.summary(s)),
+            f"{s.id}  {stored_words.when(s).removesuffix(' UTC')}  {s.verb:<8} {s.label}",
+            shorten_end(stored_words.summary(s)),
         )
         for s in result.sessions
     ]
@@ -94,19 +94,22 @@ def shorten_end(text: str, length: int = 150) -> str:
 
 def _told(session: StoredSession) -> Document:
     """The verb's own document, where the session has one that it can tell; never as if it were new."""
-    before = [Line(told.provenance(session), "faint")]
+    before = [Line(stored_words.provenance(session), "faint")]
     kind = KINDS.get(session.verb)
     stored = session.document
-    if kind is not None and isinstance(stored, Envelope) and isinstance(stored.result, kind.result):
+    if kind is not None and holds(stored, kind.result):
         return replace(kind.document(stored), before=before)
-    columns = [Column(told.SO_FAR_HEADS[0], "text"), *(Column(head) for head in told.SO_FAR_HEADS[1:])]
+    columns = [
+        Column(stored_words.SO_FAR_HEADS[0], "text"),
+        *(Column(head) for head in stored_words.SO_FAR_HEADS[1:]),
+    ]
     return Document(
         title=f"ortune {session.verb}: {session.label}",
         before=before,
         blocks=[
             *(Line(line, "strong") for line in _plainly(session)),
-            Line(told.SO_FAR_NOTE if session.so_far else ""),
-            table(columns, [told.so_far_row(s) for s in session.so_far], dense=True),
+            Line(stored_words.SO_FAR_NOTE if session.so_far else ""),
+            table(columns, [stored_words.so_far_row(s) for s in session.so_far], dense=True),
         ],
     )
 
@@ -114,10 +117,10 @@ def _told(session: StoredSession) -> Document:
 def _plainly(session: StoredSession) -> list[str]:
     """The sentences about a session that has no document of a kind that is told here."""
     about = f"{session.verb} {session.label}".strip()
-    lines = [f"{about}: {told.summary(session)}"]
+    lines = [f"{about}: {stored_words.summary(session)}"]
     if session.bundle is not None and session.trouble not in lines[0]:
         lines.append(session.trouble)
-    if isinstance(session.document, Envelope) and not session.headline:
+    if session.document and not session.headline:
         lines.append(f"documents of ortune {session.verb} are told as JSON only: --json")
     return lines
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import (
+    BundleInfo,
     Candidate,
     Comparison,
     Envelope,
-    Fate,
     Guard,
     Plan,
+    PlanStatus,
     SettingWorth,
     TradeRow,
     TuneResult,
@@ -44,7 +45,7 @@ from ortune.report.numbers import change, difference, duration, memory, percent,
 
 NAMED = 6  # plans in a list, at most
 GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "memory", "cpu": "CPU time"}
-FATES: dict[Fate, str] = {
+FATES: dict[PlanStatus, str] = {
     "winner": "winner",
     "default": "the default",
     "current": "runs today",
@@ -390,9 +391,18 @@ TRADE = (
 )
 
 
-def document(envelope: Envelope) -> Document:
+def bundle_headline(info: BundleInfo) -> str:
+    """What a bundle says of itself."""
+    proof = info.proof
+    if proof is None:
+        return f"{info.plan.describe()}; the bundle holds no proof"
+    gain = gain_words(proof) if proof.verdict == "faster" else proof.verdict
+    return f"{info.plan.describe()}: {gain} ({bounds(proof)}), {blocks_words(proof)}"
+
+
+def document(envelope: Envelope[TuneResult]) -> Document:
     """The tuning: the answer first, what supports it below, what to paste last."""
-    result: TuneResult = envelope.result
+    result = envelope.result
     said = result.headline or headline(result)
     heads, *figures = sides(result)
     return Document(

@@ -36,12 +36,6 @@ class Tool(Protocol):
     def __call__(self, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
         """Write ``target`` from ``source``, and say in one sentence what was done.
 
-        Args:
-            task: Name of the task.
-            source: The model to read.
-            target: The file to write; its larger weights may go to ``<its name>.data`` beside it.
-            params: Of the rewrite.
-
         Raises:
             OrtuneError: The task could not be done; the message says why.
         """
@@ -88,12 +82,6 @@ def rewrite_model(
     source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool | None = None
 ) -> Rewritten:
     """Apply rewrites in order and write the result; done once for the same model, rewrites and tool.
-
-    Args:
-        source: Is not changed.
-        specs: What to apply.
-        folder: Keeps the results, each in a folder of its own.
-        tool: For the rewrites that need ONNX Runtime itself.
 
     Raises:
         UsageError: A rewrite or a parameter is not known or does not fit the model.

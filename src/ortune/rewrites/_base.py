@@ -109,10 +109,6 @@ class Rewrite:
     def apply(self, model: ir.Model, params: Mapping[str, str] | None = None) -> RewriteResult:
         """Change a model in place, check what was done, and mark every new or changed node.
 
-        Args:
-            model: A clone that is this call's to change; useless after an error.
-            params: As text, by name; ``canonical`` is applied to them.
-
         Raises:
             UsageError: A parameter does not fit the rewrite or the model.
             OrtuneError: The rewrite broke the model or its claim is false ("rewrite-bug").

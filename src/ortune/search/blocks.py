@@ -15,6 +15,8 @@ from ortune.search.figures import compared
 BASE, NEW, IDENTICAL, SPIKE = "base", "new", "identical", "spike"
 TRIAL_FAILED = "a trial in it failed"
 CONTROLS_FAILED = "its calibration failed"
+AWAKE_SHARE = 0.2
+"""CPU time of waiting trials over their wall time from which on it is told; the clock of other threads has a grain."""
 
 
 class Execute(Protocol):
@@ -127,14 +129,20 @@ def pairs(blocks: Sequence[Block], arm: str, base: str = BASE) -> list[tuple[Mea
     return [both for both in found if both is not None]
 
 
-def restless(blocks: Sequence[Block]) -> float | None:
-    """CPU time of trials over the time in which others had their turn; about 0 where they slept, None where none did.
+def awake(blocks: Sequence[Block]) -> list[str]:
+    """That trials did not sleep while others had their turn, where they did not.
 
-    The middle of all trials: one that was caught between two turns says nothing.
+    By the middle of all trials' CPU time over the time in which others had their turn: one trial that was caught
+    between two turns says nothing.
     """
     done = [t.outcome.done for b in blocks for t in b.trials if isinstance(t.outcome, Measured)]
     shares = [d.waiting_cpu_ns / d.waiting_ns for d in done if d.waiting_ns > 50_000_000]
-    return float(np.median(shares)) if shares else None
+    share = float(np.median(shares)) if shares else 0.0
+    if share < AWAKE_SHARE:
+        return []
+    return [
+        f"trials that waited for their turn kept {100 * share:.0f} % of a CPU busy, which disturbed the others"
+    ]
 
 
 def recorded_waits(blocks: Sequence[Block], arm: str, estimand: str) -> np.ndarray:

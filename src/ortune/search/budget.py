@@ -19,7 +19,7 @@ ROUNDS = (2, 4, 8)
 """Blocks after which the field is halved."""
 FIELD = 5
 """Live plans in one block; a larger field is dealt at random into several, each with its own baseline."""
-BESIDE = 5
+IN_CALIBRATION = 5
 """Plans that take their turns in a block of the calibration."""
 TRY_SHARE = 0.75
 """Of the race, for the first two blocks of each plan; what then leads needs time to be built upon."""
@@ -43,9 +43,9 @@ class Split:
 
 def tries(plans: int, references: int) -> float:
     """Trials of the first round of so many plans, which take their turns in the calibration's blocks if they fit."""
-    beside = min(ROUNDS[0] * plans, CALIBRATION_BLOCKS * BESIDE)
-    rest = ROUNDS[0] * plans - beside
-    return beside + rest * (1 + references / FIELD)
+    calibrated = min(ROUNDS[0] * plans, CALIBRATION_BLOCKS * IN_CALIBRATION)
+    rest = ROUNDS[0] * plans - calibrated
+    return calibrated + rest * (1 + references / FIELD)
 
 
 def screening_trials(plans: int, references: int) -> float:

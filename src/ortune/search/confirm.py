@@ -77,14 +77,6 @@ def alone(
 
     Taking turns could hide what a process alone gains or loses: warm caches, higher clocks. As many blocks as the
     time left holds, none below ``LEAST_ALONE``.
-
-    Args:
-        race: For its means.
-        winner: The confirmed plan.
-        first: Index of the first block.
-        left_ns: What is left of the budget.
-        trial_ns: What a trial takes.
-        on_block: Called after every block.
     """
     arms = [CURRENT if race.with_current else BASE, winner.arm]
     fits = int(left_ns / (len(arms) * trial_ns))

@@ -107,9 +107,6 @@ def failed_twice() -> MeasurementError:
 def late_controls(ratios: np.ndarray) -> list[Control]:
     """The identical plan once more, over the whole session; nothing where it only ran in the calibration.
 
-    Args:
-        ratios: log(identical / baseline) (n,), of every block that has both.
-
     Raises:
         MeasurementError: It does not look identical: the machine turned bad on the way.
     """
@@ -133,18 +130,9 @@ def calibrate(
     rng: random.Random,
     stop: Callable[[], bool],
     on_block: Callable[[Block], None],
-    beside: Callable[[], Sequence[str]] = lambda: (),
+    also: Callable[[], Sequence[str]] = lambda: (),
 ) -> tuple[Judgement, list[Block]]:
     """Nine blocks of the references and both controls, once repeated where the controls fail.
-
-    Args:
-        execute: Runs a group of arms.
-        references: The baseline, and whatever else stands in every block.
-        fixed: The objective's estimand, or None.
-        rng: Order within blocks.
-        stop: Asked before every turn.
-        on_block: Called after every block.
-        beside: Asked before every block: what else takes its turns in it.
 
     Raises:
         MeasurementError: The controls failed twice, or the baseline cannot be measured.
@@ -156,7 +144,7 @@ def calibrate(
         while sum(not b.dropped for b in mine) < CALIBRATION_BLOCKS:
             index = len(blocks) + len(mine)
             needed = [*references, IDENTICAL, SPIKE]
-            block = run_block(execute, [*needed, *beside()], rng, index, "calibration", stop, needed=needed)
+            block = run_block(execute, [*needed, *also()], rng, index, "calibration", stop, needed=needed)
             if block is None:
                 raise Interrupted("stopped before the controls were through; nothing can be said yet")
             mine.append(block)

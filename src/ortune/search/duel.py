@@ -124,17 +124,6 @@ def run(
 ) -> Duel:
     """Runs blocks until a verdict, the last block, the end of the budget, or a stop.
 
-    Args:
-        execute: Runs a group of arms ("base", "new", "identical", "spike").
-        rules: Limits and levels.
-        plan: From ``design``.
-        rng: Order of the arms within a block.
-        clock: Monotonic nanoseconds.
-        stop: Asked before every turn.
-        on_block: Called after every block.
-        calibrated: Told what the calibration says, before further blocks.
-        started_ns: The clock when the budget began to run; None is now.
-
     Raises:
         MeasurementError: The controls failed twice, or the baseline cannot be measured.
         Interrupted: Stopped before the controls were through.
@@ -250,10 +239,10 @@ def conclude(duel: Duel, rules: Rules, plan: Design) -> Comparison:
     """The comparison that the blocks support. Guards are added by the caller, who has the trials."""
     d = duel.ratios(NEW)
     n_dropped = sum(bool(b.dropped) for b in duel.blocks)
-    p = log_e = None
+    p = e_value = None
     if plan.sequential:
         interval = evidence.confidence_sequence(d, rules.alpha, duel.prior_scale)
-        log_e = float(np.exp(min(700.0, evidence.log_evidence(d, 0.0, duel.prior_scale))))
+        e_value = float(np.exp(min(700.0, evidence.log_evidence(d, 0.0, duel.prior_scale))))
     else:
         interval = pairs.sign_flip_interval(d, 1 - rules.alpha)
         p = pairs.sign_flip(d)
@@ -267,7 +256,7 @@ def conclude(duel: Duel, rules: Rules, plan: Design) -> Comparison:
         method="confidence sequence" if plan.sequential else "sign-flip",
         n_blocks=len(d),
         n_dropped=n_dropped,
-        evidence=log_e,
+        evidence=e_value,
         p=p,
         smallest_effect_ratio=detect.honest(_smallest(duel, rules, plan, d), interval),
         phase="race",

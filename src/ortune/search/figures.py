@@ -91,10 +91,7 @@ def without_latencies(block: Block) -> Block:
 def figure(trial: Measured, estimand: str, case: str | None = None) -> float | None:
     """The trial's number in nanoseconds (bytes for memory), or None where it was not measured.
 
-    Args:
-        trial: A measured trial.
-        estimand: One of ``Estimand``.
-        case: Only this input shape; None is the weighted mix. Ignored by memory, cold start and CPU time.
+    Of one input shape, or of the weighted mix; memory, cold start and CPU time are of the whole trial.
     """
     done = trial.done
     if estimand == "memory":

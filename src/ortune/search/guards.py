@@ -12,6 +12,7 @@ from ortune.search.figures import WAITED, figure, samples
 from ortune.stats import calibration, evidence, tails
 from ortune.stats.pairs import wilcoxon_interval
 
+GUARDS = ("mean", "p95", "memory", "cpu")
 NAMES = {"mean": "mean", "memory": "peak memory", "cpu": "CPU time"}
 
 

@@ -43,20 +43,7 @@ def propose(
     as_asked: bool = False,
     providers: Collection[str] = (),
 ) -> tuple[list[Proposed], tuple[str, ...]]:
-    """Plans to try and, in words, what is not proposed and why.
-
-    Args:
-        model: What settings go by.
-        rewritten: Rewrites that fit the model, each with the reason.
-        work: How the model is used.
-        host: The machine that it runs on.
-        ort_version: Of the runtime.
-        objective: What is to become less.
-        allow: Safety classes, settings and rewrites allowed beside the exact ones.
-        allocators: Those that can be preloaded there.
-        as_asked: The user asks for something in every plan, which is then a plan too.
-        providers: Execution providers of every plan.
-    """
+    """Plans to try and, in words, what is not proposed and why."""
     found, refused = knob_proposals(
         model,
         host.effective_cpus,

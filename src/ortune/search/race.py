@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ortune.errors import MeasurementError
-from ortune.records import Block, Failed, Fate, Measured, OutputDifference, Plan
+from ortune.records import Block, Failed, Measured, OutputDifference, Plan, PlanStatus
 from ortune.search.blocks import BASE, IDENTICAL, Execute, log_ratio, run_block
 from ortune.search.budget import FIELD, ROUNDS
 from ortune.search.figures import without_latencies
@@ -49,7 +49,7 @@ class Entry:
     failures: list[Failed] = field(default_factory=list)
     outputs: OutputDifference | None = None
     ran: bool = False
-    fate: Fate | None = None
+    status: PlanStatus | None = None
     why: str = ""
 
     @property
@@ -60,12 +60,12 @@ class Entry:
     @property
     def live(self) -> bool:
         """Whether it still takes part."""
-        return self.fate is None
+        return self.status is None
 
     @property
     def sound(self) -> bool:
         """Whether it neither failed nor gave wrong outputs."""
-        return self.fate not in ("failed", "wrong-output")
+        return self.status not in ("failed", "wrong-output")
 
     @property
     def rank(self) -> float:
@@ -78,9 +78,9 @@ class Entry:
         """Median log ratio so far; 0 (as the default) before the first block."""
         return float(np.median(self.ratios)) if self.ratios else 0.0
 
-    def retire(self, fate: Fate, why: str) -> None:
+    def retire(self, status: PlanStatus, why: str) -> None:
         """Takes it out of the race, with the reason."""
-        self.fate, self.why = fate, why
+        self.status, self.why = status, why
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class Race:
     scale: float = 0.0
     objective: str = "latency"
     allowed: tuple[str, ...] = ()
-    deadline: int
+    deadline: int = 0
     with_current: bool = False
     entries: dict[str, Entry] = field(default_factory=dict)
     earlier: list[Block] = field(default_factory=list)

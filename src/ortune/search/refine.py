@@ -66,7 +66,7 @@ def combine(race: Race, leader: Entry, required: Plan) -> Entry:
         if leader.middle >= -PAYS * np.log1p(race.worth):
             return leader
         added = _added(race, leader, alone, required)
-        better = _beside(race, leader, added, required)
+        better = _raced_with(race, leader, added, required)
         if better is leader:
             return leader
         leader = better
@@ -85,7 +85,7 @@ def explore(race: Race, leader: Entry, required: Plan, cpus: int) -> Entry:
                 near.append(race.add(Entry(plan=plan, origin=f"beside the leader: {name}={other}")))
     for entry in near[budget.FIELD - 1 :]:
         entry.retire("not-tried", "more neighbours of the leader than one block holds")
-    return _beside(race, leader, [e for e in near if e.live], required)
+    return _raced_with(race, leader, [e for e in near if e.live], required)
 
 
 def _added(race: Race, leader: Entry, alone: list[Entry], required: Plan) -> list[Entry]:
@@ -109,7 +109,7 @@ def _added(race: Race, leader: Entry, alone: list[Entry], required: Plan) -> lis
     return [race.add(Entry(plan=p, origin="combination", prior=prior)) for p, prior in plans.values()]
 
 
-def _beside(race: Race, leader: Entry, others: list[Entry], required: Plan) -> Entry:
+def _raced_with(race: Race, leader: Entry, others: list[Entry], required: Plan) -> Entry:
     """The leader and others in the same blocks; who beats the leader in these is the new one."""
     field = [e for e in others if e.live]
     # What ablation will need must be left: a plan whose parts were not shown to pay is not to be handed out.
@@ -120,7 +120,7 @@ def _beside(race: Race, leader: Entry, others: list[Entry], required: Plan) -> E
             if not live or not leader.live or not race.round([leader, *live]):
                 break
         sound = (e for e in field if e.live and e.ratios and not race.refuse(e))
-        field = sorted(sound, key=lambda e: against(race, e, leader))[:2]
+        field = sorted(sound, key=lambda e: log_ratio_to(race, e, leader))[:2]
     race.reserved = 0
     for entry in others:
         if entry.live and not entry.ratios:
@@ -128,10 +128,10 @@ def _beside(race: Race, leader: Entry, others: list[Entry], required: Plan) -> E
     best = field[0] if field else leader
     if not leader.live:
         return next((e for e in race.live() if e.ratios), leader)
-    return best if against(race, best, leader) < -PAYS * np.log1p(race.worth) else leader
+    return best if log_ratio_to(race, best, leader) < -PAYS * np.log1p(race.worth) else leader
 
 
-def against(race: Race, entry: Entry, leader: Entry) -> float:
+def log_ratio_to(race: Race, entry: Entry, leader: Entry) -> float:
     """Median log(entry / leader) over the blocks that both ran in, drawn towards 0 where these are few."""
     if entry is leader:
         return 0.0
@@ -179,7 +179,7 @@ def ablate(race: Race, winner: Entry, required: Plan) -> tuple[Entry, dict[str, 
         smaller = [e for name, e in without.items() if e.live and not keep[name] and not race.refuse(e)]
         if not smaller:
             return winner, costs
-        ablated = min(smaller, key=lambda e: against(race, e, winner))
+        ablated = min(smaller, key=lambda e: log_ratio_to(race, e, winner))
     ablated = race.add(ablated)
     if not _revive(ablated):
         return winner, costs
@@ -208,7 +208,7 @@ def _revive(entry: Entry) -> bool:
 
     Alone it was not worth more time, as a part of the winner it is.
     """
-    if entry.fate not in (None, "retired", "not-tried"):
+    if entry.status not in (None, "retired", "not-tried"):
         return False
-    entry.fate, entry.why = None, ""
+    entry.status, entry.why = None, ""
     return True

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
 from ortune.knobs import all_knobs
 from ortune.records import (
-    Block,
     BlockPoint,
     Candidate,
-    Comparison,
     Figures,
     Measured,
     Plan,
@@ -21,52 +18,33 @@ from ortune.records import (
     TradeRow,
 )
 from ortune.rewrites import find as find_rewrite
-from ortune.search import controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
 from ortune.search.figures import describe, figure
-from ortune.search.race import CURRENT, Entry, Race
+from ortune.search.race import CURRENT, Entry
 from ortune.search.refine import Costs
+from ortune.search.state import Search
 from ortune.stats import pairs
 from ortune.stats.intervals import robust_scale
 from ortune.stats.multiplicity import holm
 
 CLAIMED = 0.05
-UNCHANGED = 1.0, 1.0  # the default beside itself
+UNCHANGED = 1.0, 1.0  # the default and itself
 
 
-class Raced(Protocol):
-    """What a tuning has measured so far.
-
-    Attributes:
-        race: All plans with their blocks; ``calibration`` and ``confirmation`` are the blocks before and after it.
-        ablation: What leaving a setting or rewrite out costs: log ratios by its name.
-        winner: What was confirmed.
-        current: What the user runs today; it stands in every block where ``with_current``.
-    """
-
-    judgement: controls.Judgement
-    calibration: list[Block]
-    race: Race
-    ablation: dict[str, Costs]
-    confirmation: list[Block]
-    winner: Entry | None
-    current: Plan | None
-    with_current: bool
-
-    def comparison(self, arm: str, base: str = BASE) -> Comparison | None:
-        """An arm against another, over the confirmation; None without one."""
-
-
-def settings(run: Raced, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
+def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
     """What each setting and rewrite of the winner is worth, then those that were left out of it."""
     read_back = {r.knob: r.level for r in trials[-1].done.read_back} if trials else {}
     parts = [(name, str(value)) for name, value in winner.settings.items()]
     parts += [(spec.name, "") for spec in winner.rewrites]
-    dropped = [name for name in run.ablation if name not in {n for n, _ in parts}]
-    # Alone in the plan: what it is worth is the confirmed difference to the default, whatever it was worth beside
+    dropped = [name for name in search.ablation if name not in {n for n, _ in parts}]
+    # Alone in the plan: what it is worth is the confirmed difference to the default, whatever it was worth with
     # others that are gone.
-    alone = run.comparison(run.winner.arm) if run.winner and run.confirmation and len(parts) == 1 else None
-    paying = _paying({name: run.ablation[name] for name, _ in parts if name in run.ablation})
+    alone = (
+        search.comparison(search.winner.arm)
+        if search.winner and search.confirmation and len(parts) == 1
+        else None
+    )
+    paying = _paying({name: search.ablation[name] for name, _ in parts if name in search.ablation})
     found = []
     for name, value in [*parts, *((name, "") for name in dropped)]:
         kept = name not in dropped
@@ -76,7 +54,7 @@ def settings(run: Raced, winner: Plan, trials: Sequence[Measured]) -> tuple[Sett
             )
             shown = alone.verdict == "faster"
         else:
-            low, middle, high = _cost(run.ablation.get(name, np.empty(0)))
+            low, middle, high = _cost(search.ablation.get(name, np.empty(0)))
             shown = name in paying
         found.append(
             SettingWorth(
@@ -116,40 +94,40 @@ def _summary(name: str) -> str:
 
 
 def candidates(
-    run: Raced, proposed: Sequence[Entry], shipped: Plan, refused: Refused | None
+    search: Search, proposed: Sequence[Entry], shipped: Plan, refused: Refused | None
 ) -> tuple[Candidate, ...]:
     """Every plan that was proposed or made on the way, with its figures and what became of it; fastest first."""
     found = []
     seen = set()
-    for entry in [*run.race.entries.values(), *proposed]:
+    for entry in [*search.race.entries.values(), *proposed]:
         if entry.arm in seen:
             continue
         seen.add(entry.arm)
-        fate, why = entry.fate, entry.why
+        status, why = entry.status, entry.why
         if entry.plan == shipped:
-            fate, why = "winner", ""
-        elif run.with_current and entry.plan == run.current:
-            fate, why = "current", ""
+            status, why = "winner", ""
+        elif search.race.with_current and entry.plan == search.current:
+            status, why = "current", ""
         elif entry.plan == Plan():
-            fate, why = "default", ""
+            status, why = "default", ""
         elif refused is not None and entry.plan == refused.plan:
-            fate, why = "retired", refused.why
-        elif fate is None and not entry.ratios:
-            fate, why = "not-tried", "the budget did not hold it"
-        elif fate is None:
-            fate, why = "retired", "another plan was faster"
+            status, why = "retired", refused.why
+        elif status is None and not entry.ratios:
+            status, why = "not-tried", "the budget did not hold it"
+        elif status is None:
+            status, why = "retired", "another plan was faster"
         interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
         found.append(
             Candidate(
                 plan=entry.plan,
                 origin=entry.origin,
-                fate=fate,
+                fate=status,
                 why=why,
                 ratio=interval.ratio if interval else None,
                 ratio_low=interval.ratio_low if interval else None,
                 ratio_high=interval.ratio_high if interval and np.isfinite(interval.ratio_high) else None,
                 n_blocks=len(entry.ratios),
-                figures=describe(entry.trials, run.judgement.estimand) if entry.trials else None,
+                figures=describe(entry.trials, search.judgement.estimand) if entry.trials else None,
                 outputs=entry.outputs,
             )
         )
@@ -157,27 +135,29 @@ def candidates(
 
 
 def trade(
-    run: Raced, shipped: Plan, winner_trials: Sequence[Measured], default: Figures
+    search: Search, shipped: Plan, winner_trials: Sequence[Measured], default: Figures
 ) -> tuple[TradeRow, ...]:
     """Fastest, least CPU a run, least memory, among the default and the plans with correct outputs.
 
     Plans were measured at different times of a machine that has phases. So each is judged by its ratio to the default
     of the same blocks, and shown as that ratio of the default's figures in the table above it.
     """
-    plans = {BASE: Plan(), **{e.arm: e.plan for e in run.race.entries.values() if e.sound}}
-    beside = {estimand: _beside(run, list(plans), estimand) for estimand in ("median", "cpu", "memory")}
-    own = {"latency": "fastest", "cpu": "least CPU a run", "memory": "least memory"}.get(run.race.objective)
+    plans = {BASE: Plan(), **{e.arm: e.plan for e in search.race.entries.values() if e.sound}}
+    ratios = {estimand: _relative(search, list(plans), estimand) for estimand in ("median", "cpu", "memory")}
+    own = {"latency": "fastest", "cpu": "least CPU a run", "memory": "least memory"}.get(
+        search.race.objective
+    )
     rows = []
     for title, estimand in (("fastest", "median"), ("least CPU a run", "cpu"), ("least memory", "memory")):
         mine = title == own
-        best = BASE if mine else min(beside[estimand], key=lambda arm: beside[estimand][arm][1])
+        best = BASE if mine else min(ratios[estimand], key=lambda arm: ratios[estimand][arm][1])
         plan, seen = plans[best], default
         if mine:
             plan = shipped
-            stays = CURRENT if run.with_current and shipped == run.current else BASE
-            trials = list(winner_trials) or measured(run.confirmation, stays)
-            seen = describe(trials, run.judgement.estimand) if trials else default
-        latency, cpu, memory = (found.get(best, UNCHANGED)[0] for found in beside.values())
+            stays = CURRENT if search.race.with_current and shipped == search.current else BASE
+            trials = list(winner_trials) or measured(search.confirmation, stays)
+            seen = describe(trials, search.judgement.estimand) if trials else default
+        latency, cpu, memory = (found.get(best, UNCHANGED)[0] for found in ratios.values())
         rows.append(
             TradeRow(
                 title=title,
@@ -192,14 +172,14 @@ def trade(
     return tuple(rows)
 
 
-def _beside(run: Raced, arms: Sequence[str], estimand: str) -> dict[str, tuple[float, float]]:
+def _relative(search: Search, arms: Sequence[str], estimand: str) -> dict[str, tuple[float, float]]:
     """Each arm's figure as a ratio of the default's in the same blocks, and the most that it may well be.
 
     Most plans leave the race after a few blocks, and the best of many noisy ratios is best by chance. The noise is that
     of all arms together: few of them have blocks enough to tell it alone. Arms in fewer than two blocks are left out,
     and the default, first, is what it is.
     """
-    logs = {arm: log_ratios(run.race.seen, arm, estimand) for arm in arms if arm != BASE}
+    logs = {arm: log_ratios(search.race.seen, arm, estimand) for arm in arms if arm != BASE}
     logs = {arm: found for arm, found in logs.items() if len(found) >= 2}
     middle = {arm: float(np.median(found)) for arm, found in logs.items()}
     if not logs:
@@ -212,16 +192,17 @@ def _beside(run: Raced, arms: Sequence[str], estimand: str) -> dict[str, tuple[f
     }
 
 
-def points(run: Raced) -> list[BlockPoint]:
+def points(search: Search) -> list[BlockPoint]:
     """Every block as a picture needs it."""
     names = {BASE: "default", IDENTICAL: "identical", SPIKE: "spike", CURRENT: "current"}
     found = []
-    everything: list[Block] = [*run.calibration, *run.race.blocks, *run.confirmation]
-    for i, block in enumerate(everything):
+    for i, block in enumerate(search.blocks):
         values = {}
         for trial in block.trials:
             value = (
-                figure(trial.outcome, run.judgement.estimand) if isinstance(trial.outcome, Measured) else None
+                figure(trial.outcome, search.judgement.estimand)
+                if isinstance(trial.outcome, Measured)
+                else None
             )
             if value is not None:
                 values[names.get(trial.arm, trial.arm)] = value

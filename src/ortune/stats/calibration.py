@@ -36,14 +36,7 @@ MUCH_STEADIER = 0.8
 
 
 def identical_control(d: ArrayLike) -> Control:
-    """The identical plan A' against the baseline: fails at exact sign-flip p < 0.01.
-
-    Args:
-        d: Log ratios A' / baseline (n,), n fixed beforehand (nine).
-
-    Raises:
-        OrtuneError: No blocks, or a log ratio that is not finite.
-    """
+    """The identical plan A' against the baseline: fails at exact sign-flip p < 0.01."""
     return _identical("identical", d, IDENTICAL_P)
 
 
@@ -70,9 +63,6 @@ def spike_control(
     Returns:
         The control; ``expected_ratio`` is the median over blocks, ``detected`` says whether the interval
         excludes "no difference". Not detected is not a failure: it says how little this machine can show.
-
-    Raises:
-        OrtuneError: No blocks, a value that is not finite, or another number of expected values than blocks.
     """
     values = as_blocks(d, "spike-in log ratios")
     expected = as_blocks(np.atleast_1d(np.asarray(expected_log_ratio, dtype=np.float64)), "recorded waits")
@@ -94,14 +84,7 @@ def spike_control(
 
 
 def choose_estimand(noise: Mapping[str, ArrayLike]) -> str:
-    """What "latency" means in this session: the first, unless another is clearly steadier.
-
-    Args:
-        noise: For each estimand, log ratios of what does not differ (n,); the usual one first.
-
-    Raises:
-        OrtuneError: No blocks, or a log ratio that is not finite.
-    """
+    """What "latency" means in this session: the first, unless another is clearly steadier."""
     usual, *others = noise
     scales = {name: null_scale(values) for name, values in noise.items()}
     best = min(others, key=scales.__getitem__, default=usual)
@@ -145,9 +128,6 @@ def guard(
 
     Returns:
         The guard; ``known`` is False, with the reason in ``note``, below six blocks.
-
-    Raises:
-        OrtuneError: A log ratio that is not finite, or a peak memory that is not positive.
     """
     limit = guard_limit(figure, base_bytes)
     if d is None:

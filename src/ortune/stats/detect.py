@@ -36,20 +36,8 @@ def smallest_effect(
 ) -> float:
     """The true effect that n blocks would find with the given probability.
 
-    Args:
-        scale: Observed scale of the block log ratios (``robust_scale``), log units.
-        n: Number of blocks.
-        alpha: Level of the test, two-sided.
-        power: Probability of finding the effect.
-        method: The test: the always-valid "sequence", read at block n, or "wilcoxon" or "sign-flip" with n
-            fixed beforehand.
-        prior_scale: Scale that the sequence used for its first five blocks; None for its default.
-
     Returns:
         The effect as a share, e.g. 0.021 for 2.1 %; infinite where so few blocks can find no effect at all.
-
-    Raises:
-        OrtuneError: A scale below 0, no blocks, or a level or power not between 0 and 1.
     """
     if not (math.isfinite(scale) and scale >= 0.0 and n >= 1 and 0.0 < alpha < 1.0 and 0.0 < power < 1.0):
         raise OrtuneError(
@@ -77,10 +65,6 @@ def honest(smallest: float, interval: Interval) -> float | None:
     The closed forms know a robust scale only; where outliers widen the interval beyond it, an effect of half the
     interval's width is what could have been told from none.
 
-    Args:
-        smallest: From ``smallest_effect``.
-        interval: The interval of the same data.
-
     Returns:
         The effect as a share; None where nothing could have been seen.
     """
@@ -99,20 +83,8 @@ def blocks_needed(
 ) -> int | None:
     """Blocks with which an effect would be found with the given probability.
 
-    Args:
-        scale: Scale of the block log ratios, log units.
-        effect: The effect as a share; its sign does not matter.
-        alpha: Level of the test, two-sided.
-        power: Probability of finding the effect.
-        method: The test; see ``smallest_effect``.
-        prior_scale: Scale that the sequence used for its first five blocks; None for its default.
-        most: Where to stop looking.
-
     Returns:
         The number of blocks, or None if it is more than ``most``.
-
-    Raises:
-        OrtuneError: See ``smallest_effect``.
     """
 
     def enough(n: int) -> bool:
@@ -138,17 +110,8 @@ def more_blocks(
     The nearer of two: enough to prove the difference seen so far, or enough to put the interval inside
     ±delta; at even odds, if what was seen so far is the truth.
 
-    Args:
-        d: Block log ratios so far (n,).
-        delta: Half-width of "equivalent", as a share.
-        alpha: Level of the confidence sequence.
-        prior_scale: Scale of its first five blocks; None for the default.
-
     Returns:
         The number of blocks, at least 1; 0 where the answer is there; None where thousands would not do.
-
-    Raises:
-        OrtuneError: No blocks, or a log ratio that is not finite.
     """
     values = as_blocks(d)
     interval = confidence_sequence(values, alpha, prior_scale)

@@ -68,12 +68,6 @@ def evidence_path(
 ) -> NDArray[np.float64]:
     """Log evidence against "the log ratios are centred at theta", after each block.
 
-    Args:
-        d: Log ratios, shape (..., n): streams first, blocks last.
-        theta: The value tested, in log units.
-        prior_scale: Scale of the first five blocks in log units (from calibration).
-        above: One-sided: evidence against "the centre is theta or less".
-
     Returns:
         log e of shape (..., n).
     """
@@ -83,16 +77,7 @@ def evidence_path(
 
 
 def log_evidence(d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None) -> float:
-    """Log evidence after the last block that the centre is not theta: at 1/alpha, reject at level alpha.
-
-    Args:
-        d: Block log ratios (n,); none at all is no evidence, 0.
-        theta: The value tested, in log units.
-        prior_scale: Scale of the first five blocks in log units (from calibration).
-
-    Raises:
-        OrtuneError: A log ratio that is not finite.
-    """
+    """Log evidence after the last block that the centre is not theta: at 1/alpha, reject at level alpha."""
     values = as_blocks(d, at_least=0)
     return float(evidence_path(values, theta, prior_scale)[-1]) if values.size else 0.0
 
@@ -115,17 +100,9 @@ def confidence_sequence(d: ArrayLike, alpha: float = 0.05, prior_scale: float | 
     smallest interval around them is returned. Bounds are exact to rounding wherever
     the accepted values are one piece.
 
-    Args:
-        d: Block log ratios (n,).
-        alpha: One minus the level.
-        prior_scale: Scale of the first five blocks in log units (from calibration).
-
     Returns:
         The interval in log units, centred where the clipped sum S is 0. Both bounds are infinite as long as
         no value, however far, can be rejected (up to nine blocks at alpha 0.05).
-
-    Raises:
-        OrtuneError: No blocks, or a log ratio that is not finite.
     """
     values = as_blocks(d)
     if not 0.0 < alpha < 1.0:

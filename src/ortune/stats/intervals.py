@@ -58,10 +58,6 @@ class Interval:
 def verdict(interval: Interval, delta: float = 0.01) -> Verdict:
     """What an interval says about "no difference".
 
-    Args:
-        interval: Interval of the log ratio.
-        delta: Half-width of what counts as equal, as a share (0.01 is 1 %).
-
     Returns:
         "equivalent" inside log(1 ± delta), else "faster" or "slower" where the interval excludes 0, else
         "inconclusive". An interval that excludes 0 and still lies inside the band is "faster" or "slower":

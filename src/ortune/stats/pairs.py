@@ -27,13 +27,6 @@ def sign_flip(d: ArrayLike, theta: float = 0.0) -> float:
     """Two-sided p-value of the sign-flip test of the mean: "symmetric about theta".
 
     Exact up to 40 blocks: all 2^n sign patterns are counted, in two halves that meet in the middle.
-
-    Args:
-        d: Block log ratios (n,).
-        theta: The value tested, in log units.
-
-    Raises:
-        OrtuneError: No blocks, or a log ratio that is not finite.
     """
     sizes = np.abs(as_blocks(d) - theta)
     # The observed sum must count as reaching itself whatever the order of addition rounds it to.
@@ -58,13 +51,6 @@ def wilcoxon(d: ArrayLike, theta: float = 0.0) -> float:
 
     Blocks equal to theta are left out; tied ones share the middle rank, and the null distribution is that
     of the ranks as they are, so ties and zeros keep it exact.
-
-    Args:
-        d: Block log ratios (n,).
-        theta: The value tested, in log units.
-
-    Raises:
-        OrtuneError: No blocks, or a log ratio that is not finite.
     """
     values = as_blocks(d) - theta
     values = values[values != 0.0]
@@ -87,9 +73,6 @@ def wilcoxon_interval(d: ArrayLike, level: float = 0.95) -> Interval:
 
     Returns:
         The interval in log units with the level attained (exact without ties, a lower bound with them).
-
-    Raises:
-        OrtuneError: No blocks, or a log ratio that is not finite.
     """
     values = as_blocks(d)
     means = np.sort(_pairwise_means(values))
@@ -108,10 +91,6 @@ def sign_flip_interval(d: ArrayLike, level: float = 0.95) -> Interval:
 
     A theta is rejected when few of the 2^n - 1 means of subsets of the blocks lie beyond it, so the bounds
     are order statistics of those means.
-
-    Args:
-        d: Block log ratios (n,), at most 20 of them.
-        level: Level wanted; see ``wilcoxon_interval`` for what happens where it cannot be reached.
 
     Returns:
         The interval in log units with the level attained.

@@ -33,10 +33,6 @@ def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:
     three to five these cannot reach 95 %, so Student's t on the logs is taken, which assumes that processes differ
     by factors that are about normal; it is wide, as so few processes deserve.
 
-    Args:
-        values: One value a process (n,), above 0, any unit.
-        level: Confidence level wanted.
-
     Returns:
         Interval in the unit of the values about their median, with the level attained; None for fewer than three.
 
@@ -70,13 +66,8 @@ def pooled_quantile(processes: Sequence[ArrayLike], quantile: float, level: floa
     What Korn and Graubard (1998) do for a share in a sample of clusters: the variance of the share below the
     quantile is taken between processes, the number of requests is cut to the number of independent ones that would
     vary as much, and cut again for how few processes told so (Student's t with n - 1 degrees of freedom). The
-    order statistics of ``tails.quantile_interval`` are then those of that number. Requests that really are
+    order statistics (``ranks``) are then those of that number. Requests that really are
     independent lose almost nothing; where processes differ, a tail stays open instead of being claimed.
-
-    Args:
-        processes: Latencies of each process, any unit and order.
-        quantile: As a share, e.g. 0.99.
-        level: Confidence level wanted.
 
     Returns:
         Interval in the unit of the latencies; ``low`` is minus infinity or ``high`` infinite where nothing bounds
@@ -109,13 +100,7 @@ def pooled_quantile(processes: Sequence[ArrayLike], quantile: float, level: floa
 
 
 def effective_requests(processes: Sequence[NDArray[np.float64]], at: float, level: float = 0.95) -> int:
-    """How many independent requests tell as much about the share below ``at`` as these do; at least 1.
-
-    Args:
-        processes: Latencies of each process, at least two processes, none empty.
-        at: The latency whose share is asked for, in the unit of the latencies.
-        level: Confidence level of the interval that it is for.
-    """
+    """How many independent requests tell as much about the share below ``at`` as these do; at least 1."""
     sizes = np.asarray([p.size for p in processes], dtype=np.float64)
     shares = np.asarray([np.mean(p <= at) for p in processes])
     n, total = len(processes), float(sizes.sum())

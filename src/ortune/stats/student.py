@@ -14,30 +14,14 @@ HALVINGS = 60  # of the angle between 0 and a right one: beyond what a float can
 
 
 def t_chance(t: ArrayLike, df: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Chance that Student's t lies farther from 0 than each ``t``, on either side; the shape is that of ``t``.
-
-    Args:
-        t: Any sign; infinite is allowed.
-        df: Degrees of freedom, at least 1.
-
-    Raises:
-        OrtuneError: Fewer degrees of freedom.
-    """
+    """Chance that Student's t lies farther from 0 than each ``t``, on either side; the shape is that of ``t``."""
     if df < 1:
         raise OrtuneError(f"t needs at least 1 degree of freedom: {df}")
     return _beyond(np.arctan(np.abs(np.asarray(t, dtype=np.float64)) / math.sqrt(df)), df)
 
 
 def t_quantile(share: float, df: int) -> float:
-    """Quantile of Student's t.
-
-    Args:
-        share: As a share, 0.5 to below 1.
-        df: Degrees of freedom, at least 1.
-
-    Raises:
-        OrtuneError: The share or the degrees of freedom are outside these.
-    """
+    """Quantile of Student's t."""
     if not 0.5 <= share < 1.0 or df < 1:
         raise OrtuneError(f"t needs a share from 0.5 to 1 and at least 1 degree of freedom: {share}, {df}")
     low, high = 0.0, math.pi / 2

@@ -1,8 +1,7 @@
-"""Tail latencies: intervals of quantiles by order statistics, and when a tail is simply not known."""
+"""Tail latencies: how many requests tell of one, and comparing them between two arms."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ortune.errors import OrtuneError
-from ortune.stats.intervals import Interval
 
 LEAST_GROUPS = 6
 """Fewest groups for a comparison of tails: with fewer, no two-sided exact test reaches 5 %."""
@@ -21,14 +19,9 @@ def minimum_requests(quantile: float) -> int:
 
     The number at which, with 99 % probability, at least two requests lie beyond the true quantile, so that
     the estimate never rests on the single slowest one.
-
-    Args:
-        quantile: As a share, e.g. 0.99.
-
-    Raises:
-        OrtuneError: Not between 0 and 1.
     """
-    _check_quantile(quantile)
+    if not 0.0 < quantile < 1.0:
+        raise OrtuneError(f"a quantile must lie between 0 and 1, not {quantile}", do="p99 is 0.99")
     rare = max(quantile, 1.0 - quantile)  # of a low quantile, the scarce side is below it
 
     def missing(n: int) -> float:
@@ -41,44 +34,6 @@ def minimum_requests(quantile: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if missing(middle) > 0.01 else (low, middle)
     return high
-
-
-def quantile_interval(latencies: ArrayLike, quantile: float, level: float = 0.95) -> Interval | None:
-    """Order-statistic interval of a quantile; no assumption but that requests are alike and independent.
-
-    Args:
-        latencies: Latencies (n,), any unit and order.
-        quantile: As a share, e.g. 0.99.
-        level: Confidence level wanted.
-
-    Returns:
-        Interval in the unit of the latencies (not logs) with the level attained, or None, "not known",
-        below ``minimum_requests(quantile)``. ``high`` is infinite where no observed latency is surely above
-        the quantile (and ``low`` minus infinity, likewise).
-
-    Raises:
-        OrtuneError: The quantile or the level is not between 0 and 1, or a latency is not finite.
-    """
-    _check_quantile(quantile)
-    _check_quantile(level)
-    values = np.sort(np.asarray(latencies, dtype=np.float64).ravel())
-    if not np.isfinite(values).all():
-        raise OrtuneError("a latency is not a finite number", do="leave failed requests out, and count them")
-    n = values.size
-    if n < minimum_requests(quantile):
-        return None
-    # The number of requests below the true quantile is binomial; below[k] is P(count <= k).
-    below = np.cumsum(_binomial(n, quantile))
-    tail = (1.0 - level) / 2.0
-    low = int(np.searchsorted(below, tail, side="right"))  # P(count <= low - 1) <= tail
-    high = int(np.searchsorted(below, 1.0 - tail)) + 1  # P(count >= high) <= tail
-    attained = 1.0 - (float(below[low - 1]) if low else 0.0) - (1.0 - float(below[high - 1]))
-    return Interval(
-        low=float(values[low - 1]) if low else -math.inf,
-        centre=float(np.quantile(values, quantile)),
-        high=float(values[high - 1]) if high <= n else math.inf,
-        level=attained,
-    )
 
 
 def grouped_log_ratios(
@@ -117,16 +72,3 @@ def grouped_log_ratios(
     ends[-1] = len(base)
     quantiles = [[np.quantile(np.concatenate(arm[a:b]), quantile) for a, b in pairwise(ends)] for arm in arms]
     return np.asarray(np.log(quantiles[1]) - np.log(quantiles[0]))
-
-
-def _check_quantile(share: float) -> None:
-    if not 0.0 < share < 1.0:
-        raise OrtuneError(f"a quantile or level must lie between 0 and 1, not {share}", do="p99 is 0.99")
-
-
-def _binomial(n: int, share: float) -> NDArray[np.float64]:
-    """Probabilities of 0 to n successes, through logs so that large n neither under- nor overflows."""
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    k = np.arange(n + 1)
-    logs = log_factorial[n] - log_factorial - log_factorial[::-1]
-    return np.asarray(np.exp(logs + k * math.log(share) + (n - k) * math.log1p(-share)))

@@ -21,6 +21,7 @@ import msgspec
 from ortune.errors import StoreError
 from ortune.store.places import data_folder
 
+DATABASE = "ortune.sqlite"
 SCHEMA_VERSION = 1
 INLINE_BYTES = 64 * 1024  # a larger event goes to a file of its own, named by its sha256
 
@@ -75,15 +76,8 @@ class Store:
         self.folder = folder or data_folder()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(self.folder / "ortune.sqlite", timeout=30, isolation_level=None)
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version > SCHEMA_VERSION:
-                raise StoreError(
-                    f"written by a newer ortune (format {version})",
-                    where=str(self.folder),
-                    do="upgrade ortune or use --store",
-                )
-            if version < SCHEMA_VERSION:
+            self._db = sqlite3.connect(self.folder / DATABASE, timeout=30, isolation_level=None)
+            if self._require_known() < SCHEMA_VERSION:
                 self._db.executescript(
                     f"BEGIN;{_SCHEMA}{_TRIGGERS}PRAGMA user_version={SCHEMA_VERSION};COMMIT;"
                 )
@@ -96,6 +90,17 @@ class Store:
                 where=str(self.folder),
                 do="choose another place with --store PATH",
             ) from error
+
+    def _require_known(self) -> int:
+        """The version of what is there; StoreError for one that this ortune does not know."""
+        version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"written by a newer ortune (format {version})",
+                where=str(self.folder),
+                do="upgrade ortune or use --store",
+            )
+        return version
 
     def __enter__(self) -> Store:
         return self

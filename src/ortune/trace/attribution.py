@@ -210,14 +210,7 @@ def _strange_gaps(trace: Trace, runs: range, rows: Integers, on_device: Flags) -
 
 
 def _usual(place: Integers, gap: Integers, there: Flags, n_inner: int) -> Floats:
-    """What is usual at each place, nanoseconds (places,); infinite where too few gaps are known.
-
-    Args:
-        place: Of each gap (gaps,).
-        gap: How long it is.
-        there: Whether it is one.
-        n_inner: How many of them, the first, are between nodes.
-    """
+    """What is usual at each place, nanoseconds (places,); infinite where too few gaps are known."""
     n = int(place.max(initial=-1)) + 1
     usual = _medians(place[there], gap[there], n)
     inner = gap[:n_inner][there[:n_inner]]

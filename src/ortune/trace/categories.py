@@ -26,13 +26,7 @@ _WHOLE = frozenset(("int64", "int32", "bool", "uint64", "uint32"))
 
 
 def category(op_type: str, inputs: str, outputs: str) -> CategoryName:
-    """The category of a node.
-
-    Args:
-        op_type: Its operator, without the domain.
-        inputs: Types and shapes as the trace gives them, "" where it does not.
-        outputs: The same.
-    """
+    """The category of a node."""
     if op_type.startswith("Memcpy"):
         return "device-copies"
     if op_type in CONTROL_FLOW:

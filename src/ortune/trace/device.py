@@ -60,13 +60,7 @@ class DeviceEvents:
         self._duration.append(round(event.dur * 1000))
 
     def kernels(self, name: Labels, op_type: Labels, start_ns: Numbers) -> Kernels:
-        """All of them, each with its node.
-
-        Args:
-            name: Nodes of the executions (rows,).
-            op_type: Their operators.
-            start_ns: When they began on the host.
-        """
+        """All of them, each with its node."""
         owners = list(self._owners)
         times: dict[tuple[str, str], tuple[Numbers, Numbers]] = {}
         numbers, operators = numbers_of(name), numbers_of(op_type)

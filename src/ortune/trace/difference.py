@@ -60,14 +60,7 @@ def parts(by_run: Floats) -> Floats:
 def difference(
     a: SideTimes, b: SideTimes, widths: Widths, counterparts: Mapping[str, str] | None = None
 ) -> ProfileDifference:
-    """B minus A. Rows of ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference of the time that is in nodes.
-
-    Args:
-        a: One side.
-        b: The other.
-        widths: As ``Widths`` says.
-        counterparts: As for ``match``.
-    """
+    """B minus A. Rows of ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference of the time that is in nodes."""
     names = dict.fromkeys([*a.categories, *b.categories])
     (wall,) = _rows([("", a.wall_ns, b.wall_ns)], widths)
     matches = match(a.nodes, b.nodes, counterparts)

@@ -24,16 +24,7 @@ TWENTIETH = 0.05
 def of_nodes(
     node: Integers, run: Integers, start: Integers, own: Floats, wait: Floats, shape: tuple[int, int]
 ) -> tuple[Floats, Floats]:
-    """What all executions of each node in a run take at their fast end, and how much of it is waiting (n,).
-
-    Args:
-        node: Of each execution (rows,), from 0 on.
-        run: The same.
-        start: When it began (rows,).
-        own: What it took (rows,).
-        wait: The part of it that is waiting (rows,).
-        shape: How many nodes and runs there are.
-    """
+    """What all executions of each node in a run take at their fast end, and how much of it is waiting (n,)."""
     n_nodes, n_runs = shape
     if not len(node):
         return np.zeros(n_nodes), np.zeros(n_nodes)

@@ -18,9 +18,6 @@ TABLE = 1 << 20
 def combined(*columns: tuple[Integers, int]) -> tuple[Numbers, Numbers]:
     """Numbers the combinations that occur.
 
-    Args:
-        columns: Whole numbers from 0 on (rows,), and what they are all below.
-
     Returns:
         The first row of each combination (combinations,), in the order of the numbers, and the combination of each
         row (rows,).
@@ -36,14 +33,7 @@ def combined(*columns: tuple[Integers, int]) -> tuple[Numbers, Numbers]:
 
 
 def sums(rows: Integers, columns: Integers, values: Integers, shape: tuple[int, int]) -> Floats:
-    """Adds up values by their places in a table.
-
-    Args:
-        rows: Row of each value (values,).
-        columns: Its column.
-        values: What is added.
-        shape: Of the table.
-    """
+    """Adds up values by their places in a table."""
     flat = np.bincount(rows * shape[1] + columns, weights=values, minlength=shape[0] * shape[1])
     return np.asarray(flat, dtype=np.float64).reshape(shape)
 

@@ -114,12 +114,6 @@ def headroom(
     Waiting that a node's floor says is needed anyway is not counted as won: threads that share out their work evenly
     still need the floor. What the profiler itself costs is outside the kernels, since no event tells it apart; where it
     is a large part of the run nothing is told. A node faster than its floor has none that could be used.
-
-    Args:
-        categories: Of the run.
-        nodes: With floors, where the work and the peak are known.
-        fast_ns: The run that the categories sum to.
-        at: How it was profiled.
     """
     wrong = {n.name for n in below_floor(nodes)}
     floors = [n for n in nodes if n.floor_ns is not None and n.name not in wrong]

@@ -135,12 +135,6 @@ def liveness(
 
     Inputs are held throughout, as the caller holds them; outputs until the end. Scratch space and what the arena keeps
     are not in it.
-
-    Args:
-        nodes: Names in the order in which they run.
-        values: What they make and read, inputs included, parameters not.
-        weights_bytes: Of the parameters.
-        resident: Of the process, where it was watched.
     """
     in_use = _in_use(values, len(nodes))
     at = int(np.argmax(in_use)) if len(in_use) else 0

@@ -49,11 +49,7 @@ def is_numbered(name: str) -> bool:
 
 
 def numbered_kinds(nodes: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Names without numbers, each with its operator, of which some node has a number.
-
-    Args:
-        nodes: Name and operator of each.
-    """
+    """Names without numbers, each with its operator, of which some node has a number."""
     return frozenset((stem(name), op_type) for name, op_type in nodes if is_numbered(name))
 
 
@@ -88,10 +84,6 @@ def assigned(trace: Trace, places: Sequence[Place]) -> dict[str, int]:
 def stable_names(traces: Sequence[Trace], places: Sequence[Place] = ()) -> list[list[Hashable]]:
     """What tells each node of each trace apart, the same for the same node in all of them.
 
-    Args:
-        traces: Of processes that ran the same model with the same plan.
-        places: Of nodes whose names differ, where the graph is known.
-
     Returns:
         For each trace one key a text of ``Trace.name``.
     """
@@ -105,12 +97,7 @@ def stable_names(traces: Sequence[Trace], places: Sequence[Place] = ()) -> list[
 
 
 def in_order(trace: Trace, *, main_graph: bool = False) -> list[int]:
-    """The nodes, as numbers of texts of ``Trace.name``, in the order in which they first began.
-
-    Args:
-        trace: The profile.
-        main_graph: Without those of bodies.
-    """
+    """The nodes, as numbers of texts of ``Trace.name``, in the order in which they first began."""
     first = np.full(len(trace.name.texts), np.iinfo(np.int64).max)
     rows = np.flatnonzero(trace.parent == NO_PARENT) if main_graph else slice(None)
     np.minimum.at(first, trace.name.codes[rows], trace.start_ns[rows])

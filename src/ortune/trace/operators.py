@@ -24,12 +24,7 @@ def kept_runs(trace: Trace, skip_runs: int) -> range:
 
 
 def by_operator(trace: Trace, skip_runs: int = 0) -> tuple[OperatorTime, ...]:
-    """Time of each operator on each execution provider, the dearest first.
-
-    Args:
-        trace: The profile.
-        skip_runs: Runs at the start that are left out.
-    """
+    """Time of each operator on each execution provider, the dearest first."""
     keys, rows = groups(trace.op_type, trace.provider)
     typical = np.median(per_run(trace, rows, len(keys), kept_runs(trace, skip_runs)), axis=1)
     total = float(typical.sum())
@@ -85,14 +80,7 @@ def groups(*labels: Labels) -> tuple[list[tuple[str, ...]], np.ndarray[Any, np.d
 def per_run(
     trace: Trace, rows: Sequence[int] | np.ndarray[Any, Any], n_keys: int, runs: Sequence[int]
 ) -> Matrix:
-    """Own time of each key in each run, nanoseconds, shape (keys, runs); one column of zeros without a run.
-
-    Args:
-        trace: The profile.
-        rows: Each row's key (rows,).
-        n_keys: How many there are.
-        runs: Which runs.
-    """
+    """Own time of each key in each run, nanoseconds, shape (keys, runs); one column of zeros without a run."""
     column = np.full(trace.n_runs + 1, -1, dtype=np.int64)  # the last one is for rows of no run
     column[list(runs)] = np.arange(len(runs))
     to = column[trace.run]

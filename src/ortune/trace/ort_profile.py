@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ortune.errors import UsageError
+from ortune.trace.builder import TraceBuilder
 from ortune.trace.events import BROKEN, Event, document_events, many_events, one_event
-from ortune.trace.growing import Growing
 from ortune.trace.table import Trace
 
 BLOCK_BYTES = 4 << 20
@@ -37,22 +37,22 @@ def read_profile(path: Path) -> Trace:
         with path.open("rb") as file:
             for block in _blocks(file):
                 reading.take(block)
-        if not reading.growing.n_events:
+        if not reading.builder.n_events:
             reading = _Reading()
             found = document_events(path.read_bytes().removeprefix(BYTE_ORDER_MARK))
             reading.take_events(found[0])
-            _, reading.growing.n_damaged, reading.growing.n_unreadable, reading.growing.complete = found
+            _, reading.builder.n_damaged, reading.builder.n_unreadable, reading.builder.complete = found
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    growing = reading.growing
-    if not growing.n_known:
-        what = "it holds no trace event" if not growing.n_events else "its events are another tool's"
+    builder = reading.builder
+    if not builder.n_known:
+        what = "it holds no trace event" if not builder.n_events else "its events are another tool's"
         raise UsageError(
             f"is no profile of ONNX Runtime: {what}",
             where=str(path),
             do="give the file that end_profiling() names",
         )
-    return growing.trace("ort-json", reading.missing())
+    return builder.trace("ort-json", reading.missing())
 
 
 def is_first(event: Event) -> bool:
@@ -83,11 +83,11 @@ class _Reading:
     """A file while it is read.
 
     Attributes:
-        growing: Of the profile that began last.
+        builder: Of the profile that began last.
     """
 
     def __init__(self) -> None:
-        self.growing = Growing()
+        self.builder = TraceBuilder()
         self._n_earlier = 0
 
     def missing(self) -> list[str]:
@@ -103,7 +103,7 @@ class _Reading:
             self._begin()
         body = whole[begins : len(whole) - ends].strip().rstrip(b",")
         if not body:
-            self.growing.complete = self.growing.complete or ends
+            self.builder.complete = self.builder.complete or ends
             return
         try:
             events = many_events(b"[%b]" % body)
@@ -111,22 +111,22 @@ class _Reading:
             self._take_lines(text)
         else:
             self.take_events(events)
-            self.growing.complete = ends
+            self.builder.complete = ends
 
     def take_events(self, events: Sequence[Event]) -> None:
         """Takes events, of one profile or of several."""
         first = 0
         for i, event in enumerate(events):
             if is_first(event):
-                self.growing.take(events[first:i])
+                self.builder.take(events[first:i])
                 self._begin()
                 first = i
-        self.growing.take(events[first:])
+        self.builder.take(events[first:])
 
     def _begin(self) -> None:
         """A profile begins here: what was taken was another's."""
-        if self.growing.n_events:
-            self.growing = Growing()
+        if self.builder.n_events:
+            self.builder = TraceBuilder()
             self._n_earlier += 1
 
     def _take_lines(self, text: bytes) -> None:
@@ -134,13 +134,13 @@ class _Reading:
         for line in text.splitlines(keepends=True):
             event = line.strip().rstrip(b",")
             if _OPENS.match(event):
-                self.growing.take(events)
+                self.builder.take(events)
                 self._begin()
                 events = []
             if event in (b"", b"["):
                 continue
             if event.startswith(b"]"):
-                self.growing.complete = True
+                self.builder.complete = True
                 continue
             closed = event.endswith(b"}]")
             found = one_event(event[: len(event) - closed].removeprefix(b"["))
@@ -148,14 +148,14 @@ class _Reading:
                 closed, found = True, one_event(event[: end.start()])
             if found is None:
                 # The last line of a file that was cut off is no error in it.
-                self.growing.n_unreadable += line.endswith(b"\n")
-                self.growing.complete = False
+                self.builder.n_unreadable += line.endswith(b"\n")
+                self.builder.complete = False
                 continue
             if is_first(found[0]):
-                self.growing.take(events)
+                self.builder.take(events)
                 self._begin()
                 events = []
-            self.growing.complete = closed
-            self.growing.n_damaged += not found[1]
+            self.builder.complete = closed
+            self.builder.n_damaged += not found[1]
             events.append(found[0])
-        self.growing.take(events)
+        self.builder.take(events)

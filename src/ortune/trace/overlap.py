@@ -16,10 +16,6 @@ def shares(trace: Trace, runs: range) -> Floats:
 
     In a run whose nodes follow each other this is the node's own time. Where nodes overlap (parallel execution mode)
     each instant is divided equally among those that run then.
-
-    Args:
-        trace: The profile.
-        runs: The runs that count; rows of others get their own time.
     """
     found = trace.self_ns.astype(np.float64)
     of_these = np.flatnonzero((trace.run >= runs.start) & (trace.run < runs.stop))

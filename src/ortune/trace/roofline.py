@@ -154,13 +154,7 @@ def with_floors(
 
 
 def _is_overhead(node: ProfiledNode, floor_ns: float, needed_ns: float) -> bool:
-    """Whether starting its executions is most of what a node costs.
-
-    Args:
-        node: With its time.
-        floor_ns: What it needs at least.
-        needed_ns: The same, if all that it touches comes from memory.
-    """
+    """Whether starting its executions is most of what a node costs."""
     took = node.least_ns
     if 0 < took < SHORT_NS * node.calls and floor_ns < FAR * took:
         return True

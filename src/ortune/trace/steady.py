@@ -22,9 +22,6 @@ def warmup_runs(times: ArrayLike) -> int:
     The second half tells what is usual: its median, and how far runs lie from it. Warm-up ends with the first run that
     is usual and followed by one that is. Single slow runs later on are no warm-up.
 
-    Args:
-        times: Of each run, in order (runs,); any unit.
-
     Returns:
         Runs to leave out; at most half of them. 0 or 1 where there are fewer than four.
     """
@@ -45,9 +42,6 @@ def drifts(times: ArrayLike) -> float:
 
     A rank-sum test at one in a thousand: clocks that fall as the machine warms, memory that fills, a neighbour that
     begins or ends.
-
-    Args:
-        times: Of each steady run, in order (runs,); any unit.
     """
     t = np.asarray(times, dtype=np.float64)
     if len(t) < FEWEST:

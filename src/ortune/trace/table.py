@@ -219,15 +219,7 @@ def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Nu
 def runs_of(
     start_ns: Numbers, thread: Numbers, run_start_ns: Numbers, run_ns: Numbers, run_thread: Numbers
 ) -> Numbers:
-    """For each node execution the run around it: the one of its own thread, else the only one at that time.
-
-    Args:
-        start_ns: Of node executions (rows,).
-        thread: The same.
-        run_start_ns: Of runs, in order of their starts (runs,).
-        run_ns: The same.
-        run_thread: The same.
-    """
+    """For each node execution the run around it: the one of its own thread, else the only one at that time."""
     found = np.full(len(start_ns), NO_RUN, dtype=np.int64)
     if not len(run_ns):
         return found

@@ -25,11 +25,6 @@ def from_memory(steps: Sequence[Step], weights: Mapping[str, float], cache: int)
     """Bytes that each node moves from memory or to it, in a run that follows another one.
 
     What a cache lost before it was read was written to memory as well: that counts for the node that made it.
-
-    Args:
-        steps: The nodes of a run in the order in which they run.
-        weights: Bytes of constants that each node reads.
-        cache: Bytes of the last-level cache.
     """
     uses = _Uses(2 * sum(2 + len(step.reads) + len(step.writes) for step in steps))
     moved: dict[str, float] = {}
@@ -51,11 +46,7 @@ def from_memory(steps: Sequence[Step], weights: Mapping[str, float], cache: int)
 
 
 class _Uses:
-    """Bytes of different values that were used since the last use of one: sums over a binary indexed tree.
-
-    Args:
-        most: Uses that there will be.
-    """
+    """Bytes of different values that were used since the last use of one: sums over a binary indexed tree."""
 
     def __init__(self, most: int) -> None:
         self._sums = [0.0] * (most + 1)

@@ -17,13 +17,7 @@ FEWEST_FOR_OWNERS = 20
 
 
 def variance(trace: Trace, found: Attribution, warmup: int) -> RunVariance:
-    """How the runs differ, and what makes the slowest tenth of them slow.
-
-    Args:
-        trace: The profile.
-        found: Its steady runs, attributed.
-        warmup: Runs at the start that a test calls warm-up; more may be left out.
-    """
+    """How the runs differ, and what makes the slowest tenth of them slow."""
     wall, left_out = found.wall_ns, found.runs.start
     runs = tuple(float(ns) for ns in trace.run_ns)
     if len(wall) < FEWEST:

@@ -26,8 +26,8 @@ import msgspec
 from msgspec import Meta
 
 from ortune.errors import UsageError
+from ortune.trace.builder import TraceBuilder
 from ortune.trace.events import BROKEN, Event, one_event
-from ortune.trace.growing import Growing
 from ortune.trace.ort_profile import is_first
 from ortune.trace.table import Trace
 from ortune.trace.web_kernels import WebKernel, host_trace, kernels_trace
@@ -74,7 +74,7 @@ _record = msgspec.json.Decoder(_Record)
 class _Log:
     """What a console's log holds."""
 
-    growing: Growing
+    builder: TraceBuilder
     kernels: list[WebKernel]
     n_unreadable: int = 0
     n_earlier: int = 0
@@ -91,22 +91,22 @@ def read_console(path: Path) -> Trace:
             log = _read(file)
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    growing, kernels = log.growing, log.kernels
-    if not growing.n_known and not kernels:
+    builder, kernels = log.builder, log.kernels
+    if not builder.n_known and not kernels:
         raise UsageError(
             "holds no profile of onnxruntime-web: neither its events nor its [profiling] lines",
             where=str(path),
             do="set enableProfiling in the session's options, call endProfiling() after the runs, save the console",
         )
-    growing.n_unreadable += log.n_unreadable
+    builder.n_unreadable += log.n_unreadable
     missing = []
     if log.n_earlier:
         missing.append(f"earlier profiles in the same log ({log.n_earlier}): the last one is read")
-    return host_trace(growing, kernels, missing) if growing.n_known else kernels_trace(growing, kernels)
+    return host_trace(builder, kernels, missing) if builder.n_known else kernels_trace(builder, kernels)
 
 
 def _read(lines: BinaryIO) -> _Log:
-    log = _Log(growing=Growing(), kernels=[])
+    log = _Log(builder=TraceBuilder(), kernels=[])
     events: list[Event] = []
     since = 0
     for line in lines:
@@ -122,20 +122,20 @@ def _read(lines: BinaryIO) -> _Log:
         if found is None:
             log.n_unreadable += 1
             continue
-        if is_first(found[0]) and (events or log.growing.n_events):
+        if is_first(found[0]) and (events or log.builder.n_events):
             # Another session's, whose clock begins anew. A profile is printed at the end of its session, after the
             # kernels of its runs.
             del log.kernels[:since]
-            log.growing, events = Growing(), []
+            log.builder, events = TraceBuilder(), []
             log.n_earlier += 1
         since = len(log.kernels)
         events.append(found[0])
-        log.growing.n_damaged += not found[1]
-        log.growing.complete = last
+        log.builder.n_damaged += not found[1]
+        log.builder.complete = last
         if len(events) >= BLOCK_EVENTS:
-            log.growing.take(events)
+            log.builder.take(events)
             events = []
-    log.growing.take(events)
+    log.builder.take(events)
     return log
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ortune.trace.growing import Growing, NodeKey, Numbered, column
+from ortune.trace.builder import NodeKey, Numbered, TraceBuilder, column
 from ortune.trace.table import (
     ABSENT,
     NO_PARENT,
@@ -47,13 +47,8 @@ class WebKernel:
     duration_ns: int
 
 
-def kernels_trace(growing: Growing, kernels: Sequence[WebKernel]) -> Trace:
-    """A trace whose rows are the kernels: no host's events were printed.
-
-    Args:
-        growing: What the reader counted on its way.
-        kernels: In the order in which they were printed; at least one.
-    """
+def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
+    """A trace whose rows are the kernels: no host's events were printed."""
     node: Numbered[NodeKey] = Numbered()
     op_type: Numbered[str] = Numbered()
     provider: Numbered[str] = Numbered()
@@ -109,25 +104,20 @@ def kernels_trace(growing: Growing, kernels: Sequence[WebKernel]) -> Trace:
         executor_ns=np.full(len(spans), ABSENT, dtype=np.int64),
         session_ns={},
         n_events=len(kernels),
-        n_unreadable=growing.n_unreadable,
+        n_unreadable=builder.n_unreadable,
         complete=True,
         missing=tuple(missing),
     )
 
 
-def host_trace(growing: Growing, kernels: Sequence[WebKernel], missing: Sequence[str]) -> Trace:
+def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Sequence[str]) -> Trace:
     """A host's profile with the kernels beside its nodes.
 
     The GPU's clock is another one: it is shifted so that the first kernel starts with its node.
-
-    Args:
-        growing: The profile's events.
-        kernels: Printed during the same session; () in builds without them.
-        missing: What else the reader knows to be missing.
     """
     if not kernels:
-        return growing.trace(FORMAT, missing)
-    trace = growing.trace(FORMAT)
+        return builder.trace(FORMAT, missing)
+    trace = builder.trace(FORMAT)
     start, _, _ = _times(kernels)
     rows = _rows(trace, kernels)
     known = np.flatnonzero(rows != NO_PARENT)
@@ -146,9 +136,6 @@ def runs_by_repetition(keys: Sequence[Hashable]) -> list[int]:
     """Where runs begin, and the end of the last: the shortest piece that the sequence repeats to its end.
 
     The first run may be longer than the others, or another one. [] where nothing repeats.
-
-    Args:
-        keys: What tells the items apart.
     """
     items = list(reversed(keys))
     # For each beginning of the sequence, how much of it is its beginning again at its end (Knuth, Morris, Pratt).

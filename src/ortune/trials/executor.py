@@ -50,12 +50,6 @@ class Timing:
 class Executor:
     """Runs trials of arms.
 
-    Args:
-        arms: The contestants by name.
-        workload: Seed, gap and custom operators.
-        folder: Scratch folder of this invocation.
-        log: Journal; a trial is written down before it starts.
-
     Attributes:
         timing, limits: Of all further trials.
         pod: Quota and memory limit that every trial is put into.
@@ -83,13 +77,7 @@ class Executor:
     def __call__(
         self, arms: Sequence[str], stop: Callable[[], bool], /, *, keep: Collection[str] = ()
     ) -> tuple[Outcome, ...] | None:
-        """Trials of these arms, alive together and taking turns; None when a stop was asked for.
-
-        Args:
-            arms: Names, in the order in which they load.
-            stop: Asked before every turn.
-            keep: Those whose outputs are kept.
-        """
+        """Trials of these arms, alive together and taking turns; None when a stop was asked for."""
         mine = [self.arms[name] for name in arms]
         known = [self.recorded(arm.name, arm.plan.id) if self.recorded else None for arm in mine]
         played = tuple(outcome for outcome in known if outcome is not None)

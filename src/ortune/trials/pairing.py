@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import onnx_ir
 
-from ortune.analysis.dims import feedable
+from ortune.analysis.symbolic_sizes import feedable
 from ortune.errors import InputError
 from ortune.inputs import feed_files
 from ortune.inputs.feeds import FeedValue
-from ortune.inputs.roles import dtype_of
+from ortune.inputs.semantics import dtype_of
 from ortune.records import FeedRef
 
 CASTS = {
@@ -27,11 +27,6 @@ CASTS = {
 
 def pair_inputs(a: onnx_ir.Model, b: onnx_ir.Model, given: Mapping[str, str]) -> dict[str, str]:
     """B's input -> A's input: as given, then by name, then by order among those left with a shape that fits.
-
-    Args:
-        a: The base model.
-        b: The new model.
-        given: ``--map``: A's name -> B's name.
 
     Raises:
         InputError: An input of B is left without a partner, or a given name does not exist.

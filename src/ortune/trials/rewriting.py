@@ -13,14 +13,7 @@ from ortune.trials.tool import ToolProcess
 
 
 class Models:
-    """The model as it is, and as each set of rewrites makes it.
-
-    Args:
-        side: The model and the runtime that rewrites it.
-        folder: Where the results lie.
-        custom_ops: Libraries that the model needs.
-        say: Is told before one is made.
-    """
+    """The model as it is, and as each set of rewrites makes it."""
 
     def __init__(
         self, side: Resolved, folder: Path, custom_ops: tuple[str, ...], say: Callable[[str], None]
@@ -39,10 +32,6 @@ class Models:
 
     def path(self, plan: Plan, limit_s: float) -> Path:
         """The model that a plan runs, made now where need be.
-
-        Args:
-            plan: Whose rewrites count.
-            limit_s: How long each task of ONNX Runtime may take.
 
         Raises:
             OrtuneError: It could not be made, or was cut off.

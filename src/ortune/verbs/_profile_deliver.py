@@ -36,8 +36,8 @@ class Deliverables:
 
 
 def deliver(
-    envelope: Envelope, trace: Trace, path: Path, deliverables: Deliverables, log: SessionLog
-) -> Envelope:
+    envelope: Envelope[ProfileResult], trace: Trace, path: Path, deliverables: Deliverables, log: SessionLog
+) -> Envelope[ProfileResult]:
     """Writes what was asked for and stores the document, also where a file cannot be written.
 
     Args:
@@ -53,11 +53,11 @@ def deliver(
     try:
         if deliverables.keep is not None:
             envelope = _changed(envelope, trace=_kept(envelope, path, deliverables.keep))
-        result = _result(envelope)
+        result = envelope.result
         envelope = _changed(envelope, exports=export.write_all(deliverables.exports, trace, result))
         if deliverables.page is not None:
             _write_page(envelope, trace, deliverables.page)
-            exports = {**_result(envelope).exports, "report": str(deliverables.page)}
+            exports = {**envelope.result.exports, "report": str(deliverables.page)}
             envelope = _changed(envelope, exports=exports)
     except UsageError as error:
         if not log.id or log.trouble:
@@ -70,17 +70,17 @@ def deliver(
     return envelope
 
 
-def _kept(envelope: Envelope, path: Path, keep: Path) -> object:
+def _kept(envelope: Envelope[ProfileResult], path: Path, keep: Path) -> object:
     try:
         shutil.copyfile(path, keep)
     except OSError as error:
         raise UsageError(
             f"the trace cannot be kept: {error.strerror}", where=str(keep), do="choose another --keep"
         ) from error
-    return msgspec.structs.replace(_result(envelope).trace, path=str(keep))
+    return msgspec.structs.replace(envelope.result.trace, path=str(keep))
 
 
-def _write_page(envelope: Envelope, trace: Trace, path: Path) -> None:
+def _write_page(envelope: Envelope[ProfileResult], trace: Trace, path: Path) -> None:
     from ortune.report.html.profile_page import render
 
     part = path.with_name(f"{path.name}.part")
@@ -95,11 +95,6 @@ def _write_page(envelope: Envelope, trace: Trace, path: Path) -> None:
         ) from error
 
 
-def _changed(envelope: Envelope, **fields: object) -> Envelope:
-    result = msgspec.structs.replace(_result(envelope), **fields)
+def _changed(envelope: Envelope[ProfileResult], **fields: object) -> Envelope[ProfileResult]:
+    result = msgspec.structs.replace(envelope.result, **fields)
     return msgspec.structs.replace(envelope, result=result)
-
-
-def _result(envelope: Envelope) -> ProfileResult:
-    assert isinstance(envelope.result, ProfileResult)
-    return envelope.result

@@ -6,15 +6,18 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from ortune import platform
 from ortune.errors import StoreError
 from ortune.fleet.environment import clean_environment, recorded
-from ortune.records import Envelope
+from ortune.records import Envelope, Record
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import Stored
+
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(kw_only=True)
@@ -48,13 +51,13 @@ class Session:
             self.log = self.store.begin(self.verb, f"{self.verb} {key}", header(**names))
         return self.log
 
-    def keep(self, envelope: Envelope) -> Envelope:
+    def keep(self, envelope: Envelope[R]) -> Envelope[R]:
         """Adds the answer to the journal, and says what could not be kept."""
         self.log.add("result", envelope)
-        self.told()
+        self.say_trouble()
         return envelope
 
-    def told(self) -> None:
+    def say_trouble(self) -> None:
         """Says what could not be kept."""
         if self.log.trouble:
             self.watch.say(self.log.trouble)

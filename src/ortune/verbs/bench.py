@@ -24,17 +24,17 @@ from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
 from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.platform import host
-from ortune.records import Envelope, Failed, FeedRef, Measured, ModelRef, Outcome, Plan, Value
+from ortune.records import BenchResult, Envelope, Failed, FeedRef, Measured, ModelRef, Outcome, Plan, Value
 from ortune.search.blocks import BASE
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.store.db import SessionLog
 from ortune.trials import pilot
 from ortune.trials.baseline import Baseline
+from ortune.trials.bench_result import CaseTrial, make_result
 from ortune.trials.executor import Timing
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, require_unchanged, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs._bench_result import CaseTrial, make_result
 from ortune.verbs._options import (
     MODEL,
     RUN,
@@ -118,8 +118,8 @@ class Options(Kept, Load, OnePlan):
             raise UsageError("a process must make at least one request", where="--runs", do="1 or more")
 
 
-def run(options: Options, watcher: Watcher | None = None) -> Envelope:
-    """Measures one plan and returns the whole document; ``result`` is a BenchResult.
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:
+    """Measures one plan and returns the whole document.
 
     Raises:
         OrtuneError: Nothing could be measured; the exit code is the error's.
@@ -198,7 +198,7 @@ class _Run:
         self.failed: list[tuple[str, Failed]] = []
         self.given_up: list[str] = []
 
-    def go(self) -> Envelope:
+    def go(self) -> Envelope[BenchResult]:
         """Pilot, processes, figures."""
         self.baseline.settle(self.options.budget_s)
         timings, costs = self._pilot()

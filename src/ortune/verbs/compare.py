@@ -30,7 +30,7 @@ from ortune.records import (
 )
 from ortune.report.compare_words import compared_ns, outputs, setting
 from ortune.search import controls, duel
-from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, failures, measured, restless
+from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, awake, failures, measured
 from ortune.search.figures import OBJECTIVES, TIMES, describe
 from ortune.search.guards import case_results, guards
 from ortune.stats import evidence
@@ -59,7 +59,6 @@ from ortune.verbs._options import (
     share,
 )
 from ortune.verbs._session import session
-from ortune.verbs._tune_result import awake
 
 FORMATS = ("text", "json", "github", "markdown")
 STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
@@ -137,8 +136,8 @@ class Options(Kept, Load, OnePlan):
         return pairs(self.map, "--map")
 
 
-def run(options: Options, watcher: Watcher | None = None) -> Envelope:
-    """Compares two sides and returns the whole document; ``result`` is a CompareResult.
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareResult]:
+    """Compares two sides and returns the whole document.
 
     Raises:
         OrtuneError: Nothing could be compared; the exit code is the error's.
@@ -210,7 +209,7 @@ class _Run:
             wait_ratio=controls.SPIKE_RATIO,
         )
 
-    def go(self) -> Envelope:
+    def go(self) -> Envelope[CompareResult]:
         baseline, executor = self.baseline, self.baseline.executor
         baseline.settle(self.options.budget_s)
         refs = pairing.feeds_for(baseline.refs, self.b.model.ir, self.pairs, self.scratch / "feeds")
@@ -263,10 +262,9 @@ class _Run:
         left_ns = self.rules.budget_ns - (time.monotonic_ns() - self.start)
         self.baseline.shorten(left_ns / (2.2 * max(1, design.n_blocks - controls.CALIBRATION_BLOCKS)))
 
-    def _with_why(self, envelope: Envelope, new: Arm) -> Envelope:
+    def _with_why(self, envelope: Envelope[CompareResult], new: Arm) -> Envelope[CompareResult]:
         """Where a proven difference lies: profiles tell it of the time of runs, not of memory, CPU time or a start."""
         result = envelope.result
-        assert isinstance(result, CompareResult)
         proven = envelope.status == "ok" and envelope.verdict in ("faster", "slower")
         told = not self.options.no_why and self.options.objective in TIMES
         if not (told and proven and result.base_figures and result.new_figures):
@@ -311,7 +309,7 @@ class _Run:
 
     def _envelope(
         self, state: duel.Duel | None, difference: OutputDifference, design: duel.Design | None
-    ) -> Envelope:
+    ) -> Envelope[CompareResult]:
         comparison: Comparison | None = None
         gate: Gate | None = None
         failed: tuple[Failed, ...] = ()
@@ -349,7 +347,7 @@ class _Run:
             findings=tuple(self.baseline.findings),
             read_back=new[-1].done.read_back if new else (),
             mapped_inputs={a: b for b, a in self.pairs.items()},
-            notes=(*self.baseline.work.notes, *self.baseline.notes, *awake(restless(blocks))),
+            notes=(*self.baseline.work.notes, *self.baseline.notes, *awake(blocks)),
             failures=failed,
             gate=gate,
             session=self.log.id,
@@ -384,7 +382,7 @@ def progress_line(state: duel.Duel, design: duel.Design, block: Block) -> str:
     )
 
 
-def exit_code(envelope: Envelope) -> int:
+def exit_code(envelope: Envelope[CompareResult]) -> int:
     """0 done; 1 the gate failed."""
     gate = envelope.result.gate
     if gate is None:

@@ -73,7 +73,7 @@ class Options(Stored):
     ] = True
 
 
-def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope:
+def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[DoctorResult]:
     """Looks at the machine and its runtimes, then measures what can be seen here.
 
     Raises:
@@ -128,7 +128,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     return envelope
 
 
-def _keep(folder: Path | None, session: str, envelope: Envelope, watch: Watcher) -> None:
+def _keep(folder: Path | None, session: str, envelope: Envelope[DoctorResult], watch: Watcher) -> None:
     """The document beside its noise, so that the session can be told again as it was."""
     store, _ = open_store(folder)
     if store is None:
@@ -233,6 +233,6 @@ def _row(minutes: float, scale: float, trial_ns: float, prior: float | None) -> 
     return EffectRow(minutes=minutes, n_blocks=blocks, smallest_effect_ratio=effect if effect < 10 else None)
 
 
-def exit_code(envelope: Envelope) -> int:
+def exit_code(envelope: Envelope[DoctorResult]) -> int:
     """3 where the machine is too unquiet for anything to be measured."""
     return 3 if envelope.verdict == "invalid" else 0

@@ -111,7 +111,7 @@ class Options(OnePlan):
         return TOLERANCE if given is None else given
 
 
-def run(options: Options, watcher: Watcher | None = None) -> Envelope:
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult]:
     """Writes the snapshot of a model, or compares the model with the one written before.
 
     Returns:
@@ -262,6 +262,6 @@ def _inputs(o: Options, was: Snapshot | None) -> tuple[InputOptions, dict[str, t
     return replace(o.feeds, seed=was.run.seed if o.seed is None else o.seed), was.run.shapes
 
 
-def exit_code(envelope: Envelope) -> int:
+def exit_code(envelope: Envelope[LockResult]) -> int:
     """1 where something changed."""
     return 1 if envelope.verdict == "changed" else 0

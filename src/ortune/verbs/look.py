@@ -27,6 +27,7 @@ from ortune.records import (
     FeedRef,
     Finding,
     Headroom,
+    LookResult,
     LookTiming,
     Measured,
     ModelRef,
@@ -40,12 +41,12 @@ from ortune.store.db import SessionLog
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.trials.baseline import Baseline
+from ortune.trials.bench_result import load_words
 from ortune.trials.executor import Arm, Timing
 from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs._bench_result import load_words
 from ortune.verbs._look_facts import facts
 from ortune.verbs._look_static import static_part, with_work
 from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, words
@@ -73,8 +74,8 @@ class Options(Kept, OnePlan):
     budget: Annotated[str | float, Option("--budget", "8s", "What takes longer is left out.", RUN)] = "8s"
 
 
-def run(options: Options, watcher: Watcher | None = None) -> Envelope:
-    """Looks at a model; ``result`` is a LookResult.
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult]:
+    """Looks at a model.
 
     Where the model can be opened and not run, the document holds what the file says, and ``error``.
 
@@ -100,7 +101,7 @@ def _unrun(text: str, scratch: Path) -> OpenModel:
     return open_model(path / bundle_format.read(path).model if bundle_format.is_bundle(path) else path)
 
 
-def exit_code(envelope: Envelope) -> int:
+def exit_code(envelope: Envelope[LookResult]) -> int:
     """0, or that of the error for which the model was not run."""
     if envelope.error is None:
         return 0
@@ -146,7 +147,7 @@ class _Look:
         watch.line("reading the model")
         self.result = static_part(model)
 
-    def go(self) -> Envelope:
+    def go(self) -> Envelope[LookResult]:
         """The whole look; what keeps the model from running ends up in the document."""
         assert self.side is not None
         try:
@@ -273,7 +274,7 @@ class _Look:
     def _spent_s(self) -> float:
         return time.monotonic() - self.start
 
-    def envelope(self, error: OrtuneError | None) -> Envelope:
+    def envelope(self, error: OrtuneError | None) -> Envelope[LookResult]:
         """The document with what is known so far."""
         side, about = self.side, self._machine()
         told = facts(self.model, self.work, self.profile, about, words(self.options, without=("budget",)))

@@ -145,8 +145,8 @@ class Options(Kept, OnePlan):
         }
 
 
-def run(options: Options, watcher: Watcher | None = None) -> Envelope:
-    """Profiles a model, reads a trace, or compares two of a kind; ``result`` is a ProfileResult.
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileResult]:
+    """Profiles a model, reads a trace, or compares two of a kind.
 
     Raises:
         OrtuneError: Nothing could be profiled or read.
@@ -173,7 +173,7 @@ class _Traces:
     ) -> None:
         self.options, self.watch, self.start, self.wanted = options, watch, start, wanted
 
-    def go(self) -> Envelope:
+    def go(self) -> Envelope[ProfileResult]:
         trace, found, result = self._one(str(self.options.subject))
         if self.options.against:
             other, other_found, other_result = self._one(str(self.options.against))
@@ -231,7 +231,7 @@ class _Models:
         self.shown: Process | None = None
         self.no_peak = NOT_MEASURED
 
-    def go(self) -> Envelope:
+    def go(self) -> Envelope[ProfileResult]:
         o = self.options
         text = SideText(text=str(o.subject), python=o.interpreter)
         sides = [resolve(text, common=o.common, base_model=None, scratch=self.scratch)]
@@ -255,7 +255,7 @@ class _Models:
             )
             assert self.shown is not None
             envelope = deliver(envelope, self.shown.trace, self.shown.path, self.wanted, log)
-            kept.told()
+            kept.say_trouble()
         return envelope
 
     def _measured(self, sides: Sequence[Resolved], log: SessionLog) -> ProfileResult:

@@ -11,18 +11,23 @@ from typing import Annotated
 import msgspec
 
 from ortune import __version__, knobs, platform
+from ortune.bundle import format as bundle_format
 from ortune.bundle.format import MODELS, is_bundle
 from ortune.errors import StoreError, UsageError
 from ortune.knobs.spinning import spins
-from ortune.records import Envelope, ReportResult, StoredSession
-from ortune.report import brief, history
-from ortune.report.answer import answer
-from ortune.store.db import SessionHead, Store
+from ortune.records import Envelope, Host, ReportResult, StoredSession
+from ortune.report import brief, history, tune_words
+from ortune.report.answer import KINDS, answer
+from ortune.store import reading
+from ortune.store.db import SessionHead
+from ortune.store.reading import ReadOnlyStore
+from ortune.trials.so_far import so_far
 from ortune.trials.watcher import Watcher
-from ortune.verbs import _stored as stored
 from ortune.verbs._options import OUT, AnyPath, Argument, Option, StoreFolder, path
 
 LAST = 20
+_SCHEMA = re.compile(r"ortune/([a-z][a-z-]*)/1")
+NOT_KEPT = "it ended, but the ortune that measured it did not keep its document"
 _PER_S = {"": 1.0, "s": 1.0, "m": 1 / 60, "min": 1 / 60, "h": 1 / 3600, "d": 1 / 86400}
 
 
@@ -67,8 +72,8 @@ class Options:
         return None if self.load is None else rate(self.load)
 
 
-def run(options: Options, watcher: Watcher | None = None) -> Envelope:
-    """Tells what is stored; ``result`` is a ReportResult.
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[ReportResult]:
+    """Tells what is stored.
 
     Raises:
         UsageError: Nothing is stored, no session is called so, or none of those asked for can be told.
@@ -82,7 +87,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
     try:
         result = _brief(options, reader) if options.brief else _plain(options, reader)
     finally:
-        reader.close()
+        if reader.opened is not None:
+            reader.opened.close()
     return Envelope(schema="ortune/report/1", ortune=__version__, status="ok", result=result)
 
 
@@ -103,44 +109,84 @@ class _Reader:
     def __init__(self, options: Options) -> None:
         self.folder = path(options.store)
         self.here = platform.host().fingerprint
-        self._store: Store | None = None
-        self._heads: list[SessionHead] | None = None
+        self.opened: ReadOnlyStore | None = None
 
-    def close(self) -> None:
-        if self._store is not None:
-            self._store.close()
-
-    def heads(self) -> list[SessionHead]:
-        """Every stored session, newest first."""
-        if self._heads is None:
-            self._store = stored.open_existing(self.folder)
-            self._heads = stored.heads(self._store)
-        return self._heads
+    @property
+    def store(self) -> ReadOnlyStore:
+        """The store, which is there from now on."""
+        if self.opened is None:
+            self.opened = ReadOnlyStore(self.folder)
+        return self.opened
 
     def session(self, head: SessionHead) -> StoredSession:
-        assert self._store is not None
-        return stored.read(self._store, head, self.here)
+        """One session as it can be told."""
+        found = reading.header(head)
+        plain = StoredSession(
+            id=head.id,
+            at=head.at,
+            verb=head.verb,
+            label=found.label,
+            state="unreadable",
+            host=found.host,
+            here=self._is_here(found.host),
+        )
+        try:
+            events = self.store.events(head.id)
+            body = reading.document(events)
+            if body is not None:
+                return self._with_document(plain, body)
+            if any(e.kind == "result" for e in events):
+                return msgspec.structs.replace(plain, state="done", trouble=NOT_KEPT)
+            return msgspec.structs.replace(plain, state="unfinished", so_far=so_far(head.verb, events))
+        except reading.UNREADABLE as error:
+            return msgspec.structs.replace(plain, trouble=f"it cannot be read: {error}")
 
-    def with_timeline(self, session: StoredSession) -> StoredSession:
-        if self._store is None or session.verb != "profile" or not session.id:
-            return session
-        return msgspec.structs.replace(session, timeline=stored.timeline(self._store, session.id))
+    def _with_document(self, plain: StoredSession, body: bytes) -> StoredSession:
+        envelope = msgspec.json.decode(body, type=Envelope[msgspec.Raw])
+        host = envelope.host or plain.host
+        known = msgspec.structs.replace(
+            plain,
+            ortune=envelope.ortune,
+            verdict=envelope.verdict or "",
+            host=host,
+            here=self._is_here(host),
+        )
+        found = _SCHEMA.fullmatch(envelope.schema)
+        if found is None:
+            sentence = (
+                f"its document is of format {envelope.schema!r}, written by ortune {envelope.ortune}, "
+                f"which ortune {__version__} cannot read"
+            )
+            return msgspec.structs.replace(known, trouble=sentence)
+        state = "stopped" if envelope.status == "interrupted" else "done"
+        known = msgspec.structs.replace(known, verb=found.group(1), state=state)
+        kind = KINDS.get(found.group(1))
+        if kind is None:
+            return msgspec.structs.replace(known, document=msgspec.json.decode(body, type=Envelope))
+        result = msgspec.json.decode(envelope.result, type=kind.result)
+        return msgspec.structs.replace(
+            known,
+            headline=kind.headline(result),
+            ort_version=kind.ort_version(result),
+            document=msgspec.structs.replace(envelope, result=result),
+        )
+
+    def _is_here(self, host: Host | None) -> bool | None:
+        return host.fingerprint == self.here if host and host.fingerprint else None
 
     def newest(self, model: str = "", *, answered: bool = False) -> StoredSession | None:
         """The newest session, of one model where it is named, and with an answer to decide on where that is needed."""
-        for head in self.heads():
-            if not model or stored.about(head, model):
+        for head in self.store.heads:
+            if not model or reading.about(head, model):
                 session = self.session(head)
-                if not answered or (
-                    isinstance(session.document, Envelope) and answer(session.document) is not None
-                ):
+                if not answered or (session.document and answer(session.document)):
                     return session
         return None
 
     def named(self, text: str, *, answered: bool = False) -> StoredSession:
         """The session or bundle that the user means; of a model's sessions one with an answer where that is needed."""
         if is_bundle(Path(text)):
-            return stored.read_bundle(Path(text), self._of_id, self.here)
+            return self._bundle(Path(text))
         if Path(text).suffix in MODELS:
             found = self.newest(text, answered=answered)
             if found is None:
@@ -153,11 +199,37 @@ class _Reader:
             raise UsageError(
                 "is neither a session nor a bundle", where=text, do="give the folder NAME.ortune"
             )
-        return self.session(stored.find(self.heads(), text))
+        return self.session(self.store.find(text))
+
+    def _bundle(self, folder: Path) -> StoredSession:
+        """A bundle: the stored session that made it where there is one, else what ``ortune.json`` says.
+
+        Raises:
+            UsageError: It is no bundle, or it is damaged.
+        """
+        info = bundle_format.read(folder)
+        session = self._of_id(info.session) if info.session else None
+        if session is not None and session.document is not None:
+            return msgspec.structs.replace(session, bundle=info)
+        made = f"the session that made it, {info.session}," if info.session else "the session that made it"
+        lost = "is not in this store" if session is None else "is in this store and cannot be told"
+        return StoredSession(
+            id="",
+            verb="tune",
+            label=folder.name,
+            state="done",
+            verdict=info.proof.verdict if info.proof else "",
+            headline=tune_words.bundle_headline(info),
+            host=info.host,
+            here=self._is_here(info.host),
+            ort_version=info.ort_version,
+            bundle=info,
+            trouble=f"{made} {lost}: only what the bundle says of itself is known",
+        )
 
     def _of_id(self, session: str) -> StoredSession | None:
         try:
-            found = [h for h in self.heads() if h.id == session]
+            found = [h for h in self.store.heads if h.id == session]
         except (UsageError, StoreError):
             return None  # no store here, or none that can be read: the bundle speaks for itself
         return self.session(found[0]) if found else None
@@ -165,7 +237,7 @@ class _Reader:
 
 def _plain(options: Options, reader: _Reader) -> ReportResult:
     if not options.sessions:
-        heads = reader.heads()
+        heads = reader.store.heads
         return ReportResult(
             kind="list", sessions=tuple(reader.session(h) for h in heads[: options.last]), n_stored=len(heads)
         )
@@ -175,8 +247,9 @@ def _plain(options: Options, reader: _Reader) -> ReportResult:
     if not good:
         raise UsageError(found[0].trouble, where=found[0].id, do="ortune report lists what can be told")
     if len(good) == 1:
-        if options.timeline:
-            good = (reader.with_timeline(good[0]),)
+        if options.timeline and good[0].verb == "profile" and good[0].id:
+            timeline = reader.store.timeline(good[0].id)
+            good = (msgspec.structs.replace(good[0], timeline=timeline),)
         return ReportResult(kind="told", sessions=good, troubles=troubles)
     return ReportResult(kind="history", sessions=good, history=history.side_by_side(good), troubles=troubles)
 
@@ -194,7 +267,7 @@ def _brief(options: Options, reader: _Reader) -> ReportResult:
     if session.state == "unreadable":
         raise UsageError(session.trouble, where=session.id, do="ortune report lists what can be told")
     made = None
-    if isinstance(session.document, Envelope):
+    if session.document is not None:
         made = brief.make(session.document, _safety(), options.load_per_s, spins=spins, bound=_bound())
     if made is None:
         why = "did not end" if session.state == "unfinished" else "compares nothing that is stored here"

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import msgspec
 
-from ortune import __version__, platform, rewrites
+from ortune import __version__, knobs, platform, rewrites
 from ortune.bundle import format as bundle_format
+from ortune.bundle.write import require_writable
 from ortune.errors import UsageError
 from ortune.fleet import runtimes
-from ortune.records import PROTOCOL_VERSION, Envelope, Plan, TuneResult
-from ortune.search.figures import OBJECTIVES
+from ortune.knobs import facts
+from ortune.knobs.knob import Objective as ObjectiveName
+from ortune.profiling.headroom import headroom_of
+from ortune.records import PROTOCOL_VERSION, Envelope, Headroom, ModelRef, Plan, RewriteSpec, TuneResult
+from ortune.report import tune_words
+from ortune.search.figures import OBJECTIVES, TIMES, figure
+from ortune.search.guards import GUARDS
+from ortune.search.plan_edits import merge
+from ortune.search.proposals import propose
+from ortune.trials.baseline import Baseline
 from ortune.trials.replay import RESUMED, Replay, stored
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.sides import Resolved, SideText, resolve
+from ortune.trials.sides import (
+    Resolved,
+    SideText,
+    bundle_plan,
+    canonical,
+    read_plan,
+    require_unchanged,
+    resolve,
+)
+from ortune.trials.tuned import code_rewritten, make_result
+from ortune.trials.tuning import Tuning
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import (
     MODEL,
@@ -35,11 +53,10 @@ from ortune.verbs._options import (
     OnePlan,
     Option,
     Tolerance,
+    command,
     share,
 )
 from ortune.verbs._session import Session, session
-from ortune.verbs._tune_result import code_rewritten
-from ortune.verbs._tuning import Tuning
 
 FORMATS = ("text", "json", "markdown", "github")
 STOPPING = (
@@ -110,31 +127,184 @@ class Options(Kept, Load, OnePlan):
         """The smallest gain that is worth a change, as a share."""
         return share(self.worth, "--worth") or 0.0
 
+    @cached_property
+    def today(self) -> Plan | None:
+        """What the user runs today; None where it was not said."""
+        text = self.current
+        if text is None or text == "default":
+            return None if text is None else Plan()
+        path = Path(text)
+        if bundle_format.is_bundle(path):
+            return bundle_plan(bundle_format.read(path))
+        if path.suffix == ".json":
+            return read_plan(path)
+        if "=" not in text:
+            raise UsageError(
+                f"{text!r} is no plan",
+                where="--current",
+                do="default, 'intra=4,spin=0', a plan.json or a NAME.ortune",
+            )
+        settings = knobs.parse_settings([part for part in text.split(",") if part.strip()])
+        return canonical(Plan(settings=settings))
+
+    @cached_property
+    def pinned(self) -> tuple[RewriteSpec, ...]:
+        """The rewrites that are part of every plan."""
+        return tuple(rewrites.parse(text) for text in self.rewrite)
+
     @property
     def directory(self) -> Path | None:
         """Where the bundle goes; None makes none."""
         return Path(self.output) if self.bundle else None
 
+    def check(self) -> None:
+        """Raises UsageError for what cannot be searched or allowed."""
+        if self.objective not in OBJECTIVES:
+            raise UsageError(
+                f"no objective is called {self.objective!r}", do=f"one of {', '.join(OBJECTIVES)}"
+            )
+        known = {"numerics", "behaviour", *GUARDS, *knobs.all_knobs(), *rewrites.all_rewrites()}
+        for name in self.allow:
+            if name not in known:
+                raise UsageError(
+                    f"{name!r} is nothing that can be allowed",
+                    where="--allow",
+                    do=f"numerics, behaviour, {', '.join(GUARDS)}, or the name of a setting or rewrite",
+                )
+        if self.target != "cpu":
+            raise UsageError(
+                f"tune searches the settings of the CPU; {self.target} is no target of its search",
+                where="--target",
+                do=f"ortune compare MODEL --target {self.target} --b-set KNOB=VALUE",
+            )
+        model = Path(self.model)
+        if bundle_format.is_bundle(model):
+            plain = model / bundle_format.read(model).model
+            raise UsageError(
+                "is tuned already: its own plan would pass for the default",
+                where=str(model),
+                do=f"ortune compare {model} proves it again; ortune tune {plain} begins anew",
+            )
 
-def _bundle(run: Tuning, envelope: Envelope) -> Envelope:
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult]:
+    """Finds the fastest plan and proves it. The bundle is written where one is asked for.
+
+    Raises:
+        OrtuneError: Nothing could be tuned, or the bundle cannot be written.
+    """
+    watch = watcher or Watcher()
+    options.check()
+    if options.directory is not None:
+        require_writable(options.directory)
+    with scratch_folder() as scratch:
+        text = SideText(text=str(options.model), python=options.interpreter)
+        side = resolve(text, common=Plan(), base_model=None, scratch=scratch)
+        watch.say(f"measuring with {runtimes.describe(side.runtime)}")
+        with session("tune", options, watch) as kept:
+            with kept.measuring(side.label):
+                # Journal and clock begin with the lock: waiting for another ortune costs nothing of the budget.
+                replay = _journal(kept, side, options)
+                baseline = Baseline(side, options.feeds, scratch, kept.log, watch.say)
+                try:
+                    run, envelope = _tune(options, baseline, replay, watch)
+                finally:
+                    baseline.close()
+            return kept.keep(_bundle(run, envelope, options) if options.directory is not None else envelope)
+
+
+def _tune(
+    options: Options, baseline: Baseline, replay: Replay, watch: Watcher
+) -> tuple[Tuning, Envelope[TuneResult]]:
+    """From the first trial to the document."""
+    model, allow = baseline.side.model, options.allow
+    run = Tuning(
+        baseline,
+        replay,
+        watch,
+        objective=options.objective,
+        worth=options.worth_ratio,
+        allowed=allow,
+        budget_s=options.budget_s,
+        current=options.today,
+    )
+    baseline.settle(options.budget_s)
+    baseline.pilot(options.objective)
+    headroom = _headroom(run, options)
+    objective = cast("ObjectiveName", options.objective)
+    pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)
+    proposed, refused = propose(
+        facts.facts_of(model.ir),
+        rewrites.proposals(model.ir, allow, workload=baseline.work, objective=objective)
+        if model.info.format != "ort"
+        else [],
+        baseline.work,
+        baseline.host,
+        ort_version=baseline.side.runtime.ort_version,
+        objective=objective,
+        allow=allow,
+        providers=options.common.provider_names,
+        allocators=platform.allocators().keys(),
+        as_asked=bool(options.set or options.plan or options.rewrite),
+    )
+    # What the user asks for is part of every plan that is tried, and never ablated.
+    asked = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), options.common)
+    run.enter(proposed, refused, required=asked)
+    run.calibrate()
+    run.race(baseline.host.effective_cpus)
+    run.confirm()
+    require_unchanged(baseline.side)
+    result = make_result(run)
+    result = msgspec.structs.replace(
+        result,
+        headline=tune_words.headline(result),
+        reproduce=command("tune", options),
+        headroom=headroom,
+    )
+    return run, Envelope(
+        schema="ortune/tune/1",
+        ortune=__version__,
+        host=baseline.host,
+        model=ModelRef(path=model.info.path, sha256=model.info.sha256),
+        workload=baseline.work,
+        status="interrupted" if run.stopped else "ok",
+        verdict=run.search.verdict(changes=result.changes),
+        result=result,
+    )
+
+
+def _headroom(run: Tuning, options: Options) -> Headroom | None:
+    """One short profile of the default; a session that goes on has it in its journal."""
+    if run.replay.headroom is not None:
+        return run.replay.headroom
+    latency = figure(run.baseline.first, "median")
+    if latency is None or options.objective not in TIMES:
+        return None
+    found = headroom_of(run.baseline, latency, options.folder)
+    if found is not None:
+        run.log.add("headroom", found)
+        run.watch.say(found.sentence)
+    return found
+
+
+def _bundle(run: Tuning, envelope: Envelope[TuneResult], options: Options) -> Envelope[TuneResult]:
     """Writes the bundle while the session's files are still there."""
     from ortune.bundle.write import write_bundle
     from ortune.report.html.page import render
 
     result = envelope.result
-    assert isinstance(result, TuneResult)
-    assert run.options.directory is not None
+    assert options.directory is not None
     path = write_bundle(
         result,
         run.baseline.work,
-        run.host,
+        run.baseline.host,
         model=run.side.model.path,
         rewritten=run.models.made(result.winner),
         feeds=Path(run.baseline.refs[0].path),
         outputs=run.reference_outputs(),
         report_html=render(envelope),
-        directory=run.options.directory,
-        force=run.options.force,
+        directory=options.directory,
+        force=options.force,
         model_settings=_model_settings(result.winner),
     )
     report, info = path / "report.html", bundle_format.read(path)
@@ -151,66 +321,6 @@ def _model_settings(plan: Plan) -> tuple[str, ...]:
     bound = [spec for spec in plan.rewrites if rewrites.find(spec.name).hardware_bound]
     brought = rewrites.settings_for(bound).items()
     return tuple(name for name, value in brought if plan.settings.get(name) == value)
-
-
-def run(options: Options, watcher: Watcher | None = None) -> Envelope:
-    """Finds the fastest plan and proves it; ``result`` is a TuneResult. The bundle is written where one is asked for.
-
-    Raises:
-        OrtuneError: Nothing could be tuned, or the bundle cannot be written.
-    """
-    watch, model = watcher or Watcher(), str(options.model)
-    if options.objective not in OBJECTIVES:
-        raise UsageError(
-            f"no objective is called {options.objective!r}", do=f"one of {', '.join(OBJECTIVES)}"
-        )
-    if options.target != "cpu":
-        raise UsageError(
-            f"tune searches the settings of the CPU; {options.target} is no target of its search",
-            where="--target",
-            do=f"ortune compare MODEL --target {options.target} --b-set KNOB=VALUE",
-        )
-    if bundle_format.is_bundle(Path(model)):
-        plain = Path(model) / bundle_format.read(Path(model)).model
-        raise UsageError(
-            "is tuned already: its own plan would pass for the default",
-            where=model,
-            do=f"ortune compare {model} proves it again; ortune tune {plain} begins anew",
-        )
-    if options.directory is not None:
-        _require_writable(options.directory)
-    with scratch_folder() as scratch:
-        side = resolve(
-            SideText(text=model, python=options.interpreter),
-            common=Plan(),
-            base_model=None,
-            scratch=scratch,
-        )
-        watch.say(f"measuring with {runtimes.describe(side.runtime)}")
-        with session("tune", options, watch) as kept:
-            with kept.measuring(side.label):
-                # Journal and clock begin with the lock: waiting for another ortune costs nothing of the budget.
-                replay = _journal(kept, side, options)
-                run = Tuning(options, watch, side, scratch, kept.log, replay)
-                try:
-                    envelope = run.go()
-                finally:
-                    run.baseline.close()
-            return kept.keep(_bundle(run, envelope) if options.directory is not None else envelope)
-
-
-def _require_writable(folder: Path) -> None:
-    """Says before the budget is spent that the bundle could not be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise UsageError(
-            f"the bundle cannot be written there: {error.strerror}",
-            where=f"--output {folder}",
-            do="choose another folder, or --no-bundle",
-        ) from error
 
 
 def _stamp(inputs: Path | None) -> str:

@@ -13,13 +13,10 @@ ROTATE = 3
 """Per element of a rotary embedding: two products and a sum."""
 
 
-def _core(
-    *, batch: int, heads: int, queries: int, keys: int, head: int, value_head: int, extra_per_score: int = 0
-) -> tuple[int, int]:
+def _core(scores: int, head: int, value_head: int, extra: int = 0) -> tuple[int, int]:
     """Flops and multiply-adds of scores, softmax and weighted sum; scaling a score is one more operation."""
-    scores = batch * heads * queries * keys
     macs = scores * (head + value_head)
-    return 2 * macs + (1 + SOFTMAX + extra_per_score) * scores, macs
+    return 2 * macs + (1 + SOFTMAX + extra) * scores, macs
 
 
 def _heads(call: Call, name: str = "num_heads") -> int:
@@ -44,13 +41,10 @@ def _projected(call: Call, bias: int, mask: int, past: int, added: int) -> Count
     before = call.dim(past, 3) if call.has(past) else 0
     keys = before if shared and before else before + queries
     flops, macs = _core(
-        batch=batch,
-        heads=heads,
-        queries=queries,
-        keys=keys,
-        head=sizes[0] // heads,
-        value_head=sizes[-1] // heads,
-        extra_per_score=call.has(mask) + call.has(added),
+        batch * heads * queries * keys,
+        sizes[0] // heads,
+        sizes[-1] // heads,
+        call.has(mask) + call.has(added),
     )
     projection = batch * queries * width * columns
     flops += 2 * projection + call.has(bias) * batch * queries * columns
@@ -93,15 +87,7 @@ def multi_head(call: Call) -> Count:
     if call.has(6):
         keys += call.dim(6, 2)
     extra = call.has(4) + call.has(5)
-    flops, macs = _core(
-        batch=batch,
-        heads=heads,
-        queries=queries,
-        keys=keys,
-        head=head,
-        value_head=value_head,
-        extra_per_score=extra,
-    )
+    flops, macs = _core(batch * heads * queries * keys, head, value_head, extra)
     if call.has(3):
         flops += batch * queries * heads * head + batch * (keys - _past(call, 6)) * heads * (
             head + value_head
@@ -127,15 +113,7 @@ def decoder_masked(call: Call) -> Count:
         shared = False
         keys = _keys_of(call)
     extra = call.has(3) + call.has(4)
-    flops, macs = _core(
-        batch=batch,
-        heads=heads,
-        queries=queries,
-        keys=keys,
-        head=head,
-        value_head=head,
-        extra_per_score=extra,
-    )
+    flops, macs = _core(batch * heads * queries * keys, head, head, extra)
     if call.has(10):
         flops += 3 * batch * queries * heads * head
     note = "the cache is counted as full" if shared and 7 not in call.values else ""
@@ -150,15 +128,7 @@ def group_query(call: Call) -> Count:
     keys = _total(call, 6, _past(call, 3) + queries)
     # A softcap divides, takes tanh and multiplies.
     extra = 3 * bool(call.float("softcap", 0.0)) + call.has(10)
-    flops, macs = _core(
-        batch=batch,
-        heads=heads,
-        queries=queries,
-        keys=keys,
-        head=head,
-        value_head=head,
-        extra_per_score=extra,
-    )
+    flops, macs = _core(batch * heads * queries * keys, head, head, extra)
     if call.int("do_rotary"):
         flops += ROTATE * batch * queries * (heads + groups) * head
     note = "" if 6 in call.values or not call.has(3) else "keys counted: the past as given and the new ones"
@@ -179,15 +149,7 @@ def onnx_attention(call: Call) -> Count:
         raise Uncounted(f"a query of {len(query)} dimensions is not a form of Attention")
     keys += _past(call, 4)
     extra = call.has(3) + 3 * bool(call.float("softcap", 0.0))
-    flops, macs = _core(
-        batch=batch,
-        heads=heads,
-        queries=queries,
-        keys=keys,
-        head=head,
-        value_head=value_head,
-        extra_per_score=extra,
-    )
+    flops, macs = _core(batch * heads * queries * keys, head, value_head, extra)
     return Count(flops=flops, macs=macs)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.analysis.shape_attrs import int_of, ints_of, text_of
+from ortune.analysis.shape_rule_helpers import int_of, ints_of, text_of
 
 Read = TypeVar("Read")
 
@@ -57,6 +57,22 @@ class Executions:
 def no_work(call: Call) -> Count:
     """An operator that computes nothing: each of its tensors is moved once."""
     return Count()
+
+
+def work(operations: Callable[[Call], int]) -> Formula:
+    """A formula of operations that are no multiply-adds."""
+    return lambda call: Count(flops=operations(call))
+
+
+def products(inner: Callable[[Call], int], extra: Callable[[Call], int] = lambda call: 0) -> Formula:
+    """A formula of so many multiply-adds for each output element, and other operations for each."""
+
+    def formula(call: Call) -> Count:
+        outputs = call.n_out()
+        macs = outputs * inner(call)
+        return Count(flops=2 * macs + extra(call) * outputs, macs=macs)
+
+    return formula
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

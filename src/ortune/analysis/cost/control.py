@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 import onnx_ir as ir
 
 from ortune.analysis.cost.call import Uncounted
-from ortune.analysis.cost.growing import Growth
-from ortune.analysis.shape_attrs import int_of, ints_of
+from ortune.analysis.cost.growth import Growth
+from ortune.analysis.cost.known import Counter
+from ortune.analysis.shape_rule_helpers import int_of, ints_of
 from ortune.model.graphs import op_set, subgraphs
 from ortune.records import NodeCost
-
-if TYPE_CHECKING:
-    from ortune.analysis.cost.graph import GraphCounter
 
 _ENDLESS = 1 << 31
 """Exporters write a loop that only its condition ends with a trip count such as 2^63 - 1."""
 
 
-def count(counter: GraphCounter, node: ir.Node, inside: str) -> list[NodeCost]:
+def count(counter: Counter, node: ir.Node, inside: str) -> list[NodeCost]:
     """The record of a node with subgraphs, itself without work, and those of all nodes in them."""
     name = node.name or node.op_type
     below = f"{inside}/{name}" if inside else name
@@ -49,7 +46,7 @@ def _work(nodes: Sequence[NodeCost]) -> tuple[int, int]:
     return flops, sum((n.bytes_read + n.bytes_written) * n.times for n in nodes)
 
 
-def _if(counter: GraphCounter, node: ir.Node, below: str) -> tuple[str, list[NodeCost]]:
+def _if(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCost]]:
     branches = {
         name: attribute.as_graph()
         for name in ("then_branch", "else_branch")
@@ -69,7 +66,7 @@ def _if(counter: GraphCounter, node: ir.Node, below: str) -> tuple[str, list[Nod
     return note, [n for name, nodes in counted.items() for n in _times(nodes, int(name == taken))]
 
 
-def _loop(counter: GraphCounter, node: ir.Node, below: str) -> tuple[str, list[NodeCost]]:
+def _loop(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCost]]:
     body = next(subgraphs(node))
     before = [*node.inputs[2:]]
     for value in body.inputs[:2]:
@@ -97,7 +94,7 @@ def _loop(counter: GraphCounter, node: ir.Node, below: str) -> tuple[str, list[N
     return "; ".join(filter(None, notes)), _times(nodes, 1 if trips is None else trips)
 
 
-def _trips(counter: GraphCounter, node: ir.Node, body: ir.Graph) -> tuple[int | None, str]:
+def _trips(counter: Counter, node: ir.Node, body: ir.Graph) -> tuple[int | None, str]:
     """The trip count, None where it is not constant, and what to say of it."""
     limit = counter.content(node.inputs[0] if node.inputs else None)
     start = counter.content(node.inputs[1] if len(node.inputs) > 1 else None)
@@ -116,7 +113,7 @@ def _trips(counter: GraphCounter, node: ir.Node, body: ir.Graph) -> tuple[int | 
 
 
 def _carry(
-    counter: GraphCounter,
+    counter: Counter,
     outputs: Sequence[ir.Value],
     before: Sequence[ir.Value | None],
     after: Sequence[ir.Value],
@@ -138,7 +135,7 @@ def _carry(
     return grown
 
 
-def _scan(counter: GraphCounter, node: ir.Node, below: str) -> tuple[str, list[NodeCost]]:
+def _scan(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCost]]:
     body = next(subgraphs(node))
     n_scanned = int_of(node, "num_scan_inputs", 0)
     if (node.version or counter.opset(node.domain)) < 9:
@@ -178,7 +175,7 @@ def _scan(counter: GraphCounter, node: ir.Node, below: str) -> tuple[str, list[N
     return note, _times(nodes, 1 if length is None else length)
 
 
-def _sequence_map(counter: GraphCounter, node: ir.Node, below: str) -> tuple[str, list[NodeCost]]:
+def _sequence_map(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCost]]:
     body = next(subgraphs(node))
     why = "the length and the elements of a sequence are unknown"
     for value in body.inputs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ortune.analysis.cost.activations import activation
-from ortune.analysis.cost.call import Call, Count, Formula, Uncounted
+from ortune.analysis.cost.call import Call, Count, Formula, Uncounted, products
 
 REQUANTIZE = 3
 """Per element: scale, round, add the zero point."""
@@ -19,31 +19,10 @@ def _per_output(call: Call, weight: int) -> int:
     return math.prod(shape[1:])
 
 
-def conv(call: Call) -> Count:
-    """Convolution, with its bias, fused addend (input 3) and fused activation."""
-    outputs = call.n_out()
-    macs = outputs * _per_output(call, 1)
-    extra = call.has(2) + call.has(3) + activation(call.text("activation"))
-    return Count(flops=2 * macs + extra * outputs, macs=macs)
-
-
 def conv_transpose(call: Call) -> Count:
     """Each input element is multiplied into its window of the output."""
     macs = call.n_in() * _per_output(call, 1)
     return Count(flops=2 * macs + call.has(2) * call.n_out(), macs=macs)
-
-
-def conv_integer(call: Call) -> Count:
-    """Integer products summed in 32 bits; zero points are folded into the weights' sums and not counted."""
-    macs = call.n_out() * _per_output(call, 1)
-    return Count(flops=2 * macs, macs=macs)
-
-
-def qlinear_conv(call: Call) -> Count:
-    """As ConvInteger, with bias, then requantized."""
-    outputs = call.n_out()
-    macs = outputs * _per_output(call, 3)
-    return Count(flops=2 * macs + (call.has(8) + REQUANTIZE) * outputs, macs=macs)
 
 
 def deform_conv(call: Call) -> Count:
@@ -55,21 +34,26 @@ def deform_conv(call: Call) -> Count:
     return Count(flops=flops, macs=macs)
 
 
+# With a bias, a fused addend (input 3) and a fused activation.
+_CONV = products(
+    lambda c: _per_output(c, 1), lambda c: c.has(2) + c.has(3) + activation(c.text("activation"))
+)
+_QLINEAR_CONV = products(lambda c: _per_output(c, 3), lambda c: c.has(8) + REQUANTIZE)
+
 FORMULAS: dict[str, dict[str, Formula]] = {
     "": {
-        "Conv": conv,
+        "Conv": _CONV,
         "ConvTranspose": conv_transpose,
-        "ConvInteger": conv_integer,
-        "QLinearConv": qlinear_conv,
+        # Zero points are folded into the weights' sums and not counted.
+        "ConvInteger": products(lambda c: _per_output(c, 1)),
+        "QLinearConv": _QLINEAR_CONV,
         "DeformConv": deform_conv,
     },
     "com.microsoft": {
-        "FusedConv": conv,
-        "NhwcFusedConv": conv,
-        "NhwcConv": conv,
-        "QLinearConv": qlinear_conv,
+        **dict.fromkeys(("FusedConv", "NhwcFusedConv", "NhwcConv"), _CONV),
+        "QLinearConv": _QLINEAR_CONV,
         "ConvTransposeWithDynamicPads": conv_transpose,
     },
-    "com.microsoft.nchwc": {"Conv": conv},
-    "com.ms.internal.nhwc": {"Conv": conv, "QLinearConv": qlinear_conv},
+    "com.microsoft.nchwc": {"Conv": _CONV},
+    "com.ms.internal.nhwc": {"Conv": _CONV, "QLinearConv": _QLINEAR_CONV},
 }

@@ -5,56 +5,33 @@ from __future__ import annotations
 import math
 
 from ortune.analysis.cost.activations import PER_ELEMENT
-from ortune.analysis.cost.call import Call, Count, Formula, Uncounted, no_work
+from ortune.analysis.cost.call import Call, Count, Formula, Uncounted, no_work, work
 from ortune.model.graphs import op_set
 
 
 def each(operations: int) -> Formula:
-    """A formula: so many operations for each output element."""
-
-    def formula(call: Call) -> Count:
-        return Count(flops=operations * call.n_out())
-
-    return formula
+    """So many operations for each output element."""
+    return work(lambda call: operations * call.n_out())
 
 
 def each_input(operations: int, per_output: int = 0) -> Formula:
-    """A formula: so many operations for each element of the first input, and of the output."""
-
-    def formula(call: Call) -> Count:
-        return Count(flops=operations * call.n_in() + (per_output * call.n_out() if per_output else 0))
-
-    return formula
-
-
-def variadic(call: Call) -> Count:
-    """Sum, Max, Min, Mean of several tensors: one operation for each operand but the first; Mean divides."""
-    operations = len(call.node.inputs) - 1 + (call.node.op_type == "Mean")
-    return Count(flops=operations * call.n_out())
+    """So many operations for each element of the first input, and of the output."""
+    return work(lambda call: operations * call.n_in() + (per_output * call.n_out() if per_output else 0))
 
 
 def biased(name: str, bias: int) -> Formula:
-    """A formula: an activation behind a bias, where there is one."""
-
-    def formula(call: Call) -> Count:
-        return Count(flops=(PER_ELEMENT[name] + call.has(bias)) * call.n_out())
-
-    return formula
+    """An activation behind a bias, where there is one."""
+    return work(lambda call: (PER_ELEMENT[name] + call.has(bias)) * call.n_out())
 
 
-def gelu(call: Call) -> Count:
+def _gelu(call: Call) -> int:
     """By the error function, or by the polynomial and tanh that FastGelu has."""
     name = "FastGelu" if call.text("approximate", "none") == "tanh" else "Gelu"
-    return Count(flops=PER_ELEMENT[name] * call.n_out())
-
-
-def split_gelu(call: Call) -> Count:
-    """A bias, then one half times the Gelu of the other."""
-    return Count(flops=call.n_in() + (PER_ELEMENT["Gelu"] + 1) * call.n_out())
+    return PER_ELEMENT[name] * call.n_out()
 
 
 def view(call: Call) -> Count:
-    """The same bytes under another shape: nothing is moved."""
+    """The same bytes under another shape, or a constant that is there already: nothing is moved."""
     return Count(read=0, written=0)
 
 
@@ -74,11 +51,6 @@ def gather_block_quantized(call: Call) -> Count:
 def described(call: Call) -> Count:
     """Shape and Size read no element."""
     return Count(read=0)
-
-
-def made(call: Call) -> Count:
-    """Constant: it is there already."""
-    return Count(read=0, written=0)
 
 
 def top_k(call: Call) -> Count:
@@ -117,12 +89,6 @@ def stft(call: Call) -> Count:
     return Count(flops=round(out[0] * out[1] * (_transform(n) + window * n)))
 
 
-def det(call: Call) -> Count:
-    """Determinants by elimination: two thirds of n cubed."""
-    n = call.dim(0, -1)
-    return Count(flops=2 * n * call.n_in() // 3)
-
-
 def values_decide(call: Call) -> Count:
     """The work depends on the values."""
     raise Uncounted(f"the work of {call.node.op_type} depends on the values")
@@ -152,10 +118,12 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         **dict.fromkeys(_MOVED, no_work),
         **dict.fromkeys(_VIEWS, view),
         **dict.fromkeys(_SELECTED, selected),
-        **dict.fromkeys(("Sum", "Max", "Min", "Mean"), variadic),
+        # Of several tensors: one operation for each operand but the first.
+        **dict.fromkeys(("Sum", "Max", "Min"), work(lambda c: (len(c.node.inputs) - 1) * c.n_out())),
+        "Mean": work(lambda c: len(c.node.inputs) * c.n_out()),
         **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"), each_input(1)),
         **dict.fromkeys(("ArgMax", "ArgMin", "Hardmax"), each_input(1)),
-        "Gelu": gelu,
+        "Gelu": work(_gelu),
         "ReduceMean": each_input(1, 1),
         "ReduceL1": each_input(2),
         "ReduceL2": each_input(2, 1),
@@ -165,17 +133,18 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         "TopK": top_k,
         "DFT": dft,
         "STFT": stft,
-        "Det": det,
+        "Det": work(lambda c: 2 * c.dim(0, -1) * c.n_in() // 3),  # by elimination
         "Shape": described,
         "Size": described,
-        "Constant": made,
+        "Constant": view,
         "NonMaxSuppression": values_decide,
     },
     "com.microsoft": {
         **{name: each(PER_ELEMENT[name]) for name in ("Gelu", "QuickGelu")},
         "FastGelu": biased("FastGelu", 1),
         "BiasGelu": biased("Gelu", 1),
-        "BiasSplitGelu": split_gelu,
+        # A bias, then one half times the Gelu of the other.
+        "BiasSplitGelu": each_input(1, PER_ELEMENT["Gelu"] + 1),
         "BiasAdd": each(2),
         "BiasDropout": each(2),
         "ComplexMul": each(3),

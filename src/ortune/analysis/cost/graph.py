@@ -10,14 +10,13 @@ import msgspec
 import numpy as np
 import onnx_ir as ir
 
-from ortune.analysis.constraints import Walk, constant
 from ortune.analysis.cost import control, shapes, types, values
 from ortune.analysis.cost.call import Call, Count, Dims, Executions, Uncounted
+from ortune.analysis.cost.known import Counter
 from ortune.analysis.cost.registry import formula_of
 from ortune.analysis.cost.values import Array
-from ortune.analysis.dims import Size
-from ortune.analysis.shape_attrs import int_of
-from ortune.analysis.shape_ops import visit
+from ortune.analysis.shape_inference import visit
+from ortune.analysis.shape_rule_helpers import int_of
 from ortune.model.graphs import op_set, subgraphs, type_text
 from ortune.records import NodeCost
 
@@ -38,18 +37,10 @@ _CONVOLUTIONS = op_set("Conv FusedConv")
 _WALKED = {*_ONNX, "com.microsoft", BLOCKED}
 
 
-class GraphCounter:
+class GraphCounter(Counter):
     """The state of one count.
 
-    Args:
-        model: A model without calls of functions.
-        shapes: Sizes of inputs by name.
-        values: Contents of inputs by name, where they are known.
-        ran: What a profile tells of nodes, which is believed before all that follows from the graph.
-        sizes: Shapes of values of the main graph by name, taken for weights, and where nothing else tells.
-
     Attributes:
-        walk: The shape walk, in which every size is a number or unknown.
         blocked: Values in ONNX Runtime's layout of whole blocks of channels; their shapes here are without the padding.
     """
 
@@ -61,15 +52,10 @@ class GraphCounter:
         ran: Mapping[ir.Node, Sequence[Executions]] | None = None,
         sizes: Mapping[str, Dims] | None = None,
     ) -> None:
+        super().__init__(model)
         self._ran, self._sizes = ran or {}, sizes or {}
-        self.walk = Walk(keep=lambda symbol: 0)
-        self._opsets = dict(model.opset_imports)
-        self._types: dict[ir.Value, ir.DataType | None] = {}
-        self._values: dict[ir.Value, Array | None] = {}
-        self._why: dict[ir.Value, str] = {}
         self._constants: set[ir.Value] = set()
         self._stored: dict[ir.Value, float] = {}
-        self._no_tensor: set[ir.Value] = set()
         self.blocked: set[ir.Value] = set()
         for name in self._sizes.keys() & model.graph.initializers.keys():
             self.bind(model.graph.initializers[name], self._sizes[name])
@@ -81,10 +67,10 @@ class GraphCounter:
                 self._why[value] = f"the shape of the input {value.name!r} is not given"
             fed = (values or {}).get(value.name or "")
             if fed is not None and fed.shape == self.dims(value):
-                self._keep(value, fed)
+                self.keep(value, fed)
 
     def graph(self, graph: ir.Graph, inside: str) -> list[NodeCost]:
-        """Count every node of a graph and of the graphs in it; the inputs of ``graph`` are bound before."""
+        """Count every node, in order."""
         counted: list[NodeCost] = []
         for node in graph:
             if next(subgraphs(node), None) is not None:
@@ -93,96 +79,6 @@ class GraphCounter:
                 counted.append(self._node(node, inside))
             self._told_outputs(node)
         return counted
-
-    # --- what is known of values ---------------------------------------------------------------------------
-
-    def opset(self, domain: str) -> int:
-        """The version of an operator set."""
-        return self._opsets.get("" if domain == "ai.onnx" else domain, 1)
-
-    def dims(self, value: ir.Value | None) -> Dims | None:
-        """The shape of a value where every size is known."""
-        shape = self.walk.shape(value)
-        if shape is None:
-            return None
-        sizes = tuple(dim.add for dim in shape if dim is not None and not dim.terms)
-        return sizes if len(sizes) == len(shape) and all(size >= 0 for size in sizes) else None
-
-    def dtype(self, value: ir.Value | None) -> ir.DataType | None:
-        """The element type of a value."""
-        if value is None:
-            return None
-        if value in self._types:
-            return self._types[value]
-        return value.const_value.dtype if value.const_value is not None else value.dtype
-
-    def n_bytes(self, value: ir.Value) -> int | None:
-        """Bytes of a tensor; None where its shape or type is unknown, and for all that is no tensor."""
-        dims = self.dims(value)
-        if dims is None or value in self._no_tensor or not isinstance(value.type, ir.TensorType | None):
-            return None
-        return types.n_bytes(self.dtype(value), dims)
-
-    def content(self, value: ir.Value | None) -> Array | None:
-        """The elements of a small value, where they are known."""
-        if value is None:
-            return None
-        if value not in self._values:
-            self._values[value] = constant(value)
-        known = self._values[value]
-        if known is not None:
-            return known
-        numbers, shape = self.walk.numbers(value), self.dims(value)
-        if numbers is None or shape is None or math.prod(shape) != len(numbers):
-            return None
-        dtype = self.dtype(value)
-        return np.asarray(numbers, np.int64 if dtype is None else dtype.numpy()).reshape(shape)
-
-    def bind(
-        self,
-        value: ir.Value,
-        dims: Sequence[int | None] | None,
-        dtype: ir.DataType | None = None,
-        why: str = "",
-    ) -> None:
-        """Set what is known of a value: its shape, its type, and why something is unknown."""
-        if dims is not None:
-            self.walk.shapes[value] = tuple(None if d is None else Size((), int(d)) for d in dims)
-        if dtype is not None:
-            self._types[value] = dtype
-        if why:
-            self._why[value] = why
-
-    def alias(self, target: ir.Value, source: ir.Value | None, *, contents: bool = True) -> None:
-        """Give ``target`` all that is known of ``source``; without ``contents`` its elements may differ."""
-        if source is None:
-            return
-        shape = self.walk.shape(source)
-        if shape is not None:
-            self.walk.shapes[target] = shape
-        self._types[target] = self.dtype(source)
-        if source in self._why:
-            self._why[target] = self._why[source]
-        if source in self._no_tensor:
-            self._no_tensor.add(target)
-        known = self.content(source) if contents else None
-        if known is not None:
-            self._keep(target, known)
-
-    def why(self, value: ir.Value | None) -> str:
-        """Why the shape of a value is unknown, "" where no reason is known."""
-        return "" if value is None else self._why.get(value, "")
-
-    def forget(self, graph: ir.Graph) -> None:
-        """Drop what is known of the values that a body makes, before it is counted again with other sizes."""
-        for node in graph:
-            for value in node.outputs:
-                self.walk.shapes.pop(value, None)
-                self.walk.contents.pop(value, None)
-                self._values.pop(value, None)
-                self._why.pop(value, None)
-            for inner in subgraphs(node):
-                self.forget(inner)
 
     # --- one node ------------------------------------------------------------------------------------------
 
@@ -197,7 +93,7 @@ class GraphCounter:
         for value, dtype in zip(node.outputs, types.output_types(node, dtypes, opset), strict=True):
             self._types[value] = dtype
             if node.op_type in _NO_TENSOR or type_text(value).startswith(("seq", "map", "opt")):
-                self._no_tensor.add(value)
+                self.no_tensor.add(value)
         self._shape(node, inputs, dtypes, contents)
         if node.domain == BLOCKED or not self.blocked.isdisjoint(node.inputs):
             # What only rearranges blocks back is the one operator behind which there are none.
@@ -325,7 +221,7 @@ class GraphCounter:
         read = weights = written = 0
         first = {value: i for i, value in reversed(list(enumerate(node.inputs))) if value is not None}
         for value, i in first.items():
-            if value in self._no_tensor or call.input_bits[i] is None:
+            if value in self.no_tensor or call.input_bits[i] is None:
                 loose = True
                 continue
             is_weight = self._is_constant(value)
@@ -336,7 +232,7 @@ class GraphCounter:
         for i, value in enumerate(node.outputs if count.written is None else ()):
             if not value.name:
                 continue
-            if value in self._no_tensor or call.output_bits[i] is None:
+            if value in self.no_tensor or call.output_bits[i] is None:
                 loose = True
                 continue
             written += call.bytes_out(i)
@@ -355,7 +251,7 @@ class GraphCounter:
         if node.op_type == "Size" and inputs and inputs[0] is not None:
             result = np.asarray(math.prod(inputs[0]), np.int64)
         if result is not None:
-            self._keep(node.outputs[0], result)
+            self.keep(node.outputs[0], result)
             return
         ruled = self._into_blocks(node, inputs, contents) or shapes.by_rule(node, inputs, contents)
         if ruled is not None:
@@ -400,12 +296,6 @@ class GraphCounter:
         if node.domain not in _ONNX or formula_of(node.domain, node.op_type) is None:
             return f"the output shape of {name} is unknown"
         return f"the output shape of {name} depends on values"
-
-    def _keep(self, value: ir.Value, array: Array) -> None:
-        self._values[value] = array
-        self.bind(value, array.shape)
-        if array.dtype.kind in "iub":
-            self.walk.set_content(value, tuple(Size((), int(n)) for n in array.ravel()))
 
     # --- constants -----------------------------------------------------------------------------------------
 

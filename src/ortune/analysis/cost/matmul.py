@@ -3,52 +3,36 @@
 from __future__ import annotations
 
 from ortune.analysis.cost.activations import activation
-from ortune.analysis.cost.call import Call, Count, Formula
+from ortune.analysis.cost.call import Call, Formula, products
 
 
-def matmul(call: Call) -> Count:
-    """Plain product; batches are in the output already."""
-    macs = call.n_out() * call.dim(0, -1)
-    return Count(flops=2 * macs, macs=macs)
-
-
-def fused_matmul(call: Call) -> Count:
-    """A product of perhaps transposed operands, scaled by ``alpha``."""
+def _inner(call: Call) -> int:
+    """The inner dimension of a product of perhaps transposed operands."""
     # transBatchA moves the first axis behind the batches; with transA that first axis is the inner one.
     vector = len(call.shape(0)) < 2
-    axis = -1 if vector or not call.int("transA") else (0 if call.int("transBatchA") else -2)
-    outputs = call.n_out()
-    macs = outputs * call.dim(0, axis)
-    extra = (call.float("alpha", 1.0) != 1.0) + activation(call.text("activation"))
-    return Count(flops=2 * macs + extra * outputs, macs=macs)
+    return call.dim(0, -1 if vector or not call.int("transA") else (0 if call.int("transBatchA") else -2))
 
 
-def gemm(call: Call) -> Count:
-    """``alpha A B + beta C``, with a fused activation."""
-    outputs = call.n_out()
-    macs = outputs * call.dim(0, 0 if call.int("transA") else 1)
+def _behind(call: Call) -> int:
+    """Scaling by ``alpha`` and a fused activation, for each output element."""
+    return (call.float("alpha", 1.0) != 1.0) + activation(call.text("activation"))
+
+
+def _gemm_behind(call: Call) -> int:
     beta = call.float("beta", 1.0)
-    extra = (call.float("alpha", 1.0) != 1.0) + activation(call.text("activation"))
-    if call.has(2) and beta != 0:
-        extra += 1 + (beta != 1.0)
-    return Count(flops=2 * macs + extra * outputs, macs=macs)
+    return _behind(call) + (1 + (beta != 1.0) if call.has(2) and beta != 0 else 0)
 
 
-def gemm_fast_gelu(call: Call) -> Count:
-    """A product, a bias and FastGelu."""
-    outputs = call.n_out()
-    macs = outputs * call.dim(0, -1)
-    return Count(flops=2 * macs + (call.has(2) + activation("FastGelu")) * outputs, macs=macs)
-
+_GEMM = products(lambda c: c.dim(0, 0 if c.int("transA") else 1), _gemm_behind)
 
 FORMULAS: dict[str, dict[str, Formula]] = {
-    "": {"MatMul": matmul, "Gemm": gemm},
+    "": {"MatMul": products(lambda c: c.dim(0, -1)), "Gemm": _GEMM},
     "com.microsoft": {
-        "FusedMatMul": fused_matmul,
-        "FusedMatMulActivation": fused_matmul,
-        "TransposeMatMul": fused_matmul,
-        "FusedGemm": gemm,
-        "GemmFastGelu": gemm_fast_gelu,
-        "GemmFloat8": gemm,
+        **dict.fromkeys(
+            ("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul"), products(_inner, _behind)
+        ),
+        "FusedGemm": _GEMM,
+        "GemmFastGelu": products(lambda c: c.dim(0, -1), lambda c: c.has(2) + activation("FastGelu")),
+        "GemmFloat8": _GEMM,
     },
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ortune.analysis.cost.activations import PER_ELEMENT
-from ortune.analysis.cost.call import Call, Count, Formula, Uncounted
+from ortune.analysis.cost.call import Call, Count, Formula, Uncounted, no_work, work
 
 SOFTMAX = 5
 """Per element: find the largest, subtract, exp, sum, divide (LogSoftmax: subtract the logarithm)."""
@@ -24,67 +24,6 @@ def _window(call: Call) -> int:
     return math.prod(kernel)
 
 
-def max_pool(call: Call) -> Count:
-    """One comparison for each place of each window."""
-    return Count(flops=_window(call) * call.n_out())
-
-
-def average_pool(call: Call) -> Count:
-    """Sum of each window, one division."""
-    return Count(flops=(_window(call) + 1) * call.n_out())
-
-
-def lp_pool(call: Call) -> Count:
-    """Powers and sum of each window, one root."""
-    return Count(flops=(2 * _window(call) + 1) * call.n_out())
-
-
-def global_max_pool(call: Call) -> Count:
-    """One comparison for each input element."""
-    return Count(flops=call.n_in())
-
-
-def global_average_pool(call: Call) -> Count:
-    """One addition for each input element, one division for each output."""
-    return Count(flops=call.n_in() + call.n_out())
-
-
-def global_lp_pool(call: Call) -> Count:
-    """Powers and sum over the input, one root for each output."""
-    return Count(flops=2 * call.n_in() + call.n_out())
-
-
-def unpool(call: Call) -> Count:
-    """Values are put back into their places."""
-    return Count()
-
-
-def batch_norm(call: Call) -> Count:
-    """At inference one scale and one shift; while training also the statistics."""
-    training = call.int("training_mode") == 1
-    return Count(flops=(2 + _STANDARDIZE * training) * call.n_in())
-
-
-def standardize(call: Call) -> Count:
-    """Mean and variance to 0 and 1, then scale and, where there is one, bias (input 2)."""
-    return Count(flops=(_STANDARDIZE + call.has(1) + call.has(2)) * call.n_in())
-
-
-def rms_norm(call: Call) -> Count:
-    """Divide by the root of the mean square, then scale."""
-    return Count(flops=(_RMS + 1) * call.n_in())
-
-
-def skip_layer_norm(call: Call) -> Count:
-    """Add the skip and a bias (input 4), then LayerNormalization."""
-    return Count(flops=(1 + call.has(4) + _STANDARDIZE + 1 + call.has(3)) * call.n_in())
-
-
-def skip_rms_norm(call: Call) -> Count:
-    """Add the skip and a bias (input 3), then RMSNormalization."""
-    return Count(flops=(1 + call.has(3) + _RMS + 1) * call.n_in())
-
-
 def embed_layer_norm(call: Call) -> Count:
     """Rows of two or three tables are added and normalized; only the rows taken are read."""
     elements, itemsize = call.n_out(), (call.input_bits[2] or 0) / 8
@@ -93,35 +32,10 @@ def embed_layer_norm(call: Call) -> Count:
     return Count(flops=(tables - 1 + _STANDARDIZE + 2) * elements, read=math.ceil(read))
 
 
-def group_norm(call: Call) -> Count:
+def _group_norm(call: Call) -> int:
     """Standardize groups of channels, scale, bias, SiLU where asked for."""
     silu = PER_ELEMENT["Silu"] * (call.int("activation") == 1)
-    return Count(flops=(_STANDARDIZE + 2 + silu) * call.n_in())
-
-
-def skip_group_norm(call: Call) -> Count:
-    """Add the skip (input 3) and a bias (input 4), then GroupNorm."""
-    return Count(flops=group_norm(call).flops + (1 + call.has(4)) * call.n_in())
-
-
-def lrn(call: Call) -> Count:
-    """Square (1), sum of the neighbours (``size``), scale, bias, power, divide (4), less one addition."""
-    return Count(flops=(call.int("size", 1) + 4) * call.n_in())
-
-
-def lp_norm(call: Call) -> Count:
-    """Power, sum, divide."""
-    return Count(flops=3 * call.n_in())
-
-
-def mean_variance(call: Call) -> Count:
-    """Standardize without scale and bias."""
-    return Count(flops=_STANDARDIZE * call.n_in())
-
-
-def softmax(call: Call) -> Count:
-    """Softmax or LogSoftmax; with a bias (input 1) that is added first."""
-    return Count(flops=(SOFTMAX + call.has(1)) * call.n_in())
+    return (_STANDARDIZE + 2 + silu) * call.n_in()
 
 
 def roi_pool(call: Call) -> Count:
@@ -132,47 +46,45 @@ def roi_pool(call: Call) -> Count:
     return Count(flops=(8 + 1) * ratio * ratio * call.n_out())
 
 
+_POOLS = {
+    "MaxPool": work(lambda c: _window(c) * c.n_out()),
+    "AveragePool": work(lambda c: (_window(c) + 1) * c.n_out()),
+    "GlobalMaxPool": work(lambda c: c.n_in()),
+    "GlobalAveragePool": work(lambda c: c.n_in() + c.n_out()),
+}
+# Scale and, where there is one, bias (input 2).
+_NORM = work(lambda c: (_STANDARDIZE + c.has(1) + c.has(2)) * c.n_in())
+_RMS_NORM = work(lambda c: (_RMS + 1) * c.n_in())
+_SOFTMAX = work(lambda c: (SOFTMAX + c.has(1)) * c.n_in())  # with a bias (input 1) that is added first
+
 FORMULAS: dict[str, dict[str, Formula]] = {
     "": {
-        "MaxPool": max_pool,
-        "AveragePool": average_pool,
-        "LpPool": lp_pool,
-        "GlobalMaxPool": global_max_pool,
-        "GlobalAveragePool": global_average_pool,
-        "GlobalLpPool": global_lp_pool,
-        "MaxUnpool": unpool,
+        **_POOLS,
+        "LpPool": work(lambda c: (2 * _window(c) + 1) * c.n_out()),
+        "GlobalLpPool": work(lambda c: 2 * c.n_in() + c.n_out()),
+        "MaxUnpool": no_work,
         "RoiAlign": roi_pool,
-        "BatchNormalization": batch_norm,
-        "InstanceNormalization": standardize,
-        "LayerNormalization": standardize,
-        "GroupNormalization": standardize,
-        "RMSNormalization": rms_norm,
-        "SimplifiedLayerNormalization": rms_norm,
-        "LRN": lrn,
-        "LpNormalization": lp_norm,
-        "MeanVarianceNormalization": mean_variance,
-        "Softmax": softmax,
-        "LogSoftmax": softmax,
+        # At inference one scale and one shift; while training also the statistics.
+        "BatchNormalization": work(lambda c: (2 + _STANDARDIZE * (c.int("training_mode") == 1)) * c.n_in()),
+        **dict.fromkeys(("InstanceNormalization", "LayerNormalization", "GroupNormalization"), _NORM),
+        **dict.fromkeys(("RMSNormalization", "SimplifiedLayerNormalization"), _RMS_NORM),
+        # Square (1), sum of the neighbours (``size``), scale, bias, power, divide (4), less one addition.
+        "LRN": work(lambda c: (c.int("size", 1) + 4) * c.n_in()),
+        "LpNormalization": work(lambda c: 3 * c.n_in()),
+        "MeanVarianceNormalization": work(lambda c: _STANDARDIZE * c.n_in()),
+        "Softmax": _SOFTMAX,
+        "LogSoftmax": _SOFTMAX,
     },
     "com.microsoft": {
-        "SkipLayerNormalization": skip_layer_norm,
-        "SkipSimplifiedLayerNormalization": skip_rms_norm,
+        # The skip and a bias (input 4, or 3) are added first.
+        "SkipLayerNormalization": work(lambda c: (1 + c.has(4) + _STANDARDIZE + 1 + c.has(3)) * c.n_in()),
+        "SkipSimplifiedLayerNormalization": work(lambda c: (1 + c.has(3) + _RMS + 1) * c.n_in()),
         "EmbedLayerNormalization": embed_layer_norm,
-        "GroupNorm": group_norm,
-        "SkipGroupNorm": skip_group_norm,
-        "BiasSoftmax": softmax,
-        "NhwcMaxPool": max_pool,
+        "GroupNorm": work(_group_norm),
+        "SkipGroupNorm": work(lambda c: _group_norm(c) + (1 + c.has(4)) * c.n_in()),
+        "BiasSoftmax": _SOFTMAX,
+        "NhwcMaxPool": _POOLS["MaxPool"],
     },
-    "com.microsoft.nchwc": {
-        "MaxPool": max_pool,
-        "AveragePool": average_pool,
-        "GlobalMaxPool": global_max_pool,
-        "GlobalAveragePool": global_average_pool,
-    },
-    "com.ms.internal.nhwc": {
-        "MaxPool": max_pool,
-        "AveragePool": average_pool,
-        "GlobalMaxPool": global_max_pool,
-        "GlobalAveragePool": global_average_pool,
-    },
+    "com.microsoft.nchwc": _POOLS,
+    "com.ms.internal.nhwc": _POOLS,
 }

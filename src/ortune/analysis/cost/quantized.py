@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ortune.analysis.cost.call import Call, Count, Formula, Uncounted
+from ortune.analysis.cost.call import Call, Count, Formula, Uncounted, products, work
 
 QUANTIZE = 3
 """Per element: divide by the scale, round, add the zero point. Requantizing is the same."""
@@ -14,55 +14,15 @@ RANGE = 2
 """Per element, to find the range of a tensor: compare with the smallest and the largest so far."""
 
 
-def quantize_linear(call: Call) -> Count:
-    """Float to integer."""
-    return Count(flops=QUANTIZE * call.n_in())
-
-
-def dequantize_linear(call: Call) -> Count:
-    """Integer to float."""
-    return Count(flops=DEQUANTIZE * call.n_in())
-
-
-def dynamic_quantize_linear(call: Call) -> Count:
-    """Find the range, then quantize."""
-    return Count(flops=(RANGE + QUANTIZE) * call.n_in())
-
-
-def matmul_integer(call: Call) -> Count:
-    """Integer products summed in 32 bits; zero points are folded into the weights' sums and not counted."""
-    macs = call.n_out() * call.dim(0, -1)
-    return Count(flops=2 * macs, macs=macs)
-
-
-def qlinear_matmul(call: Call) -> Count:
-    """As MatMulInteger, then requantized."""
-    outputs = call.n_out()
-    macs = outputs * call.dim(0, -1)
-    return Count(flops=2 * macs + QUANTIZE * outputs, macs=macs)
-
-
-def qgemm(call: Call) -> Count:
-    """Integer Gemm with a bias; the output is scaled to float, or requantized where an output scale is given."""
-    outputs = call.n_out()
-    macs = outputs * call.dim(0, 0 if call.int("transA") else 1)
-    scale = QUANTIZE if call.has(7) else 1
-    return Count(flops=2 * macs + (call.has(6) + scale) * outputs, macs=macs)
-
-
-def matmul_integer_to_float(call: Call) -> Count:
-    """As MatMulInteger, scaled to float, with a bias (input 6)."""
-    outputs = call.n_out()
-    macs = outputs * call.dim(0, -1)
-    return Count(flops=2 * macs + (1 + call.has(6)) * outputs, macs=macs)
+def _row(call: Call) -> int:
+    """The inner dimension of a product; zero points are folded into the weights' sums and not counted."""
+    return call.dim(0, -1)
 
 
 def dynamic_quantize_matmul(call: Call) -> Count:
     """The first operand is quantized on the fly; then as MatMulIntegerToFloat, with a bias (input 4)."""
-    outputs = call.n_out()
-    macs = outputs * call.dim(0, -1)
-    flops = 2 * macs + (1 + call.has(4)) * outputs + (RANGE + QUANTIZE) * call.n_in()
-    return Count(flops=flops, macs=macs)
+    count = products(_row, lambda c: 1 + c.has(4))(call)
+    return Count(flops=count.flops + (RANGE + QUANTIZE) * call.n_in(), macs=count.macs)
 
 
 def matmul_nbits(call: Call) -> Count:
@@ -75,64 +35,52 @@ def matmul_nbits(call: Call) -> Count:
     return Count(flops=2 * macs + call.has(5) * rows * outer, macs=macs)
 
 
-def binary(call: Call) -> Count:
-    """Both operands are dequantized, combined and requantized (QLinearAdd, QLinearMul)."""
-    return Count(flops=(2 * DEQUANTIZE + 1 + QUANTIZE) * call.n_out())
+def _window(call: Call) -> int:
+    return math.prod(call.ints("kernel_shape") or [1])
 
 
-def lookup(call: Call) -> Count:
-    """One look-up in a table of 256 values for each element (QLinearSigmoid, QLinearLeakyRelu)."""
-    return Count(flops=call.n_out())
-
-
-def average_pool(call: Call) -> Count:
-    """Sum of each window, divided and requantized."""
-    window = math.prod(call.ints("kernel_shape") or [1])
-    return Count(flops=(window + 1 + QUANTIZE) * call.n_out())
-
-
-def over_all(call: Call) -> Count:
-    """Sum over the input, divided and requantized (QLinearGlobalAveragePool, QLinearReduceMean)."""
-    return Count(flops=call.n_in() + (1 + QUANTIZE) * call.n_out())
-
-
-def softmax(call: Call) -> Count:
-    """Softmax by table, requantized."""
-    return Count(flops=(5 + QUANTIZE) * call.n_in())
-
-
-def concat(call: Call) -> Count:
-    """Each element is brought to the scale of the result."""
-    return Count(flops=(DEQUANTIZE + QUANTIZE) * call.n_out())
-
+_QUANTIZE_LINEAR = work(lambda c: QUANTIZE * c.n_in())
+_DEQUANTIZE_LINEAR = work(lambda c: DEQUANTIZE * c.n_in())
+# Both operands are dequantized, combined and requantized.
+_BINARY = work(lambda c: (2 * DEQUANTIZE + 1 + QUANTIZE) * c.n_out())
+# One look-up in a table of 256 values for each element.
+_LOOKUP = work(lambda c: c.n_out())
+# Sum over the input, divided and requantized.
+_OVER_ALL = work(lambda c: c.n_in() + (1 + QUANTIZE) * c.n_out())
+# Each element is brought to the scale of the result.
+_CONCAT = work(lambda c: (DEQUANTIZE + QUANTIZE) * c.n_out())
 
 FORMULAS: dict[str, dict[str, Formula]] = {
     "": {
-        "QuantizeLinear": quantize_linear,
-        "DequantizeLinear": dequantize_linear,
-        "DynamicQuantizeLinear": dynamic_quantize_linear,
-        "MatMulInteger": matmul_integer,
-        "QLinearMatMul": qlinear_matmul,
+        "QuantizeLinear": _QUANTIZE_LINEAR,
+        "DequantizeLinear": _DEQUANTIZE_LINEAR,
+        "DynamicQuantizeLinear": work(lambda c: (RANGE + QUANTIZE) * c.n_in()),
+        "MatMulInteger": products(_row),
+        "QLinearMatMul": products(_row, lambda c: QUANTIZE),
     },
     "com.microsoft": {
-        "QuantizeLinear": quantize_linear,
-        "DequantizeLinear": dequantize_linear,
-        "MatMulInteger16": matmul_integer,
-        "QGemm": qgemm,
-        "MatMulIntegerToFloat": matmul_integer_to_float,
+        "QuantizeLinear": _QUANTIZE_LINEAR,
+        "DequantizeLinear": _DEQUANTIZE_LINEAR,
+        "MatMulInteger16": products(_row),
+        # With a bias; scaled to float, or requantized where an output scale is given.
+        "QGemm": products(
+            lambda c: c.dim(0, 0 if c.int("transA") else 1),
+            lambda c: c.has(6) + (QUANTIZE if c.has(7) else 1),
+        ),
+        "MatMulIntegerToFloat": products(_row, lambda c: 1 + c.has(6)),  # scaled to float, with a bias
         "DynamicQuantizeMatMul": dynamic_quantize_matmul,
         "MatMulNBits": matmul_nbits,
-        "MatMulFpQ4": matmul_integer,
+        "MatMulFpQ4": products(_row),
         "MatMulBnb4": matmul_nbits,
-        "QLinearAdd": binary,
-        "QLinearMul": binary,
-        "QLinearSigmoid": lookup,
-        "QLinearLeakyRelu": lookup,
-        "QLinearAveragePool": average_pool,
-        "QLinearGlobalAveragePool": over_all,
-        "QLinearReduceMean": over_all,
-        "QLinearSoftmax": softmax,
-        "QLinearConcat": concat,
-        "QLinearWhere": concat,
+        "QLinearAdd": _BINARY,
+        "QLinearMul": _BINARY,
+        "QLinearSigmoid": _LOOKUP,
+        "QLinearLeakyRelu": _LOOKUP,
+        "QLinearAveragePool": work(lambda c: (_window(c) + 1 + QUANTIZE) * c.n_out()),
+        "QLinearGlobalAveragePool": _OVER_ALL,
+        "QLinearReduceMean": _OVER_ALL,
+        "QLinearSoftmax": work(lambda c: (5 + QUANTIZE) * c.n_in()),  # by table
+        "QLinearConcat": _CONCAT,
+        "QLinearWhere": _CONCAT,
     },
 }

@@ -14,16 +14,8 @@ _LENGTHS = 4
 _SIGMOID, _TANH = PER_ELEMENT["Sigmoid"], PER_ELEMENT["Tanh"]
 
 
-def _recurrent(call: Call, *, gates: int, rest: int, hidden: int, bias: bool) -> Count:
-    """Flops and multiply-adds.
-
-    Args:
-        call: The node.
-        gates: Matrix products per step: of the input, and of the state before.
-        rest: Operations per hidden element behind the products: activations and the new state.
-        hidden: Size of the state.
-        bias: Whether a bias is added to each gate.
-    """
+def _recurrent(call: Call, *, gates: int, rest: int) -> Count:
+    """The products of ``gates`` with the input and the state before, and ``rest`` operations a hidden element."""
     length, batch, width = (call.dim(0, axis) for axis in range(3))
     if call.int("layout"):
         length, batch = batch, length
@@ -34,6 +26,7 @@ def _recurrent(call: Call, *, gates: int, rest: int, hidden: int, bias: bool) ->
             note = f"at most: sequence_lens is not known, and all {length} steps are counted"
         else:
             steps = int(np.clip(lengths, 0, length).sum())
+    hidden, bias = call.int("hidden_size") or call.dim(2, 2), call.has(3)
     directions = 2 if call.text("direction", "forward") == "bidirectional" else 1
     if hidden < 1:
         raise Uncounted("the size of the hidden state is unknown")
@@ -43,29 +36,23 @@ def _recurrent(call: Call, *, gates: int, rest: int, hidden: int, bias: bool) ->
     return Count(flops=flops, macs=macs, note=note)
 
 
-def _hidden(call: Call) -> int:
-    return call.int("hidden_size") or call.dim(2, 2)
-
-
-def rnn(call: Call) -> Count:
-    """One product and one activation a step."""
-    return _recurrent(call, gates=1, rest=_TANH, hidden=_hidden(call), bias=call.has(3))
-
-
-def gru(call: Call) -> Count:
-    """Two sigmoid gates, one tanh; the state before is reset (1) and mixed with the new one (4)."""
-    return _recurrent(
-        call, gates=3, rest=2 * _SIGMOID + _TANH + 1 + 4, hidden=_hidden(call), bias=call.has(3)
-    )
+# Three sigmoid gates, one tanh; the cell (3), its tanh and the output (1); peepholes (6).
+_LSTM_REST = 3 * _SIGMOID + 2 * _TANH + 3 + 1
 
 
 def lstm(call: Call) -> Count:
-    """Three sigmoid gates, one tanh; the cell (3), its tanh and the output (1); peepholes (6)."""
-    rest = 3 * _SIGMOID + 2 * _TANH + 3 + 1 + 6 * call.has(7)
-    return _recurrent(call, gates=4, rest=rest, hidden=_hidden(call), bias=call.has(3))
+    """With peepholes where there are any."""
+    return _recurrent(call, gates=4, rest=_LSTM_REST + 6 * call.has(7))
 
+
+# Two sigmoid gates, one tanh; the state before is reset (1) and mixed with the new one (4).
+_GRU_REST = 2 * _SIGMOID + _TANH + 1 + 4
 
 FORMULAS: dict[str, dict[str, Formula]] = {
-    "": {"RNN": rnn, "GRU": gru, "LSTM": lstm},
+    "": {
+        "RNN": lambda call: _recurrent(call, gates=1, rest=_TANH),
+        "GRU": lambda call: _recurrent(call, gates=3, rest=_GRU_REST),
+        "LSTM": lstm,
+    },
     "com.microsoft": {"DynamicQuantizeLSTM": lstm},
 }

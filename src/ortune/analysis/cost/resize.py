@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.analysis.cost.call import Call, Count, Formula
+from ortune.analysis.cost.call import Call, Count, Formula, work
 
 _TAPS = {"nearest": 0, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
 """Inputs per output along one axis; nearest only copies."""
@@ -28,14 +28,13 @@ def grid_sample(call: Call) -> Count:
     return Count(flops=2 * _taps(call.text("mode", "linear"), axes) * call.n_out())
 
 
-def affine_grid(call: Call) -> Count:
-    """A small matrix times each place of the grid."""
-    axes = call.out()[-1]
-    return Count(flops=2 * (axes + 1) * call.n_out())
-
-
 FORMULAS: dict[str, dict[str, Formula]] = {
-    "": {"Resize": resize, "Upsample": resize, "GridSample": grid_sample, "AffineGrid": affine_grid},
+    "": {
+        "Resize": resize,
+        "Upsample": resize,
+        "GridSample": grid_sample,
+        "AffineGrid": work(lambda c: 2 * (c.out()[-1] + 1) * c.n_out()),  # a small matrix times each place
+    },
     "com.microsoft": {"GridSample": grid_sample},
     "com.microsoft.nchwc": {"Upsample": resize},
     "com.ms.internal.nhwc": {"Resize": resize, "GridSample": grid_sample},

@@ -10,7 +10,7 @@ from onnx import numpy_helper
 
 from ortune.analysis.cost.call import Dims
 from ortune.analysis.cost.values import Array
-from ortune.analysis.shape_attrs import int_of, ints_of, text_of
+from ortune.analysis.shape_rule_helpers import int_of, ints_of, text_of
 
 Known = Sequence[Dims | None]
 

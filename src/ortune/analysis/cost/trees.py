@@ -13,7 +13,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ortune.analysis.cost.activations import PER_ELEMENT
-from ortune.analysis.cost.call import Call, Count, Formula, Uncounted
+from ortune.analysis.cost.call import Call, Count, Formula, Uncounted, no_work, work
 
 _MOST_LEVELS = 4096
 _POST = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
@@ -171,26 +171,6 @@ def _floats(call: Call, name: str) -> int:
     return len(attribute.as_floats()) if attribute is not None and not attribute.is_ref() else 0
 
 
-def scaler(call: Call) -> Count:
-    """Subtract the offset, multiply by the scale."""
-    return Count(flops=2 * call.n_in())
-
-
-def normalizer(call: Call) -> Count:
-    """Power, sum, divide."""
-    return Count(flops=3 * call.n_in())
-
-
-def compare(call: Call) -> Count:
-    """One comparison for each element (Imputer, Binarizer)."""
-    return Count(flops=call.n_in())
-
-
-def look_up(call: Call) -> Count:
-    """Names, codes and dictionaries: nothing is computed."""
-    return Count()
-
-
 FORMULAS: dict[str, dict[str, Formula]] = {
     "ai.onnx.ml": {
         "TreeEnsemble": tree_ensemble,
@@ -200,14 +180,14 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         "LinearRegressor": linear,
         "SVMClassifier": support_vectors,
         "SVMRegressor": support_vectors,
-        "Scaler": scaler,
-        "Normalizer": normalizer,
-        "Imputer": compare,
-        "Binarizer": compare,
+        "Scaler": work(lambda call: 2 * call.n_in()),
+        "Normalizer": work(lambda call: 3 * call.n_in()),  # power, sum, divide
+        "Imputer": work(lambda call: call.n_in()),
+        "Binarizer": work(lambda call: call.n_in()),
         **dict.fromkeys(
             ("ArrayFeatureExtractor", "CastMap", "CategoryMapper", "DictVectorizer", "FeatureVectorizer",
              "LabelEncoder", "OneHotEncoder", "ZipMap"),
-            look_up,
+            no_work,
         ),
     }
 }  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.analysis.shape_attrs import int_of, ints_of
+from ortune.analysis.shape_rule_helpers import int_of, ints_of
 
 Array = NDArray[np.generic]
 

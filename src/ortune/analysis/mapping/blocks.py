@@ -15,13 +15,7 @@ from ortune.records import NodeCost
 def own_shapes(
     mapping: Mapping, optimised: ir.Graph, original_costs: Sequence[NodeCost]
 ) -> dict[str, tuple[int, ...]]:
-    """The shapes that weights and biases of blocked convolutions have in the user's model, by their names now.
-
-    Args:
-        mapping: From ``originals``.
-        optimised: The graph that ONNX Runtime made.
-        original_costs: ``costs(original).nodes``.
-    """
+    """The shapes that weights and biases of blocked convolutions have in the user's model, by their names now."""
     own = costs_by_name(original_costs)
     found: dict[str, tuple[int, ...]] = {}
     for place, node in placed(optimised):

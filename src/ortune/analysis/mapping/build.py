@@ -8,26 +8,21 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from ortune.analysis.mapping import names
-from ortune.analysis.mapping.cones import Cones
+from ortune.analysis.mapping.carried_values import NOTHING, CarriedValues
+from ortune.analysis.mapping.model_view import Body, ModelView, Step, Value
 from ortune.analysis.mapping.origins import VIEWS, Origins, heaviest_first, ordered
 from ortune.analysis.mapping.result import Mapping
-from ortune.analysis.mapping.values import NOTHING, Carried
-from ortune.analysis.mapping.view import Body, Step, Value, View
+from ortune.analysis.mapping.segments import Segments
 
 NOT_FOUND = "not found in the optimised graph"
 
 
 def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
-    """Map the nodes of an optimised graph to those of the model that it was made from.
-
-    Args:
-        original: The user's model, as ``open_model`` gives it. Neither model is changed and no weights are read.
-        optimised: What ONNX Runtime saved of it (``optimized_model_filepath``).
-    """
-    old, new = View(original), View(optimised)
-    carried = Carried(old, new)
-    cones = Cones(old, carried)
-    origins = Origins(new, carried, cones)
+    """Map the nodes of an optimised graph to those of the model that it was made from."""
+    old, new = ModelView(original), ModelView(optimised)
+    carried = CarriedValues(old, new)
+    segments = Segments(old, carried)
+    origins = Origins(new, carried, segments)
     keys = {
         step: _key(step, [was for was in origins.of.get(step, []) if was not in origins.merged])
         for step in new.steps
@@ -38,9 +33,9 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
             of.setdefault(keys[step], set()).update(found)
     mapped = Counter(was for found in of.values() for was in found)
     groups = {key: found - origins.merged for key, found in of.items() if len(found) > 1}
-    hidden = {key: _hidden(group, mapped, cones) for key, group in groups.items()}
+    hidden = {key: _hidden(group, mapped, segments) for key, group in groups.items()}
     gone = [was for was in old.steps if was not in mapped]
-    fate = _Fate(old, carried, cones, origins, set(mapped))
+    ending = _Ending(old, carried, segments, origins, set(mapped))
     operators = {key: step.op_type for step, key in keys.items()}
     return Mapping(
         of={key: _names(heaviest_first(operators[key], found)) for key, found in of.items()},
@@ -53,7 +48,7 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
             dict.fromkeys(keys[s] for s, found in origins.of.items() if not found and keys[s] not in of)
         ),
         vanished=_names(gone),
-        why={was.name: fate.of(was) for was in gone},
+        why={was.name: ending.of(was) for was in gone},
         keys={step.name: key for step, key in keys.items() if not step.given},
         hidden={key: _names(ordered(steps)) for key, steps in hidden.items()},
         spared={key: _spared(groups[key], steps) for key, steps in hidden.items()},
@@ -76,12 +71,12 @@ def _names(steps: Iterable[Step]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(step.name for step in steps))
 
 
-def _hidden(group: set[Step], shared: Counter[Step], cones: Cones) -> set[Step]:
+def _hidden(group: set[Step], shared: Counter[Step], segments: Segments) -> set[Step]:
     """Steps whose results stay within a group as one node, or that others who need them do again."""
     return {
         step
         for step in group
-        if not cones.holds(step)
+        if not segments.holds(step)
         and (shared[step] > 1 or all(user in group for value in step.outputs for user in value.users))
     }
 
@@ -125,13 +120,13 @@ def _near(step: Step, origins: Origins) -> str:
     return ""
 
 
-class _Fate:
+class _Ending:
     """Says what became of a step that nothing stands for."""
 
     def __init__(
-        self, old: View, carried: Carried, cones: Cones, origins: Origins, mapped: set[Step]
+        self, old: ModelView, carried: CarriedValues, segments: Segments, origins: Origins, mapped: set[Step]
     ) -> None:
-        self._carried, self._cones, self._origins, self._mapped = carried, cones, origins, mapped
+        self._carried, self._segments, self._origins, self._mapped = carried, segments, origins, mapped
         self._needed: set[Step] = set()
         self._need(old.main)
 
@@ -143,7 +138,7 @@ class _Fate:
             return "its condition is constant: one branch has taken its place"
         if step.op_type in NOTHING:
             return "hands its input on, and nothing else"
-        if self._cones.is_static(step) and step not in self._origins.left_out:
+        if self._segments.is_static(step) and step not in self._origins.left_out:
             return "computed once, when the session is created"
         if step not in self._needed:
             return "no output depends on it"
@@ -164,7 +159,7 @@ class _Fate:
             if step is None or step in self._needed:
                 continue
             self._needed.add(step)
-            if self._cones.is_static(step) and step not in self._mapped:
+            if self._segments.is_static(step) and step not in self._mapped:
                 continue  # a shape that is known needs no values
             waiting += [value.step for value in step.reads()]
             for inner in step.bodies.values():

@@ -23,11 +23,6 @@ def inherited(
     A node whose operator and shapes ``model.cost`` knows is counted as it is. Another one does what its originals do,
     without the bytes that stay within it. A node of which neither is known is not in the result; nor is one that
     shares its originals with others, or whose name is also that of a node with other work (in another body).
-
-    Args:
-        mapping: From ``originals``.
-        optimised_costs: ``costs(optimised).nodes``, as they come.
-        original_costs: ``costs(original).nodes``, at the same input shapes.
     """
     found: dict[str, tuple[float, float]] = {}
     unclear: set[str] = set()
@@ -70,12 +65,7 @@ def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[f
 
 
 def weights(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, int]:
-    """Bytes of the constants that one execution of each node reads, by its name in the mapping.
-
-    Args:
-        mapping: From ``originals``.
-        optimised_costs: ``costs(optimised).nodes``, as they come.
-    """
+    """Bytes of the constants that one execution of each node reads, by its name in the mapping."""
     return {mapping.keys.get(place, place): cost.weight_bytes for place, cost in _placed(optimised_costs)}
 
 
@@ -99,12 +89,7 @@ def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:
 
 
 def remarks(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, str]:
-    """What people should know about the work of each node, where there is something, by its name in the mapping.
-
-    Args:
-        mapping: From ``originals``.
-        optimised_costs: ``costs(optimised).nodes``, as they come.
-    """
+    """What people should know about the work of each node, where there is something, by its name in the mapping."""
     return {
         mapping.keys.get(place, place): cost.note
         for place, cost in _placed(optimised_costs)

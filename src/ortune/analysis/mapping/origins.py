@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ortune.analysis.mapping import names
-from ortune.analysis.mapping.cones import QUANTIZERS, Cones
-from ortune.analysis.mapping.values import NOTHING, Carried
-from ortune.analysis.mapping.view import Step, View, attributes
+from ortune.analysis.mapping.carried_values import NOTHING, CarriedValues
+from ortune.analysis.mapping.model_view import ModelView, Step, attributes
+from ortune.analysis.mapping.segments import QUANTIZERS, Segments
 from ortune.model.graphs import op_set
 
 VIEWS = op_set("Cast Reshape Squeeze Unsqueeze Flatten Transpose Slice Expand Concat")
@@ -38,22 +38,17 @@ class Origins:
     A step that makes a value which is known stands for all that makes this value out of other known ones. A step that
     makes none helps those that read what it makes; with them it shares what they stand for.
 
-    Args:
-        optimised: The optimised graph.
-        carried: Which values of the user's model its values carry.
-        cones: Looks back in the user's model.
-
     Attributes:
         of: Each step that was not inserted to its originals, in the model's order; () where none is known.
         left_out: Steps of the user's model beside one that is still there, and of which nothing is left.
         merged: Steps of the user's model that computed the same as another, which alone is left.
     """
 
-    def __init__(self, optimised: View, carried: Carried, cones: Cones) -> None:
+    def __init__(self, optimised: ModelView, carried: CarriedValues, segments: Segments) -> None:
         self.of: dict[Step, list[Step]] = {}
         self.left_out: set[Step] = set()
         self.merged: set[Step] = set()
-        self._carried, self._cones = carried, cones
+        self._carried, self._segments = carried, segments
         self._cone: dict[Step, set[Step]] = {}
         self._helpers: list[Step] = []
         for step in optimised.steps:
@@ -68,7 +63,7 @@ class Origins:
         self._leave_to_owners()
         self._add_twins()
 
-    def _owners(self, optimised: View) -> dict[Step, list[Step]]:
+    def _owners(self, optimised: ModelView) -> dict[Step, list[Step]]:
         """For each step the steps that make known values with what it makes; a graph is saved in order."""
         found: dict[Step, list[Step]] = {}
         for step in reversed(optimised.steps):
@@ -82,12 +77,14 @@ class Origins:
         if not targets:
             self._helpers.append(step)
             return
-        cone = self._cones.cone(targets)
+        segment = self._segments.segment(targets)
         ends = {value.step for value in targets}
-        if not all(end is None or self._cones.is_static(end) for end in ends):
+        if not all(end is None or self._segments.is_static(end) for end in ends):
             # What only shapes and constants decide was worked out before, whatever it ends in.
-            cone = {s for s in cone if not self._cones.is_static(s) or s in ends or _reads_stored(step, s)}
-        self._cone[step] = cone
+            segment = {
+                s for s in segment if not self._segments.is_static(s) or s in ends or _reads_stored(step, s)
+            }
+        self._cone[step] = segment
 
     def _assign(self, owners_of: dict[Step, list[Step]]) -> None:
         groups: dict[Step, list[Step]] = {owner: [] for owner in self._cone}
@@ -108,28 +105,28 @@ class Origins:
             self.of[helper] = list(beside[0]) if beside else []
 
     def _split(self, owner: Step, steps: list[Step]) -> None:
-        """Share out a cone between an owner and its helpers: by operator, then by order to those without any."""
-        cone = self._cone[owner]
+        """Share out a segment between an owner and its helpers: by operator, then by order to those without any."""
+        segment = self._cone[owner]
         if len(steps) == 1:
-            self.of[steps[0]] = ordered(cone)
+            self.of[steps[0]] = ordered(segment)
             return
         # What makes the known value is in the step that makes it.
         ends = {made.step for value in owner.outputs if (made := self._carried.get(value)) is not None}
         is_view = owner.op_type in VIEWS
-        given = {end: owner for end in ends if end in cone and not (is_view and end.op_type not in VIEWS)}
+        given = {end: owner for end in ends if end in segment and not (is_view and end.op_type not in VIEWS)}
         settled = any(end.op_type == owner.op_type for end in given)
         for operator in {step.op_type for step in steps}:
             mine = [s for s in steps if s.op_type == operator and not (settled and s is owner)]
-            theirs = ordered(s for s in cone if s.op_type == operator and s not in given)
+            theirs = ordered(s for s in segment if s.op_type == operator and s not in given)
             if len(mine) == len(theirs):
                 given.update(zip(theirs, mine, strict=True))
         bare = [step for step in steps if step not in given.values()]
-        if max(len(steps), len(cone)) > _MOST_TOGETHER:
+        if max(len(steps), len(segment)) > _MOST_TOGETHER:
             for was, step in given.items():
                 self.of[step].append(was)
             return
-        around = _Around(given, cone, steps, self._carried.inserted)
-        for was in ordered(cone):
+        around = _Around(given, segment, steps, self._carried.inserted)
+        for was in ordered(segment):
             if was in given:
                 self.of[given[was]].append(was)
                 continue
@@ -141,7 +138,7 @@ class Origins:
                 self.of[step].append(was)
         for step in bare:
             if not self.of[step]:
-                self.of[step] = ordered(cone)
+                self.of[step] = ordered(segment)
         for step in steps:
             self.of[step].sort(key=lambda s: s.order)
 
@@ -184,7 +181,7 @@ class Origins:
         """A step that computed the same as another and is gone, is where that other is."""
         where = self._where()
         for was in list(where):
-            for twin in self._cones.twins.get(was, ()):
+            for twin in self._segments.twins.get(was, ()):
                 if twin not in where and twin not in self.left_out:
                     self.merged.add(twin)
                     for step in where[was]:
@@ -224,12 +221,7 @@ class Origins:
 
 
 def heaviest_first(operator: str, steps: Iterable[Step]) -> list[Step]:
-    """In the model's order, but the step first after which a node is called that stands for all of them.
-
-    Args:
-        operator: Of the node.
-        steps: What it stands for.
-    """
+    """In the model's order, but the step first after which a node is called that stands for all of them."""
     in_order = ordered(steps)
     tiers = ({operator}, _HEAVY, _LIGHTER, {was.op_type for was in in_order} - VIEWS - QUANTIZERS)
     first = next((was for tier in tiers for was in in_order if was.op_type in tier), None)
@@ -249,21 +241,21 @@ def _is_unchanged(step: Step, was: Step) -> bool:
     return is_same and len(step.inputs) == len(was.inputs)
 
 
-def _shared(helper: Step, cones: list[set[Step]]) -> set[Step]:
-    """What all cones have in common; of that, what has the helper's own operator where there is such."""
-    common = set.intersection(*cones)
+def _shared(helper: Step, segments: list[set[Step]]) -> set[Step]:
+    """What all segments have in common; of that, what has the helper's own operator where there is such."""
+    common = set.intersection(*segments)
     alike = {was for was in common if was.op_type == helper.op_type}
     return alike or common
 
 
 class _Around:
-    """Where steps of a cone are in relation to those that are given away."""
+    """Where steps of a segment are in relation to those that are given away."""
 
     def __init__(
-        self, given: dict[Step, Step], cone: set[Step], steps: list[Step], inserted: set[Step]
+        self, given: dict[Step, Step], segment: set[Step], steps: list[Step], inserted: set[Step]
     ) -> None:
         self._given = given
-        self._before = {was: _before(was, cone) for was in cone}
+        self._before = {was: _before(was, segment) for was in segment}
         within = inserted.union(steps)
         self._before |= {step: _before(step, within) for step in steps}
 

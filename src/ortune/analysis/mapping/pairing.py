@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ortune.analysis.mapping.view import Step, Value, View, attributes
+from ortune.analysis.mapping.model_view import ModelView, Step, Value, attributes
 
 Codes = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -23,13 +23,8 @@ _HEAD = 16  # numbers of a weight that are looked at
 
 
 def counterparts(a: ir.Model, b: ir.Model) -> dict[str, str]:
-    """Names of nodes of ``b`` to the names of those of ``a`` that they are, both as ``mapping.view`` says.
-
-    Args:
-        a: A model. Of its weights the first few numbers are read.
-        b: Another.
-    """
-    mine, theirs = View(a).steps, View(b).steps
+    """Names of nodes of ``b`` to the names of those of ``a`` that they are, both as ``mapping.view`` says."""
+    mine, theirs = ModelView(a).steps, ModelView(b).steps
     codes: dict[Hashable, int] = {}
     traits = _traits(mine, codes), _traits(theirs, codes)
     moved = _bind(*traits)

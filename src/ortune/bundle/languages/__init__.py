@@ -20,10 +20,5 @@ def languages() -> list[Language]:
 
 
 def emit_all(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> dict[str, str]:
-    """The files of every language, by name.
-
-    Args:
-        info: The bundle.
-        custom_ops: Libraries inside the bundle, relative to it.
-    """
+    """The files of every language, by name."""
     return {language.file: language.emit(info, custom_ops) for language in languages()}

@@ -131,12 +131,7 @@ class Language:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def emit(self, info: BundleInfo, custom_ops: Sequence[str]) -> str:
-        """The text of the file.
-
-        Args:
-            info: The bundle.
-            custom_ops: Libraries inside the bundle, relative to it.
-        """
+        """The text of the file."""
         template = _environment().get_template(f"{self.file}.j2")
         return template.render(self._places(info, custom_ops), **self.more)
 

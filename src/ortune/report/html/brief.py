@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from ortune.records import Brief, BriefFigure, StoredSession
 from ortune.report import brief_words as words
-from ortune.report import told
+from ortune.report import stored_words
 from ortune.report.brief import bounds, number, saving
 from ortune.report.html import svg
 from ortune.report.html.page import environment
@@ -24,7 +24,7 @@ def render(brief: Brief, session: StoredSession) -> str:
         .get_template("brief.html.j2")
         .render(
             brief=brief,
-            provenance=told.provenance(session),
+            provenance=stored_words.provenance(session),
             session=session.id,
             ortune=session.ortune,
             plans=words.plan_rows(brief),

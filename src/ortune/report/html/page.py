@@ -32,13 +32,13 @@ class Section:
     body: Markup
 
 
-def render(envelope: Envelope) -> str:
+def render(envelope: Envelope[TuneResult]) -> str:
     """The whole report of a tuning as one HTML document.
 
     Args:
-        envelope: The document of ``ortune tune``; its ``result`` is a TuneResult.
+        envelope: The document of ``ortune tune``.
     """
-    result: TuneResult = envelope.result
+    result = envelope.result
     rendered = [s for module in section_modules() if (s := _section(module, envelope)) is not None]
     verdict, *rest = rendered
     return (
@@ -66,7 +66,7 @@ def section_modules() -> tuple[ModuleType, ...]:
     return tuple(sorted(found, key=lambda module: int(module.ORDER)))
 
 
-def _section(module: ModuleType, envelope: Envelope) -> Section | None:
+def _section(module: ModuleType, envelope: Envelope[TuneResult]) -> Section | None:
     content = module.content(envelope)
     if content is None:
         return None

@@ -13,7 +13,7 @@ from types import ModuleType
 from markupsafe import Markup
 
 from ortune.records import Envelope, ProfileDifference, ProfileResult, Timeline
-from ortune.report import difference_words, told
+from ortune.report import difference_words, stored_words
 from ortune.report import profile_words as words
 from ortune.report.html import profile as sections
 from ortune.report.html.page import Section, environment
@@ -22,17 +22,21 @@ from ortune.report.numbers import duration, memory
 
 
 def render(
-    envelope: Envelope, timeline: Timeline | None = None, *, stored: str = "", no_timeline: str = ""
+    envelope: Envelope[ProfileResult],
+    timeline: Timeline | None = None,
+    *,
+    stored: str = "",
+    no_timeline: str = "",
 ) -> str:
     """The page as one HTML document; it fetches nothing.
 
     Args:
-        envelope: The document of ``ortune profile``; its ``result`` is a ProfileResult.
+        envelope: The document of ``ortune profile``.
         timeline: Executions over time (``trace.timeline``); without it that section is left out.
         stored: Of a session that is told again, the line that says so.
         no_timeline: What stands in place of the timeline where there is none.
     """
-    result: ProfileResult = envelope.result
+    result = envelope.result
     given = Given(result=result, timeline=timeline, no_timeline=no_timeline)
     shown = [s for module in section_modules() if (s := _section(module, given)) is not None]
     drawn = timeline is not None and any(section.name == "timeline" for section in shown)
@@ -96,9 +100,9 @@ def _large(result: ProfileResult) -> tuple[str, str]:
     return (duration(result.wall_ns), "a run, profiled") if result.wall_ns else ("", "No whole run")
 
 
-def _facts(envelope: Envelope) -> list[tuple[str, str]]:
+def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
     """What the figures rest on, in few words each."""
-    result: ProfileResult = envelope.result
+    result = envelope.result
     found = _sides(result.against) if result.against else []
     if result.n_runs:
         before = result.variance.left_out_runs if result.variance else 0
@@ -111,7 +115,7 @@ def _facts(envelope: Envelope) -> list[tuple[str, str]]:
         found.append(("plan", result.side.plan.describe()))
         found.append(("onnxruntime", result.side.runtime.ort_version))
     if envelope.host is not None:
-        found.append(("machine", told.machine(envelope.host)))
+        found.append(("machine", stored_words.machine(envelope.host)))
     return found
 
 

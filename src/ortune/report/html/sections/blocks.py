@@ -15,9 +15,9 @@ NOTE = (
 HEIGHT = 150
 
 
-def content(envelope: Envelope) -> dict[str, object] | None:
+def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """A figure for each comparison that was confirmed, and the numbers behind them."""
-    result: TuneResult = envelope.result
+    result = envelope.result
     if result.winner_figures is None and result.against_default is None:
         return None
     blocks = tuple(p for p in result.points if p.phase == "confirm")

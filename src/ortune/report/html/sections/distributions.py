@@ -12,9 +12,9 @@ TITLE = "Distributions"
 NOTE = "One dot a block (one fresh process). Tick: median; bar: middle half of the trials. The axis may not start at 0."
 
 
-def content(envelope: Envelope) -> dict[str, object] | None:
+def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """One strip a role on a common scale; None where no block was measured."""
-    result: TuneResult = envelope.result
+    result = envelope.result
     blocks = points.counting(result.points)
     found = {
         role: [v for p in blocks if (v := points.value(result, p, role)) is not None]

@@ -15,9 +15,9 @@ NOTE = (
 )
 
 
-def content(envelope: Envelope) -> dict[str, object] | None:
+def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """A row a guard, the outputs, and what describes both sides."""
-    result: TuneResult = envelope.result
+    result = envelope.result
     found = words.deciding(result)
     items = found.guards if found is not None else ()
     bounds = [v for g in items for v in (g.ratio, g.ratio_low, g.ratio_high, g.limit_ratio) if v]

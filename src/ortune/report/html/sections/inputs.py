@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, InputChoice
+from ortune.records import Envelope, InputChoice, TuneResult
 from ortune.report.numbers import duration
 
 ORDER = 100
@@ -17,7 +17,7 @@ ORIGINS = {
 }
 
 
-def content(envelope: Envelope) -> dict[str, object] | None:
+def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """A table a shape of the mix; None without a workload."""
     work = envelope.workload
     if work is None:

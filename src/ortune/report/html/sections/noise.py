@@ -20,9 +20,9 @@ CONTROL_NAMES = {
 }
 
 
-def content(envelope: Envelope) -> dict[str, object] | None:
+def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """The controls, the default over time, dropped blocks with their reasons."""
-    result: TuneResult = envelope.result
+    result = envelope.result
     controls = [
         (CONTROL_NAMES[c.name], "; ".join(control_words([c])), c.n_blocks, "passed" if c.ok else "FAILED")
         for c in result.controls

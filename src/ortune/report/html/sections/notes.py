@@ -9,9 +9,9 @@ TITLE = "Findings and notes"
 NOTE = "What the run noticed about the model and the machine, and what to do about it."
 
 
-def content(envelope: Envelope) -> dict[str, object] | None:
+def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """Findings with their evidence and fix, then notes; None where there are neither."""
-    result: TuneResult = envelope.result
+    result = envelope.result
     notes = list(result.notes)
     if result.hardware_bound:
         notes.append(

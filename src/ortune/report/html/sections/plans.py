@@ -35,9 +35,9 @@ class Row:
     plot: Markup
 
 
-def content(envelope: Envelope) -> dict[str, object] | None:
+def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """Measured plans in the order of their ratio, then those that failed or were not tried with the reason."""
-    result: TuneResult = envelope.result
+    result = envelope.result
     measured = [c for c in result.candidates if c.ratio is not None and c.fate not in STOPPED]
     rest = [c for c in result.candidates if c.ratio is None or c.fate in STOPPED]
     if not result.candidates and not result.not_tried:

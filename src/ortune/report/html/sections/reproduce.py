@@ -11,9 +11,9 @@ TITLE = "Reproduce"
 NOTE = "A number belongs to a machine, a build and a model. Compare only where these agree."
 
 
-def content(envelope: Envelope) -> dict[str, object] | None:
+def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """Commands and facts in groups."""
-    result: TuneResult = envelope.result
+    result = envelope.result
     groups = [("Model", _model(result)), ("Software", _software(envelope, result))]
     if envelope.host is not None:
         groups.append(("Machine", _machine(envelope.host)))
@@ -38,7 +38,7 @@ def _model(result: TuneResult) -> list[tuple[str, str]]:
     ]
 
 
-def _software(envelope: Envelope, result: TuneResult) -> list[tuple[str, str]]:
+def _software(envelope: Envelope[TuneResult], result: TuneResult) -> list[tuple[str, str]]:
     runtime = result.side.runtime
     return [
         ("ortune", envelope.ortune),

@@ -19,9 +19,9 @@ LEVELS = {
 }
 
 
-def content(envelope: Envelope) -> dict[str, object] | None:
+def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """A row a setting, kept or left out; None where the winner has none."""
-    result: TuneResult = envelope.result
+    result = envelope.result
     if not result.settings:
         return None
     bounds = [

@@ -12,9 +12,9 @@ TITLE = "By input shape"
 NOTE = "The verdict is over the weighted mix; this is how each shape fares. No claim is attached to a single row."
 
 
-def content(envelope: Envelope) -> dict[str, object] | None:
+def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """A row a shape; None for a single shape."""
-    result: TuneResult = envelope.result
+    result = envelope.result
     if not result.cases:
         return None
     factors = [1 / v for c in result.cases for v in (c.ratio, c.ratio_low, c.ratio_high) if v]

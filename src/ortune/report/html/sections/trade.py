@@ -13,9 +13,9 @@ NOTE = (
 )
 
 
-def content(envelope: Envelope) -> dict[str, object] | None:
+def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """The rows as text; None where there are none."""
-    result: TuneResult = envelope.result
+    result = envelope.result
     if not result.trade:
         return None
     return {"rows": [(words.trade_cells(row), row.confirmed) for row in result.trade]}

@@ -17,9 +17,9 @@ NOTE = ""
 METHODS = {"wilcoxon": "Wilcoxon signed-rank", "sign-flip": "exact sign-flip test"}
 
 
-def content(envelope: Envelope) -> dict[str, object] | None:
+def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """The large number, the interval, before and after, and the code."""
-    result: TuneResult = envelope.result
+    result = envelope.result
     found = words.deciding(result)
     factor, unit = _large(result, found)
     return {

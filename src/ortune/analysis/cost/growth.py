@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -11,28 +10,19 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ortune.analysis.cost.call import Dims
+from ortune.analysis.cost.known import Counter
 from ortune.records import NodeCost
-
-if TYPE_CHECKING:
-    from ortune.analysis.cost.graph import GraphCounter
 
 Floats = NDArray[np.float64]
 _FIGURES = ("flops", "macs", "bytes_read", "bytes_written", "weight_bytes")
 
 
 class Growth:
-    """How the values that a loop carries grow.
-
-    Args:
-        counter: Has counted the body once.
-        body: Of the loop.
-        before: What each carried value is at first.
-        after: What the body makes of it.
-    """
+    """How the values that a loop carries grow."""
 
     def __init__(
         self,
-        counter: GraphCounter,
+        counter: Counter,
         body: ir.Graph,
         before: Sequence[ir.Value | None],
         after: Sequence[ir.Value],
@@ -59,12 +49,7 @@ class Growth:
         ]
 
     def mean(self, inside: str, iterations: int) -> list[NodeCost] | None:
-        """The mean execution of each node of the body; None where sizes do not grow by as much each time.
-
-        Args:
-            inside: Where the body is.
-            iterations: At least 1.
-        """
+        """The mean execution of each node of the body; None where sizes do not grow by as much each time."""
         last = iterations - 1
         # Four: the work of a product over three sizes that grow is a cubic, which so many points tell.
         at = sorted({0, min(1, last), (last + 1) // 2, last})

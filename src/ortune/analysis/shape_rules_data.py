@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from ortune.analysis.constraints import Shape, Walk, ceil_div, constant, product
-from ortune.analysis.dims import Dim, Size
-from ortune.analysis.shape_attrs import ONE, Handler, axes_of, broadcast, input_of, int_of, ints_of
+from ortune.analysis.shape_rule_helpers import ONE, Handler, axes_of, broadcast, input_of, int_of, ints_of
+from ortune.analysis.symbolic_sizes import Dim, Size
 
 
 def _reshape(walk: Walk, node: ir.Node) -> Shape | None:

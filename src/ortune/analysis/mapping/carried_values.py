@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.analysis.mapping import names
-from ortune.analysis.mapping.view import Body, Step, Value, View, attributes
-from ortune.analysis.shape_attrs import int_of, text_of
+from ortune.analysis.mapping.model_view import Body, ModelView, Step, Value, attributes
+from ortune.analysis.shape_rule_helpers import int_of, text_of
 
 NOTHING = frozenset(("Identity", "Dropout"))
 """Operators that hand their first input on when nobody trains."""
@@ -17,12 +17,8 @@ _GATED = frozenset(("HardSwish", "Swish"))
 _MOST_STEPS_BACK = 8
 
 
-class Carried:
+class CarriedValues:
     """Follows the values of an optimised graph.
-
-    Args:
-        original: The user's model.
-        optimised: What ONNX Runtime made of it.
 
     Attributes:
         of: Optimised value to the value of the user's model that it carries.
@@ -30,7 +26,7 @@ class Carried:
         taken: If steps of the user's model to the branch that moved out of them.
     """
 
-    def __init__(self, original: View, optimised: View) -> None:
+    def __init__(self, original: ModelView, optimised: ModelView) -> None:
         self.of: dict[Value, Value] = {}
         self.inserted: set[Step] = set()
         self.taken: dict[Step, Body] = {}
@@ -370,7 +366,7 @@ def _control(step: Step) -> tuple[str, frozenset[str]]:
     return step.op_type, frozenset(step.bodies)
 
 
-def _call_numbers(optimised: View, functions: frozenset[str]) -> dict[str, list[int]]:
+def _call_numbers(optimised: ModelView, functions: frozenset[str]) -> dict[str, list[int]]:
     """The numbers that tell the calls of a function apart, in order."""
     found: dict[str, set[int]] = {}
     for body in optimised.bodies():

@@ -6,7 +6,7 @@ import re
 
 import onnx_ir as ir
 
-from ortune.analysis.dims import Size, kind_of_name
+from ortune.analysis.symbolic_sizes import Size, kind_of_name
 from ortune.errors import InputError
 
 Consumers = tuple[tuple[str, int], ...]
@@ -75,12 +75,6 @@ def element_type(dtype: str) -> str:
 
 def classify(name: str, dtype: str, shape: tuple[Size, ...], consumers: Consumers) -> str:
     """The role of an input.
-
-    Args:
-        name: The input's name.
-        dtype: As ``dtype_of`` gives it.
-        shape: The declared sizes.
-        consumers: (operator, argument index) of its uses.
 
     Returns:
         One of the roles that ``feeds`` knows how to fill; "data" when nothing tells.

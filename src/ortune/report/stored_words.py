@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, Host, ProfileResult, SoFar, StoredSession
+from ortune.records import Host, ProfileResult, SoFar, StoredSession
 from ortune.report.numbers import duration, memory
 
 STATES = {
@@ -52,8 +52,7 @@ def provenance(session: StoredSession) -> str:
 
 def is_trace(session: StoredSession) -> bool:
     """Whether it is a profile that was read and not taken."""
-    result = session.document.result if isinstance(session.document, Envelope) else None
-    return isinstance(result, ProfileResult) and result.side is None
+    return isinstance(session.result, ProfileResult) and session.result.side is None
 
 
 def summary(session: StoredSession) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from ortune.analysis.constraints import Shape, Walk
-from ortune.analysis.dims import Dim, Size
+from ortune.analysis.symbolic_sizes import Dim, Size
 
 ONE = Size((), 1)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from ortune.analysis.constraints import Shape, Walk
-from ortune.analysis.dims import Dim, Size
-from ortune.analysis.shape_attrs import Handler, input_of, int_of, ints_of
+from ortune.analysis.shape_rule_helpers import Handler, input_of, int_of, ints_of
+from ortune.analysis.symbolic_sizes import Dim, Size
 
 
 def _over(dim: Dim, divisor: int) -> Dim:

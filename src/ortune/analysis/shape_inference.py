@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from ortune.analysis import shape_attention, shape_compute, shape_moves
+from ortune.analysis import shape_rules_attention, shape_rules_compute, shape_rules_data
 from ortune.analysis.constraints import Shape, Walk
-from ortune.analysis.dims import Dim
-from ortune.analysis.shape_attrs import broadcast, input_of
+from ortune.analysis.shape_rule_helpers import broadcast, input_of
+from ortune.analysis.symbolic_sizes import Dim
 
-HANDLERS = shape_attention.HANDLERS | shape_compute.HANDLERS | shape_moves.HANDLERS
+HANDLERS = shape_rules_attention.HANDLERS | shape_rules_compute.HANDLERS | shape_rules_data.HANDLERS
 
 _ELEMENTWISE = frozenset({
     "Abs", "Acos", "Asin", "Atan", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "Binarizer",

@@ -7,8 +7,17 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from ortune.analysis.constraints import Shape, Walk, ceil_div
-from ortune.analysis.dims import Dim, Size
-from ortune.analysis.shape_attrs import ONE, Handler, axes_of, broadcast, input_of, int_of, ints_of, text_of
+from ortune.analysis.shape_rule_helpers import (
+    ONE,
+    Handler,
+    axes_of,
+    broadcast,
+    input_of,
+    int_of,
+    ints_of,
+    text_of,
+)
+from ortune.analysis.symbolic_sizes import Dim, Size
 
 
 def _windows(

@@ -11,7 +11,7 @@ from ortune.stats import detect, pairs
 USUAL_SCALE = 0.015  # of blocks on an ordinary machine, before this one has been measured
 
 
-def promise(
+def forecast(
     split: budget.Split,
     wanted: int,
     *,
@@ -21,17 +21,7 @@ def promise(
     load_ns: float,
     references: int,
 ) -> str:
-    """Trials, plans and precision that the budget holds, and the budget that would hold every plan.
-
-    Args:
-        split: The budget as it was divided.
-        wanted: Plans that are proposed.
-        budget_s: The whole of it.
-        spent_ns: What the inputs and the pilot took of it.
-        trial_ns: What a trial takes.
-        load_ns: What loading the model takes of it.
-        references: Plans that stand in every block.
-    """
+    """Trials, plans and precision that the budget holds, and the budget that would hold every plan."""
     confirmed = detect.smallest_effect(USUAL_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
     text = (
         f"one trial {trial_ns / 1e9:.2f} s (load {load_ns / 1e9:.2f}); {budget_s / 60:.3g} min hold "
@@ -44,7 +34,7 @@ def promise(
     return f"{text}; all {wanted}: {minutes} min (--budget {minutes}m)"
 
 
-def standing(race: Race) -> str:
+def race_status(race: Race) -> str:
     """Who leads the race, by how much, and how sure that is."""
     ranked = [e for e in race.live() if e.ratios]
     if not ranked:

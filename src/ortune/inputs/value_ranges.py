@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ortune.analysis.dims import kind_of_name
+from ortune.analysis.symbolic_sizes import kind_of_name
+from ortune.inputs.chosen_sizes import Sizes, decoder_lengths
 from ortune.inputs.declared import InputSet, InputSpec
-from ortune.inputs.roles import element_type
-from ortune.inputs.sizes import Sizes, decoder_lengths
+from ortune.inputs.semantics import element_type
 from ortune.records import InputChoice
 
 Origin = Literal["model", "constraint", "name", "trial", "user"]

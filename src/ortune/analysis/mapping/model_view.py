@@ -99,11 +99,8 @@ class Body:
     local_steps: dict[tuple[str, str], list[Step]] = field(default_factory=dict)
 
 
-class View:
+class ModelView:
     """A whole model.
-
-    Args:
-        model: Not changed.
 
     Attributes:
         main: Its main graph.

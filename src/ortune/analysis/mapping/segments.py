@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ortune.analysis.mapping.values import Carried
-from ortune.analysis.mapping.view import Step, Value, View, attributes, contents
+from ortune.analysis.mapping.carried_values import CarriedValues
+from ortune.analysis.mapping.model_view import ModelView, Step, Value, attributes, contents
 from ortune.model.graphs import op_set
 
 _RANDOM = op_set("RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial")
@@ -13,7 +13,7 @@ _SHAPES = op_set("Shape Size")
 QUANTIZERS = op_set("QuantizeLinear DequantizeLinear")
 
 
-class Cones:
+class Segments:
     """Looks back from values of the user's model.
 
     Args:
@@ -22,11 +22,11 @@ class Cones:
             is held, is merged into that one.
 
     Attributes:
-        held: Values of the user's model that the optimised graph holds: no cone goes past one.
+        held: Values of the user's model that the optimised graph holds: no segment goes past one.
         twins: Each step to those that compute the same from the same, itself among them.
     """
 
-    def __init__(self, original: View, carried: Carried) -> None:
+    def __init__(self, original: ModelView, carried: CarriedValues) -> None:
         self.held = carried.carried()
         self.twins: dict[Step, list[Step]] = {}
         self._carried = carried
@@ -35,7 +35,7 @@ class Cones:
             self._static[step] = self._is_static(step)
         self._merge_twins(original)
 
-    def cone(self, targets: Iterable[Value]) -> set[Step]:
+    def segment(self, targets: Iterable[Value]) -> set[Step]:
         """The steps between the targets and the values that are held."""
         found: set[Step] = set()
         waiting = [value.step for value in targets]
@@ -64,7 +64,7 @@ class Cones:
             v.constant or (v.step is not None and self._static.get(v.step, False)) for v in reads
         )
 
-    def _merge_twins(self, original: View) -> None:
+    def _merge_twins(self, original: ModelView) -> None:
         kinds: dict[tuple[object, ...], list[Step]] = {}
         for step in original.steps:
             if step.bodies or step.op_type in _RANDOM or not step.outputs:

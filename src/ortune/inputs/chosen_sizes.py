@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ortune.analysis.constraints import Facts
 from ortune.analysis.demands import study
-from ortune.analysis.dims import DEFAULT_SIZES, Size, quotient
+from ortune.analysis.symbolic_sizes import DEFAULT_SIZES, Size, quotient
 from ortune.inputs.declared import InputSet
 
 LADDER: dict[str, tuple[int, ...]] = {
@@ -49,13 +49,7 @@ class Sizes:
 
 
 def choose(model: ir.Model, inputs: InputSet, user: Mapping[str, int]) -> Sizes:
-    """Choose a size for every symbol.
-
-    Args:
-        model: The model.
-        inputs: Its inputs as ``inspect_inputs`` gives them.
-        user: Symbols that the user decided.
-    """
+    """Choose a size for every symbol."""
     shapes: dict[str, tuple[Size, ...] | None] = {i.name: i.shape for i in inputs.inputs}
     facts = study(model, shapes, user, inputs.keep)
     origin = dict.fromkeys(user, "user")

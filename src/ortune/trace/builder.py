@@ -64,7 +64,7 @@ class Numbered(Generic[Key]):
         return Labels(codes=np.frombuffer(self.codes, dtype=np.int32).copy(), texts=texts)
 
 
-class Growing:
+class TraceBuilder:
     """Takes events in the file's order; ``trace`` gives the columns.
 
     Attributes:
@@ -184,12 +184,7 @@ class Growing:
                 self.device.add(e, self._after)
 
     def trace(self, form: str, missing: Sequence[str] = ()) -> Trace:
-        """The columns.
-
-        Args:
-            form: Name of the file's format.
-            missing: What else the reader knows to be missing.
-        """
+        """The columns."""
         name, op_type, provider = self._node.done(), self._op_type.done(), self._provider.done()
         columns = {key: np.frombuffer(values, dtype=np.int64).copy() for key, values in self._numbers.items()}
         start, duration, thread = columns["start"], columns["duration"], columns["thread"]

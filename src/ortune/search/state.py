@@ -1,0 +1,115 @@
+"""What a search has measured so far, and what that says of any of its plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from ortune.records import Block, Comparison, Control, Measured, Plan, VerdictName
+from ortune.search import budget, confirm
+from ortune.search.blocks import BASE
+from ortune.search.controls import Judgement
+from ortune.search.guards import broken, guards
+from ortune.search.race import CURRENT, Entry, Race
+from ortune.search.refine import PAYS, Costs
+from ortune.stats import detect, intervals
+
+
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """A search while it runs.
+
+    Attributes:
+        race: All plans with their blocks; ``calibration`` and ``confirmation`` are the blocks before and after it.
+        current: What the user runs today; it stands in every block where ``race.with_current``.
+        judgement: What the calibration says; there once it is through.
+        ablation: What leaving a setting or rewrite out costs: log ratios by its name.
+        winner: What is confirmed.
+        alone: Blocks of the last check, one process at a time; ``starts`` are the winner's where there was no time
+            for these.
+    """
+
+    race: Race
+    current: Plan | None
+    judgement: Judgement = field(init=False)
+    calibration: list[Block] = field(default_factory=list)
+    confirmation: list[Block] = field(default_factory=list)
+    alone: list[Block] = field(default_factory=list)
+    starts: list[Measured] = field(default_factory=list)
+    ablation: dict[str, Costs] = field(default_factory=dict)
+    controls: list[Control] = field(default_factory=list)
+    winner: Entry | None = None
+
+    @property
+    def blocks(self) -> list[Block]:
+        """Every block in which processes took turns, in order."""
+        return [*self.calibration, *self.race.blocks, *self.confirmation]
+
+    @property
+    def base(self) -> str:
+        """What a winner would replace."""
+        return CURRENT if self.race.with_current else BASE
+
+    def leader(self) -> Entry | None:
+        """The plan to confirm: the fastest that has enough blocks; None when nothing was measured."""
+        enough = (e for e in self.race.live() if len(e.ratios) >= budget.ROUNDS[0])
+        return next(iter([e for e in enough if not self.race.refuse(e)]), None)
+
+    def consider_default(self) -> None:
+        """Where something else runs today, the untouched default may be the plan to change to."""
+        race = self.race
+        better = self.winner is not None and self.winner.middle < -PAYS * np.log1p(race.worth)
+        worse = broken(race.seen, race.objective, race.allowed, arm=BASE, base=CURRENT)
+        if not better and not worse:
+            self.winner = race.add(Entry(plan=Plan(), origin="the untouched default"))
+
+    def blocks_to_tell(self) -> int:
+        """As many blocks as can tell what the race saw of the winner from nothing, within the limits of a budget."""
+        assert self.winner is not None
+        effect = max(abs(float(np.expm1(self.winner.middle))), self.race.worth) / 2
+        needed = detect.blocks_needed(
+            self.judgement.scale, effect, method="wilcoxon", most=budget.MOST_CONFIRM
+        )
+        return max(budget.LEAST_CONFIRM, needed or budget.MOST_CONFIRM)
+
+    def comparison(self, arm: str, base: str = BASE) -> Comparison | None:
+        """The confirmed comparison of an arm, with its guards; None without one."""
+        found = confirm.compare(
+            self.confirmation,
+            arm,
+            self.judgement.estimand,
+            base=base,
+            # Against the default and against today are two claims: each at half the error (Holm's first step).
+            level=0.975 if self.race.with_current else 0.95,
+            delta=self.race.worth,
+        )
+        if found is None:
+            return None
+        against = guards(self.confirmation, self.race.objective, arm=arm, base=base)
+        return msgspec.structs.replace(found, guards=against)
+
+    def comparison_alone(self) -> Comparison | None:
+        """What the last check, one process at a time, says of the plan that was confirmed."""
+        if self.winner is None or not self.alone:
+            return None
+        estimand, worth = self.judgement.estimand, self.race.worth
+        return confirm.compare(self.alone, self.winner.arm, estimand, base=self.base, delta=worth)
+
+    def verdict(self, *, changes: bool) -> VerdictName:
+        """What the deciding comparison says; a race without a challenger proves nothing either way."""
+        found = self.comparison(self.winner.arm, self.base) if self.winner else None
+        # Faster, and not shipped: a guard fell, or it is less than what is worth a change.
+        if found is None or (found.verdict == "faster" and not changes):
+            return "inconclusive"
+        return found.verdict
+
+    def smallest_effect_ratio(self) -> float | None:
+        """What the race's own blocks could have seen, where nothing was confirmed."""
+        ratios: list[float] = max((e.ratios for e in self.race.entries.values()), key=len, default=[])
+        if len(ratios) < 6:
+            return None
+        scale = intervals.robust_scale(np.asarray(ratios))
+        found = detect.smallest_effect(scale, len(ratios), method="wilcoxon")
+        return found if np.isfinite(found) else None

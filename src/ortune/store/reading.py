@@ -1,0 +1,119 @@
+"""Stored sessions, found and read without writing: a store may lie where nothing can be written.
+
+A store is older than the ortune that reads it, and may have been written by a newer one, or be damaged: what
+cannot be read becomes one sentence about that session, and all the others are still told.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ortune.errors import StoreError, UsageError
+from ortune.records import Host, Timeline
+from ortune.store.db import DATABASE, Event, SessionHead, Store
+from ortune.store.places import data_folder
+
+UNREADABLE = (OSError, zlib.error, sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError)
+"""What a damaged session raises while it is read."""
+
+
+class Header(msgspec.Struct):
+    """What of a session's header is read; every part may be missing."""
+
+    model: str = ""
+    a: str = ""
+    b: str = ""
+    host: Host | None = None
+
+    @property
+    def label(self) -> str:
+        """What the session is about."""
+        return self.model or (f"{self.a} against {self.b}" if self.a != self.b else self.a)
+
+
+class ReadOnlyStore(Store):
+    """A store that is only read, while another ortune may be writing it; it must be there, since looking makes none.
+
+    Raises:
+        UsageError: Nothing is stored there.
+        StoreError: It cannot be opened.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder or data_folder()
+        path = self.folder / DATABASE
+        try:
+            if not path.is_file():
+                raise UsageError(
+                    "nothing is stored there yet",
+                    where=str(self.folder),
+                    do="ortune tune MODEL and ortune compare A B keep what they measure; --store PATH reads another "
+                    "place",
+                )
+            uri = f"{path.absolute().as_uri()}?mode=ro"
+            self._db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
+            self._require_known()
+            self.heads = self.sessions()
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(
+                f"cannot be read: {error}", where=str(self.folder), do="choose another with --store PATH"
+            ) from error
+
+    def find(self, wanted: str) -> SessionHead:
+        """The session whose id begins so, whole or after its date; "newest" is the last one.
+
+        Raises:
+            UsageError: None, or more than one.
+        """
+        if wanted == "newest" and self.heads:
+            return self.heads[0]
+        names = [(head, (head.id, head.id.partition("-")[2])) for head in self.heads]
+        found = [h for h, both in names if wanted and any(name.startswith(wanted) for name in both)]
+        exact = [h for h, both in names if wanted in both]
+        if len(exact) == 1 or len(found) == 1:
+            return (exact or found)[0]
+        if not found:
+            raise UsageError(
+                "no stored session and no bundle is called so",
+                where=wanted,
+                do="ortune report lists what is stored",
+            )
+        some = ", ".join(h.id for h in found[:4]) + (", ..." if len(found) > 4 else "")
+        raise UsageError(f"{len(found)} sessions begin so: {some}", where=wanted, do="give more of the id")
+
+    def timeline(self, session: str) -> Timeline | None:
+        """What ran when, of a profile that was stored with it."""
+        try:
+            found = [e for e in self.events(session) if e.kind == "timeline"]
+            return msgspec.json.decode(found[-1].body, type=Timeline) if found else None
+        except UNREADABLE:
+            return None
+
+
+def header(head: SessionHead) -> Header:
+    """What can be read of it; nothing of a damaged one."""
+    try:
+        return msgspec.json.decode(head.header, type=Header)
+    except UNREADABLE:
+        return Header()
+
+
+def about(head: SessionHead, model: str) -> bool:
+    """Whether the session is of a file of that name, as a side or alone."""
+    found = header(head)
+    return Path(model).name in {Path(name).name for name in (found.model, found.a, found.b)}
+
+
+def document(events: Sequence[Event]) -> bytes | None:
+    """The last document in a session; a ``result`` that is none belongs to a document that was not kept."""
+    for event in reversed(events):
+        if event.kind == "document":
+            return event.body
+        if event.kind == "result" and "schema" in msgspec.json.decode(event.body):
+            return event.body
+    return None

@@ -1,0 +1,78 @@
+"""What a session that never ended had measured of each contestant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ortune.records import Failed, Measured, Outcome, Plan, SoFar
+from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE
+from ortune.search.figures import describe
+from ortune.search.race import CURRENT
+from ortune.store.db import Event
+
+ARM_NAMES = {"compare": {BASE: "A", NEW: "B"}}
+"""What contestants are called beside their plan, by verb."""
+
+
+class _TrialEvent(msgspec.Struct):
+    trial: str
+    arm: str
+    plan: Plan = Plan()
+
+
+class _OutcomeEvent(msgspec.Struct):
+    trial: str
+    outcome: Outcome | None = None
+
+
+class _BlockEvent(msgspec.Struct):
+    order: list[str]
+    case: str = ""
+
+
+def so_far(verb: str, events: Sequence[Event]) -> tuple[SoFar, ...]:
+    """What was measured in whole blocks before the session ended; controls are no contestants.
+
+    A contestant is more than its plan: two models may run the same one, and a bench has one for all its shapes.
+    """
+    arms = ARM_NAMES.get(verb, {CURRENT: "today"})
+    found: dict[tuple[str, str, str], tuple[Plan, list[Outcome]]] = {}
+    for case, trial, outcome in _in_blocks(events):
+        if trial.arm not in (IDENTICAL, SPIKE):
+            found.setdefault((case, trial.arm, trial.plan.id), (trial.plan, []))[1].append(outcome)
+    return tuple(
+        _described(case or arms.get(arm, ""), plan, outcomes)
+        for (case, arm, _), (plan, outcomes) in found.items()
+    )
+
+
+def _in_blocks(events: Sequence[Event]) -> Iterator[tuple[str, _TrialEvent, Outcome]]:
+    """The trials of whole blocks, each with the shape that the block was of, "" where it was of all.
+
+    What runs before and between the blocks is timed in another way, or fed other inputs: it is no part of the answer.
+    """
+    begun: dict[str, _TrialEvent] = {}
+    ended: list[tuple[_TrialEvent, Outcome]] = []
+    for event in events:
+        if event.kind == "trial":
+            trial = msgspec.json.decode(event.body, type=_TrialEvent)
+            begun[trial.trial] = trial
+        elif event.kind == "outcome":
+            outcome = msgspec.json.decode(event.body, type=_OutcomeEvent)
+            if outcome.trial in begun and outcome.outcome is not None:
+                ended.append((begun[outcome.trial], outcome.outcome))
+        elif event.kind == "block":
+            block = msgspec.json.decode(event.body, type=_BlockEvent)
+            mine = ended[len(ended) - len(block.order) :]
+            # A session that went on tells its earlier blocks again, without their trials.
+            if [trial.arm for trial, _ in mine] == block.order:
+                yield from ((block.case, trial, measured) for trial, measured in mine)
+                ended = []
+
+
+def _described(name: str, plan: Plan, outcomes: Sequence[Outcome]) -> SoFar:
+    timed = [o for o in outcomes if isinstance(o, Measured) and o.done.n_runs]
+    failed = sum(isinstance(o, Failed) for o in outcomes)
+    return SoFar(name=name, plan=plan, figures=describe(timed, "median") if timed else None, n_failed=failed)

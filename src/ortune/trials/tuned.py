@@ -1,0 +1,258 @@
+"""The answer of a tuning: what is shipped, the tables behind it, and what is worth knowing of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ortune import platform
+from ortune.bundle.snippet import python_lines
+from ortune.records import (
+    Block,
+    BlockPoint,
+    BudgetReport,
+    Comparison,
+    Measured,
+    Plan,
+    Refused,
+    Side,
+    TuneResult,
+)
+from ortune.rewrites import find as find_rewrite
+from ortune.search.blocks import BASE, awake, failures, measured
+from ortune.search.figures import WORDS, describe
+from ortune.search.guards import case_results
+from ortune.search.race import CURRENT, GUARDED
+from ortune.search.state import Search
+from ortune.search.tables import candidates, points, settings, trade
+from ortune.trials.tuning import Tuning
+
+IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
+"""Of the time in which some task waits for a CPU: below the one a machine is idle, above the other it is busy."""
+
+LEAST_SEEN, PHASES = 18, 1.25
+"""Blocks from which on the default's own times are looked at, and the ratio of their ninth to their first decile from
+which on they are told."""
+
+
+def make_result(run: Tuning) -> TuneResult:
+    """The whole answer, but for what the session knows: its number, its words and its profile."""
+    search, race, estimand = run.search, run.search.race, run.search.judgement.estimand
+    tried = search.winner if search.winner and search.confirmation and search.winner.sound else None
+    against_default = search.comparison(tried.arm) if tried else None
+    against_current = search.comparison(tried.arm, CURRENT) if tried and race.with_current else None
+    shipped, refused = _decide(search, against_default, against_current)
+    winner = tried if tried and against_default and shipped == tried.plan else None
+    if winner is None:
+        # What was measured against is the plan that stays; today's own is compared with the default.
+        today = race.with_current and bool(search.confirmation)
+        against_default, against_current = search.comparison(CURRENT) if today else None, None
+    default, current = (
+        measured(search.confirmation, arm) or measured(race.seen, arm) for arm in (BASE, CURRENT)
+    )
+    won = measured(search.confirmation, winner.arm) if winner else []
+    default_figures = describe(default, estimand, [run.baseline.first, *measured(search.alone, BASE)])
+    alone = measured(search.alone, winner.arm) or search.starts if winner else []
+    seen = tuple(points(search))
+    return TuneResult(
+        side=Side(label=run.side.label, model=run.side.model.info, plan=Plan(), runtime=run.side.runtime),
+        objective=race.objective,
+        estimand=WORDS[estimand],
+        worth_ratio=race.worth,
+        winner=shipped,
+        changes=shipped != _stays(search),
+        refused=refused,
+        fell=_fell(search),
+        current=search.current,
+        default_figures=default_figures,
+        current_figures=describe(current, estimand, measured(search.alone, CURRENT)) if current else None,
+        winner_figures=describe(won, estimand, alone) if won else None,
+        against_default=against_default,
+        against_current=against_current,
+        alone=search.comparison_alone(),
+        outputs=winner.outputs if winner else None,
+        settings=settings(search, shipped, won) if winner else (),
+        candidates=candidates(search, run.entries, shipped, refused),
+        trade=trade(search, shipped, won, default_figures),
+        cases=case_results(
+            search.confirmation, run.baseline.work, estimand, arm=winner.arm, base=search.base, fixed=True
+        )
+        if winner
+        else (),
+        controls=tuple(search.controls),
+        findings=tuple(run.baseline.findings),
+        notes=(
+            *run.baseline.work.notes,
+            *run.baseline.notes,
+            *_throttled(search.blocks),
+            *([refused.why] if refused else []),
+            *_guarded(search),
+            *awake(race.seen),
+            *_phases(estimand, seen),
+        ),
+        not_tried=run.refused,
+        budget=BudgetReport(
+            budget_s=run.budget_s,
+            trial_s=run.baseline.trial_ns / 1e9,
+            promise=run.forecast,
+            calibration_s=run.spent["calibration"] / 1e9,
+            race_s=run.spent["race"] / 1e9,
+            confirm_s=run.spent["confirm"] / 1e9,
+            n_trials=sum(len(b.trials) for b in [*search.blocks, *search.alone]),
+        ),
+        points=seen,
+        rewritten=", ".join(spec.name for spec in shipped.rewrites),
+        hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
+        allowed=race.allowed,
+        code=code_without_bundle(shipped, run.side.model.path, run.models.made(shipped)),
+        session=run.log.id,
+        elapsed_s=run.clock() / 1e9,
+        caution=_caution(run),
+        conditions=_conditions(search),
+        smallest_effect_ratio=search.smallest_effect_ratio(),
+    )
+
+
+def _stays(search: Search) -> Plan:
+    """What runs where nothing is changed."""
+    return search.current if search.current is not None else Plan()
+
+
+def _decide(
+    search: Search, found: Comparison | None, current: Comparison | None
+) -> tuple[Plan, Refused | None]:
+    """What is shipped, and the race's leader where that is not it."""
+    race, stays = search.race, _stays(search)
+    if search.winner is None or found is None:
+        return stays, None
+    plan = search.winner.plan
+    name = "what runs today" if race.with_current else "the default"
+    deciding = current if race.with_current else found
+    if deciding is None or plan == stays:
+        return plan, None
+    failed = [g.figure for g in deciding.guards if g.failed and g.figure not in race.allowed]
+    alone = search.comparison_alone()
+    fell = failures(search.alone, search.winner.arm)
+    if fell:
+        why = f"{plan.describe()} failed where no other process was alive ({fell[-1].reason}): {name} stays"
+    elif deciding.verdict == "faster" and alone is not None and alone.ratio_low > 1:
+        why = f"{plan.describe()} is faster taking turns and slower alone: {name} stays"
+    elif deciding.verdict != "faster":
+        why = f"{plan.describe()} led the race and did not confirm: {name} stays"
+    elif deciding.ratio > 1 - race.worth:
+        why = (
+            f"{plan.describe()} gains less than the {100 * race.worth:g} % that are worth a change "
+            f"(--worth): {name} stays"
+        )
+    elif failed:
+        names, allow = ", ".join(failed), " ".join(f"--allow {figure}" for figure in failed)
+        why = f"{plan.describe()} is better and makes {names} worse: {name} stays ({allow})"
+    else:
+        return plan, None
+    return stays, Refused(plan=plan, comparison=deciding, why=why)
+
+
+def _phases(estimand: str, seen: Sequence[BlockPoint]) -> list[str]:
+    """A default that changes by itself: on a shared machine that is a neighbour, whom no counter here shows."""
+    values = [p.values["default"] for p in seen if "default" in p.values and not p.dropped]
+    if estimand == "memory" or len(values) < LEAST_SEEN:
+        return []
+    low, high = np.quantile(values, (0.1, 0.9)) / 1e6
+    if high < PHASES * low:
+        return []
+    return [
+        f"the default itself took {low:.3g} to {high:.3g} ms in this session: the machine has phases, and "
+        "what is best may differ between them; ortune compare proves a bundle again, whenever you like"
+    ]
+
+
+def _fell(search: Search) -> str:
+    """The leader that failed while it was confirmed."""
+    winner = search.winner
+    if winner is None or winner.status != "failed" or not search.confirmation:
+        return ""
+    return f"{winner.plan.describe()} {winner.why}"
+
+
+def _guarded(search: Search) -> list[str]:
+    """The fastest plan that the race left aside because something else gets worse, for those who do not mind."""
+    worth = np.log1p(-search.race.worth)
+    found = [
+        e
+        for e in search.race.entries.values()
+        if e.status == "retired" and e.why.startswith(GUARDED) and e.middle < worth
+    ]
+    if not found:
+        return []
+    best = min(found, key=lambda e: e.middle)
+    ahead = f"{100 * np.expm1(best.middle):+.0f} % in {len(best.ratios)} blocks"
+    return [
+        f"{best.plan.describe()} was ahead of the default in the race ({ahead}) and was left aside: {best.why}"
+    ]
+
+
+def code_without_bundle(plan: Plan, model: Path, made: Path | None) -> str:
+    """The lines to paste where the place of a bundle is not known.
+
+    Args:
+        plan: What is shipped.
+        model: The user's file.
+        made: What the plan runs, ``model`` itself where its rewrites changed nothing; None where it has none.
+    """
+    if made in (None, model):
+        return python_lines(plan, model.name, platform.allocators())
+    # No file is called so: these lines must not load the model of before.
+    return code_rewritten(plan, f"{model.stem}-rewritten.onnx")
+
+
+def code_rewritten(plan: Plan, model: str) -> str:
+    """The lines to paste for a rewritten model at that place, which is named as what it is."""
+    names = ", ".join(spec.name for spec in plan.rewrites)
+    lines = python_lines(plan, model, platform.allocators())
+    return f"# the model as rewritten ({names}), which a bundle holds\n{lines}"
+
+
+def _caution(run: Tuning) -> str:
+    """The default's pool knows nothing of a quota: where it is larger than what may be used, beating it is easy."""
+    host = run.baseline.host
+    if host.effective_cpus >= host.cores or run.current is not None:
+        return ""
+    usable = "1 CPU" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs"
+    return (
+        f"the default starts {host.cores} threads where {usable} may be used, so beating it is no "
+        "feat (--current names what you run today)"
+    )
+
+
+def _throttled(blocks: Sequence[Block]) -> list[str]:
+    """Throttling while measuring, beyond one period in a hundred."""
+    sensors = [trial.sensors for trial in _trials(blocks)]
+    periods = sum(s.nr_periods or 0 for s in sensors)
+    throttled = sum(s.nr_throttled or 0 for s in sensors)
+    if throttled <= 0.01 * periods:
+        return []
+    return [f"the CPU quota throttled {100 * throttled / periods:.0f} % of the periods while measuring"]
+
+
+def _conditions(search: Search) -> str:
+    """How busy the machine was while calibrating, by the share of time in which some task waited for a CPU."""
+    waits = [
+        t.sensors.psi_cpu_some_us * 1e3 / max(1, t.sensors.elapsed_ns or t.elapsed_ns)
+        for t in _trials(search.calibration)
+        if t.sensors.psi_cpu_some_us is not None
+    ]
+    if not waits:
+        return ""
+    share = float(np.median(waits))
+    # What other guests of the same host do shows in no counter here: then a known wait is not found either.
+    unseen = any(c.name == "spike-in" and not c.detected for c in search.controls)
+    if share >= BUSY_SHARE:
+        return "on a busy machine"
+    return "" if unseen or share >= IDLE_SHARE else "on an idle machine"
+
+
+def _trials(blocks: Sequence[Block]) -> list[Measured]:
+    """Every completed trial, whichever arm, dropped blocks included."""
+    return [t.outcome for b in blocks for t in b.trials if isinstance(t.outcome, Measured)]

@@ -1,0 +1,400 @@
+"""A search fed with real trials: its plans as processes, within the time that a budget leaves."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ortune.errors import Interrupted, MeasurementError, OrtuneError, UsageError
+from ortune.knobs.propose import FIRST
+from ortune.records import Block, Failed, Measured, Outcome, OutputDifference, Plan
+from ortune.search import budget, confirm, controls
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
+from ortune.search.figures import OBJECTIVES, without_latencies
+from ortune.search.plan_edits import changed, merge
+from ortune.search.progress import forecast, race_status
+from ortune.search.proposals import Proposed
+from ortune.search.race import CURRENT, Entry, Race
+from ortune.search.refine import ablate, combine, explore, try_rest
+from ortune.search.state import Search
+from ortune.trials.baseline import Baseline, patience_s
+from ortune.trials.launch import Limits
+from ortune.trials.replay import NO_MODEL, SEEN, Replay
+from ortune.trials.rewriting import Models
+from ortune.trials.watcher import Watcher
+
+LEAST_SHARE = 0.55
+"""Of the time, for calibration, first blocks and confirmation together: the rest is for what the first blocks find."""
+
+
+class Tuning:
+    """One tuning while it runs: ``enter``, ``calibrate``, ``race`` and ``confirm``, in this order.
+
+    Attributes:
+        search: What was measured.
+        entries: What was proposed, with what is part of every plan in it.
+        refused: What was not, and why.
+        forecast: What the budget was said to hold.
+        spent: Nanoseconds by phase.
+        stopped: By hand, with something left undone.
+    """
+
+    def __init__(
+        self,
+        baseline: Baseline,
+        replay: Replay,
+        watch: Watcher,
+        *,
+        objective: str,
+        worth: float,
+        allowed: Sequence[str],
+        budget_s: float,
+        current: Plan | None,
+    ) -> None:
+        """Takes a baseline that was not run yet.
+
+        Args:
+            baseline: The default, and the means to run plans.
+            replay: What an interrupted session measured, and the clock.
+            watch: Who is told, and says when to stop.
+            objective: Of the race, as are ``worth`` and ``allowed``.
+            worth: The smallest gain that is worth a change, as a share.
+            allowed: Safety classes and guards that are let through.
+            budget_s: For everything.
+            current: What the user runs today, None for the default where nothing was said.
+        """
+        self.baseline, self.replay, self.watch = baseline, replay, watch
+        self.budget_s, self.required, self.current = budget_s, Plan(), current
+        self.clock, self.log, self.side = replay.clock, baseline.log, baseline.side
+        baseline.executor.recorded = replay.next
+        baseline.executor.ended = replay.ended
+        baseline.known_differences = replay.differences
+        self.models = Models(self.side, baseline.scratch, tuple(baseline.options.custom_ops), watch.say)
+        self.rng = random.Random(f"tune-{baseline.options.seed}")
+        self.search = Search(
+            current=current,
+            race=Race(
+                execute=_Trials(self),
+                announce=self._announce,
+                check=self._check,
+                rng=self.rng,
+                # Decisions depend on what is stored with the trials alone, so that they can be taken again.
+                clock=replay.decided,
+                stop=watch.stop,
+                on_block=lambda race, block: self._after(block, race_status(race)),
+                worth=worth,
+                objective=objective,
+                allowed=tuple(allowed),
+                # The default *is* what runs today: nothing further to race.
+                with_current=current not in (None, Plan()),
+            ),
+        )
+        self.entries: list[Entry] = []
+        self.refused: tuple[str, ...] = ()
+        self.forecast = ""
+        self.spent = {"calibration": 0, "race": 0, "confirm": 0}
+        self.stopped = False
+        self._asked: dict[str, int] = {}  # blocks of the calibration that a plan was put into
+        self._asked_blocks = 0
+
+    # --- before the race
+
+    def enter(self, proposed: Sequence[Proposed], refused: Sequence[str], *, required: Plan) -> None:
+        """Enters as many of the plans as the budget holds, and says so before it is spent.
+
+        Args:
+            proposed: Plans to try.
+            refused: What is not proposed, and why.
+            required: What is part of every plan that is tried, and never ablated.
+
+        Raises:
+            UsageError: It holds not even one.
+        """
+        self.required, self.refused = required, tuple(refused)
+        self.entries = self._entries(proposed)
+        # By the clock of what was measured, so that a session that goes on decides the same.
+        left = self.budget_s * 1e9 - self.replay.decided()
+        race, wanted = self.search.race, len(self.entries)
+        first = sum(e.prior >= FIRST for e in self.entries)
+        # Shorter trials rather than fewer plans: what is not tried cannot win.
+        least = budget.SPARE * budget.least_trials(first, race.references)
+        self.baseline.shorten(LEAST_SHARE * left / least)
+        trial_ns = self.baseline.trial_ns
+        split = self.replay.split or budget.divide(
+            left, trial_ns, wanted=wanted, references=race.references
+        )  # as the interrupted session decided, where there was one
+        if split is None:
+            need = budget.needed_ns(1, trial_ns, race.references) + self.clock()
+            raise UsageError(
+                f"one trial takes {trial_ns / 1e9:.1f} s: the {self.budget_s:.0f} s budget holds not even one plan",
+                do=f"--budget {int(need / 1e9) + 5}s",
+                code="budget",
+            )
+        if self.replay.split is None:
+            self.log.add("split", split)
+        self.forecast = forecast(
+            split,
+            wanted,
+            budget_s=self.budget_s,
+            spent_ns=self.clock(),
+            trial_ns=trial_ns,
+            load_ns=self.baseline.first.done.load_ns,
+            references=race.references,
+        )
+        self.watch.say(self.forecast)
+        race.first_trial_ns = trial_ns
+        self._arms()
+        race.deadline = int(self.budget_s * 1e9 - split.confirm_ns)
+        for entry in self.entries[: split.plans]:
+            race.add(entry)
+
+    def _entries(self, proposed: Sequence[Proposed]) -> list[Entry]:
+        """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
+        entries: dict[str, Entry] = {}
+        if self.current is not None and self.search.race.with_current:
+            plan = merge(self.required, self.current)
+            entries[plan.id] = Entry(plan=plan, origin="what runs today", prior=1.0)
+        for each in proposed:
+            made = changed(each.plan, self.required, self.required)
+            if made is None:
+                self.refused += (f"{each.plan.describe()}: cannot stand beside what was asked for",)
+            elif made.id not in entries and (made != self.required or each.plan == Plan()):
+                entries[made.id] = Entry(plan=made, origin=each.origin, prior=each.prior)
+        return list(entries.values())
+
+    def _arms(self) -> None:
+        baseline = self.baseline
+        arms = {
+            BASE: baseline.arm(BASE),
+            IDENTICAL: baseline.arm(IDENTICAL),
+            SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO),
+        }
+        if self.current is not None and self.search.race.with_current:
+            model = self.models.path(self.current, self._rewriting_s(self.current))
+            arms[CURRENT] = baseline.arm(CURRENT, plan=self.current, model=model)
+        baseline.executor.arms = arms
+
+    def calibrate(self) -> None:
+        """The controls, and in the same blocks the first turns of the plans to try.
+
+        Raises:
+            MeasurementError, Interrupted: As ``controls.calibrate``.
+        """
+        began, search, race = self.clock(), self.search, self.search.race
+        before = [self.replay.decided()]
+
+        def on_block(block: Block) -> None:
+            race.see(block)
+            race.spent(block, self.replay.decided() - before[-1])
+            before.append(self.replay.decided())
+            self._after(block, f"calibrating, block {block.index + 1} of nine")
+
+        search.judgement, blocks = controls.calibrate(
+            race.execute,
+            [BASE, CURRENT][: race.references],
+            OBJECTIVES[race.objective],
+            rng=self.rng,
+            stop=self.watch.stop,
+            on_block=on_block,
+            also=self._first_turns,
+        )
+        search.calibration = [without_latencies(block) for block in blocks]
+        search.controls = list(search.judgement.controls)
+        self.spent["calibration"] = self.clock() - began
+        race.estimand, race.scale = search.judgement.estimand, search.judgement.scale
+        self.baseline.retime(search.judgement, measured(blocks, BASE))
+        race.earlier = search.calibration
+        for block in search.calibration:
+            race.rate(block)
+
+    def _first_turns(self) -> list[str]:
+        """Plans that take their turns in the calibration's next block: those that ran least."""
+        self._asked_blocks += 1
+        # A calibration that is repeated asks for all of them again.
+        most = budget.ROUNDS[0] * -(-self._asked_blocks // controls.CALIBRATION_BLOCKS)
+        race = self.search.race
+        room = max(1, self.baseline.executor.most_alive - race.references - 2)
+        live = [e for e in race.entries.values() if e.live and self._asked.get(e.arm, 0) < most]
+        self.rng.shuffle(live)
+        chosen = sorted(live, key=lambda e: self._asked.get(e.arm, 0))[: min(room, budget.IN_CALIBRATION)]
+        for entry in chosen:
+            self._asked[entry.arm] = self._asked.get(entry.arm, 0) + 1
+        return [entry.arm for entry in chosen]
+
+    # --- the race
+
+    def race(self, cpus: int) -> None:
+        """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay."""
+        began, search, race = self.clock(), self.search, self.search.race
+        waiting = self.entries[len(race.entries) :]
+        race.screen(list(race.entries.values()))
+        try_rest(race, waiting)
+        leader = search.leader()
+        if leader is not None:
+            leader = combine(race, leader, self.required)
+            leader = explore(race, leader, self.required, cpus)
+        search.winner = leader if leader is not None and leader.live else search.leader()
+        if search.winner is not None:
+            search.winner, search.ablation = ablate(race, search.winner, self.required)
+        if race.with_current and self.required == Plan():
+            search.consider_default()
+        self.spent["race"] = self.clock() - began
+        self.stopped = self.watch.stop()
+
+    @property
+    def typical_ns(self) -> float:
+        """What a trial takes: as the pilot said, or more where the race has become slower."""
+        return max(self.baseline.trial_ns, self.search.race.trial_ns)
+
+    @property
+    def left_ns(self) -> float:
+        """Of the race, and then of the confirmation."""
+        return self.search.race.deadline - self.clock()
+
+    def _announce(self, entry: Entry) -> None:
+        key = self.models.key(entry.plan)
+        failed = self.replay.no_models.get(key, "")
+        try:
+            model = self.side.runs if failed else self.models.path(entry.plan, self._rewriting_s(entry.plan))
+        except OrtuneError as error:
+            # One rewrite that fails costs its plan alone; the others go on.
+            failed = self.replay.no_models[key] = error.what
+            self.log.add(NO_MODEL, {"key": key, "what": failed})
+        if failed:
+            entry.retire("not-tried", f"its model could not be made: {failed}")
+            return
+        self.baseline.executor.arms[entry.arm] = self.baseline.arm(entry.arm, plan=entry.plan, model=model)
+
+    def _rewriting_s(self, plan: Plan) -> float:
+        """A share of the race for what is merely proposed; for what was asked for, all of the time that is left."""
+        if self.replay.trials:
+            return Limits().load_s  # trials follow that ran it: it was made in time before
+        if plan.rewrites in [p.rewrites for p in (self.required, self.current) if p is not None]:
+            return max(self.budget_s - self.clock() / 1e9, patience_s(self.baseline.trial_ns, 0))
+        return patience_s(self.typical_ns, self.left_ns)
+
+    def _check(self, entry: Entry, trial: Measured) -> OutputDifference | None:
+        arm = self.baseline.executor.arms[entry.arm]
+        found = self.baseline.difference(trial, entry.arm, arm)
+        # Dozens of plans with large outputs would fill a disk.
+        shutil.rmtree(trial.outputs_path, ignore_errors=True)
+        return found
+
+    def _after(self, block: Block, sentence: str) -> None:
+        """Journals a block that is new, and says where the tuning stands."""
+        if self.replay.live:
+            self.log.add(
+                "block",
+                {"index": block.index, "phase": block.phase, "order": [t.arm for t in block.trials]},
+            )
+        left = max(0.0, self.budget_s - self.clock() / 1e9)
+        self.watch.line(f"{sentence}; {left:.0f} s left")
+
+    # --- after the race
+
+    def confirm(self) -> None:
+        """Fresh blocks of default, winner and current, their number fixed beforehand; then the controls once more.
+
+        Raises:
+            MeasurementError: The machine turned bad on the way.
+        """
+        search = self.search
+        if search.winner is not None and (search.winner.plan != Plan() or search.race.with_current):
+            self._confirm(search.winner)
+        late = log_ratios(search.blocks, IDENTICAL, search.judgement.estimand)
+        search.controls += controls.late_controls(late)
+        if self.replay.played:
+            self.baseline.notes.append(
+                f"went on with an interrupted session: {self.replay.played} trials were played back"
+            )
+        if not measured(search.calibration, BASE):
+            raise MeasurementError("every trial failed")
+        if self.stopped and search.winner is None:
+            raise Interrupted("stopped before any plan was measured; nothing is claimed")
+
+    def _confirm(self, leader: Entry) -> None:
+        began, decided = self.clock(), self.replay.decided()
+        search, race, end_ns = self.search, self.search.race, self.budget_s * 1e9
+        race.deadline = int(end_ns)
+        self._see_outputs(leader)
+        winner = search.winner = leader if leader.live else search.leader()
+        if winner is None:
+            return
+        n = wanted = self._confirmation_blocks(end_ns - decided)
+        per_trial = self.baseline.trial_ns
+        if self.watch.stop():
+            n = budget.LEAST_CONFIRM
+            seconds = n * (race.references + 1) * per_trial / 1e9
+            self.watch.say(f"confirming the best so far with nine blocks: about {seconds:.0f} s")
+        name = winner.plan.describe()
+        search.confirmation = confirm.confirm(
+            race,
+            winner,
+            n,
+            lambda block, total: self._after(block, f"confirming {name} on {total} fresh blocks"),
+        )
+        if winner.live:
+            search.alone = confirm.alone(
+                race,
+                winner,
+                len(race.blocks) + len(search.confirmation),
+                end_ns - self.replay.decided(),
+                per_trial,
+                lambda block: self._after(block, "one process at a time, once more"),
+            )
+        if winner.live and not search.alone and not self.watch.stop():
+            search.starts = self.baseline.starts(self.baseline.executor.arms[winner.arm])[0]
+        counted = sum(not b.dropped for b in search.confirmation)
+        self.stopped = self.stopped or (self.watch.stop() and counted < wanted)
+        self.spent["confirm"] = self.clock() - began
+
+    def _confirmation_blocks(self, left_ns: float) -> int:
+        """As many as can tell what the race saw from nothing, and trials as long as the noise says, if time is left."""
+        n, references = self.search.blocks_to_tell(), self.search.race.references
+        self.baseline.shorten((1 - budget.ALONE_SHARE) * left_ns / (n * (references + 1) * budget.SPARE))
+        left_ns -= budget.alone_ns(self.baseline.trial_ns, left_ns)
+        return min(n, budget.confirm_blocks(left_ns, self.baseline.trial_ns, references))
+
+    def _see_outputs(self, winner: Entry) -> None:
+        """A plan that ablation made has not run yet: its outputs are checked before it may win."""
+        if winner.outputs is not None:
+            return
+        found = self.search.race.execute([winner.arm], lambda: False)
+        assert found is not None
+        outcome = found[0]
+        if isinstance(outcome, Failed):
+            winner.failures.append(outcome)
+            winner.retire("failed", f"{outcome.reason}: {outcome.what}")
+        else:
+            winner.outputs = self._check(winner, outcome)
+            if winner.outputs is not None and not winner.outputs.ok:
+                winner.retire("wrong-output", winner.outputs.what)
+        if self.replay.live:
+            self.log.add(SEEN, {"arm": winner.arm})
+
+    def reference_outputs(self) -> Path | None:
+        """The default's outputs for the first case."""
+        folder = self.baseline.reference() / self.baseline.work.cases[0].name
+        return folder if folder.is_dir() else None
+
+
+class _Trials:
+    """How the race runs a group: limits by what is left, and the outputs of what has not been checked yet."""
+
+    def __init__(self, run: Tuning) -> None:
+        self._run = run
+
+    @property
+    def most_alive(self) -> int:
+        """How many trials memory holds at once."""
+        return self._run.baseline.executor.most_alive
+
+    def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
+        """The group's outcomes; None when stopped."""
+        run = self._run
+        entries = (run.search.race.entries.get(arm) for arm in arms)
+        run.baseline.expect(run.typical_ns, run.left_ns)
+        keep = [e.arm for e in entries if e is not None and e.outputs is None]
+        return run.baseline.executor(arms, stop, keep=keep)
