@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import numpy as np
 
-from ortune import __version__, platform, rewrites
+from ortune import __version__, rewrites
 from ortune.errors import Interrupted, MeasurementError, OrtuneError, UsageError
 from ortune.knobs import facts
 from ortune.knobs.knob import Objective
@@ -42,8 +42,9 @@ from ortune.search.race import CURRENT, Entry, Race
 from ortune.search.refine import PAYS, Costs, ablate, combine, explore, try_rest
 from ortune.stats import detect
 from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.targets.task import Limits
 from ortune.trials.baseline import Baseline, patience_s
-from ortune.trials.launch import Limits
 from ortune.trials.replay import NO_MODEL, SEEN, Replay
 from ortune.trials.rewriting import Models
 from ortune.trials.sides import Resolved, require_unchanged
@@ -82,7 +83,14 @@ class Tuning:
     """One tuning while it runs; ``make_result`` reads its parts when it ends."""
 
     def __init__(
-        self, options: Options, watch: Watcher, side: Resolved, scratch: Path, log: SessionLog, replay: Replay
+        self,
+        options: Options,
+        watch: Watcher,
+        side: Resolved,
+        scratch: Path,
+        log: SessionLog,
+        replay: Replay,
+        machine: Machine,
     ) -> None:
         self.options, self.watch, self.side, self.scratch, self.log, self.replay = (
             options,
@@ -100,7 +108,7 @@ class Tuning:
         self.pinned = [rewrites.parse(text) for text in options.rewrite]
         check_allowed(options.allow)
         self.required = options.common
-        self.baseline = Baseline(side, options.feeds, scratch, log, watch.say)
+        self.baseline = Baseline(side, options.feeds, scratch, log, watch.say, machine)
         self.host = self.baseline.host
         self.baseline.executor.recorded = replay.next
         self.baseline.executor.ended = replay.ended
@@ -139,7 +147,7 @@ class Tuning:
             objective=objective,
             allow=self.options.allow,
             providers=self.required.provider_names,
-            allocators=platform.allocators().keys(),
+            allocators=self.baseline.machine.allocators.keys(),
             as_asked=bool(self.options.set or self.options.plan or self.options.rewrite),
         )
         pinned = tuple(rewrites.completed(spec, self.side.model.ir, baseline.work) for spec in self.pinned)

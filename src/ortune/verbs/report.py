@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, knobs, platform
+from ortune import __version__, knobs
 from ortune.bundle.format import MODELS, is_bundle
 from ortune.errors import StoreError, UsageError
 from ortune.knobs.spinning import spins
@@ -18,6 +18,7 @@ from ortune.records import Envelope, ReportResult, StoredSession
 from ortune.report import brief, history
 from ortune.report.answer import answer
 from ortune.store.db import SessionHead, Store
+from ortune.targets.machine import Machine
 from ortune.trials.watcher import Watcher
 from ortune.verbs import _stored as stored
 from ortune.verbs._options import OUT, AnyPath, Argument, Option, StoreFolder, path
@@ -102,7 +103,7 @@ class _Reader:
 
     def __init__(self, options: Options) -> None:
         self.folder = path(options.store)
-        self.here = platform.host().fingerprint
+        self.here = Machine().host.fingerprint
         self._store: Store | None = None
         self._heads: list[SessionHead] | None = None
 

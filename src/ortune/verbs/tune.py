@@ -12,7 +12,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, platform, rewrites
+from ortune import __version__, rewrites, targets
 from ortune.bundle import format as bundle_format
 from ortune.errors import UsageError
 from ortune.fleet import runtimes
@@ -140,7 +140,10 @@ def _bundle(run: Tuning, envelope: Envelope) -> Envelope:
     report, info = path / "report.html", bundle_format.read(path)
     if info.plain_model:
         # Pasted as they are, the lines must load the model that was measured, whose place is known only now.
-        result = msgspec.structs.replace(result, code=code_rewritten(result.winner, str(path / info.model)))
+        result = msgspec.structs.replace(
+            result,
+            code=code_rewritten(result.winner, str(path / info.model), run.baseline.machine.allocators),
+        )
         report.write_text(render(msgspec.structs.replace(envelope, result=result)), encoding="utf-8")
     done = msgspec.structs.replace(result, bundle=str(path), report=str(report))
     return msgspec.structs.replace(envelope, result=done)
@@ -164,9 +167,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
         raise UsageError(
             f"no objective is called {options.objective!r}", do=f"one of {', '.join(OBJECTIVES)}"
         )
-    if options.target != "cpu":
+    if not targets.find(options.target).ships:
         raise UsageError(
-            f"tune searches the settings of the CPU; {options.target} is no target of its search",
+            f"no bundle can be made for {options.target} yet, so tune does not search its settings",
             where="--target",
             do=f"ortune compare MODEL --target {options.target} --b-set KNOB=VALUE",
         )
@@ -191,11 +194,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope:
             with kept.measuring(side.label):
                 # Journal and clock begin with the lock: waiting for another ortune costs nothing of the budget.
                 replay = _journal(kept, side, options)
-                run = Tuning(options, watch, side, scratch, kept.log, replay)
-                try:
-                    envelope = run.go()
-                finally:
-                    run.baseline.close()
+                run = Tuning(options, watch, side, scratch, kept.log, replay, kept.machine)
+                envelope = run.go()
             return kept.keep(_bundle(run, envelope) if options.directory is not None else envelope)
 
 
@@ -231,7 +231,7 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
         same,
         side.runtime.package,
         side.runtime.ort_version,
-        platform.host().fingerprint,
+        kept.machine.host.fingerprint,
         _stamp(options.feeds.inputs),
         _stamp(options.feeds.workload),
     )
