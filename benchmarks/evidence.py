@@ -30,6 +30,7 @@ from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured, run_block
 from ortune.search.figures import compared, figure
 from ortune.stats import calibration, evidence
 from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
 from ortune.trials.baseline import Baseline, InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -72,7 +73,9 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
     model = model_path(name)
     side = resolve(SideText(text=str(model)), common=Plan(), base_model=None, scratch=folder)
     assert side.runtime == runtimes.find_runtime(None)
-    baseline = Baseline(side, InputOptions(shapes=SHAPES.get(name, {})), folder, SessionLog(None, ""), print)
+    baseline = Baseline(
+        side, InputOptions(shapes=SHAPES.get(name, {})), folder, SessionLog(None, ""), print, Machine()
+    )
     rng = random.Random(f"{name} {condition}")
     baseline.settle(120)
     baseline.pilot("latency")

@@ -24,6 +24,7 @@ from ortune.knobs.propose import proposals
 from ortune.records import Block, Measured, Plan
 from ortune.search.blocks import BASE, log_ratios, run_block
 from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
 from ortune.trials.baseline import Baseline, InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -38,7 +39,7 @@ FIELD = 6
 def worth(model: str, n_blocks: int, folder: Path) -> dict[str, tuple[float, float]]:
     """Setting -> median ratio to the default, and the worst of its blocks."""
     side = resolve(SideText(text=str(model_path(model))), common=Plan(), base_model=None, scratch=folder)
-    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print)
+    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
     baseline.settle(120)
     baseline.pilot("latency")
     host = platform.host()

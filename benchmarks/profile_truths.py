@@ -31,6 +31,7 @@ from ortune.inputs.feeds import FeedValue
 from ortune.records import Plan, ProfileResult
 from ortune.search.blocks import BASE
 from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
 from ortune.trials.baseline import Baseline, InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -58,7 +59,7 @@ def profiled(model: Path, load: int, folder: Path) -> ProfileResult:
 def fed_by_ortune(model: Path, folder: Path) -> dict[str, FeedValue]:
     """The values that ortune runs the model with."""
     side = resolve(SideText(text=str(model)), common=Plan(), base_model=None, scratch=folder)
-    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda text: None)
+    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda text: None, Machine())
     baseline.settle(120)
     return read_feeds(Path(baseline.arm(BASE).feeds[0].path))
 

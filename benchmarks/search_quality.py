@@ -29,9 +29,10 @@ from ortune.search.budget import FIELD
 from ortune.search.guards import guards
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.targets.tool import ToolProcess
 from ortune.trials.baseline import Baseline, InputOptions
 from ortune.trials.sides import SideText, resolve
-from ortune.trials.tool import ToolProcess
 
 PLANTED = "+weights-as-inputs"
 MODELS = (
@@ -68,7 +69,9 @@ class Bench:
         if name.endswith(PLANTED):
             self.path = weights_as_inputs(self.path, folder)
         side = resolve(SideText(text=str(self.path)), common=Plan(), base_model=None, scratch=folder)
-        self.baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda text: None)
+        self.baseline = Baseline(
+            side, InputOptions(), folder, SessionLog(None, ""), lambda text: None, Machine()
+        )
         self.baseline.settle(120)
         self.baseline.pilot("latency")
         self.folder, self.side, self.rng = folder, side, random.Random(7)

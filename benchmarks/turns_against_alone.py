@@ -24,6 +24,7 @@ from ortune.records import Block, Failed, Plan
 from ortune.search.blocks import BASE, log_ratios, run_block
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
 from ortune.trials.baseline import Baseline, InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -35,7 +36,7 @@ LEVEL = 0.95
 def effects(model: str, turns: int, alone: int, folder: Path) -> list[dict[str, object]]:
     """One row a setting."""
     side = resolve(SideText(text=str(model_path(model))), common=Plan(), base_model=None, scratch=folder)
-    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print)
+    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
     baseline.settle(120)
     baseline.pilot("latency")
     plans = {text: Plan(settings=knobs.parse_settings([text])) for text in SETTINGS}

@@ -7,7 +7,7 @@
     │   ├── RuntimeNotFound     no interpreter with a usable onnxruntime
     │   └── BusyError           another ortune is measuring and --no-wait was given
     ├── StoreError              the store cannot be written                            (exit 2)
-    ├── trials.tool.ToolFailed  ONNX Runtime could not make a rewritten model          (exit 2)
+    ├── targets.tool.ToolFailed ONNX Runtime could not make a rewritten model          (exit 2)
     ├── MeasurementError        controls failed twice, or every trial failed           (exit 3)
     └── Interrupted             stopped before there was anything to tell              (exit 130)
 

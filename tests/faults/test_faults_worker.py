@@ -14,11 +14,12 @@ from box import Box, refused, save_model
 from onnx import TensorProto, helper
 
 from ortune import platform
-from ortune.fleet.environment import clean_environment
 from ortune.inputs.feed_files import write_feeds
-from ortune.records import Applied, Failed, FeedRef, Measured, Outcome, TrialRequest
-from ortune.trials.archive import write_worker
-from ortune.trials.launch import Launch, Limits, run_trial
+from ortune.records import Applied, Failed, FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.targets.task import Limits, Task
+from ortune.targets.turns import Turns
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
@@ -54,26 +55,27 @@ class Trial:
         self.folder = folder
         self.model = folder / "m.onnx"
         write_feeds(folder / "feeds", feeds)
-        self.archive = write_worker(folder)
 
     def run(
         self, *, python: str = sys.executable, limits: Limits | None = None, runs: int = 3, **asked: object
     ) -> Outcome:
+        plan = Plan(providers=asked.pop("providers", ()))  # type: ignore[arg-type]
         request = TrialRequest(
             model=str(self.model),
             feeds=(FeedRef(name="default", path=str(self.folder / "feeds")),),
             **{"warmup_ns": 0, **asked},  # type: ignore[arg-type]
         )
-        launch = Launch(
-            plan="p",
-            python=python,
-            archive=self.archive,
+        task = Task(
+            plan=plan,
+            runtime=Runtime(python=python),
             request=request,
-            environment=clean_environment(),
             folder=self.folder,
+            scratch=self.folder,
             limits=limits or Limits(),
         )
-        return run_trial(launch, runs)
+        found = run([task], Machine(), Turns(runs=runs, unmeasured=0, rounds=1))
+        assert found is not None
+        return found[0]
 
     def fails(self, reason: str, **how: object) -> Failed:
         outcome = self.run(**how)  # type: ignore[arg-type]

@@ -12,10 +12,12 @@ import onnx
 import onnxruntime
 import pytest
 
+from ortune import targets
 from ortune.errors import RuntimeNotFound
 from ortune.fleet import probe_script, runtimes
 from ortune.fleet.probe import ask
-from ortune.fleet.providers import KNOWN, why_absent
+from ortune.targets.discover import why_absent
+from ortune.targets.inventory import report as report_of
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="shell scripts and links")
 
@@ -215,10 +217,10 @@ def test_described_by_the_environment_relative_to_the_folder(empty_venv):
 
 
 def test_report_of_this_runtime():
-    report = runtimes.report(runtimes.probe(sys.executable))
+    report = report_of(runtimes.probe(sys.executable))
     providers = {provider.name: provider for provider in report.providers}
     assert providers["CPUExecutionProvider"].usable
-    assert set(KNOWN) <= set(providers)
+    assert {target.provider for target in targets.all_targets().values()} <= set(providers)
     assert all(provider.usable or provider.why for provider in report.providers)
     assert report.packages["onnxruntime"] == onnxruntime.__version__
     assert "numpy" in report.packages
@@ -236,7 +238,7 @@ def test_report_of_two_builds_in_one_environment(packages):
             **wheel("onnxruntime-ep-webgpu", "0.4.0", "onnxruntime_ep_webgpu/__init__.py"),
         }
     )
-    report = runtimes.report(runtimes.probe(python))
+    report = report_of(runtimes.probe(python))
     assert report.packages["onnxruntime-gpu"] == "1.30.0"
     two = [problem for problem in report.problems if runtimes.TWO_BUILDS in problem]
     assert len(two) == 1
@@ -245,7 +247,7 @@ def test_report_of_two_builds_in_one_environment(packages):
 
 
 def test_report_of_no_interpreter(tmp_path):
-    report = runtimes.report(runtimes.probe(str(tmp_path)))
+    report = report_of(runtimes.probe(str(tmp_path)))
     assert report.providers == ()
     assert report.problems == (f"{tmp_path} holds no Python interpreter",)
 
@@ -269,14 +271,13 @@ def test_the_probes_model_is_valid():
 @pytest.mark.parametrize(
     ("name", "system", "words"),
     [
-        ("CUDAExecutionProvider", "Linux", "pip install onnxruntime-gpu in an environment of its own"),
-        ("CUDAExecutionProvider", "Darwin", "Linux and Windows only"),
-        ("CoreMLExecutionProvider", "Linux", "macOS only"),
-        ("OpenVINOExecutionProvider", "Linux", "or onnxruntime-ep-openvino beside a plain onnxruntime"),
-        ("NnapiExecutionProvider", "Linux", "in the Android package"),
-        ("ROCMExecutionProvider", "Linux", "use MIGraphX"),
-        ("StrangeExecutionProvider", "Linux", "not in this build"),
+        ("cuda", "Linux", "pip install onnxruntime-gpu in an environment of its own"),
+        ("cuda", "Darwin", "Linux and Windows only"),
+        ("coreml", "Linux", "macOS only"),
+        ("openvino", "Linux", "or onnxruntime-ep-openvino beside a plain onnxruntime"),
+        ("nnapi", "Linux", "in the Android package"),
+        ("rocm", "Linux", "use MIGraphX"),
     ],
 )
 def test_an_absent_provider_says_where_it_comes_from(name, system, words):
-    assert words in why_absent(name, system)
+    assert words in why_absent(targets.find(name), system)

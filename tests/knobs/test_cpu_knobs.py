@@ -28,7 +28,9 @@ from ortune.records import (
     Workload,
 )
 from ortune.store.db import SessionLog
-from ortune.trials import requests
+from ortune.targets import requests
+from ortune.targets.archive import environment
+from ortune.targets.machine import Machine
 from ortune.trials.executor import Arm, Executor, Timing
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -43,7 +45,7 @@ class Bench:
         self.version = onnxruntime.__version__
         choice = InputChoice(name="x", dtype="float", shape=(1, 16, 32))
         workload = Workload(cases=(Case(name="all", inputs=(choice,)),))
-        self.executor = Executor({}, workload, folder, SessionLog(None, ""))
+        self.executor = Executor({}, workload, folder, SessionLog(None, ""), Machine())
         self.executor.timing = Timing(runs=3, warmup_runs=1, warmup_ns=0)
         self.model = folder / "m.onnx"
         onnx.save(transformer_block(), self.model)
@@ -220,4 +222,4 @@ def test_on_and_off_travel_as_digits() -> None:
         "disable_flash_attention": 1,
         "set_denormal_as_zero": 0,
     }
-    assert requests.environment(sent)["ORT_DISABLE_FLASH_ATTENTION"] == "1"
+    assert environment(sent)["ORT_DISABLE_FLASH_ATTENTION"] == "1"

@@ -29,8 +29,9 @@ from ortune.records import (
     Workload,
 )
 from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.targets.task import Limits
 from ortune.trials.executor import Arm, Executor, Timing
-from ortune.trials.launch import Limits
 
 HEADINGS = (
     "What it is:", "Why it costs:", "Evidence:", "Fix and its safety:", "Example:", "References:",
@@ -167,7 +168,7 @@ def executor(tmp_path: Path) -> Executor:
     """Runs trials of one small model, quickly."""
     choice = InputChoice(name="x", dtype="float", shape=(32, 32))
     workload = Workload(cases=(Case(name="all", inputs=(choice,)),))
-    executor = Executor({}, workload, tmp_path, SessionLog(None, ""))
+    executor = Executor({}, workload, tmp_path, SessionLog(None, ""), Machine())
     executor.timing = Timing(runs=3, warmup_runs=1, warmup_ns=0)
     executor.limits = Limits(load_s=60, run_s=60)
     return executor

@@ -39,7 +39,8 @@ from ortune.records import (
 )
 from ortune.search.plan_edits import changed
 from ortune.store.db import SessionLog
-from ortune.trials import requests
+from ortune.targets import requests
+from ortune.targets.machine import Machine
 from ortune.trials.executor import Arm, Executor, Timing
 from ortune.worker import channels
 
@@ -160,7 +161,7 @@ def test_it_reaches_the_session_and_is_read_back(new: str, tmp_path: Path) -> No
     feed_files.write_feeds(tmp_path / "feeds", {"x": np.ones((1, 16, 32), np.float32)})
     choice = InputChoice(name="x", dtype="float", shape=(1, 16, 32))
     workload = Workload(cases=(Case(name="all", inputs=(choice,)),))
-    executor = Executor({}, workload, tmp_path, SessionLog(None, ""))
+    executor = Executor({}, workload, tmp_path, SessionLog(None, ""), Machine())
     executor.timing = Timing(runs=3, warmup_runs=1, warmup_ns=0)
     feeds = (FeedRef(name="all", path=str(tmp_path / "feeds")),)
     plan = Plan(settings=knobs.parse_settings(["newest=0"]))

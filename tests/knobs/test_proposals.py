@@ -14,7 +14,7 @@ from ortune import knobs, platform
 from ortune.knobs.facts import ModelFacts, facts_of
 from ortune.knobs.propose import Proposal, proposals
 from ortune.records import Plan, Runtime, Value
-from ortune.trials import requests
+from ortune.targets import requests
 
 
 def facts(nodes: list[onnx.NodeProto]) -> ModelFacts:

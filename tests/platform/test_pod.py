@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ortune.errors import UsageError
-from ortune.platform.pod import Pod, PodSize
+from ortune.platform.pod import Pod
+from ortune.records import PodSize
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ortune.profiling.headroom import headroom_of
 from ortune.records import Plan
 from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
 from ortune.trials.baseline import Baseline, InputOptions
 from ortune.trials.sides import SideText, resolve
 
@@ -61,7 +62,9 @@ def test_what_the_profiler_cost_is_told(
     side = resolve(
         SideText(text=str(make(tmp_path / "m.onnx"))), common=Plan(), base_model=None, scratch=tmp_path
     )
-    baseline = Baseline(side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None)
+    baseline = Baseline(
+        side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None, Machine()
+    )
     try:
         baseline.settle(30.0)
         found = headroom_of(baseline, 1e6, None, floors=False)
@@ -87,7 +90,9 @@ def test_what_onnx_runtime_was_not_let_optimise_bounds_nothing(
     text = SideText(text=str(model), settings=settings, rewrites=rewrites)
     side = resolve(text, common=Plan(), base_model=None, scratch=tmp_path)
     dims = {"rows": [(8, 1.0)]}
-    baseline = Baseline(side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None)
+    baseline = Baseline(
+        side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None, Machine()
+    )
     try:
         baseline.settle(30.0)
         found = headroom_of(baseline, 1e9, None, floors=False)

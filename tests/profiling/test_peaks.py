@@ -14,7 +14,8 @@ from ortune.errors import Interrupted
 from ortune.fleet.runtimes import probe
 from ortune.profiling.peaks import FILE, load_peak, measure_peak, thread_counts
 from ortune.records import MachinePeak
-from ortune.trials.tool import ToolFailed
+from ortune.targets.machine import Machine
+from ortune.targets.tool import ToolFailed
 from ortune.verbs.doctor import Options
 from ortune.verbs.doctor import run as doctor
 
@@ -29,7 +30,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def measured(store: Path) -> MachinePeak:
     (store / "scratch").mkdir()
-    return measure_peak(probe(sys.executable), store / "scratch", store, seconds=0.05)
+    return measure_peak(probe(sys.executable), store / "scratch", store, Machine(), seconds=0.05)
 
 
 @pytest.mark.parametrize(
@@ -94,14 +95,14 @@ def test_a_broken_file_is_no_peak(text: str, tmp_path: Path) -> None:
 
 def test_stopped_before_it_began(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
-        measure_peak(probe(sys.executable), tmp_path, tmp_path, stop=lambda: True)
+        measure_peak(probe(sys.executable), tmp_path, tmp_path, Machine(), stop=lambda: True)
     assert load_peak(HOST, tmp_path) is None
 
 
 def test_an_interpreter_without_onnxruntime_says_so(tmp_path: Path) -> None:
     runtime = msgspec.structs.replace(probe(sys.executable), python=str(tmp_path / "none"))
     with pytest.raises(ToolFailed, match="cannot start"):
-        measure_peak(runtime, tmp_path, tmp_path)
+        measure_peak(runtime, tmp_path, tmp_path, Machine())
 
 
 def test_doctor_shows_the_stored_one_where_it_does_not_measure(measured: MachinePeak, store: Path) -> None:

@@ -19,10 +19,10 @@ import ortune
 import zoo
 from ortune.profiling.processes import Process, profile
 from ortune.records import Measured, Outcome, ProfileResult
+from ortune.targets.turns import Turns
 from ortune.trace.attribution import NAMES
 from ortune.trials.baseline import Baseline
 from ortune.trials.executor import Arm, Executor
-from ortune.trials.turns import Turns
 from ortune.verbs import profile as flow
 
 RUNS = 10

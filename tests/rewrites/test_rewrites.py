@@ -28,7 +28,7 @@ from ortune.model.save import save_model
 from ortune.records import Case, InputChoice, RewriteSpec, Runtime, Workload
 from ortune.rewrites._base import Rewrite
 from ortune.rewrites._checks import problem
-from ortune.trials.tool import ToolProcess
+from ortune.targets.tool import ToolProcess
 
 ort.set_default_logger_severity(4)
 

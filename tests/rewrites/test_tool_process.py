@@ -18,10 +18,10 @@ from rewrite_corpus import CORPUS, OUT, info, model, node, weight
 from ortune import rewrites
 from ortune.model.graphs import nodes
 from ortune.model.open import open_model
-from ortune.records import Applied, Failed, ProviderSpec, RewriteSpec, Runtime
-from ortune.trials.archive import write_worker
-from ortune.trials.launch import Limits
-from ortune.trials.tool import ToolFailed, ToolProcess
+from ortune.records import Applied, Failed, Plan, ProviderSpec, RewriteSpec, Runtime
+from ortune.targets.archive import write_worker
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolFailed, ToolProcess
 
 BY_NAME = {sample.name: sample for sample in CORPUS}
 HERE = Runtime(python=sys.executable, ort_version=ort.__version__)
@@ -138,13 +138,17 @@ def test_a_target_that_cannot_be_written(plain: Path, tmp_path: Path) -> None:
 
 
 def test_a_provider_that_is_not_there(plain: Path, tmp_path: Path) -> None:
-    tool = ToolProcess(runtime=HERE, folder=tmp_path, providers=(ProviderSpec(name="CUDAExecutionProvider"),))
+    tool = ToolProcess(
+        runtime=HERE, folder=tmp_path, plan=Plan(providers=(ProviderSpec(name="CUDAExecutionProvider"),))
+    )
     assert failure(tool, plain, tmp_path / "after.onnx").reason in ("not-applied", "load-error")
 
 
 def test_a_setting_that_is_refused(plain: Path, tmp_path: Path) -> None:
     wrong = Applied(knob="k", channel="session_option", key="no_such_option", value=1)
-    error = failure(ToolProcess(runtime=HERE, folder=tmp_path, applied=(wrong,)), plain, tmp_path / "m.onnx")
+    error = failure(
+        ToolProcess(runtime=HERE, folder=tmp_path, variables=(wrong,)), plain, tmp_path / "m.onnx"
+    )
     assert error.reason == "unknown-key"
     assert "no_such_option" in error.what
 

@@ -12,16 +12,19 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ortune.fleet.environment import clean_environment
 from ortune.inputs.feed_files import write_feeds
-from ortune.records import Failed, FeedRef, Measured, TrialRequest
-from ortune.trials.archive import write_worker
-from ortune.trials.launch import Launch, run_group
-from ortune.trials.turns import Turns, load, take_turns
+from ortune.platform import Snapshot
+from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.targets.task import Task
+from ortune.targets.turns import Turns, load, take_turns
 
 
 class Fake:
     """A runner that writes down what it is told."""
+
+    held_bytes = 0
 
     def __init__(self, name: str, told: list[tuple[str, str]], *, polls: int = 1, fails_at: str = "") -> None:
         self.name, self.told, self.polls, self.fails_at = name, told, polls, fails_at
@@ -47,6 +50,12 @@ class Fake:
 
     def finish(self) -> None:
         self._step("finish")
+
+    def close(self) -> None:
+        self.live = False
+
+    def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
+        return Failed(plan=self.name, reason="crash", what=f"nothing is here, from {before} to {after}")
 
 
 TURNS = Turns(runs=8, unmeasured=2, rounds=5)
@@ -87,7 +96,7 @@ def test_a_stop_is_heard_before_the_next_turn(after: int) -> None:
     assert len(told) == after
 
 
-def launch(folder: Path, name: str, *, wait: float = 0.0, python: str = sys.executable) -> Launch:
+def task(folder: Path, name: str, *, wait: float = 0.0, python: str = sys.executable) -> Task:
     where = folder / name
     where.mkdir()
     request = TrialRequest(
@@ -97,10 +106,7 @@ def launch(folder: Path, name: str, *, wait: float = 0.0, python: str = sys.exec
         warmup_cap_ns=0,
         wait_ratio=wait,
     )
-    return Launch(
-        plan=name, python=python, archive=write_worker(folder), request=request,
-        environment=clean_environment(), folder=where,
-    )  # fmt: skip
+    return Task(plan=Plan(), runtime=Runtime(python=python), request=request, folder=where, scratch=folder)
 
 
 @pytest.fixture
@@ -124,8 +130,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_processes_take_turns_and_the_waiting_ones_sleep(folder: Path) -> None:
-    launches = [launch(folder, "a"), launch(folder, "b", wait=0.5)]
-    found = run_group(launches, Turns(runs=40, unmeasured=5, rounds=6))
+    tasks = [task(folder, "a"), task(folder, "b", wait=0.5)]
+    found = run(tasks, Machine(), Turns(runs=40, unmeasured=5, rounds=6))
     assert found is not None
     for outcome in found:
         assert isinstance(outcome, Measured), outcome
@@ -139,9 +145,8 @@ def test_processes_take_turns_and_the_waiting_ones_sleep(folder: Path) -> None:
 
 
 def test_a_process_that_dies_costs_the_others_nothing(folder: Path) -> None:
-    found = run_group(
-        [launch(folder, "a"), launch(folder, "b", python="/bin/false")], Turns(runs=4, unmeasured=0, rounds=2)
-    )
+    tasks = [task(folder, "a"), task(folder, "b", python="/bin/false")]
+    found = run(tasks, Machine(), Turns(runs=4, unmeasured=0, rounds=2))
     assert found is not None
     good, bad = found
     assert isinstance(good, Measured) and good.done.n_runs == 8
@@ -155,4 +160,4 @@ def test_a_stop_leaves_no_process_behind(folder: Path) -> None:
         asked.append(1)
         return len(asked) > 8
 
-    assert run_group([launch(folder, "a"), launch(folder, "b")], TURNS, stop=stop) is None
+    assert run([task(folder, "a"), task(folder, "b")], Machine(), TURNS, stop=stop) is None

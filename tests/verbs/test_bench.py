@@ -21,9 +21,10 @@ import ortune
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.platform import host
 from ortune.records import BenchResult, Envelope, Measured, Plan, Sensors, TrialDone, Workload
+from ortune.targets.machine import Machine
 from ortune.trials.bench_result import CaseTrial, own_threads, remarks
 from ortune.verbs._options import command
-from ortune.verbs.bench import Options, requests, shared, usable_cpus
+from ortune.verbs.bench import Options, requests, shared
 
 
 @pytest.fixture(scope="module")
@@ -176,10 +177,14 @@ def test_what_stands_against_a_shared_pool_is_named() -> None:
 
 
 def test_a_shared_pool_is_as_large_as_the_pod() -> None:
-    o = Options(model="m.onnx", cpus=0.5)
-    assert usable_cpus(o) == 1
-    assert usable_cpus(Options(model="m.onnx")) == host().effective_cpus
-    assert shared(Plan(), pool=True, arena=False, cpus=1).settings == {"global_thread_pool": 1}
+    machine = Machine(Options(model="m.onnx", cpus=0.5).feeds.pod)
+    try:
+        assert machine.seen.effective_cpus == 1
+        assert Machine().seen.effective_cpus == host().effective_cpus
+        plan = shared(Plan(), pool=True, arena=False, cpus=machine.seen.effective_cpus)
+        assert plan.settings == {"global_thread_pool": 1}
+    finally:
+        machine.close()
 
 
 def test_inputs_that_do_not_run_are_refused_before_anything_is_timed(model: Path, tmp_path: Path) -> None:

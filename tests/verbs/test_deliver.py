@@ -68,12 +68,13 @@ def delivered(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
             host=golden.HOST,
             work=Workload(cases=(Case(name="only", inputs=()),)),
             refs=[SimpleNamespace(path=folder / "feeds")],
+            machine=SimpleNamespace(allocators={}),
         ),
         side=SimpleNamespace(model=SimpleNamespace(path=relu(folder / "small.onnx", "old"))),
         models=SimpleNamespace(made=lambda plan: rewritten if plan.rewrites else None),
         reference_outputs=lambda: None,
     )
-    code = code_without_bundle(winner, run.side.model.path, rewritten)
+    code = code_without_bundle(winner, run.side.model.path, rewritten, {})
     options = SimpleNamespace(directory=Path(), force=False)
     return _bundle(run, golden_tune.tuned(winner=winner, code=code), options).result  # type: ignore[arg-type]
 
@@ -108,6 +109,6 @@ def test_a_rewrite_that_changed_nothing_leaves_the_lines_as_they_are(
 
 def test_without_a_bundle_the_lines_do_not_load_the_model_of_before(tmp_path: Path) -> None:
     made = tmp_path / "rewritten" / "small.onnx"
-    lines = code_without_bundle(Plan(rewrites=(PLAIN,)), tmp_path / "small.onnx", made)
+    lines = code_without_bundle(Plan(rewrites=(PLAIN,)), tmp_path / "small.onnx", made, {})
     assert "(initializers-out-of-inputs), which a bundle holds\n" in lines
     assert "InferenceSession('small-rewritten.onnx'" in lines

@@ -20,6 +20,7 @@ import typer.main
 from onnx import TensorProto, helper, numpy_helper
 from typer.core import TyperGroup
 
+from ortune import targets
 from ortune.cli import main
 from ortune.fleet.runtimes import probe
 from ortune.model.open import open_model
@@ -39,8 +40,8 @@ from ortune.records import (
 from ortune.report.look_words import about
 from ortune.store import lock
 from ortune.store.db import Store
+from ortune.targets.machine import Machine
 from ortune.trials.executor import Timing
-from ortune.trials.sides import TARGETS
 from ortune.trials.watcher import Watcher
 from ortune.verbs._look_facts import facts
 from ortune.verbs._look_static import static_part
@@ -279,7 +280,7 @@ def parsed(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-@pytest.mark.parametrize("target", list(TARGETS))
+@pytest.mark.parametrize("target", list(targets.all_targets()))
 def test_every_command_that_is_suggested_can_be_typed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
@@ -424,7 +425,7 @@ def convolution(path: Path) -> Path:
 def peaks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with the peak of this machine."""
     folder = tmp_path_factory.mktemp("peaks")
-    measure_peak(probe(sys.executable), folder, folder, seconds=0.05)
+    measure_peak(probe(sys.executable), folder, folder, Machine(), seconds=0.05)
     return folder / FILE
 
 

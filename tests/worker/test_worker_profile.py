@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -11,10 +10,12 @@ import onnx
 from onnx import TensorProto, helper
 
 from ortune.inputs.feed_files import write_feeds
-from ortune.records import FeedRef, Measured, TrialRequest
+from ortune.records import FeedRef, Measured, Plan, Runtime, TrialRequest
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.targets.task import Task
+from ortune.targets.turns import ALONE, Turns
 from ortune.trace.ort_profile import read_profile
-from ortune.trials.archive import write_worker
-from ortune.trials.launch import Launch, run_trial
 
 
 def trial(folder: Path, *, profile: bool, runs: int = 5) -> Measured:
@@ -36,15 +37,11 @@ def trial(folder: Path, *, profile: bool, runs: int = 5) -> Measured:
         warmup_cap_ns=0,
         profile_path=str(folder / "profile") if profile else "",
     )
-    launch = Launch(
-        plan="p",
-        python=sys.executable,
-        archive=write_worker(folder),
-        request=request,
-        environment=dict(os.environ),
-        folder=folder,
-    )
-    outcome = run_trial(launch, runs)
+    runtime = Runtime(python=sys.executable)
+    task = Task(plan=Plan(), runtime=runtime, request=request, folder=folder, scratch=folder)
+    found = run([task], Machine(), Turns(runs=runs, unmeasured=0, rounds=1) if runs else ALONE)
+    assert found is not None
+    (outcome,) = found
     assert isinstance(outcome, Measured), outcome
     return outcome
 

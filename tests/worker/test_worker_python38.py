@@ -14,7 +14,7 @@ import pytest
 
 import ortune
 from ortune.records import PROTOCOL_VERSION
-from ortune.trials.archive import worker_bytes, write_worker
+from ortune.targets.archive import worker_bytes, write_worker
 
 SOURCES = sorted((Path(ortune.__file__).parent / "worker").glob("*.py"))
 

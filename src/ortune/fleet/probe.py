@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib.resources
 import re
-import signal
-import subprocess
 from typing import Any, Literal
 
 import msgspec
 
+from ortune import launcher
 from ortune.fleet.environment import clean_environment
 from ortune.fleet.probe_script import MARKER
 from ortune.records import Record
@@ -93,30 +92,23 @@ def ask(
         oldest=OLDEST_PYTHON, marker=MARKER, source=source, task=task, argument=argument
     )
     try:
-        done = subprocess.run(
-            [python, "-"],
-            input=script.encode("ascii"),
-            capture_output=True,
-            timeout=timeout_s,
-            env=clean_environment(),
-            check=False,
-            start_new_session=True,  # Ctrl-C is ortune's to handle
+        done = launcher.run(
+            [python, "-"], limit_s=timeout_s, given=script.encode("ascii"), environment=clean_environment()
         )
     except OSError as error:
         return Answer(ended=f"cannot be started: {error.strerror or error}")
-    except subprocess.TimeoutExpired as expired:
-        return _answer(expired.stdout, expired.stderr, f"gave no answer within {timeout_s:g} s")
-    return _answer(done.stdout, done.stderr, _ending(done.returncode))
+    ended = f"gave no answer within {timeout_s:g} s" if done.code is None else _ending(done.code)
+    return _answer(done.output, done.log, ended)
 
 
-def _answer(stdout: bytes | None, stderr: bytes | None, ended: str) -> Answer:
+def _answer(stdout: bytes, stderr: bytes, ended: str) -> Answer:
     facts: dict[str, Any] = {}
-    for line in (stdout or b"").decode("utf-8", errors="replace").splitlines():
+    for line in stdout.decode("utf-8", errors="replace").splitlines():
         if line.startswith(MARKER):
             facts.update(_decode(line.removeprefix(MARKER)))
     if not facts.get("complete"):
         facts["ended"] = ended
-    log = (stderr or b"").decode("utf-8", errors="replace")
+    log = stderr.decode("utf-8", errors="replace")
     messages = "\n".join((str(facts.get("library_error", "")), str(facts.get("error", "")), log))
     found = re.search(r"(\S+): cannot open shared object file", messages)
     return msgspec.convert({**facts, "log": _last_words(log), "missing": found[1] if found else ""}, Answer)
@@ -132,8 +124,7 @@ def _decode(text: str) -> dict[str, Any]:
 
 def _ending(returncode: int) -> str:
     if returncode < 0:
-        names = {member.value: member.name for member in signal.Signals}
-        return f"was ended by {names.get(-returncode, f'signal {-returncode}')}"
+        return f"was ended by {launcher.signal_name(returncode)}"
     return f"ended with status {returncode} and no answer"
 
 

@@ -7,7 +7,6 @@ The user's own build is what counts, so ortune looks where the user works first:
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import sys
 from collections.abc import Mapping
@@ -16,11 +15,10 @@ from pathlib import Path
 
 from ortune.errors import RuntimeNotFound
 from ortune.fleet.probe import OLDEST_PYTHON, Answer, Wheel, ask
-from ortune.fleet.providers import provider_reports
-from ortune.records import Runtime, RuntimeReport
+from ortune.records import Runtime
 
 TWO_BUILDS = "are installed into one folder, so its files are a mix of them"
-"""How ``report`` words the problem of two builds; what comes after the colon is the fix."""
+"""How ``problems`` words the problem of two builds; what comes after the colon is the fix."""
 
 _IN_A_FOLDER = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
@@ -75,22 +73,6 @@ def probe(python: str) -> Runtime:
         python: The interpreter, a virtual environment's folder, or a command on the path.
     """
     return _probe_place(Place(origin="", named=python, python=interpreter(python)))
-
-
-def report(runtime: Runtime) -> RuntimeReport:
-    """What doctor shows of a runtime: its packages, its providers, and what is wrong with it.
-
-    Starts one process for what is installed and one for each provider beyond the CPU's.
-    """
-    look = ask(runtime.python, "look") if Path(runtime.python).is_file() else Answer()
-    problems = (runtime.error, *_problems(look)) if runtime.error else _problems(look)
-    providers = provider_reports(runtime.python, look, platform.system()) if look.providers else ()
-    return RuntimeReport(
-        runtime=runtime,
-        providers=providers,
-        packages={wheel.name: wheel.version for wheel in look.wheels},
-        problems=tuple(problems),
-    )
 
 
 def describe(runtime: Runtime, folder: Path | None = None) -> str:
@@ -222,11 +204,12 @@ def _do(runtime: Runtime) -> str:
     return "name a Python interpreter or the folder of a virtual environment that has onnxruntime"
 
 
-def _problems(look: Answer) -> list[str]:
-    problems: list[str] = []
+def problems(runtime: Runtime, look: Answer) -> list[str]:
+    """What is wrong with a runtime, for people: why it cannot be used, and two builds in one folder."""
+    found = [runtime.error] if runtime.error else []
     builds = _builds(look)
     if len(builds) > 1:
         names = " ".join(sorted({wheel.name for wheel in builds}))
         listed = " and ".join(f"{wheel.name} {wheel.version}" for wheel in builds)
-        problems.append(f"{listed} {TWO_BUILDS}: pip uninstall -y {names}, then install the one you want")
-    return problems
+        found.append(f"{listed} {TWO_BUILDS}: pip uninstall -y {names}, then install the one you want")
+    return found

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from ortune import platform
 from ortune.analysis.outputs import random_ops
 from ortune.errors import ModelError, UsageError
 from ortune.inputs import workload
@@ -23,7 +22,6 @@ from ortune.model.open import OpenModel, open_model
 from ortune.records import (
     Applied,
     Channel,
-    Failed,
     FeedRef,
     GraphSnapshot,
     HardwareSnapshot,
@@ -36,14 +34,15 @@ from ortune.records import (
     Workload,
 )
 from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.targets.task import Limits, Task
+from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.trace.ort_profile import read_profile
-from ortune.trials import pilot, requests
-from ortune.trials.archive import write_worker
+from ortune.trials import pilot
 from ortune.trials.baseline import InputOptions
 from ortune.trials.executor import Arm, Executor
-from ortune.trials.launch import Launch, Limits, run_trial
 from ortune.trials.sides import Resolved
-from ortune.trials.tool import ToolFailed, ToolProcess
 from ortune.trials.watcher import Watcher
 
 SCHEMA = "ortune/snapshot/1"
@@ -65,6 +64,7 @@ def take(
     inputs: InputOptions,
     scratch: Path,
     watch: Watcher,
+    machine: Machine,
     *,
     stored: Plan,
     given: Plan | None = None,
@@ -77,6 +77,7 @@ def take(
         inputs: What it is fed.
         scratch: Folder of this invocation.
         watch: Is told what happens.
+        machine: Where it runs.
         stored: The plan as the snapshot keeps it: a bundle's with its thread counts as they fit any machine.
         given: What was asked for on top of a bundle's plan; None for a model.
         kept: The shapes of a lock, which count where the inputs say nothing else and the model takes them.
@@ -99,14 +100,13 @@ def take(
         if inputs.inputs is not None:
             where, do = f"--inputs {inputs.inputs}", "give one test_data_set_N or an .npz"
         raise UsageError("a lock has one set of shapes", where=where, do=do)
-    work, refs, trial = _fed(side, model, work, scratch, watch)
+    work, refs, trial = _fed(side, model, work, scratch, watch, machine)
     random = tuple(sorted({op for _, op in random_ops(model.ir)}))
     folder = Path(trial.outputs_path) / work.cases[0].name
     shapes = {choice.name: choice.shape for choice in work.cases[0].inputs}
     level = str(side.plan.settings.get(LEVEL.name, LEVEL.default))
     profile = Path(trial.done.profile)
     levels = _levels(side, model, inputs, shapes, None if random else profile, scratch)
-    host = platform.host()
     return Snapshot(
         schema=SCHEMA,
         ort_version=side.runtime.ort_version,
@@ -125,15 +125,15 @@ def take(
         ),
         levels={name: graph for name, graph in levels.items() if name not in BOUND_LEVELS},
         hardware=HardwareSnapshot(
-            machine=host.machine,
-            features=tuple(sorted(host.features)),
+            machine=machine.host.machine,
+            features=tuple(sorted(machine.host.features)),
             levels={name: graph for name, graph in levels.items() if name in BOUND_LEVELS},
         ),
     )
 
 
 def _fed(
-    side: Resolved, model: OpenModel, work: Workload, scratch: Path, watch: Watcher
+    side: Resolved, model: OpenModel, work: Workload, scratch: Path, watch: Watcher, machine: Machine
 ) -> tuple[Workload, tuple[FeedRef, ...], Measured]:
     """Runs the model once on inputs that it takes: those inputs, and the run."""
 
@@ -141,13 +141,13 @@ def _fed(
         return Arm(name="lock", plan=side.plan, model=side.runs, runtime=side.runtime, feeds=refs)
 
     refs = pilot.write_case_feeds(model.ir, work, scratch / "feeds")
-    outcome = _run(side, work, refs, scratch / "run")
+    outcome = _run(side, work, refs, scratch, machine)
     if not isinstance(outcome, Measured):
-        executor = Executor({}, work, scratch, SessionLog(None, ""))
+        executor = Executor({}, work, scratch, SessionLog(None, ""), machine)
         executor.limits = _LIMITS
         work = pilot.settle_workload(executor, arm, model.ir, work, scratch, watch.say)
         refs = pilot.write_case_feeds(model.ir, work, scratch / "settled")
-        outcome = _run(side, work, refs, scratch / "run")
+        outcome = _run(side, work, refs, scratch, machine)
     if not isinstance(outcome, Measured):
         pilot.raise_if_unrunnable(outcome, arm(refs))
         raise ModelError(pilot.describe(outcome), where=pilot.place(arm(refs)), do=pilot.remedy(outcome))
@@ -155,17 +155,16 @@ def _fed(
     return work, refs, outcome
 
 
-def _run(side: Resolved, work: Workload, refs: tuple[FeedRef, ...], folder: Path) -> Outcome:
+def _run(
+    side: Resolved, work: Workload, refs: tuple[FeedRef, ...], scratch: Path, machine: Machine
+) -> Outcome:
     """One run, profiled, in a session that saves the graph that it runs.
 
     Both from one session: names that ONNX Runtime makes up are another node's in the next one.
     """
+    folder = scratch / "run"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    try:
-        applied = requests.applied(side.plan, side.runtime)
-    except requests.CannotApply as error:
-        return Failed(plan=side.plan.id, reason=error.reason, what=str(error), phase="preparing")
     saving: tuple[tuple[Channel, str, str], ...] = (
         ("session_option", "optimized_model_filepath", str(folder / SAVED)),
         # Folding can make a small file larger than protobuf allows.
@@ -173,9 +172,8 @@ def _run(side: Resolved, work: Workload, refs: tuple[FeedRef, ...], folder: Path
         ("session_config", f"{_EXTERNAL}_min_size_in_bytes", "1024"),
     )
     request = TrialRequest(
-        model=str(side.runs.absolute()),  # the worker has a working directory of its own
-        applied=(*applied, *(Applied(knob="lock", channel=c, key=key, value=v) for c, key, v in saving)),
-        providers=side.plan.providers,
+        model=str(side.runs),
+        applied=tuple(Applied(knob="lock", channel=c, key=key, value=v) for c, key, v in saving),
         feeds=refs,
         warmup_runs=0,
         seed=work.seed,
@@ -183,18 +181,13 @@ def _run(side: Resolved, work: Workload, refs: tuple[FeedRef, ...], folder: Path
         outputs_path=str(folder / "outputs"),
         profile_path=str(folder / "profile"),
     )
-    launch = Launch(
-        plan=side.plan.id,
-        python=side.runtime.python,
-        archive=write_worker(folder),
-        request=request,
-        environment=requests.environment(applied),
-        folder=folder,
-        limits=_LIMITS,
+    task = Task(
+        plan=side.plan, runtime=side.runtime, request=request, folder=folder, scratch=scratch, limits=_LIMITS
     )
-    outcome = run_trial(launch, 0)
+    outcomes = run([task], machine)
+    assert outcomes is not None
     (folder / _DATA).unlink(missing_ok=True)  # the graph alone is looked at
-    return outcome
+    return outcomes[0]
 
 
 def placed(profile: Path) -> dict[str, int]:
@@ -219,20 +212,16 @@ def _levels(
     names = [name for name in LEVEL.choices if name not in (level, "layout")]
     folder = scratch / "levels"
     folder.mkdir()
-    rest = Plan(settings={k: v for k, v in side.plan.settings.items() if k != LEVEL.name})
+    settings = {k: v for k, v in side.plan.settings.items() if k != LEVEL.name}
+    tool = ToolProcess(
+        runtime=side.runtime,
+        folder=scratch,
+        plan=Plan(settings=settings, providers=side.plan.providers),
+        custom_ops=tuple(inputs.custom_ops),
+        limits=_LIMITS,
+    )
     try:
-        applied = requests.applied(rest, side.runtime)
-        tool = ToolProcess(
-            runtime=side.runtime,
-            folder=scratch,
-            applied=applied,
-            providers=side.plan.providers,
-            custom_ops=tuple(inputs.custom_ops),
-            limits=_LIMITS,
-        )
         tool("levels", side.runs, folder, {"levels": ",".join(names)})
-    except requests.CannotApply as error:
-        raise UsageError(str(error), where="--set", do="leave that setting out") from error
     except ToolFailed as error:
         do = "See whether ONNX Runtime loads the model: ortune doctor MODEL."
         raise ModelError(error.what, where=str(side.runs), do=do, code=error.code) from error

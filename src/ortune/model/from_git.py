@@ -7,15 +7,16 @@ import mmap
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from ortune import launcher
 from ortune.errors import ModelError, UsageError
 from ortune.model import wire
 
 LFS_HEAD = b"version https://git-lfs.github.com/spec/"
+_LIMIT_S = 600.0  # a partial clone fetches what it lacks
 
 
 def split(text: str) -> tuple[str, str] | None:
@@ -64,8 +65,8 @@ def _write(top: Path, commit: str, name: PurePosixPath, out: Path, where: str) -
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("xb") as f:
         command = ["git", "-C", str(top), "cat-file", "blob", f"{commit}:{name}"]
-        done = subprocess.run(command, stdout=f, stderr=subprocess.PIPE, check=False)
-    if done.returncode:
+        done = launcher.run(command, limit_s=_LIMIT_S, output=f)
+    if done.code != 0:
         raise UsageError(
             f"{name} is not in that revision", where=where, do="git fetch, or name another revision"
         )
@@ -131,12 +132,12 @@ def _external_files(model: Path) -> set[str]:
 
 def _git(folder: Path, *words: str, where: str) -> bytes:
     try:
-        done = subprocess.run(["git", "-C", str(folder or "."), *words], capture_output=True, check=False)
+        done = launcher.run(["git", "-C", str(folder or "."), *words], limit_s=_LIMIT_S)
     except FileNotFoundError:
         raise UsageError("git is not installed", where=where) from None
-    if done.returncode:
-        what = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    if done.code != 0:
+        what = done.log.decode("utf-8", "replace").strip().splitlines()
         raise UsageError(
             what[-1] if what else "no such revision", where=where, do="git fetch, or name another revision"
         )
-    return done.stdout
+    return done.output

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
+from ortune import launcher
 from ortune.platform.reading import read_text
 
 _NVIDIA_SMI_TIMEOUT_S = 2.0
@@ -46,17 +46,12 @@ def _nvidia_smi() -> tuple[str, ...]:
         return ()
     command = [tool, "--query-gpu=name", "--format=csv,noheader"]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_NVIDIA_SMI_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        # A driver that hangs or a stub that cannot run is the same as no GPU that can be used.
+        done = launcher.run(command, limit_s=_NVIDIA_SMI_TIMEOUT_S)
+    except OSError:
         return ()
-    return (
-        tuple(line.strip() for line in done.stdout.splitlines() if line.strip())
-        if not done.returncode
-        else ()
-    )
+    # A driver that hangs or a stub that cannot run is the same as no GPU that can be used.
+    lines = done.output.decode("utf-8", "replace").splitlines() if done.code == 0 else []
+    return tuple(line.strip() for line in lines if line.strip())
 
 
 def _render_node(root: Path, node: str) -> str:

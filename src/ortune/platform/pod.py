@@ -6,21 +6,13 @@ import contextlib
 import math
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from ortune.errors import UsageError
 from ortune.platform import cgroup
+from ortune.records import PodSize
 
 PERIOD_US = 100_000  # the kernel's and Kubernetes' own
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSize:
-    """What the pod is given; None is no limit."""
-
-    cpus: float | None = None
-    memory_bytes: int | None = None
 
 
 class Pod:

@@ -6,10 +6,11 @@ import os
 import re
 import shutil
 import struct
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from ortune import launcher
 
 ALLOCATORS: Mapping[str, tuple[str, ...]] = {
     "mimalloc": ("libmimalloc",),
@@ -88,12 +89,11 @@ def _linker_cache() -> tuple[Path, ...]:
     if tool is None or sys.platform != "linux":
         return ()
     try:
-        done = subprocess.run(
-            [tool, "-p"], capture_output=True, text=True, timeout=_LDCONFIG_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = launcher.run([tool, "-p"], limit_s=_LDCONFIG_TIMEOUT_S)
+    except OSError:
         return ()
-    return tuple(Path(line.rpartition(" => ")[2]) for line in done.stdout.splitlines() if " => " in line)
+    lines = done.output.decode("utf-8", "replace").splitlines()
+    return tuple(Path(line.rpartition(" => ")[2]) for line in lines if " => " in line)
 
 
 def _loads_here(path: Path) -> bool:

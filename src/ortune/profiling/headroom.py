@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ortune import platform
 from ortune.errors import OrtuneError
 from ortune.profiling.nodes import Origins, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak
@@ -32,7 +31,7 @@ def headroom_of(
         runs = runs_for(latency_ns, baseline.side.model.info.n_nodes, TIMED_NS)
         (process,) = profile(baseline, [base_arm(baseline)], runs, [keep])
         version = baseline.side.runtime.ort_version
-        peak = load_peak(platform.host(), store, version) if floors else None
+        peak = load_peak(baseline.machine.host, store, version) if floors else None
         known = Origins()
         if peak is not None:
             folder = baseline.scratch / "headroom"

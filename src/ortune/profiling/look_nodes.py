@@ -6,12 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import platform
 from ortune.profiling.nodes import Origins, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak
 from ortune.profiling.processes import Seen
 from ortune.profiling.result import result_of
-from ortune.records import Headroom, OperatorProfile, Workload
+from ortune.records import Headroom, Host, OperatorProfile, Workload
 from ortune.trace.attribution import attribute
 from ortune.trace.table import Trace
 from ortune.trials.sides import Resolved
@@ -31,6 +30,7 @@ def explained(
     warm: int,
     profile: OperatorProfile,
     *,
+    host: Host,
     seen: Seen,
     store: Path | None,
     scratch: Path,
@@ -44,12 +44,13 @@ def explained(
         trace: The profile.
         warm: Runs at its start that do not count.
         profile: What is known of it.
+        host: The machine.
         seen: What else happened on the machine.
         store: Where the machine's peak is kept.
         scratch: Folder for the graph.
         hurried: No time is left to have the graph saved.
     """
-    known, peak = Origins(), load_peak(platform.host(), store, side.runtime.ort_version)
+    known, peak = Origins(), load_peak(host, store, side.runtime.ort_version)
     no_peak = "no time was left to find what its nodes do" if hurried else ""
     if not hurried:
         known = origins(side, work, scratch, trace)
@@ -59,6 +60,7 @@ def explained(
     ]
     result = result_of(
         "", trace, attribute(trace, range(warm, trace.n_runs)), 0, known, peak, side,
-        slowdown=profile.slowdown_ratio, seen=seen, no_peak=NOT_MEASURED if peak is None else no_peak,
+        slowdown=profile.slowdown_ratio, cpus=host.effective_cpus, seen=seen,
+        no_peak=NOT_MEASURED if peak is None else no_peak,
     )  # fmt: skip
     return msgspec.structs.replace(profile, nodes=tuple(nodes)), result.headroom

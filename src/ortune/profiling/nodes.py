@@ -28,14 +28,13 @@ from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.open import open_model
 from ortune.profiling.memory import Lifetimes, lifetimes
 from ortune.records import ProfiledNode, Workload
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolProcess
 from ortune.trace.attribution import Attribution, mean
 from ortune.trace.layers import layer_of
 from ortune.trace.naming import Place, assigned, numbered_kinds, stem
 from ortune.trace.table import NO_PARENT, Trace, numbers_of
 from ortune.trace.tensors import all_bytes, tensors
-from ortune.trials import requests
-from ortune.trials.launch import Limits
-from ortune.trials.tool import ToolFailed, ToolProcess
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -94,8 +93,8 @@ def origins(side: Resolved, work: Workload, scratch: Path, trace: Trace) -> Orig
             # It holds the optimised graph already, and nothing is known of the model that this was made from.
             return _found(side.model.ir, side.model.ir, work, trace)
         return _found(side.model.ir, _optimised(side, work.custom_ops, scratch), work, trace)
-    except (requests.CannotApply, ToolFailed, OrtuneError) as error:
-        return Origins(trouble=f"where nodes come from is not known: {getattr(error, 'what', error)}")
+    except OrtuneError as error:
+        return Origins(trouble=f"where nodes come from is not known: {error.what}")
 
 
 def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
@@ -114,8 +113,7 @@ def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir
     tool = ToolProcess(
         runtime=side.runtime,
         folder=scratch,
-        applied=requests.applied(side.plan, side.runtime),
-        providers=side.plan.providers,
+        plan=side.plan,
         custom_ops=custom_ops,
         limits=Limits(load_s=_LIMIT_S),
     )

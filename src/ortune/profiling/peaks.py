@@ -12,13 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import platform
 from ortune.errors import Interrupted, StoreError
 from ortune.profiling import peak_models
 from ortune.records import Applied, Host, MachinePeak, Record, Runtime
 from ortune.store.places import data_folder
-from ortune.trials.launch import Limits
-from ortune.trials.tool import ToolProcess
+from ortune.targets.machine import Machine
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolProcess
 
 FILE = "peaks.json"
 NOT_MEASURED = "it was not measured yet (ortune doctor does)"
@@ -94,6 +94,7 @@ def measure_peak(
     runtime: Runtime,
     scratch: Path,
     store_folder: Path | None,
+    machine: Machine,
     *,
     seconds: float = _SECONDS,
     say: Callable[[str], None] = lambda sentence: None,
@@ -108,6 +109,7 @@ def measure_peak(
         runtime: ONNX Runtime whose kernels are measured beside numpy's library.
         scratch: Folder for models and answers.
         store_folder: Where the store lies; None is the user's own place.
+        machine: What is measured.
         seconds: For each rate of each number of threads, at most.
         say: Gets a sentence when it begins, and one where the peak cannot be kept.
         stop: Asked before each process.
@@ -116,13 +118,12 @@ def measure_peak(
         ToolFailed: A process crashed, found too little memory, or took too long.
         Interrupted: Stopped before all was measured.
     """
-    host = platform.host()
+    host = machine.host
     counts = thread_counts(host.effective_cpus)
-    cache = platform.cache_bytes()
     say(f"measuring the peaks of this machine, with {' and '.join(map(str, counts))} threads")
     rates: dict[int, _Rates] = {}
     for threads in counts:
-        asked = _asked(threads, len(counts), cache, seconds)
+        asked = _asked(threads, len(counts), machine, seconds)
         for _ in range(1 + _RETRIES):
             if stop():
                 raise Interrupted("stopped before the peaks were measured")
@@ -136,7 +137,7 @@ def measure_peak(
         int8_ops_per_s=_best({n: found.int8 for n, found in rates.items()}),
         bytes_per_s=_best({n: found.bytes for n, found in rates.items()}),
         elementwise_bytes_per_s=max(rates[1].elementwise.values()),
-        cache_bytes=cache,
+        cache_bytes=machine.cache_bytes,
         taken=datetime.now(UTC).isoformat(timespec="seconds"),
         how=_how(runtime, rates[counts[-1]]),
         ort_version=runtime.ort_version,
@@ -175,10 +176,10 @@ def _disturbed(rates: Mapping[int, _Rates], threads: int) -> bool:
     )
 
 
-def _asked(threads: int, n_counts: int, cache: int | None, seconds: float) -> _Asked:
-    array = _TIMES_CACHE * (cache or _ASSUMED_CACHE) // threads
+def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _Asked:
+    array = _TIMES_CACHE * (machine.cache_bytes or _ASSUMED_CACHE) // threads
     array = min(max(array, _LEAST_ARRAY), _MOST_ARRAY)
-    left = platform.memory_left_bytes()
+    left = machine.memory_left_bytes()
     if left is not None:
         # In a small container the arrays are smaller, and the cache lends some of its speed: a peak too high
         # makes floors too low, never too high.
@@ -205,7 +206,7 @@ def _measured(runtime: Runtime, scratch: Path, asked: _Asked) -> _Rates:
     tool = ToolProcess(
         runtime=runtime,
         folder=scratch,
-        applied=variables,
+        variables=variables,
         limits=Limits(load_s=_LIMIT_S + _RATES * asked.seconds),
     )
     params = {

@@ -13,6 +13,7 @@ from ortune.errors import MeasurementError
 from ortune.records import FeedRef, Measured, Outcome, Sensors, Side
 from ortune.search.blocks import BASE
 from ortune.search.figures import compared, figure
+from ortune.targets.turns import Turns
 from ortune.trace.attribution import Attribution, attribute
 from ortune.trace.memory import Resident
 from ortune.trace.ort_profile import read_profile
@@ -21,7 +22,6 @@ from ortune.trace.table import Trace
 from ortune.trials.baseline import Baseline
 from ortune.trials.executor import Arm
 from ortune.trials.pilot import describe
-from ortune.trials.turns import Turns
 
 TIMED_NS = 2_000_000_000  # of profiled runs in a process
 MOST_RUNS = 200

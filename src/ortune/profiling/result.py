@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from ortune import platform, rewrites
+from ortune import rewrites
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.profiling.memory import memory_of
@@ -51,7 +51,7 @@ def result_of(
     side: Resolved | None = None,
     *,
     slowdown: float | None = None,
-    cpus: int | None = None,
+    cpus: int = 0,
     seen: Seen | None = None,
     no_peak: str = "",
     resident: Resident | None = None,
@@ -67,7 +67,7 @@ def result_of(
         peak: Of this machine, for floors.
         side: What ran; None for a trace that others made.
         slowdown: A profiled run over one that is not; None where that is not known.
-        cpus: That the run could use; None for all of this machine.
+        cpus: That the run could use; 0 where nothing ran here.
         seen: What else happened on the machine.
         no_peak: Why there is no peak.
         resident: Memory of the process, where it was watched.
@@ -238,12 +238,11 @@ def _operators(nodes: Sequence[ProfiledNode]) -> tuple[OperatorTime, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.op_type, row.provider)))
 
 
-def _conditions(side: Resolved | None, cpus: int | None) -> Conditions:
+def _conditions(side: Resolved | None, cpus: int) -> Conditions:
     """What a plan and a model decide."""
     if side is None:
         return Conditions()
     asked = side.plan.settings.get(THREADS.name)
-    cpus = cpus or platform.host().effective_cpus
     threads = min(int(asked), cpus) if isinstance(asked, int) and asked > 0 else cpus
     return Conditions(threads=threads, cpus=cpus, unbounded=_unbounded(side))
 

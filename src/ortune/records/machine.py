@@ -19,6 +19,13 @@ class Runtime(Record, frozen=True, kw_only=True):
     error: str = ""
 
 
+class PodSize(Record, frozen=True, kw_only=True):
+    """What a container is given; None is no limit."""
+
+    cpus: float | None = None
+    memory_bytes: int | None = None
+
+
 class Host(Record, frozen=True, kw_only=True):
     """The machine, as far as it matters to speed.
 

@@ -181,12 +181,12 @@ def decided(duel: Duel, rules: Rules, plan: Design) -> bool:
     )
     if not (none or (low and high)):
         return False
-    answer = _verdict(duel, rules, d)
-    if answer == "equivalent":
+    verdict = _verdict(duel, rules, d)
+    if verdict == "equivalent":
         # "No difference" is worth what could have been seen: a few more blocks where that is more than the verdict's
         # own width.
         return _smallest(duel, rules, plan, d) <= rules.delta_ratio
-    return answer != "inconclusive"
+    return verdict != "inconclusive"
 
 
 def _smallest(duel: Duel, rules: Rules, plan: Design, d: np.ndarray) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,11 +9,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from ortune import platform
 from ortune.analysis import outputs
 from ortune.errors import MeasurementError
 from ortune.inputs import workload
-from ortune.platform.pod import Pod, PodSize
 from ortune.records import (
     FeedRef,
     Finding,
@@ -23,6 +20,7 @@ from ortune.records import (
     Outcome,
     OutputDifference,
     Plan,
+    PodSize,
     Workload,
 )
 from ortune.search.blocks import BASE, IDENTICAL, NEW
@@ -30,21 +28,19 @@ from ortune.search.controls import Judgement
 from ortune.search.figures import PAIRED
 from ortune.stats.warmup import runs_per_trial
 from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.targets.task import Limits
+from ortune.targets.turns import Turns
 from ortune.trials import pilot
 from ortune.trials.executor import Arm, Executor, Timing
-from ortune.trials.launch import Limits
 from ortune.trials.outputs import compare_outputs
 from ortune.trials.sides import Resolved
-from ortune.trials.turns import Turns
 
 P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
 HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
 LEAST_PATIENCE_S = 2.0
-UNKNOWN_ALIVE = 4  # processes of a block where the system does not tell their memory
-MOST_ALIVE = 8  # processes of a block; more would only make its rounds longer
 PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
-ALIVE_SHARE = 0.7  # of the memory left: a plan may take more than the default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,18 +94,18 @@ class Baseline:
         scratch: Path,
         log: SessionLog,
         say: Callable[[str], None],
+        machine: Machine,
     ) -> None:
+        self.machine = machine
         self.side, self.options, self.scratch, self.say = side, options, scratch, say
         self.log = log
         self.known_differences: dict[str, OutputDifference] = {}
         self.notes: list[str] = []
         self.findings: list[Finding] = []
         self.work = self._proposed()
-        self.executor = Executor({}, self.work, scratch, log)
-        self.pod = Pod(options.pod) if options.pod else None
-        self.executor.pod = self.pod
-        if self.pod:
-            self.notes.append(f"in an emulated pod: {self.pod.how}")
+        self.executor = Executor({}, self.work, scratch, log, machine)
+        if machine.pod:
+            self.notes.append(f"in an emulated pod: {machine.pod.how}")
             say(self.notes[-1])
         self.kinds = outputs.output_kinds(side.model.ir)
         self.refs: tuple[FeedRef, ...] = ()
@@ -123,18 +119,8 @@ class Baseline:
 
     @property
     def host(self) -> Host:
-        """The machine as the trials see it: an emulated pod is smaller than what it stands on."""
-        host = platform.host()
-        if self.pod is None:
-            return host
-        cpus, limit = self.pod.size.cpus, self.pod.size.memory_bytes
-        effective = host.effective_cpus if cpus is None else min(host.effective_cpus, max(1, math.ceil(cpus)))
-        return msgspec.structs.replace(
-            host,
-            quota=host.quota if cpus is None else cpus,
-            effective_cpus=effective,
-            memory_limit_bytes=limit or host.memory_limit_bytes,
-        )
+        """The machine as the trials see it."""
+        return self.machine.seen
 
     def settle(self, limit_s: float) -> None:
         """Finds inputs that run, says which, and writes their files.
@@ -152,7 +138,7 @@ class Baseline:
             workload.save(self.options.save_workload, self.work)
         self.refs = pilot.write_case_feeds(model, self.work, self.scratch / "feeds")
         if isinstance(self.executor.last, Measured):
-            self.executor.most_alive = self._most_alive(self.executor.last)
+            self.executor.most_alive = self.machine.most_alive(self.executor.last.done.peak_bytes)
 
     def pilot(self, objective: str) -> None:
         """Times the baseline alone, then beside itself; compares the two, and tries three kinds of feed."""
@@ -162,7 +148,9 @@ class Baseline:
         self.first = self.require_measured(base, self.executor.trial(base, keep_outputs=True))
         self.executor.timing = pilot.timing_for(self.first, at_least_runs=self._least_runs)
         # A start is measured alone; everything else beside what it is compared with.
-        self.executor.most_alive = 1 if objective == "cold-start" else self._most_alive(self.first)
+        self.executor.most_alive = (
+            1 if objective == "cold-start" else self.machine.most_alive(self.first.done.peak_bytes)
+        )
         if self.executor.most_alive == 1 and objective != "cold-start":
             self.notes.append(
                 "memory does not hold two of its processes at once: trials run one after another"
@@ -221,16 +209,9 @@ class Baseline:
 
     def live_with(self, trial: Measured) -> None:
         """Takes note of another side, which may need more memory than the default."""
-        self.executor.most_alive = min(self.executor.most_alive, self._most_alive(trial))
-
-    def _most_alive(self, trial: Measured) -> int:
-        """How many processes like this one the memory that is left holds at once."""
-        if self.pod and self.pod.size.memory_bytes is not None:
-            return 1  # the limit is one process's
-        left = platform.memory_left_bytes()
-        if left is None or not trial.done.peak_bytes:
-            return UNKNOWN_ALIVE
-        return max(1, min(MOST_ALIVE, int(ALIVE_SHARE * left / trial.done.peak_bytes)))
+        self.executor.most_alive = min(
+            self.executor.most_alive, self.machine.most_alive(trial.done.peak_bytes)
+        )
 
     def expect(self, trial_ns: float, left_ns: float | None = None) -> None:
         """Sets the limits of later trials: thirty times what a trial took is a hang, not noise.
@@ -243,18 +224,12 @@ class Baseline:
         self._limit(limit if left_ns is None else min(limit, patience_s(trial_ns, left_ns)))
 
     def _limit(self, seconds: float) -> None:
-        memory = self.pod.size.memory_bytes if self.pod else None
-        self.executor.limits = Limits(load_s=seconds, run_s=seconds, memory_bytes=memory)
+        self.executor.limits = Limits(load_s=seconds, run_s=seconds)
 
     def starts(self, *arms: Arm) -> list[list[Measured]]:
         """Each arm loaded and run once in further processes alone, in turn; none where one of them fails."""
         outcomes = [[self.executor.trial(arm, runs=0, fresh=True) for arm in arms] for _ in range(STARTS)]
         return [[o for o in mine if isinstance(o, Measured)] for mine in zip(*outcomes, strict=True)]
-
-    def close(self) -> None:
-        """Gives back what outlives a trial: the emulated pod."""
-        if self.pod:
-            self.pod.close()
 
     def arm(
         self,

@@ -8,13 +8,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ortune.platform.pod import Pod
-from ortune.records import Applied, Failed, FeedRef, Outcome, Plan, Runtime, TrialRequest, Workload
+from ortune.records import FeedRef, Outcome, Plan, Runtime, TrialRequest, Workload
 from ortune.store.db import SessionLog
-from ortune.trials import requests
-from ortune.trials.archive import write_worker
-from ortune.trials.launch import Launch, Limits, run_group
-from ortune.trials.turns import ALONE, Turns
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.targets.task import Limits, Task
+from ortune.targets.turns import ALONE, Turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,19 +49,27 @@ class Timing:
 class Executor:
     """Runs trials of arms.
 
+    Args:
+        arms: The contestants by name.
+        workload: Seed, gap and custom operators.
+        folder: Scratch folder of this invocation.
+        log: Journal; a trial is written down before it starts.
+        machine: Where they run.
+
     Attributes:
         timing, limits: Of all further trials.
-        pod: Quota and memory limit that every trial is put into.
         most_alive: How many processes memory holds at once.
         recorded: Asked first: the outcome of a trial that an interrupted session measured already.
         last: The newest outcome, None before the first trial.
     """
 
-    def __init__(self, arms: dict[str, Arm], workload: Workload, folder: Path, log: SessionLog) -> None:
+    def __init__(
+        self, arms: dict[str, Arm], workload: Workload, folder: Path, log: SessionLog, machine: Machine
+    ) -> None:
         self.arms = arms
+        self.machine = machine
         self.timing = Timing()
         self.limits = Limits()
-        self.pod: Pod | None = None
         self.most_alive = 8
         self.recorded: Callable[[str, str], Outcome | None] | None = None
         self.ended: Callable[[], int] | None = None
@@ -71,7 +78,6 @@ class Executor:
         self._workload = workload
         self._folder = folder
         self._log = log
-        self._archive = write_worker(folder)
         self._count = 0
 
     def __call__(
@@ -163,21 +169,18 @@ class Executor:
             self._count += 1
             names.append(f"{self._count:04d}-{arm.name}")
             self._log.add(kinds[0], {"trial": names[-1], "arm": arm.name, "plan": arm.plan})
-        prepared = [
-            self._launch(arm, name, timing, keep=arm.name in keep, profile=arm.name in profiled)
+        tasks = [
+            self._task(arm, name, timing, keep=arm.name in keep, profile=arm.name in profiled)
             for arm, name in zip(arms, names, strict=True)
         ]
-        launches = [launch for launch in prepared if isinstance(launch, Launch)]
         try:
-            found = run_group(launches, timing.turns, self._rng, stop)
+            outcomes = run(tasks, self.machine, timing.turns, self._rng, stop)
         finally:
-            for arm, launch in zip(arms, prepared, strict=True):
-                if isinstance(launch, Launch) and arm.name not in keep and arm.name not in profiled:
-                    shutil.rmtree(launch.folder, ignore_errors=True)
-        if found is None:
+            for arm, task in zip(arms, tasks, strict=True):
+                if arm.name not in keep and arm.name not in profiled:
+                    shutil.rmtree(task.folder, ignore_errors=True)
+        if outcomes is None:
             return None
-        ended = iter(found)
-        outcomes = tuple(next(ended) if isinstance(launch, Launch) else launch for launch in prepared)
         self.last = outcomes[-1]
         for arm, name, outcome in zip(arms, names, outcomes, strict=True):
             # When it ended on the session's own clock, which stands still while nobody measures.
@@ -186,20 +189,11 @@ class Executor:
             self._log.add(kinds[1], event)
         return outcomes
 
-    def _launch(self, arm: Arm, name: str, timing: Timing, *, keep: bool, profile: bool) -> Launch | Failed:
-        try:
-            settings = requests.applied(arm.plan, arm.runtime)
-        except requests.CannotApply as error:
-            return Failed(plan=arm.plan.id, reason=error.reason, what=str(error), phase="preparing")
-        if self.pod is not None and self.pod.affinity:
-            affinity = Applied(knob="cpus", channel="process", key="affinity", value=self.pod.affinity)
-            settings = (*settings, affinity)
+    def _task(self, arm: Arm, name: str, timing: Timing, *, keep: bool, profile: bool) -> Task:
         folder = self._folder / name
         folder.mkdir()
         request = TrialRequest(
-            model=str(arm.model.absolute()),  # the worker has a working directory of its own
-            applied=settings,
-            providers=arm.plan.providers,
+            model=str(arm.model),
             feeds=arm.feeds,
             warmup_runs=timing.warmup_runs,
             warmup_ns=timing.warmup_ns,
@@ -213,13 +207,11 @@ class Executor:
             outputs_path=str(folder / "outputs") if keep else "",
             profile_path=str(folder / "profile") if profile else "",
         )
-        return Launch(
-            plan=arm.plan.id,
-            python=arm.runtime.python,
-            archive=self._archive,
+        return Task(
+            plan=arm.plan,
+            runtime=arm.runtime,
             request=request,
-            environment=requests.environment(settings),
             folder=folder,
+            scratch=self._folder,
             limits=self.limits,
-            pod=self.pod,
         )

@@ -16,8 +16,8 @@ from ortune.inputs.feeds import Kind
 from ortune.inputs.trial_fixes import alternatives, cannot_feed
 from ortune.records import CaseTimes, Failed, FeedRef, Finding, Measured, Plan, Workload
 from ortune.stats.warmup import runs_per_trial
+from ortune.targets.turns import Turns
 from ortune.trials.executor import Arm, Executor, Timing
-from ortune.trials.turns import Turns
 
 KINDS: tuple[Kind, ...] = ("usual", "zeros", "extreme")
 FEED_TRIES = 12

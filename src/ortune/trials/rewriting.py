@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ortune import rewrites
 from ortune.records import Plan
-from ortune.trials.launch import Limits
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolProcess
 from ortune.trials.sides import Resolved
-from ortune.trials.tool import ToolProcess
 
 
 class Models:

@@ -16,18 +16,9 @@ from ortune.errors import MeasurementError, UsageError
 from ortune.fleet.runtimes import find_runtime
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
-from ortune.records import BundleInfo, Plan, ProviderSpec, Runtime, Value
+from ortune.records import BundleInfo, Plan, Runtime, Value
 from ortune.search.plan_edits import merge
-from ortune.trials.tool import ToolProcess
-
-TARGETS = {
-    "cpu": "",
-    "cuda": "CUDAExecutionProvider",
-    "tensorrt": "TensorrtExecutionProvider",
-    "openvino": "OpenVINOExecutionProvider",
-    "webgpu": "WebGpuExecutionProvider",
-    "qnn": "QNNExecutionProvider",
-}
+from ortune.targets.tool import ToolProcess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,16 +154,6 @@ def canonical(plan: Plan) -> Plan:
     """The plan with aliases resolved and values in their knobs' own types."""
     pairs = [f"{name}={value}" for name, value in plan.settings.items()]
     return msgspec.structs.replace(plan, settings=knobs.parse_settings(pairs))
-
-
-def target_providers(target: str) -> tuple[ProviderSpec, ...]:
-    """The execution provider behind a target's name; none for ``cpu``, which is the default."""
-    name = TARGETS.get(target)
-    if name is None:
-        raise UsageError(
-            f"no target is called {target!r}", where="--target", do=f"one of {', '.join(TARGETS)}"
-        )
-    return (ProviderSpec(name=name),) if name else ()
 
 
 def bundle_plan(info: BundleInfo) -> Plan:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ortune import platform
 from ortune.bundle.snippet import python_lines
 from ortune.records import (
     Block,
@@ -106,7 +105,9 @@ def make_result(run: Tuning) -> TuneResult:
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
         allowed=race.allowed,
-        code=code_without_bundle(shipped, run.side.model.path, run.models.made(shipped)),
+        code=code_without_bundle(
+            shipped, run.side.model.path, run.models.made(shipped), run.baseline.machine.allocators
+        ),
         session=run.log.id,
         elapsed_s=run.clock() / 1e9,
         caution=_caution(run),
@@ -193,24 +194,25 @@ def _guarded(search: Search) -> list[str]:
     ]
 
 
-def code_without_bundle(plan: Plan, model: Path, made: Path | None) -> str:
+def code_without_bundle(plan: Plan, model: Path, made: Path | None, allocators: Mapping[str, str]) -> str:
     """The lines to paste where the place of a bundle is not known.
 
     Args:
         plan: What is shipped.
         model: The user's file.
         made: What the plan runs, ``model`` itself where its rewrites changed nothing; None where it has none.
+        allocators: Those of this machine, with their libraries.
     """
     if made in (None, model):
-        return python_lines(plan, model.name, platform.allocators())
+        return python_lines(plan, model.name, allocators)
     # No file is called so: these lines must not load the model of before.
-    return code_rewritten(plan, f"{model.stem}-rewritten.onnx")
+    return code_rewritten(plan, f"{model.stem}-rewritten.onnx", allocators)
 
 
-def code_rewritten(plan: Plan, model: str) -> str:
+def code_rewritten(plan: Plan, model: str, allocators: Mapping[str, str]) -> str:
     """The lines to paste for a rewritten model at that place, which is named as what it is."""
     names = ", ".join(spec.name for spec in plan.rewrites)
-    lines = python_lines(plan, model, platform.allocators())
+    lines = python_lines(plan, model, allocators)
     return f"# the model as rewritten ({names}), which a bundle holds\n{lines}"
 
 

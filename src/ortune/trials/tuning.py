@@ -19,8 +19,8 @@ from ortune.search.proposals import Proposed
 from ortune.search.race import CURRENT, Entry, Race
 from ortune.search.refine import ablate, combine, explore, try_rest
 from ortune.search.state import Search
+from ortune.targets.task import Limits
 from ortune.trials.baseline import Baseline, patience_s
-from ortune.trials.launch import Limits
 from ortune.trials.replay import NO_MODEL, SEEN, Replay
 from ortune.trials.rewriting import Models
 from ortune.trials.watcher import Watcher

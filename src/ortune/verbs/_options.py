@@ -15,14 +15,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from ortune import knobs
+from ortune import knobs, targets
 from ortune.errors import UsageError
 from ortune.inputs.workload import parse_dim, parse_shape
-from ortune.platform.pod import PodSize
-from ortune.records import Plan
+from ortune.records import Plan, PodSize
 from ortune.search.plan_edits import merge
 from ortune.trials.baseline import InputOptions
-from ortune.trials.sides import read_plan, target_providers
+from ortune.trials.sides import read_plan
 
 MODEL, RUN, OUT, GATE = "What to run", "How to measure", "Output", "Gate for CI"
 
@@ -217,9 +216,7 @@ Python = Annotated[
         MODEL,
     ),
 ]  # fmt: skip
-Target = Annotated[
-    str, Option("--target", "T", "Where it runs: cpu, cuda, tensorrt, openvino, webgpu, qnn.", MODEL)
-]
+Target = Annotated[str, Option("--target", "T", f"Where it runs: {', '.join(targets.all_targets())}.", MODEL)]
 Shapes = Annotated[
     Sequence[str], Option("--shape", "NAME:1x3x320x320", "Shape of an input. Repeatable.", MODEL)
 ]
@@ -333,7 +330,8 @@ class OnePlan(Feeding):
     @property
     def common(self) -> Plan:
         """The plan file, and over it the settings and the target."""
-        plan = Plan(settings=knobs.parse_settings(list(self.set)), providers=target_providers(self.target))
+        providers = targets.find(self.target).providers
+        plan = Plan(settings=knobs.parse_settings(list(self.set)), providers=providers)
         return merge(read_plan(Path(self.plan)), plan) if self.plan else plan
 
 

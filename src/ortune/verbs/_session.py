@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ortune import platform
 from ortune.errors import StoreError
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.records import Envelope, Record
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
+from ortune.targets.machine import Machine
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import Stored
 
@@ -27,6 +27,7 @@ class Session:
     Attributes:
         verb: Who measures.
         store: Where it is kept; None where the user's own place cannot be written.
+        machine: What is measured on.
         log: The journal; one that keeps nothing until ``begin``.
     """
 
@@ -34,6 +35,7 @@ class Session:
     store: Store | None
     watch: Watcher
     wait: bool
+    machine: Machine
     log: SessionLog
 
     def measuring(self, label: str = "") -> contextlib.AbstractContextManager[None]:
@@ -41,14 +43,16 @@ class Session:
         return lock.measuring(f"{self.verb} {label}".rstrip(), wait=self.wait, say=self.watch.say)
 
     def begin(self, key: str, **names: str) -> SessionLog:
-        """Begins the journal.
+        """Begins the journal; its header has the machine and the workers' environment.
 
         Args:
             key: What a session must have in common with another to be one of the same.
             names: What it is about.
         """
         if self.store:
-            self.log = self.store.begin(self.verb, f"{self.verb} {key}", header(**names))
+            environment = recorded(clean_environment())
+            header = {**names, "host": self.machine.host, "environment": environment}
+            self.log = self.store.begin(self.verb, f"{self.verb} {key}", header)
         return self.log
 
     def keep(self, envelope: Envelope[R]) -> Envelope[R]:
@@ -64,21 +68,29 @@ class Session:
 
 
 @contextlib.contextmanager
-def session(verb: str, options: Stored, watch: Watcher) -> Iterator[Session]:
-    """Opens the store for a verb, and closes it."""
+def session(verb: str, options: Stored, watch: Watcher, machine: Machine | None = None) -> Iterator[Session]:
+    """Opens the store for a verb and reads the machine; gives back at the end what outlives a trial.
+
+    Args:
+        verb: Who measures.
+        options: What was asked.
+        watch: Is told what happens.
+        machine: One that was read already.
+
+    Raises:
+        UsageError: The container that is asked for cannot be emulated here.
+    """
+    machine = machine or Machine(options.feeds.pod)
     store, trouble = open_store(options.folder)
     if trouble:
         watch.say(trouble)
+    log = SessionLog(None, "")
     try:
-        yield Session(verb=verb, store=store, watch=watch, wait=not options.no_wait, log=SessionLog(None, ""))
+        yield Session(verb=verb, store=store, watch=watch, wait=not options.no_wait, machine=machine, log=log)
     finally:
+        machine.close()
         if store:
             store.close()
-
-
-def header(**names: str) -> dict[str, object]:
-    """What a stored session says of itself: what it is about, the machine, and the workers' environment."""
-    return {**names, "host": platform.host(), "environment": recorded(clean_environment())}
 
 
 def open_store(folder: Path | None) -> tuple[Store | None, str]:

@@ -23,11 +23,9 @@ from ortune.fleet import runtimes
 from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
 from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
-from ortune.platform import host
 from ortune.records import BenchResult, Envelope, Failed, FeedRef, Measured, ModelRef, Outcome, Plan, Value
 from ortune.search.blocks import BASE
 from ortune.stats.processes import LEAST_PROCESSES
-from ortune.store.db import SessionLog
 from ortune.trials import pilot
 from ortune.trials.baseline import Baseline
 from ortune.trials.bench_result import CaseTrial, make_result
@@ -48,7 +46,7 @@ from ortune.verbs._options import (
     Rewrites,
     command,
 )
-from ortune.verbs._session import session
+from ortune.verbs._session import Session, session
 
 GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
 TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ
@@ -127,32 +125,22 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
     watch = watcher or Watcher()
     options.check()
     with scratch_folder() as scratch:
-        side = _side(options, scratch)
+        text = SideText(
+            text=str(options.model),
+            settings=options.set,
+            rewrites=options.rewrite,
+            python=options.interpreter,
+        )
+        side = resolve(text, common=options.common, base_model=None, scratch=scratch)
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         with session("bench", options, watch) as kept:
+            cpus = kept.machine.seen.effective_cpus
+            plan = shared(side.plan, pool=options.shared_pool, arena=options.shared_arena, cpus=cpus)
+            side = replace(side, plan=plan)
             with kept.measuring(side.label):
-                log = kept.begin(f"{side.model.info.sha256} {side.plan.id}", model=side.label)
-                run = _Run(options, watch, side, scratch, log)
-                try:
-                    envelope = run.go()
-                finally:
-                    run.baseline.close()
+                kept.begin(f"{side.model.info.sha256} {side.plan.id}", model=side.label)
+                envelope = _Run(options, watch, side, scratch, kept).go()
             return kept.keep(envelope)
-
-
-def _side(o: Options, scratch: Path) -> Resolved:
-    text = SideText(text=str(o.model), settings=o.set, rewrites=o.rewrite, python=o.interpreter)
-    side = resolve(text, common=o.common, base_model=None, scratch=scratch)
-    return replace(
-        side, plan=shared(side.plan, pool=o.shared_pool, arena=o.shared_arena, cpus=usable_cpus(o))
-    )
-
-
-def usable_cpus(o: Options) -> int:
-    """CPUs that a process can really use here, or in the pod that is emulated."""
-    cpus = host().effective_cpus
-    pod = o.feeds.pod
-    return cpus if pod is None or pod.cpus is None else min(cpus, max(1, math.ceil(pod.cpus)))
 
 
 def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
@@ -190,10 +178,10 @@ def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None
 class _Run:
     """One bench while it runs."""
 
-    def __init__(self, o: Options, watch: Watcher, side: Resolved, scratch: Path, log: SessionLog) -> None:
-        self.options, self.watch, self.side, self.scratch, self.log = o, watch, side, scratch, log
+    def __init__(self, o: Options, watch: Watcher, side: Resolved, scratch: Path, kept: Session) -> None:
+        self.options, self.watch, self.side, self.scratch, self.log = o, watch, side, scratch, kept.log
         self.start = time.monotonic_ns()
-        self.baseline = Baseline(side, o.feeds, scratch, log, watch.say)
+        self.baseline = Baseline(side, o.feeds, scratch, kept.log, watch.say, kept.machine)
         self.trials: list[CaseTrial] = []
         self.failed: list[tuple[str, Failed]] = []
         self.given_up: list[str] = []

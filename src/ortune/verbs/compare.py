@@ -34,7 +34,6 @@ from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, awake, failures, m
 from ortune.search.figures import OBJECTIVES, TIMES, describe
 from ortune.search.guards import case_results, guards
 from ortune.stats import evidence
-from ortune.store.db import SessionLog
 from ortune.trials import pairing
 from ortune.trials.baseline import PILOT_RUNS, Baseline
 from ortune.trials.executor import Arm
@@ -58,7 +57,7 @@ from ortune.verbs._options import (
     pairs,
     share,
 )
-from ortune.verbs._session import session
+from ortune.verbs._session import Session, session
 
 FORMATS = ("text", "json", "github", "markdown")
 STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
@@ -153,11 +152,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
         with session("compare", options, watch) as kept:
             with kept.measuring(a.label):
                 key = f"{a.model.info.sha256} {b.model.info.sha256} {a.plan.id} {b.plan.id}"
-                run = _Run(options, watch, a, b, scratch, kept.begin(key, a=a.label, b=b.label))
-                try:
-                    envelope = run.go()
-                finally:
-                    run.baseline.close()
+                kept.begin(key, a=a.label, b=b.label)
+                envelope = _Run(options, watch, a, b, scratch, kept).go()
             return kept.keep(envelope)
 
 
@@ -194,13 +190,20 @@ class _Run:
     """One comparison while it runs."""
 
     def __init__(
-        self, options: Options, watch: Watcher, a: Resolved, b: Resolved, scratch: Path, log: SessionLog
+        self, options: Options, watch: Watcher, a: Resolved, b: Resolved, scratch: Path, kept: Session
     ) -> None:
-        self.options, self.watch, self.a, self.b, self.scratch, self.log = options, watch, a, b, scratch, log
+        self.options, self.watch, self.a, self.b, self.scratch, self.log = (
+            options,
+            watch,
+            a,
+            b,
+            scratch,
+            kept.log,
+        )
         self.start = time.monotonic_ns()
         self.starts: list[list[Measured]] = [[], []]  # of A and B alone
         self.pairs = pairing.pair_inputs(a.model.ir, b.model.ir, options.mapped)
-        self.baseline = Baseline(a, options.feeds, scratch, log, watch.say)
+        self.baseline = Baseline(a, options.feeds, scratch, kept.log, watch.say, kept.machine)
         self.rules = duel.Rules(
             budget_ns=int(options.budget_s * 1e9),
             max_blocks=options.most_blocks,

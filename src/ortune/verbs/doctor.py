@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from ortune import __version__, platform
+from ortune import __version__
 from ortune.errors import BusyError, Interrupted, MeasurementError
 from ortune.fleet import facts, runtimes
 from ortune.model.open import open_model
@@ -31,11 +31,13 @@ from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, log_ratios, measur
 from ortune.search.figures import figure
 from ortune.stats import detect, intervals
 from ortune.store.lock import measuring
+from ortune.targets.inventory import report
+from ortune.targets.machine import Machine
+from ortune.targets.tool import ToolFailed
 from ortune.trials import probe_model
 from ortune.trials.baseline import Baseline
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved
-from ortune.trials.tool import ToolFailed
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import RUN, AnyPath, Argument, Option, Python, Stored
 from ortune.verbs._session import open_store, session
@@ -81,9 +83,9 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
         OrtuneError: The model cannot be opened or fed.
     """
     o, watch = options or Options(), watcher or Watcher()
-    host = platform.host()
+    machine = Machine()
     found = [runtimes.find_runtime(str(o.python))] if o.python else runtimes.all_runtimes()
-    reports = tuple(runtimes.report(r) for r in found)
+    reports = tuple(report(r) for r in found)
     usable = next((r for r in found if not r.error), None)
     noise: NoiseReport | None = None
     peak: MachinePeak | None = None
@@ -105,7 +107,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
                 ref = ModelRef(path=str(model.path), sha256=model.info.sha256)
             try:
                 noise, work, kept = _measured(side, o, scratch, watch)
-                peak = _peak(usable, o, scratch, watch)
+                peak = _peak(usable, o, scratch, watch, machine)
             except Interrupted:
                 # The inventory is done and worth having; only the noise is not known, or the peaks.
                 interrupted = True
@@ -114,13 +116,16 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     envelope = Envelope(
         schema="ortune/doctor/1",
         ortune=__version__,
-        host=host,
+        host=machine.host,
         model=ref,
         workload=work,
         status="interrupted" if interrupted else "ok",
         verdict=noise.status if noise else None,
         result=_result(
-            reports, noise, peak or load_peak(host, o.folder, usable.ort_version if usable else "")
+            reports,
+            noise,
+            peak or load_peak(machine.host, o.folder, usable.ort_version if usable else ""),
+            machine,
         ),
     )
     if kept:
@@ -141,25 +146,30 @@ def _keep(folder: Path | None, session: str, envelope: Envelope[DoctorResult], w
 
 
 def _result(
-    reports: tuple[RuntimeReport, ...], noise: NoiseReport | None, peak: MachinePeak | None
+    reports: tuple[RuntimeReport, ...],
+    noise: NoiseReport | None,
+    peak: MachinePeak | None,
+    machine: Machine,
 ) -> DoctorResult:
     findings = facts.findings(
-        platform.host(), reports, os.environ, topology=platform.topology(), now=platform.read_sensors()
+        machine.host, reports, os.environ, topology=machine.topology, now=machine.sensors()
     )
     return DoctorResult(
         runtimes=reports,
-        allocators=platform.allocators(),
+        allocators=machine.allocators,
         findings=tuple(findings),
         noise=noise,
         peak=peak,
     )
 
 
-def _peak(runtime: Runtime, o: Options, scratch: Path, watch: Watcher) -> MachinePeak | None:
+def _peak(
+    runtime: Runtime, o: Options, scratch: Path, watch: Watcher, machine: Machine
+) -> MachinePeak | None:
     """What the machine can do at most; where that cannot be measured, says why."""
     try:
         with measuring("doctor", wait=not o.no_wait, say=watch.say):
-            return measure_peak(runtime, scratch, o.folder, say=watch.say, stop=watch.stop)
+            return measure_peak(runtime, scratch, o.folder, machine, say=watch.say, stop=watch.stop)
     except (ToolFailed, BusyError) as error:
         watch.say(f"the peaks of this machine were not measured: {error.what}")
         return None
@@ -170,7 +180,7 @@ def _measured(side: Resolved, o: Options, scratch: Path, watch: Watcher) -> tupl
     with session("doctor", o, watch) as kept:
         log = kept.begin(side.model.info.sha256, model=side.label)
         with kept.measuring():
-            baseline = Baseline(side, o.feeds, scratch, log, watch.say)
+            baseline = Baseline(side, o.feeds, scratch, log, watch.say, kept.machine)
             baseline.settle(60.0)
             baseline.pilot("latency")
             noise = _noise(baseline, side.runtime, watch)

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, platform, rewrites
+from ortune import __version__, rewrites
 from ortune.bundle import format as bundle_format
 from ortune.bundle.settings import threads
 from ortune.errors import ModelError, UsageError
@@ -25,6 +25,7 @@ from ortune.records import Envelope, LockResult, ModelRef, Plan, Snapshot
 from ortune.report import lock_words
 from ortune.report.answer_commands import settings_of
 from ortune.search.plan_edits import merge
+from ortune.targets.machine import Machine
 from ortune.trials.baseline import InputOptions
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, resolve
@@ -121,13 +122,13 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         OrtuneError: The model, a setting or the lock file cannot be used.
     """
     watch = watcher or Watcher()
-    path = options.place
+    path, machine = options.place, Machine()
     was = read(path, str(options.model)) if options.check else None
     with scratch_folder() as scratch:
-        side, stored, given = _side(options, was, scratch)
+        side, stored, given = _side(options, was, scratch, machine)
         watch.say(f"looking with {runtimes.describe(side.runtime)}")
         inputs, kept = _inputs(options, was)
-        now = take(side, inputs, scratch, watch, stored=stored, given=given, kept=kept)
+        now = take(side, inputs, scratch, watch, machine, stored=stored, given=given, kept=kept)
     if was is None:
         write(path, now)
         result = LockResult(path=str(path), written=True, snapshot=now, headline=f"locked in {path}")
@@ -147,7 +148,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
     return Envelope(
         schema="ortune/lock/1",
         ortune=__version__,
-        host=platform.host(),
+        host=machine.host,
         model=ModelRef(path=str(side.model.path), sha256=side.model.info.sha256),
         status="ok",
         verdict=verdict,
@@ -220,7 +221,9 @@ def read(path: Path, model: str) -> Snapshot:
     return found
 
 
-def _side(o: Options, was: Snapshot | None, scratch: Path) -> tuple[Resolved, Plan, Plan | None]:
+def _side(
+    o: Options, was: Snapshot | None, scratch: Path, machine: Machine
+) -> tuple[Resolved, Plan, Plan | None]:
     """The model with its plan, the plan as the lock keeps it, and what was asked for on top of a bundle's own.
 
     A check runs as locked, with what is given on top. Of a bundle only what was given on top is taken from the lock:
@@ -230,7 +233,8 @@ def _side(o: Options, was: Snapshot | None, scratch: Path) -> tuple[Resolved, Pl
     model, asked = Path(o.model), merge(o.common, rewritten)
     bundle = bundle_format.read(model) if bundle_format.is_bundle(model) else None
     if was is not None:
-        asked = merge(_here(was.run.plan) if bundle is None else was.run.given or Plan(), asked)
+        locked = _here(was.run.plan, machine.host.effective_cpus) if bundle is None else was.run.given
+        asked = merge(locked or Plan(), asked)
     text = SideText(text=str(o.model), settings=settings_of(asked), python=o.interpreter)
     common = msgspec.structs.replace(asked, settings={})
     side = resolve(text, common=common, base_model=None, scratch=scratch)
@@ -247,9 +251,8 @@ def _side(o: Options, was: Snapshot | None, scratch: Path) -> tuple[Resolved, Pl
     return side, msgspec.structs.replace(side.plan, settings=settings), asked
 
 
-def _here(plan: Plan) -> Plan:
+def _here(plan: Plan, cpus: int) -> Plan:
     """A stored plan on this machine: a bundle's thread counts are kept as they fit any."""
-    cpus = platform.host().effective_cpus
     counts = {name: threads(value) for name, value in plan.settings.items()}
     settings = {k: v if (n := counts[k]) is None else min(n, cpus) for k, v in plan.settings.items()}
     return msgspec.structs.replace(plan, settings=settings)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, errors, platform
+from ortune import __version__, errors, targets
 from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
 from ortune.fleet import facts as machine_facts
@@ -38,6 +38,7 @@ from ortune.records import (
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.trials.baseline import Baseline
@@ -138,6 +139,7 @@ class _Look:
     ) -> None:
         self.options, self.watch, self.model, self.side, self.scratch = options, watch, model, side, scratch
         self.start = start
+        self.machine = Machine()
         self.left_out: list[str] = []
         self.needed_s = 0.0  # of a budget that holds what was left out for want of time
         self.work: Workload | None = None
@@ -151,7 +153,7 @@ class _Look:
         """The whole look; what keeps the model from running ends up in the document."""
         assert self.side is not None
         try:
-            with session("look", self.options, self.watch) as kept:
+            with session("look", self.options, self.watch, self.machine) as kept:
                 failure: OrtuneError | None = None
                 log = kept.begin(f"{self.result.model.sha256} {self.side.plan.id}", model=self.side.label)
                 asked = time.monotonic()
@@ -169,17 +171,14 @@ class _Look:
             return self.envelope(error)
 
     def _run(self, side: Resolved, log: SessionLog) -> None:
-        baseline = _OneCaller(side, self.options.feeds, self.scratch, log, self.watch.line)
-        try:
-            self._count(baseline.work)
-            self.watch.line("running the model")
-            baseline.settle(self.options.budget_s)
-            self._count(baseline.work)
-            first = baseline.executor.last
-            assert isinstance(first, Measured)
-            self._measure(baseline, first)
-        finally:
-            baseline.close()
+        baseline = _OneCaller(side, self.options.feeds, self.scratch, log, self.watch.line, self.machine)
+        self._count(baseline.work)
+        self.watch.line("running the model")
+        baseline.settle(self.options.budget_s)
+        self._count(baseline.work)
+        first = baseline.executor.last
+        assert isinstance(first, Measured)
+        self._measure(baseline, first)
 
     def _count(self, work: Workload) -> None:
         if work is not self.work:
@@ -265,7 +264,8 @@ class _Look:
             self.left_out.append(f"your own names of the nodes that ran (about {math.ceil(needed)} s more)")
         self.profile, self.headroom = explained(
             self.side, self.work, trace, warm, self.profile,
-            seen=seen(outcome), store=self.options.folder, scratch=self.scratch, hurried=hurried,
+            host=self.machine.host, seen=seen(outcome), store=self.options.folder, scratch=self.scratch,
+            hurried=hurried,
         )  # fmt: skip
 
     def _left_s(self) -> float:
@@ -293,7 +293,7 @@ class _Look:
         return Envelope(
             schema="ortune/look/1",
             ortune=__version__,
-            host=platform.host(),
+            host=self.machine.host,
             model=ModelRef(path=str(self.model.path), sha256=result.model.sha256),
             workload=self.work,
             status="error" if error else "ok",
@@ -304,7 +304,7 @@ class _Look:
         )
 
     def _machine(self) -> list[Finding]:
-        found = machine_facts.findings(platform.host(), (), os.environ)
+        found = machine_facts.findings(self.machine.host, (), os.environ)
         chosen = self.side is not None and THREADS.name in self.side.plan.settings
         return [f for f in found if f.code != "THR001" or not chosen]
 
@@ -313,7 +313,7 @@ class _Look:
             return ["ortune doctor"] if error.code == RuntimeNotFound.default_code else []
         # A bundle is tuned already; alone, compare proves it again. The search is for the CPU.
         bundle = bundle_format.is_bundle(Path(str(self.options.model)))
-        verb = "compare" if bundle else "tune" if self.options.target == "cpu" else "profile"
+        verb = "compare" if bundle else "tune" if targets.find(self.options.target).ships else "profile"
         again = words(self.options, without=("budget",))
         found = [shlex.join(["ortune", verb, *again])]
         if self.needed_s:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, platform
+from ortune import __version__
 from ortune.errors import OrtuneError, UsageError
 from ortune.profiling.nodes import Origins, counterparts_of, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak
@@ -28,6 +28,7 @@ from ortune.records import (
 )
 from ortune.search.figures import figure
 from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
 from ortune.trace import export
 from ortune.trace.attribution import Attribution, attribute, countable
 from ortune.trace.read import read_trace
@@ -242,12 +243,12 @@ class _Models:
             key = " ".join(f"{s.model.info.sha256} {s.plan.id}" for s in sides)
             log = kept.begin(key, model=sides[0].label)
             with kept.measuring(sides[0].label):
-                result = self._measured(sides, log)
+                result = self._measured(sides, log, kept.machine)
             result = msgspec.structs.replace(result, session=log.id, elapsed_s=time.monotonic() - self.start)
             envelope = Envelope(
                 schema="ortune/profile/1",
                 ortune=__version__,
-                host=platform.host(),
+                host=kept.machine.host,
                 model=ModelRef(path=str(sides[0].model.path), sha256=sides[0].model.info.sha256),
                 workload=self.work,
                 status="ok",
@@ -258,49 +259,45 @@ class _Models:
             kept.say_trouble()
         return envelope
 
-    def _measured(self, sides: Sequence[Resolved], log: SessionLog) -> ProfileResult:
+    def _measured(self, sides: Sequence[Resolved], log: SessionLog, machine: Machine) -> ProfileResult:
         baselines: list[Baseline] = []
-        try:
-            for number, side in enumerate(sides):
-                folder = self.scratch / f"side-{number}"
-                folder.mkdir()
-                baseline = Baseline(side, self.options.feeds, folder, log, self.watch.say)
-                baselines.append(baseline)
-                baseline.settle(self.options.budget_s)
-            self.work = baselines[0].work
-            peak = self._peak(sides[0])
-            processes = self._processes(baselines)
-            # Of several processes the middle one is told in full; names in the profile may differ between them.
-            order = sorted(processes[0], key=lambda p: p.found.mean_wall_ns)
-            shown = self.shown = order.pop(len(order) // 2)
-            processes[0] = [shown, *order]
-            known = [
-                origins(s, g.work, self.scratch, mine[0].trace)
-                for s, g, mine in zip(sides, baselines, processes, strict=True)
-            ]
-            result = result_of(
-                "", shown.trace, shown.found, shown.warmup, known[0], peak, sides[0],
-                slowdown=shown.slowdown, seen=shown.seen, resident=shown.resident,
-                no_peak=self.no_peak if peak is None else "",
-            )  # fmt: skip
-            result = msgspec.structs.replace(result, side=side_of(baselines[0]))
-            result = msgspec.structs.replace(result, notes=(*result.notes, *notes(result, known)))
-            if len(sides) > 1:
-                slow = [slowdown(mine) for mine in processes]
-                against = self._difference(sides, processes, known, slow)
-                result = msgspec.structs.replace(result, against=against)
-            return result
-        finally:
-            for baseline in baselines:
-                baseline.close()
+        for number, side in enumerate(sides):
+            folder = self.scratch / f"side-{number}"
+            folder.mkdir()
+            baseline = Baseline(side, self.options.feeds, folder, log, self.watch.say, machine)
+            baselines.append(baseline)
+            baseline.settle(self.options.budget_s)
+        self.work = baselines[0].work
+        peak = self._peak(sides[0], machine)
+        processes = self._processes(baselines)
+        # Of several processes the middle one is told in full; names in the profile may differ between them.
+        order = sorted(processes[0], key=lambda p: p.found.mean_wall_ns)
+        shown = self.shown = order.pop(len(order) // 2)
+        processes[0] = [shown, *order]
+        known = [
+            origins(s, g.work, self.scratch, mine[0].trace)
+            for s, g, mine in zip(sides, baselines, processes, strict=True)
+        ]
+        result = result_of(
+            "", shown.trace, shown.found, shown.warmup, known[0], peak, sides[0],
+            slowdown=shown.slowdown, cpus=machine.host.effective_cpus, seen=shown.seen, resident=shown.resident,
+            no_peak=self.no_peak if peak is None else "",
+        )  # fmt: skip
+        result = msgspec.structs.replace(result, side=side_of(baselines[0]))
+        result = msgspec.structs.replace(result, notes=(*result.notes, *notes(result, known)))
+        if len(sides) > 1:
+            slow = [slowdown(mine) for mine in processes]
+            against = self._difference(sides, processes, known, slow)
+            result = msgspec.structs.replace(result, against=against)
+        return result
 
-    def _peak(self, side: Resolved) -> MachinePeak | None:
-        known = load_peak(platform.host(), self.options.folder, side.runtime.ort_version)
+    def _peak(self, side: Resolved, machine: Machine) -> MachinePeak | None:
+        known = load_peak(machine.host, self.options.folder, side.runtime.ort_version)
         if known is not None or self.options.no_peak:
             return known
         self.watch.say("measuring what this machine can do at most, once: about ten seconds")
         try:
-            return measure_peak(side.runtime, self.scratch, self.options.folder)
+            return measure_peak(side.runtime, self.scratch, self.options.folder, machine)
         except OrtuneError as error:
             self.watch.say(f"the machine's peak is not known: {error.what}")
             self.no_peak = error.what

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, knobs, platform
+from ortune import __version__, knobs
 from ortune.bundle import format as bundle_format
 from ortune.bundle.format import MODELS, is_bundle
 from ortune.errors import StoreError, UsageError
@@ -21,6 +21,7 @@ from ortune.report.answer import KINDS, answer
 from ortune.store import reading
 from ortune.store.db import SessionHead
 from ortune.store.reading import ReadOnlyStore
+from ortune.targets.machine import Machine
 from ortune.trials.so_far import so_far
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import OUT, AnyPath, Argument, Option, StoreFolder, path
@@ -108,7 +109,7 @@ class _Reader:
 
     def __init__(self, options: Options) -> None:
         self.folder = path(options.store)
-        self.here = platform.host().fingerprint
+        self.here = Machine().host.fingerprint
         self.opened: ReadOnlyStore | None = None
 
     @property

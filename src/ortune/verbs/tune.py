@@ -11,7 +11,7 @@ from typing import Annotated, cast
 
 import msgspec
 
-from ortune import __version__, knobs, platform, rewrites
+from ortune import __version__, knobs, rewrites, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import require_writable
 from ortune.errors import UsageError
@@ -171,9 +171,9 @@ class Options(Kept, Load, OnePlan):
                     where="--allow",
                     do=f"numerics, behaviour, {', '.join(GUARDS)}, or the name of a setting or rewrite",
                 )
-        if self.target != "cpu":
+        if not targets.find(self.target).ships:
             raise UsageError(
-                f"tune searches the settings of the CPU; {self.target} is no target of its search",
+                f"no bundle can be made for {self.target} yet, so tune does not search its settings",
                 where="--target",
                 do=f"ortune compare MODEL --target {self.target} --b-set KNOB=VALUE",
             )
@@ -205,11 +205,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
             with kept.measuring(side.label):
                 # Journal and clock begin with the lock: waiting for another ortune costs nothing of the budget.
                 replay = _journal(kept, side, options)
-                baseline = Baseline(side, options.feeds, scratch, kept.log, watch.say)
-                try:
-                    run, envelope = _tune(options, baseline, replay, watch)
-                finally:
-                    baseline.close()
+                baseline = Baseline(side, options.feeds, scratch, kept.log, watch.say, kept.machine)
+                run, envelope = _tune(options, baseline, replay, watch)
             return kept.keep(_bundle(run, envelope, options) if options.directory is not None else envelope)
 
 
@@ -244,7 +241,7 @@ def _tune(
         objective=objective,
         allow=allow,
         providers=options.common.provider_names,
-        allocators=platform.allocators().keys(),
+        allocators=baseline.machine.allocators.keys(),
         as_asked=bool(options.set or options.plan or options.rewrite),
     )
     # What the user asks for is part of every plan that is tried, and never ablated.
@@ -310,7 +307,10 @@ def _bundle(run: Tuning, envelope: Envelope[TuneResult], options: Options) -> En
     report, info = path / "report.html", bundle_format.read(path)
     if info.plain_model:
         # Pasted as they are, the lines must load the model that was measured, whose place is known only now.
-        result = msgspec.structs.replace(result, code=code_rewritten(result.winner, str(path / info.model)))
+        result = msgspec.structs.replace(
+            result,
+            code=code_rewritten(result.winner, str(path / info.model), run.baseline.machine.allocators),
+        )
         report.write_text(render(msgspec.structs.replace(envelope, result=result)), encoding="utf-8")
     done = msgspec.structs.replace(result, bundle=str(path), report=str(report))
     return msgspec.structs.replace(envelope, result=done)
@@ -341,7 +341,7 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
         same,
         side.runtime.package,
         side.runtime.ort_version,
-        platform.host().fingerprint,
+        kept.machine.host.fingerprint,
         _stamp(options.feeds.inputs),
         _stamp(options.feeds.workload),
     )

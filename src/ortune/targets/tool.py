@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import signal
-import subprocess
+import queue
 import tempfile
 import time
 from collections.abc import Mapping
@@ -14,22 +12,23 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import platform
+from ortune import launcher, platform
 from ortune.errors import OrtuneError
 from ortune.records import (
     Applied,
     Failed,
     FailureReason,
-    ProviderSpec,
+    Plan,
     Runtime,
     ToolDone,
     ToolMessage,
     ToolRequest,
     TrialError,
 )
-from ortune.trials import requests
-from ortune.trials.archive import write_worker
-from ortune.trials.launch import Limits, end_process, over_memory
+from ortune.targets.archive import environment, write_worker
+from ortune.targets.machine import over_memory
+from ortune.targets.requests import CannotApply, applied
+from ortune.targets.task import Limits
 
 _POLL_S = 0.05
 _LOG_BYTES = 8_000
@@ -77,16 +76,16 @@ class ToolProcess:
     Attributes:
         runtime: The interpreter and its onnxruntime.
         folder: Scratch folder of this invocation.
-        applied: Settings of the session that a task creates (``requests.applied``).
-        providers: Its execution providers.
+        plan: Settings and providers of the session that a task creates.
+        variables: Of the environment, besides.
         custom_ops: Shared libraries with custom operators.
         limits: Time and memory; a task is over when it has loaded the model, so only ``load_s`` counts.
     """
 
     runtime: Runtime
     folder: Path
-    applied: tuple[Applied, ...] = ()
-    providers: tuple[ProviderSpec, ...] = ()
+    plan: Plan = Plan()  # noqa: RUF009  (frozen)
+    variables: tuple[Applied, ...] = ()
     custom_ops: tuple[str, ...] = ()
     limits: Limits = Limits()  # noqa: RUF009  (frozen)
 
@@ -97,7 +96,7 @@ class ToolProcess:
             self.runtime.package,
             self.runtime.ort_version,
             platform.host().fingerprint,
-            msgspec.json.encode((self.applied, self.providers, self.custom_ops)),
+            msgspec.json.encode((self.plan, self.variables, self.custom_ops)),
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
@@ -107,81 +106,81 @@ class ToolProcess:
         Raises:
             ToolFailed: It could not be done; the message is what the process or ONNX Runtime said.
         """
+        place = f"{task} {source.name}"
+        try:
+            settings = applied(self.plan, self.runtime)
+        except CannotApply as error:
+            raise ToolFailed(str(error), where=place, reason=error.reason, phase="preparing") from error
         request = ToolRequest(
             task=task,
             model=str(source.absolute()),
             output=str(target.absolute()),
             params=dict(params),
             external_name=f"{target.name}.data",
-            applied=self.applied,
-            providers=self.providers,
+            applied=(*settings, *self.variables),
+            providers=self.plan.providers,
             custom_ops=self.custom_ops,
         )
         with tempfile.TemporaryDirectory(prefix="tool-", dir=self.folder, ignore_cleanup_errors=True) as name:
             answer, log = self._ask(request, Path(name))
         if isinstance(answer, ToolDone):
             return answer.what
-        raise ToolFailed(
-            answer.what, where=f"{task} {source.name}", reason=answer.reason, phase=answer.phase, log=log
-        )
+        raise ToolFailed(answer.what, where=place, reason=answer.reason, phase=answer.phase, log=log)
 
     def _ask(self, request: ToolRequest, folder: Path) -> tuple[ToolDone | TrialError, tuple[str, ...]]:
-        archive = write_worker(folder)
-        said_path, log_path = folder / "said", folder / "log"
-        with said_path.open("wb") as said, log_path.open("wb") as log:
+        command = [self.runtime.python, str(write_worker(self.folder)), "tool"]
+        log_path = folder / "log"
+        with log_path.open("wb") as log:
             try:
-                process = subprocess.Popen(
-                    [self.runtime.python, str(archive), "tool"],
-                    stdin=subprocess.PIPE,
-                    stdout=said,
-                    stderr=log,
-                    cwd=folder,
-                    env=requests.environment(self.applied),
-                    start_new_session=True,  # Ctrl-C is ortune's to handle, and a kill reaches all of it
+                child = launcher.Child(
+                    command, environment=environment(request.applied), folder=folder, log=log
                 )
             except OSError as error:
                 what = f"cannot start {self.runtime.python}: {error.strerror}"
                 return TrialError(reason="no-runtime", what=what, phase="starting"), ()
             try:
-                trouble = self._wait(process, msgspec.json.encode(request) + b"\n")
+                # It stays open: to the process, the end of its stdin is ours.
+                child.send(msgspec.json.encode(request) + b"\n")
+                said = self._listen(child)
             finally:
-                end_process(process)
+                code = child.end()
         lines = log_path.read_bytes()[-_LOG_BYTES:].decode("utf-8", "replace").splitlines()
         log_lines = tuple(line for line in lines if line.strip())[-_LOG_LINES:]
-        return trouble or _answer(said_path.read_bytes(), process.returncode), log_lines
+        return said if isinstance(said, TrialError) else _answer(said, code), log_lines
 
-    def _wait(self, process: subprocess.Popen[bytes], request: bytes) -> TrialError | None:
-        """Sends the request and waits for the end; the error is that of a limit passed."""
-        assert process.stdin is not None
-        # A process that died before reading leaves a broken pipe; its exit status tells more.
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(request)
-            process.stdin.flush()
+    def _listen(self, child: launcher.Child) -> bytes | TrialError:
+        """The process's last message, "" where it says none; the error is that of a limit passed."""
+        lines, said = child.lines(), b""
         deadline = time.monotonic() + self.limits.load_s
         while True:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=_POLL_S)
-                return None
-            what = over_memory(process, self.limits)
-            if what:
-                return TrialError(reason="out-of-memory", what=what, phase="loading")
-            if time.monotonic() > deadline:
-                what = f"cut off, not done after {self.limits.load_s:.0f} s"
-                return TrialError(reason="timeout", what=what, phase="loading")
+            try:
+                line = lines.get(timeout=_POLL_S)
+            except queue.Empty:
+                what = over_memory(child.pid, self.limits.memory_share)
+                if what:
+                    return TrialError(reason="out-of-memory", what=what, phase="loading")
+                if time.monotonic() > deadline:
+                    what = f"cut off, not done after {self.limits.load_s:.0f} s"
+                    return TrialError(reason="timeout", what=what, phase="loading")
+                continue
+            if line is None:
+                child.wait()
+                return said
+            # A wrapper or a sitecustomize may have printed something first.
+            if line.startswith(b"{"):
+                said = line
 
 
 def _answer(said: bytes, code: int) -> ToolDone | TrialError:
     """The process's last word, or why there is none."""
-    # A wrapper or a sitecustomize may have printed something first.
-    lines = [line for line in said.splitlines() if line.startswith(b"{")]
-    if lines:
+    if said:
         try:
-            return _decoder.decode(lines[-1])
+            return _decoder.decode(said)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             what = f"the tool process said something unreadable: {error}"
             return TrialError(reason="protocol", what=what)
     if code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        return TrialError(reason="crash", what=f"the tool process was killed by {name}", phase="loading")
+        what = f"the tool process was killed by {launcher.signal_name(code)}"
+        return TrialError(reason="crash", what=what, phase="loading")
     reason: FailureReason = "crash" if code else "protocol"
     return TrialError(reason=reason, what=f"the tool process exited with code {code} and said nothing")

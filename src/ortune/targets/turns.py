@@ -11,9 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ortune.platform import Snapshot
+from ortune.records import Outcome
+
 
 class Runner(Protocol):
-    """Whatever runs a trial and can wait for its turn: a process, later a page in a browser.
+    """Whatever runs one trial and can wait for its turn: a process, later a page in a browser.
 
     A step that fails ends the runner; further steps do nothing.
     """
@@ -21,6 +24,11 @@ class Runner(Protocol):
     @property
     def live(self) -> bool:
         """Whether it has neither failed nor finished."""
+        ...
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory of this machine that it holds now."""
         ...
 
     def start(self) -> None:
@@ -41,6 +49,14 @@ class Runner(Protocol):
 
     def finish(self) -> None:
         """Reports and ends."""
+        ...
+
+    def close(self) -> None:
+        """Makes sure that nothing of it is left alive."""
+        ...
+
+    def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
+        """What became of it, once it is closed; the sensors as they were before its first turn, and now."""
         ...
 
 

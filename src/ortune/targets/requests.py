@@ -1,17 +1,13 @@
-"""From a plan to what a worker is sent: settings through their channels, and the process's environment."""
+"""From a plan to what runs it: each setting as data, through its channel."""
 
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from pathlib import Path
 
-from ortune import knobs, platform
-from ortune.fleet.environment import clean_environment
+from ortune import knobs, platform, targets
 from ortune.records import Applied, FailureReason, Plan, Runtime, Value
-
-PRELOAD_VARIABLE = "DYLD_INSERT_LIBRARIES" if sys.platform == "darwin" else "LD_PRELOAD"
 
 
 class CannotApply(Exception):
@@ -23,12 +19,14 @@ class CannotApply(Exception):
 
 
 def applied(plan: Plan, runtime: Runtime) -> tuple[Applied, ...]:
-    """Every setting of the plan as data for the worker. Raises CannotApply."""
+    """Every setting of the plan as data for what runs it. Raises CannotApply."""
     return tuple(_one(name, value, plan, runtime) for name, value in sorted(plan.settings.items()))
 
 
 def _one(name: str, value: Value, plan: Plan, runtime: Runtime) -> Applied:
-    knob = knobs.find(name)
+    knob, target = knobs.find(name), targets.of(plan)
+    if knob.channel not in target.channels:
+        raise CannotApply("unsupported", f"{name} has no meaning on the target {target.name}")
     too_old = knobs.too_old(knob, runtime.ort_version)
     if too_old:
         raise CannotApply("unsupported", too_old)
@@ -44,19 +42,6 @@ def _one(name: str, value: Value, plan: Plan, runtime: Runtime) -> Applied:
             raise CannotApply("unsupported", f"no {value} library here: {platform.INSTALL_HINTS[str(value)]}")
         value = str(library)
     return knob.applied(value)
-
-
-def environment(settings: tuple[Applied, ...]) -> dict[str, str]:
-    """The worker's whole environment: the scrubbed one of this process plus the plan's own variables."""
-    extra = {item.key: str(item.value) for item in settings if item.channel == "env"}
-    preloads = [str(item.value) for item in settings if item.channel == "preload"]
-    if preloads:
-        extra[PRELOAD_VARIABLE] = ":".join(preloads)
-    found = clean_environment(extra)
-    for name in {"PYTHONPATH", "LD_LIBRARY_PATH"} & found.keys():
-        # Relative folders are the user's, and the worker has a working directory of its own.
-        found[name] = os.pathsep.join(str(Path(part).absolute()) for part in found[name].split(os.pathsep))
-    return found
 
 
 @functools.cache

@@ -1,13 +1,20 @@
-"""The worker as one zipapp, which can be sent to any host, and unpacked for the interpreters of this one."""
+"""What a worker is started from and in: one zipapp, unpacked for the interpreters of this host; the environment."""
 
 from __future__ import annotations
 
 import functools
 import io
+import os
 import shutil
+import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
+from ortune.fleet.environment import clean_environment
+from ortune.records import Applied
+
+PRELOAD_VARIABLE = "DYLD_INSERT_LIBRARIES" if sys.platform == "darwin" else "LD_PRELOAD"
 ROOM_BYTES = 16 << 20
 PACKAGE = "ortune_worker"
 ENTRY = f"""\
@@ -37,20 +44,22 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def write_worker(folder: Path) -> Path:
-    """Puts the worker into a folder and returns what to start.
+    """Puts the worker into a folder, unless it is there, and returns what to start.
 
     Unpacked, since an interpreter keeps the bytecode of a folder's modules; those of a zip file it compiles each
     time, which was 40 of the 150 ms that a worker took to start. Where room is short it stays a zip file: Python 3.11
     leaves half a file of bytecode on a full disk without a word, and the next worker dies of it.
     """
+    path, packed = folder / "ortune-worker", folder / "ortune-worker.pyz"
+    if path.is_dir():
+        return path
     if not _has_room(folder):
-        packed = folder / "ortune-worker.pyz"
         packed.write_bytes(worker_bytes())
         return packed
-    path = folder / "ortune-worker"
+    part = Path(tempfile.mkdtemp(dir=folder))
     with zipfile.ZipFile(io.BytesIO(worker_bytes())) as archive:
-        archive.extractall(path)
-    return path
+        archive.extractall(part)
+    return part.rename(path)
 
 
 def _has_room(folder: Path) -> bool:
@@ -62,3 +71,16 @@ def _has_room(folder: Path) -> bool:
     except ImportError:  # Windows knows no such limit
         limited = False
     return not limited and shutil.disk_usage(folder).free > ROOM_BYTES
+
+
+def environment(settings: tuple[Applied, ...]) -> dict[str, str]:
+    """The worker's whole environment: the scrubbed one of this process plus the plan's own variables."""
+    extra = {item.key: str(item.value) for item in settings if item.channel == "env"}
+    preloads = [str(item.value) for item in settings if item.channel == "preload"]
+    if preloads:
+        extra[PRELOAD_VARIABLE] = ":".join(preloads)
+    found = clean_environment(extra)
+    for name in {"PYTHONPATH", "LD_LIBRARY_PATH"} & found.keys():
+        # Relative folders are the user's, and the worker has a working directory of its own.
+        found[name] = os.pathsep.join(str(Path(part).absolute()) for part in found[name].split(os.pathsep))
+    return found

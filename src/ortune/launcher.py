@@ -1,0 +1,207 @@
+"""Starting processes: the only place that does, for the worker, probes, git and small tools of the system alike.
+
+Each process leads a group of its own: Ctrl-C is ortune's to handle, a stop and an end reach all that it started, and
+nothing of it outlives ortune.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+OUTPUT_BYTES = 4 << 20
+"""Of what a command prints the end is kept, this much of each stream: the last words tell how it ended."""
+
+
+class Child:
+    """A process that runs.
+
+    Args:
+        command: Program and arguments.
+        environment: Its whole environment; None is ortune's own.
+        folder: Its working directory; None is ortune's own.
+        output, log: Files that get its stdout and stderr; None is a pipe.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        output: IO[bytes] | None = None,
+        log: IO[bytes] | None = None,
+    ) -> None:
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=output or subprocess.PIPE,
+            stderr=log or subprocess.PIPE,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        )
+        self.pid = self.process.pid
+        _running.add(self)
+
+    def send(self, data: bytes, *, last: bool = False) -> None:
+        """Writes to its stdin, and closes it after the ``last``."""
+        assert self.process.stdin is not None
+        # One that died before reading leaves a broken pipe; its exit status tells more.
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+        if last:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+
+    def lines(self) -> queue.Queue[bytes | None]:
+        """What it prints from now on, line by line as it comes; None is the end."""
+        found: queue.Queue[bytes | None] = queue.Queue()
+        assert self.process.stdout is not None
+        threading.Thread(target=_pump, args=(self.process.stdout, found), daemon=True).start()
+        return found
+
+    def wait(self) -> int:
+        """Waits for its end; its exit code, minus the signal's number where one ended it."""
+        return self.process.wait()
+
+    def stop(self) -> None:
+        """Stops it where it is, threads that spin included, until it goes on."""
+        self._stopped(True)
+
+    def go_on(self) -> None:
+        """Lets it go on after a stop."""
+        self._stopped(False)
+
+    def end(self) -> int:
+        """Makes sure that nothing of it is left alive; its exit code, minus the signal's number where one ended it."""
+        # While its status was not collected, the number is its own; its children die with it even if it ended itself.
+        if self.process.returncode is None and hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        elif self.process.returncode is None:
+            self.process.kill()
+        code = self.process.wait()
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        _running.discard(self)
+        return code
+
+    def _stopped(self, stop: bool) -> None:
+        import psutil
+
+        # Its end may come at any moment; it is told by the pipe.
+        with contextlib.suppress(ProcessLookupError, PermissionError, psutil.Error):
+            if hasattr(os, "killpg"):
+                os.killpg(self.pid, signal.SIGSTOP if stop else signal.SIGCONT)
+            else:
+                process = psutil.Process(self.pid)
+                for each in (process, *process.children(recursive=True)):
+                    each.suspend() if stop else each.resume()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What became of a command.
+
+    Attributes:
+        code: Its exit code, minus the signal's number where one ended it; None where it was cut off.
+        output, log: The end of what it printed on stdout and stderr.
+    """
+
+    code: int | None
+    output: bytes
+    log: bytes
+
+
+def run(
+    command: Sequence[str],
+    *,
+    limit_s: float,
+    given: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    output: IO[bytes] | None = None,
+) -> Ended:
+    """Runs a command to its end, or ends it after the limit, with all that it started.
+
+    Args:
+        command: Program and arguments.
+        limit_s: Seconds it may take.
+        given: Its stdin, small: it is written before anything is read.
+        environment: Its whole environment; None is ortune's own.
+        folder: Its working directory; None is ortune's own.
+        output: A file that gets its whole stdout; None keeps the end.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    deadline = time.monotonic() + limit_s
+    child = Child(command, environment=environment, folder=folder, output=output)
+    texts = (bytearray(), bytearray())
+    code: int | None = None
+    try:
+        readers = [
+            threading.Thread(target=_keep, args=(stream, text), daemon=True)
+            for stream, text in zip((child.process.stdout, child.process.stderr), texts, strict=True)
+            if stream
+        ]
+        for reader in readers:
+            reader.start()
+        child.send(given, last=True)
+        for reader in readers:
+            reader.join(max(0.0, deadline - time.monotonic()))
+        if not any(reader.is_alive() for reader in readers):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = child.process.wait(max(0.0, deadline - time.monotonic()))
+    finally:
+        child.end()
+    for reader in readers:
+        reader.join(_LAST_WORDS_S)
+    return Ended(code=code, output=bytes(texts[0]), log=bytes(texts[1]))
+
+
+def signal_name(code: int) -> str:
+    """What ended a process with that exit code, by the signal's name; "" where it ended by itself."""
+    if code >= 0:
+        return ""
+    return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+
+
+_LAST_WORDS_S = 1.0  # a pipe ends with its writers, but for one that left the group
+_running: set[Child] = set()
+
+
+@atexit.register
+def _end_all() -> None:
+    for child in list(_running):
+        child.end()
+
+
+def _pump(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
+    with stream:
+        for line in stream:
+            lines.put(line)
+    lines.put(None)
+
+
+def _keep(stream: IO[bytes], text: bytearray) -> None:
+    with stream:
+        while chunk := os.read(stream.fileno(), 1 << 16):
+            text += chunk
+            del text[:-OUTPUT_BYTES]

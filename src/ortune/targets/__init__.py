@@ -1,0 +1,45 @@
+"""Where a model can run, one folder a target; found by walking the folder.
+
+A target is a folder here with one constant ``TARGET``: its execution provider and where that comes from, what it
+can be told, and what runs a trial on it. The files beside the folders are what targets share: ``process`` runs a
+trial as a process of this machine, ``runner`` lets trials of any targets take turns.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from ortune.errors import UsageError
+from ortune.records import Plan
+from ortune.targets.target import Target
+
+__all__ = ["Target", "all_targets", "find", "of"]
+
+
+@cache
+def all_targets() -> dict[str, Target]:
+    """Every target by name, the CPU first: all others are held against it."""
+    found = [
+        importlib.import_module(f"{__name__}.{info.name}").TARGET
+        for info in pkgutil.iter_modules(__path__)
+        if info.ispkg
+    ]
+    return {target.name: target for target in sorted(found, key=lambda t: (t.name != "cpu", t.name))}
+
+
+def find(name: str) -> Target:
+    """The target of that name; UsageError lists all."""
+    found = all_targets().get(name)
+    if found is None:
+        raise UsageError(
+            f"no target is called {name!r}", where="--target", do=f"one of {', '.join(all_targets())}"
+        )
+    return found
+
+
+def of(plan: Plan) -> Target:
+    """The target that a plan runs on, by its first execution provider; one that is nobody's runs like the CPU's."""
+    named = {target.provider: target for target in all_targets().values()}
+    return named.get(plan.provider_names[0]) or all_targets()["cpu"]

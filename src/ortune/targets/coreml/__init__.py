@@ -1,0 +1,12 @@
+"""Processors, GPUs and NPUs of Apple."""
+
+from __future__ import annotations
+
+from ortune.targets.target import Target
+
+TARGET = Target(
+    name="coreml",
+    provider="CoreMLExecutionProvider",
+    wheel="onnxruntime",
+    systems=("Darwin",),
+)

@@ -1,0 +1,12 @@
+"""GPUs of any maker, by DirectML."""
+
+from __future__ import annotations
+
+from ortune.targets.target import Target
+
+TARGET = Target(
+    name="directml",
+    provider="DmlExecutionProvider",
+    wheel="onnxruntime-directml",
+    systems=("Windows",),
+)

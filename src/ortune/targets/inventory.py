@@ -1,0 +1,35 @@
+"""What a runtime can run: its packages, every target's provider, and what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ortune import targets
+from ortune.fleet.probe import Answer, ask
+from ortune.fleet.runtimes import problems
+from ortune.records import ProviderReport, Runtime, RuntimeReport
+from ortune.targets.discover import in_build, plugged
+
+REMOTE = "AzureExecutionProvider"
+"""A provider that is left out: it calls a remote service, nothing runs here."""
+
+
+def report(runtime: Runtime) -> RuntimeReport:
+    """What doctor shows of a runtime.
+
+    Starts one process for what is installed and one for each provider beyond the CPU's.
+    """
+    look = ask(runtime.python, "look") if Path(runtime.python).is_file() else Answer()
+    found: list[ProviderReport] = []
+    if look.providers:
+        found += [in_build(name, runtime) for name in look.providers if name != REMOTE]
+        found += plugged(runtime, look.wheels)
+        named = {each.name for each in found}
+        others = [target for target in targets.all_targets().values() if target.provider not in named]
+        found += [target.discover(target, runtime) for target in others]
+    return RuntimeReport(
+        runtime=runtime,
+        providers=tuple(found),
+        packages={wheel.name: wheel.version for wheel in look.wheels},
+        problems=tuple(problems(runtime, look)),
+    )

@@ -1,0 +1,119 @@
+"""The machine that trials run on, or the container that is emulated on it: read once a session, passed on as data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+
+import msgspec
+
+from ortune import platform
+from ortune.platform.pod import Pod
+from ortune.records import Host, PodSize
+
+UNKNOWN_ALIVE = 4  # processes of a block where the system does not tell their memory
+MOST_ALIVE = 8  # processes of a block; more would only make its rounds longer
+ALIVE_SHARE = 0.7  # of the memory left: a plan may take more than the default
+
+
+class Machine:
+    """This machine.
+
+    Args:
+        pod: The container that is emulated around each trial; None for none.
+
+    Attributes:
+        host: The machine itself.
+        pod: The emulated container.
+
+    Raises:
+        UsageError: The container cannot be emulated on this system.
+    """
+
+    def __init__(self, pod: PodSize | None = None) -> None:
+        self.host = platform.host()
+        self.pod = Pod(pod) if pod else None
+
+    @cached_property
+    def seen(self) -> Host:
+        """The machine as the trials see it: an emulated pod is smaller than what it stands on."""
+        if self.pod is None:
+            return self.host
+        host, cpus = self.host, self.pod.size.cpus
+        effective = host.effective_cpus if cpus is None else min(host.effective_cpus, max(1, math.ceil(cpus)))
+        return msgspec.structs.replace(
+            host,
+            quota=host.quota if cpus is None else cpus,
+            effective_cpus=effective,
+            memory_limit_bytes=self.pod_bytes or host.memory_limit_bytes,
+        )
+
+    @property
+    def pod_bytes(self) -> int | None:
+        """The memory limit of the emulated pod, which is one process's."""
+        return self.pod.size.memory_bytes if self.pod else None
+
+    @cached_property
+    def topology(self) -> platform.Topology:
+        """Kinds of core, memory nodes and the governor."""
+        return platform.topology()
+
+    @cached_property
+    def cache_bytes(self) -> int | None:
+        """The last-level cache; None where the system does not tell."""
+        return platform.cache_bytes()
+
+    @cached_property
+    def allocators(self) -> dict[str, str]:
+        """The allocators that can be preloaded, each with its library's path."""
+        return platform.allocators()
+
+    def sensors(self) -> platform.Snapshot:
+        """The sensors now; in an emulated pod the throttling is the pod's own."""
+        now = platform.read_sensors()
+        throttling = self.pod.throttling() if self.pod else ()
+        return replace(now, throttling=throttling) if throttling else now
+
+    def memory_left_bytes(self) -> int | None:
+        """Bytes that may still be taken now; None where the system does not tell."""
+        return platform.memory_left_bytes()
+
+    def most_alive(self, peak_bytes: int | None) -> int:
+        """How many processes that take so much memory may be alive at once."""
+        if self.pod_bytes is not None:
+            return 1
+        left = self.memory_left_bytes()
+        if left is None or not peak_bytes:
+            return UNKNOWN_ALIVE
+        return max(1, min(MOST_ALIVE, int(ALIVE_SHARE * left / peak_bytes)))
+
+    def close(self) -> None:
+        """Gives back what outlives a trial: the emulated pod."""
+        if self.pod:
+            self.pod.close()
+
+
+def over_memory(pid: int, share: float, *, others_bytes: int = 0, limit_bytes: int | None = None) -> str:
+    """What a process holds beyond its limits, in words; "" while it holds less.
+
+    Args:
+        pid: The process.
+        share: Of the memory left, which it and the others may hold together.
+        others_bytes: What others of its group hold.
+        limit_bytes: A fixed limit besides, its own.
+    """
+    held, left = held_bytes(pid), platform.memory_left_bytes()
+    allowed = int(share * ((left or 0) + held + others_bytes)) - others_bytes
+    if left is None:
+        allowed = limit_bytes or 0
+    elif limit_bytes is not None:
+        allowed = min(allowed, limit_bytes)
+    if not allowed or held <= allowed:
+        return ""
+    return f"held {held / 2**30:.1f} GiB of {allowed / 2**30:.1f} GiB allowed; ended before the system would"
+
+
+def held_bytes(pid: int) -> int:
+    """Memory that a process holds now."""
+    return platform.process_memory_bytes(pid) or 0

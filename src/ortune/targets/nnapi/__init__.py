@@ -1,0 +1,11 @@
+"""Android's accelerators, by NNAPI."""
+
+from __future__ import annotations
+
+from ortune.targets.target import Target
+
+TARGET = Target(
+    name="nnapi",
+    provider="NnapiExecutionProvider",
+    otherwise="it is in the Android package",
+)

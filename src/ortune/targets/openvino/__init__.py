@@ -1,0 +1,13 @@
+"""Processors, GPUs and NPUs of Intel, by OpenVINO."""
+
+from __future__ import annotations
+
+from ortune.targets.target import DESKTOP, Target
+
+TARGET = Target(
+    name="openvino",
+    provider="OpenVINOExecutionProvider",
+    wheel="onnxruntime-openvino",
+    systems=DESKTOP,
+    plugin="onnxruntime-ep-openvino",
+)

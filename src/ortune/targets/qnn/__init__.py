@@ -1,0 +1,12 @@
+"""NPUs of Qualcomm."""
+
+from __future__ import annotations
+
+from ortune.targets.target import DESKTOP, Target
+
+TARGET = Target(
+    name="qnn",
+    provider="QNNExecutionProvider",
+    wheel="onnxruntime-qnn",
+    systems=DESKTOP,
+)

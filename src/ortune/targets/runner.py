@@ -1,0 +1,56 @@
+"""Running trials: whatever their targets run them with, they are alive together and take turns."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from ortune import targets
+from ortune.records import Failed, Outcome
+from ortune.targets.machine import Machine
+from ortune.targets.requests import CannotApply, applied
+from ortune.targets.task import Task
+from ortune.targets.turns import ALONE, Runner, Turns, load, take_turns
+
+
+def run(
+    tasks: Sequence[Task],
+    machine: Machine,
+    turns: Turns = ALONE,
+    rng: random.Random | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[Outcome, ...] | None:
+    """Runs trials to their outcomes. Never raises for what they do; Ctrl-C passes through once they are gone.
+
+    Args:
+        tasks: The trials, in the order in which they load.
+        machine: Where they run.
+        turns: How they share the time; of one trial, how it spends it.
+        rng: Draws the order of the turns.
+        stop: Asked before every turn.
+
+    Returns:
+        An outcome each; None when a stop was asked for on the way.
+    """
+    runners: list[Runner] = []
+    prepared = [_prepared(task, machine, runners) for task in tasks]
+    runners += [each for each in prepared if not isinstance(each, Failed)]
+    try:
+        if not load(runners, stop):
+            return None
+        before = machine.sensors()
+        if not take_turns(runners, turns, rng or random.Random(), stop):
+            return None
+    finally:
+        for runner in runners:
+            runner.close()
+    after = machine.sensors()
+    return tuple(each if isinstance(each, Failed) else each.outcome(before, after) for each in prepared)
+
+
+def _prepared(task: Task, machine: Machine, group: Sequence[Runner]) -> Runner | Failed:
+    try:
+        settings = applied(task.plan, task.runtime)
+    except CannotApply as error:
+        return Failed(plan=task.plan.id, reason=error.reason, what=str(error), phase="preparing")
+    return targets.of(task.plan).runner(task, settings, machine, group)

@@ -1,0 +1,56 @@
+"""What a target is: all that is known of a place where a model can run, as data and a runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ortune.records import Applied, Channel, ProviderReport, ProviderSpec, Runtime
+from ortune.targets.discover import on_runtime
+from ortune.targets.machine import Machine
+from ortune.targets.process import Process
+from ortune.targets.task import Task
+from ortune.targets.turns import Runner
+
+NATIVE: tuple[Channel, ...] = (
+    "session_option", "session_config", "run_config", "provider_option", "env", "preload", "process",
+    "env_allocator", "global_pool", "call_style",
+)  # fmt: skip
+"""What a process of this machine can be told."""
+
+CPU = "CPUExecutionProvider"
+DESKTOP = ("Linux", "Windows")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a model can run.
+
+    Attributes:
+        name: What ``--target`` calls it: the name of its folder.
+        provider: Its execution provider, by ONNX Runtime's name.
+        wheel: The wheel whose build has the provider; "" when no wheel does.
+        systems: Where that wheel exists, by ``platform.system()``.
+        plugin: A plugin wheel that adds the provider to a plain ``onnxruntime``.
+        otherwise: Where the provider comes from when no wheel brings it.
+        channels: The ways in which settings reach it.
+        ships: Whether a bundle can be made for it.
+        runner: Makes what runs one trial: of a task, its settings, the machine, and all that live at the same time.
+        discover: Whether a runtime can run it, or why not.
+    """
+
+    name: str
+    provider: str
+    wheel: str = ""
+    systems: tuple[str, ...] = ("Linux",)
+    plugin: str = ""
+    otherwise: str = ""
+    channels: tuple[Channel, ...] = NATIVE
+    ships: bool = False
+    runner: Callable[[Task, tuple[Applied, ...], Machine, Sequence[Runner]], Runner] = Process
+    discover: Callable[[Target, Runtime], ProviderReport] = on_runtime
+
+    @property
+    def providers(self) -> tuple[ProviderSpec, ...]:
+        """The execution providers of its plans; none for the CPU's, which ONNX Runtime takes by itself."""
+        return () if self.provider == CPU else (ProviderSpec(name=self.provider),)

@@ -1,0 +1,13 @@
+"""GPUs of any maker, by WebGPU outside of a browser."""
+
+from __future__ import annotations
+
+from ortune.targets.target import Target
+
+TARGET = Target(
+    name="webgpu",
+    provider="WebGpuExecutionProvider",
+    wheel="onnxruntime-webgpu",
+    systems=("Linux", "Windows", "Darwin"),
+    plugin="onnxruntime-ep-webgpu",
+)
