@@ -79,13 +79,18 @@ class Child:
         """Waits for its end; its exit code, minus the signal's number where one ended it."""
         return self.process.wait()
 
-    def stop(self) -> None:
-        """Stops it where it is, threads that spin included, until it goes on."""
-        self._stopped(True)
+    def sleep(self, stop: bool) -> None:
+        """Stops it where it is, threads that spin included, or lets it go on."""
+        import psutil
 
-    def go_on(self) -> None:
-        """Lets it go on after a stop."""
-        self._stopped(False)
+        # Its end may come at any moment; it is told by the pipe.
+        with contextlib.suppress(ProcessLookupError, PermissionError, psutil.Error):
+            if hasattr(os, "killpg"):
+                os.killpg(self.pid, signal.SIGSTOP if stop else signal.SIGCONT)
+            else:
+                process = psutil.Process(self.pid)
+                for each in (process, *process.children(recursive=True)):
+                    each.suspend() if stop else each.resume()
 
     def end(self) -> int:
         """Makes sure that nothing of it is left alive; its exit code, minus the signal's number where one ended it."""
@@ -101,18 +106,6 @@ class Child:
             self.process.stdin.close()
         _running.discard(self)
         return code
-
-    def _stopped(self, stop: bool) -> None:
-        import psutil
-
-        # Its end may come at any moment; it is told by the pipe.
-        with contextlib.suppress(ProcessLookupError, PermissionError, psutil.Error):
-            if hasattr(os, "killpg"):
-                os.killpg(self.pid, signal.SIGSTOP if stop else signal.SIGCONT)
-            else:
-                process = psutil.Process(self.pid)
-                for each in (process, *process.children(recursive=True)):
-                    each.suspend() if stop else each.resume()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

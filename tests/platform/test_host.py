@@ -11,7 +11,6 @@ import pytest
 from ortune import platform
 from ortune.platform import linux, other
 from ortune.platform.gpu import gpu_names
-from ortune.platform.neighbours import in_words
 from ortune.platform.summary import make_host
 from ortune.records import Host
 
@@ -123,20 +122,3 @@ def test_gpu_names_from_the_drivers_files(tree):
 
 def test_no_gpu(tmp_path):
     assert gpu_names(tmp_path) == ()
-
-
-def test_busy_neighbours_in_words():
-    shares = [(0.02, "idle", 1), (0.5, "node", 2), (1.5, "train", 3), (0.3, "cc", 4), (0.2, "ld", 5)]
-    assert in_words(shares) == "train (pid 3) 150%, node (pid 2) 50%, cc (pid 4) 30% of one CPU and 1 more"
-    assert in_words(shares[:1]) == ""
-
-
-def test_our_own_processes_are_no_neighbours():
-    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    try:
-        seen = platform.other_load(interval_s=0.1)
-    finally:
-        busy.kill()
-        busy.wait()
-    assert f"(pid {busy.pid})" not in seen
-    assert f"(pid {os.getpid()})" not in seen

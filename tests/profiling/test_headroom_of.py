@@ -65,11 +65,8 @@ def test_what_the_profiler_cost_is_told(
     baseline = Baseline(
         side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None, Machine()
     )
-    try:
-        baseline.settle(30.0)
-        found = headroom_of(baseline, 1e6, None, floors=False)
-    finally:
-        baseline.close()
+    baseline.settle(30.0)
+    found = headroom_of(baseline, 1e6, None, floors=False)
     assert found is not None and words in found.sentence, found
     assert (found.settings_ratio is None) == words.startswith("this run")
 
@@ -93,11 +90,8 @@ def test_what_onnx_runtime_was_not_let_optimise_bounds_nothing(
     baseline = Baseline(
         side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None, Machine()
     )
-    try:
-        baseline.settle(30.0)
-        found = headroom_of(baseline, 1e9, None, floors=False)
-    finally:
-        baseline.close()
+    baseline.settle(30.0)
+    found = headroom_of(baseline, 1e9, None, floors=False)
     assert found is not None and found.unbounded.startswith(why) and bool(found.unbounded) == bool(why)
     assert found.sentence.startswith("nothing bounds what can be won") == bool(why)
     assert "at most" not in found.sentence

@@ -18,7 +18,7 @@ from rewrite_corpus import CORPUS, OUT, info, model, node, weight
 from ortune import rewrites
 from ortune.model.graphs import nodes
 from ortune.model.open import open_model
-from ortune.records import Applied, Failed, Plan, ProviderSpec, RewriteSpec, Runtime
+from ortune.records import Applied, Plan, ProviderSpec, RewriteSpec, Runtime
 from ortune.targets.archive import write_worker
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolFailed, ToolProcess
@@ -43,9 +43,7 @@ def failure(tool: ToolProcess, source: Path, target: Path, task: str = "optimize
     assert caught.value.where
     assert "Traceback" not in str(caught.value)
     assert not list(target.parent.glob("tool-*"))
-    failed = caught.value.failed("a-plan")
-    assert isinstance(failed, Failed)
-    assert failed.reason == caught.value.reason
+    assert caught.value.code == f"tool-{caught.value.reason}"
     return caught.value
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 
 from ortune.platform.cpu import Topology
-from ortune.platform.neighbours import other_load
 from ortune.platform.preload import ALLOCATORS, INSTALL_HINTS, allocator_library, allocators
 from ortune.platform.sensors import Snapshot, between
 
@@ -36,7 +35,6 @@ __all__ = [
     "cache_bytes",
     "host",
     "memory_left_bytes",
-    "other_load",
     "process_memory_bytes",
     "read_sensors",
     "topology",

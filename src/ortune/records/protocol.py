@@ -210,6 +210,3 @@ class ToolDone(Record, frozen=True, kw_only=True, tag="tool-done", tag_field="me
     version: int = PROTOCOL_VERSION
     what: str
     ort_version: str = ""
-
-
-ToolMessage = ToolDone | TrialError

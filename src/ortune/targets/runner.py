@@ -35,17 +35,22 @@ def run(
     runners: list[Runner] = []
     prepared = [_prepared(task, machine, runners) for task in tasks]
     runners += [each for each in prepared if not isinstance(each, Failed)]
+    used = {target.name: target for target in (targets.of(task.plan) for task in tasks)}
     try:
         if not load(runners, stop):
             return None
-        before = machine.sensors()
+        before = {name: target.sensors(machine) for name, target in used.items()}
         if not take_turns(runners, turns, rng or random.Random(), stop):
             return None
     finally:
         for runner in runners:
             runner.close()
-    after = machine.sensors()
-    return tuple(each if isinstance(each, Failed) else each.outcome(before, after) for each in prepared)
+    after = {name: target.sensors(machine) for name, target in used.items()}
+    names = [targets.of(task.plan).name for task in tasks]
+    return tuple(
+        each if isinstance(each, Failed) else each.outcome(before[name], after[name])
+        for each, name in zip(prepared, names, strict=True)
+    )
 
 
 def _prepared(task: Task, machine: Machine, group: Sequence[Runner]) -> Runner | Failed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ortune.platform import Snapshot
 from ortune.records import Applied, Channel, ProviderReport, ProviderSpec, Runtime
 from ortune.targets.discover import on_runtime
 from ortune.targets.machine import Machine
@@ -37,6 +38,7 @@ class Target:
         ships: Whether a bundle can be made for it.
         runner: Makes what runs one trial: of a task, its settings, the machine, and all that live at the same time.
         discover: Whether a runtime can run it, or why not.
+        sensors: What is read before and after its trials.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Target:
     ships: bool = False
     runner: Callable[[Task, tuple[Applied, ...], Machine, Sequence[Runner]], Runner] = Process
     discover: Callable[[Target, Runtime], ProviderReport] = on_runtime
+    sensors: Callable[[Machine], Snapshot] = Machine.sensors
 
     @property
     def providers(self) -> tuple[ProviderSpec, ...]:

@@ -1,0 +1,185 @@
+"""A runtime's own process that runs the worker: started, told things, and listened to within its limits."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ortune import launcher
+from ortune.records import (
+    PROTOCOL_VERSION,
+    Applied,
+    Command,
+    FailureReason,
+    Loaded,
+    Ready,
+    Runtime,
+    ToolDone,
+    ToolRequest,
+    TrialDone,
+    TrialError,
+    TrialRequest,
+    TurnOver,
+    WorkerMessage,
+)
+from ortune.targets.archive import environment, write_worker
+from ortune.targets.machine import held_bytes, over_memory
+from ortune.targets.task import Limits
+
+POLL_LOADING_S = 0.02  # a large model fills memory within tenths of a second while it loads
+POLL_RUNNING_S = 0.2  # while runs are timed the watcher stays out of the way
+LOG_LINES, LOG_BYTES = 60, 64_000
+LOG = "worker.log"
+
+_decoder = msgspec.json.Decoder(WorkerMessage | ToolDone)
+
+
+class Worker:
+    """One process, from its start to its last word.
+
+    Args:
+        runtime: Whose ONNX Runtime it has.
+        folder: Its working directory, which gets its log.
+        scratch: Folder of this invocation, which holds what it is started from.
+        limits: Time and memory.
+        limit_bytes: A fixed limit of memory besides, None without one.
+
+    Attributes:
+        phase: What it is doing.
+        end: Its last word, or what went wrong; None while it lives.
+    """
+
+    def __init__(
+        self, runtime: Runtime, folder: Path, scratch: Path, limits: Limits, limit_bytes: int | None = None
+    ) -> None:
+        self.runtime, self.folder, self.scratch = runtime, folder, scratch
+        self.limits, self.limit_bytes = limits, limit_bytes
+        self.phase = "starting"
+        self.end: TrialDone | ToolDone | TrialError | None = None
+        self.elapsed_ns = 0
+        self.child: launcher.Child | None = None
+        self._chatter = b""
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._in_phase_s = self._since = 0.0  # spent waiting for it in this phase, and since when once more
+
+    @property
+    def live(self) -> bool:
+        """Whether it has neither failed nor finished."""
+        return self.end is None
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that it holds now."""
+        return held_bytes(self.child.pid) if self.child and self.live else 0
+
+    @property
+    def others_bytes(self) -> int:
+        """Memory that others hold with whom it shares its limit."""
+        return 0
+
+    def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
+        """Starts it with the settings that are variables; where that cannot be, its end says so."""
+        command = [self.runtime.python, str(write_worker(self.scratch)), *arguments]
+        with (self.folder / LOG).open("wb") as log:
+            try:
+                child = launcher.Child(
+                    command, environment=environment(settings), folder=self.folder, log=log
+                )
+            except OSError as error:
+                self.end = self.error("no-runtime", f"cannot start {self.runtime.python}: {error.strerror}")
+                return
+        self.child, self._lines = child, child.lines()
+
+    def send(self, message: TrialRequest | Command | ToolRequest) -> None:
+        """Tells it something."""
+        assert self.child is not None
+        self.child.send(msgspec.json.encode(message) + b"\n")
+
+    def follow(
+        self, until: type[Loaded | TurnOver | TrialDone | ToolDone], patience_s: float = float("inf")
+    ) -> bool:
+        """Reads what it says until the answer that was waited for, or its end; False where neither came in time."""
+        began = self._since = time.monotonic()
+        answer = None
+        while self.live and answer is None and time.monotonic() < began + patience_s:
+            answer = self._listen(until)
+            if isinstance(answer, TrialDone | ToolDone | TrialError):
+                self.end = answer
+        now = time.monotonic()
+        self.elapsed_ns += int((now - began) * 1e9)
+        self._in_phase_s += now - self._since
+        return answer is not None
+
+    def close(self) -> None:
+        """Makes sure that nothing of it is left alive."""
+        if self.child is not None:
+            self.child.end()
+
+    def log(self) -> tuple[str, ...]:
+        """The end of what ONNX Runtime and the process printed."""
+        if self.child is None:
+            return ()
+        text = (self.folder / LOG).read_bytes()[-LOG_BYTES:].decode("utf-8", "replace")
+        return tuple(line for line in text.splitlines() if line.strip())[-LOG_LINES:]
+
+    def error(self, reason: FailureReason, what: str) -> TrialError:
+        """What went wrong, in the phase that it is in."""
+        return TrialError(reason=reason, what=what, phase=self.phase)
+
+    def _listen(
+        self, until: type[Loaded | TurnOver | TrialDone | ToolDone]
+    ) -> WorkerMessage | ToolDone | None:
+        """One message, or what went wrong; None where it is not what was waited for, or none came yet."""
+        try:
+            line = self._lines.get(timeout=POLL_RUNNING_S if self.phase == "running" else POLL_LOADING_S)
+        except queue.Empty:
+            return self._over_limits()
+        if line is None:
+            return self._ended_silently()
+        if self.phase == "starting" and not line.startswith(b"{"):
+            # Of a wrapper or a sitecustomize, before our code runs.
+            self._chatter = self._chatter or line[:200]
+            return None
+        try:
+            message = _decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            return self.error("protocol", f"the worker said something unreadable: {error}")
+        if isinstance(message, Ready):
+            if message.version != PROTOCOL_VERSION:
+                spoken = f"the worker speaks version {message.version}, ortune {PROTOCOL_VERSION}"
+                return self.error("protocol", spoken)
+            self.phase = "loading"
+        elif isinstance(message, Loaded):
+            self.phase, self._in_phase_s, self._since = "running", 0.0, time.monotonic()
+        return message if isinstance(message, until | TrialError) else None
+
+    def _over_limits(self) -> TrialError | None:
+        assert self.child is not None
+        share, others = self.limits.memory_share, self.others_bytes
+        what = over_memory(self.child.pid, share, others_bytes=others, limit_bytes=self.limit_bytes)
+        if what:
+            return self.error("out-of-memory", what)
+        limit = self.limits.run_s if self.phase == "running" else self.limits.load_s
+        if self._in_phase_s + time.monotonic() - self._since > limit:
+            return self.error("timeout", f"not done after {limit:.0f} s of {self.phase}")
+        return None
+
+    def _ended_silently(self) -> TrialError:
+        assert self.child is not None
+        code = self.child.wait()
+        if code == 0 or (self._chatter and code > 0):
+            said = f" but {self._chatter.decode('utf-8', 'replace').strip()!r}" if self._chatter else ""
+            what = f"exited with code {code} and said nothing{said} while {self.phase}"
+            return self.error("protocol", what)
+        if code > 0:
+            return self.error("crash", f"exited with code {code} while {self.phase}")
+        name, limit = launcher.signal_name(code), self.limit_bytes
+        if name == "SIGKILL" and limit is not None:
+            what = f"killed at the pod's limit of {limit >> 20} MiB while {self.phase}"
+            return self.error("out-of-memory", what)
+        hint = " (by the system's out-of-memory killer, or by hand)" if name == "SIGKILL" else ""
+        return self.error("crash", f"killed by {name}{hint} while {self.phase}")

@@ -1,0 +1,184 @@
+"""What every target must do, with a real model on each that is here; the others must say why they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from targets_here import discovered, runtimes_here
+
+from ortune import knobs, targets
+from ortune.inputs.feed_files import write_feeds
+from ortune.inputs.value_files import read_index
+from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest, Value
+from ortune.targets import Target
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.targets.target import CPU
+from ortune.targets.task import Task
+from ortune.targets.turns import Turns
+from ortune.trace.ort_profile import read_profile
+
+ALL = list(targets.all_targets().values())
+TURNS = Turns(runs=4, unmeasured=1, rounds=2)
+RNG = np.random.default_rng(0)
+WEIGHT = RNG.standard_normal((64, 64), np.float32) / 8
+FEED = RNG.standard_normal((8, 64), np.float32)
+
+pytestmark = pytest.mark.parametrize("target", ALL, ids=lambda target: target.name)
+
+
+def model(path: Path, op: str = "Relu", domain: str = "") -> Path:
+    """y = op(x @ w): enough that a provider has something to take."""
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w"], ["m"], name="product"),
+            helper.make_node(op, ["m"], ["y"], name="last", domain=domain),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, 64])],
+        [numpy_helper.from_array(WEIGHT, "w")],
+    )
+    sets = [helper.make_opsetid("", 13), *([helper.make_opsetid(domain, 1)] if domain else [])]
+    onnx.save(helper.make_model(graph, opset_imports=sets, ir_version=7), path)
+    return path
+
+
+@pytest.fixture
+def runtime(target: Target) -> Runtime:
+    """One that has the target."""
+    found, report = discovered(target)
+    if found is None:
+        pytest.skip(report.why)
+    return found
+
+
+class Trials:
+    """Trials of a target in one folder."""
+
+    def __init__(self, folder: Path, target: Target, runtime: Runtime) -> None:
+        self.folder, self.target, self.runtime = folder, target, runtime
+        write_feeds(folder / "feeds", {"x": FEED})
+
+    def task(self, name: str, path: Path, settings: dict[str, Value] | None = None) -> Task:
+        """One that keeps its outputs and is profiled."""
+        place = self.folder / name
+        place.mkdir()
+        request = TrialRequest(
+            model=str(path),
+            feeds=(FeedRef(name="all", path=str(self.folder / "feeds")),),
+            warmup_runs=1,
+            warmup_ns=0,
+            outputs_path=str(place / "outputs"),
+            profile_path=str(place / "profile"),
+        )
+        plan = Plan(settings=settings or {}, providers=self.target.providers)
+        return Task(plan=plan, runtime=self.runtime, request=request, folder=place, scratch=self.folder)
+
+    def run(self, *tasks: Task) -> list[Outcome]:
+        found = run(tasks, Machine(), TURNS)
+        assert found is not None
+        return list(found)
+
+
+@pytest.fixture
+def trials(tmp_path: Path, target: Target, runtime: Runtime) -> Trials:
+    return Trials(tmp_path, target, runtime)
+
+
+def measured(outcome: Outcome) -> Measured:
+    assert isinstance(outcome, Measured), outcome
+    return outcome
+
+
+def test_discovery_says_whether_and_why_not(target: Target) -> None:
+    for runtime in runtimes_here():
+        report = target.discover(target, runtime)
+        assert report.name == target.provider
+        assert report.usable or report.why
+        assert report.in_build == (target.provider in runtime.providers)
+
+
+def test_it_says_where_its_provider_comes_from(target: Target) -> None:
+    assert target.wheel or target.otherwise
+    assert targets.find(target.name) is target
+    assert targets.of(Plan(providers=target.providers)) is target
+
+
+def test_a_model_runs_with_right_outputs(trials: Trials) -> None:
+    outcome = measured(trials.run(trials.task("a", model(trials.folder / "m.onnx")))[0])
+    assert trials.target.provider in outcome.done.providers
+    assert outcome.done.n_runs == TURNS.runs * TURNS.rounds
+    (found,) = read_index(Path(outcome.outputs_path) / "all", "outputs")
+    np.testing.assert_allclose(np.load(found.files[0]), np.maximum(FEED @ WEIGHT, 0), rtol=1e-3, atol=1e-3)
+
+
+def test_trials_take_turns_and_one_that_fails_costs_the_others_nothing(trials: Trials) -> None:
+    path = model(trials.folder / "m.onnx")
+    bad = model(trials.folder / "bad.onnx", "NoSuchOperator", "nobody")
+    first, failed, last = trials.run(
+        trials.task("first", path), trials.task("bad", bad), trials.task("last", path)
+    )
+    assert isinstance(failed, Failed)
+    assert failed.reason in ("load-error", "unsupported")
+    assert "NoSuchOperator" in failed.what
+    for outcome in (first, last):
+        assert measured(outcome).done.cases[0].turn_runs == (TURNS.runs,) * TURNS.rounds
+
+
+def test_a_profile_is_a_trace(trials: Trials) -> None:
+    outcome = measured(trials.run(trials.task("a", model(trials.folder / "m.onnx")))[0])
+    trace = read_profile(Path(outcome.done.profile))
+    assert trace.n_runs == 1 + outcome.done.cases[0].warmup_runs + outcome.done.n_runs + TURNS.rounds
+    assert trials.target.provider in trace.provider.texts
+
+
+def test_sensors_are_read(trials: Trials) -> None:
+    outcome = measured(trials.run(trials.task("a", model(trials.folder / "m.onnx")))[0])
+    before, after = (trials.target.sensors(Machine()) for _ in range(2))
+    assert (outcome.sensors.load1 is None) == (before.load1 is None)
+    assert (outcome.sensors.elapsed_ns is None) == (before.at_ns is None or after.at_ns is None)
+
+
+def settings_of(target: Target) -> list[dict[str, Value]]:
+    """A value of each setting of its own that can be made up, and one of the session's."""
+    own = [knob for knob in knobs.all_knobs().values() if knob.provider == target.provider]
+    values = {knob.name: (*knob.choices, *knob.tries, "1")[0] for knob in own if knob.kind != "text"}
+    return [
+        knobs.parse_settings([f"{name}={value}"]) for name, value in values.items() if "{" not in value
+    ] + [{"enable_mem_pattern": False}]
+
+
+def test_settings_arrive(trials: Trials) -> None:
+    path = model(trials.folder / "m.onnx")
+    asked = settings_of(trials.target)
+    tasks = [trials.task(str(number), path, settings) for number, settings in enumerate(asked)]
+    for settings, task in zip(asked, tasks, strict=True):
+        (outcome,) = trials.run(task)
+        found = {item.knob: item for item in measured(outcome).done.read_back}
+        assert set(found) == set(settings)
+        assert all(item.ok for item in found.values())
+
+
+def test_what_a_target_cannot_be_told_is_a_failure(
+    trials: Trials, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaf = Target(name=target.name, provider=target.provider, channels=())
+    monkeypatch.setattr(targets, "of", lambda plan: deaf)
+    (outcome,) = trials.run(trials.task("a", model(trials.folder / "m.onnx"), {"enable_mem_pattern": False}))
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.phase) == ("unsupported", "preparing")
+
+
+def test_a_silent_fallback_to_the_cpu_is_a_failure(target: Target, tmp_path: Path) -> None:
+    lacking = [runtime for runtime in runtimes_here() if target.provider not in runtime.providers]
+    if target.provider == CPU or not lacking:
+        pytest.skip("every runtime here has it")
+    trials = Trials(tmp_path, target, lacking[0])
+    (outcome,) = trials.run(trials.task("a", model(tmp_path / "m.onnx")))
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == "not-applied"

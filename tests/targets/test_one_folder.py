@@ -1,0 +1,149 @@
+"""A target is one folder: everything else that must know of it finds it there."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from targets_here import runtimes_here
+from test_conformance import TURNS, Trials, measured, model
+
+from ortune import targets
+from ortune.errors import UsageError
+from ortune.records import Measured, Plan, ProviderSpec
+from ortune.targets.inventory import report
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.verbs import tune
+from ortune.verbs.compare import Options
+
+# Of a device that nobody has: what runs on it is a function of this process, which waits for its turn.
+NEW = '''"""A device of tomorrow."""
+
+from __future__ import annotations
+
+from ortune.platform import Snapshot
+from ortune.records import CaseTimes, Failed, Measured, ProviderReport, TrialDone
+from ortune.targets.target import Target
+
+
+class Device:
+    """Counts instead of running."""
+
+    held_bytes = 0
+
+    def __init__(self, task, settings, machine, group):
+        self.task, self.group, self.settings = task, group, settings
+        self.live, self.turns, self.latencies = True, [], []
+
+    def start(self):
+        self.turns.append("start")
+
+    def loaded(self):
+        return True
+
+    def warm(self):
+        self.turns.append("warm")
+
+    def batch(self, runs, unmeasured):
+        self.turns.append(runs)
+        self.latencies += [1000] * runs
+
+    def finish(self):
+        self.live = False
+
+    def close(self):
+        self.live = False
+
+    def outcome(self, before, after):
+        assert (before.load1, after.load1) == (1.0, 1.0)
+        if self.settings:
+            return Failed(plan=self.task.plan.id, reason="unsupported", what=self.settings[0].knob)
+        runs = tuple(turn for turn in self.turns if isinstance(turn, int))
+        case = CaseTimes(
+            case="all", weight=1.0, latency_ns=tuple(self.latencies), first_ns=1000, turn_runs=runs
+        )
+        done = TrialDone(
+            load_ns=1, cases=(case,), cpu_ns=1, wall_ns=sum(self.latencies), n_runs=len(self.latencies),
+            providers=("TomorrowExecutionProvider",),
+        )
+        return Measured(plan=self.task.plan.id, done=done)
+
+
+def found(target, runtime):
+    return ProviderReport(name=target.provider, in_build=False, usable=True, why="it is always there")
+
+
+TARGET = Target(
+    name="tomorrow",
+    provider="TomorrowExecutionProvider",
+    otherwise="it is made to order",
+    channels=("session_config",),
+    runner=Device,
+    discover=found,
+    sensors=lambda machine: Snapshot(load1=1.0),
+)
+'''
+
+
+@pytest.fixture
+def new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[targets.Target]:
+    """The target of a folder that stands beside the others."""
+    folder = tmp_path / "targets" / "tomorrow"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(NEW, encoding="utf-8")
+    monkeypatch.setattr(targets, "__path__", [*targets.__path__, str(folder.parent)])
+    importlib.invalidate_caches()
+    targets.all_targets.cache_clear()
+    yield targets.find("tomorrow")
+    sys.modules.pop("ortune.targets.tomorrow")
+    targets.all_targets.cache_clear()
+
+
+def test_it_is_found_and_asked_for_by_name(new: targets.Target) -> None:
+    assert next(iter(targets.all_targets())) == "cpu"
+    plan = Options(a="m.onnx", target="tomorrow").common
+    assert plan == Plan(providers=(ProviderSpec(name="TomorrowExecutionProvider"),))
+    assert targets.of(plan) is new
+    with pytest.raises(UsageError, match="no target is called 'yesterday'") as caught:
+        _ = Options(a="m.onnx", target="yesterday").common
+    assert "tomorrow" in caught.value.do
+
+
+def test_doctor_tells_of_it(new: targets.Target) -> None:
+    (seen,) = [each for each in report(runtimes_here()[0]).providers if each.name == new.provider]
+    assert (seen.usable, seen.why) == (True, "it is always there")
+
+
+def test_its_trials_take_turns_with_processes(new: targets.Target, tmp_path: Path) -> None:
+    runtime = runtimes_here()[0]
+    trials, cpu = Trials(tmp_path, new, runtime), Trials(tmp_path, targets.find("cpu"), runtime)
+    path = model(tmp_path / "m.onnx")
+    tasks = [
+        trials.task("new", path),
+        cpu.task("cpu", path),
+        trials.task("set", path, {"allow_spinning": False}),
+    ]
+    found = run(tasks, Machine(), TURNS)
+    assert found is not None
+    for outcome, target in zip(found, (new, cpu.target), strict=False):
+        assert target.provider in measured(outcome).done.providers
+        assert measured(outcome).done.cases[0].turn_runs == (TURNS.runs,) * TURNS.rounds
+    assert not isinstance(found[2], Measured)
+    assert (found[2].reason, found[2].what) == ("unsupported", "allow_spinning")
+
+
+def test_what_it_cannot_be_told_is_a_failure(new: targets.Target, tmp_path: Path) -> None:
+    trials = Trials(tmp_path, new, runtimes_here()[0])
+    (outcome,) = trials.run(trials.task("a", model(tmp_path / "m.onnx"), {"intra_op_num_threads": 1}))
+    assert not isinstance(outcome, Measured)
+    assert outcome.what == "intra_op_num_threads has no meaning on the target tomorrow"
+
+
+def test_a_bundle_is_made_for_what_says_that_it_ships(new: targets.Target) -> None:
+    with pytest.raises(UsageError, match="no bundle can be made for tomorrow"):
+        tune.run(tune.Options(model="m.onnx", target="tomorrow"))
+    assert targets.find("cpu").ships

@@ -1,0 +1,109 @@
+"""The launcher with real processes: limits hold for all that they start, and nothing outlives ortune."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ortune import launcher
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="process groups and shells")
+PATIENCE_S = 30.0
+
+
+def shell(text: str) -> list[str]:
+    return ["/bin/sh", "-c", text]
+
+
+def becomes(pid: int, *states: str) -> bool:
+    """Whether a process is in one of the states, or gone, before the patience ends."""
+    deadline = time.monotonic() + PATIENCE_S
+    while psutil.pid_exists(pid) and time.monotonic() < deadline:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if psutil.Process(pid).status() in states:
+                return True
+        time.sleep(0.02)
+    return not psutil.pid_exists(pid)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process is dead, or will be before the patience ends."""
+    return becomes(pid, psutil.STATUS_ZOMBIE)
+
+
+def test_a_command_that_ends(tmp_path: Path) -> None:
+    ended = launcher.run(
+        shell("cat; pwd; echo $ONE$HOME; echo trouble >&2; exit 3"),
+        limit_s=PATIENCE_S,
+        given=b"given\n",
+        environment={"ONE": "1"},
+        folder=tmp_path,
+    )
+    assert ended.code == 3
+    assert ended.output.decode().split() == ["given", str(tmp_path), "1"]
+    assert ended.log == b"trouble\n"
+
+
+def test_a_command_that_cannot_be_started() -> None:
+    with pytest.raises(FileNotFoundError):
+        launcher.run(["/no/such/program"], limit_s=1.0)
+
+
+def test_its_whole_output_goes_to_a_file_that_is_given(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as file:
+        ended = launcher.run(shell("head -c 100000 /dev/zero"), limit_s=PATIENCE_S, output=file)
+    assert (ended.code, ended.output) == (0, b"")
+    assert (tmp_path / "out").stat().st_size == 100_000
+
+
+def test_of_much_output_the_end_is_kept() -> None:
+    text = f"head -c {launcher.OUTPUT_BYTES + 1000} /dev/zero; echo last"
+    ended = launcher.run(shell(text), limit_s=PATIENCE_S)
+    assert len(ended.output) == launcher.OUTPUT_BYTES
+    assert ended.output.endswith(b"\0last\n")
+
+
+def test_what_takes_too_long_is_ended_with_all_that_it_started() -> None:
+    # The shell's child holds the output open, so that waiting for the end of the output alone would take a minute.
+    ended = launcher.run(shell("sleep 60 & echo $!; wait"), limit_s=0.3)
+    assert ended.code is None
+    assert gone(int(ended.output))
+
+
+def test_what_ended_by_a_signal_is_told_by_name() -> None:
+    ended = launcher.run(shell("kill -TERM $$"), limit_s=PATIENCE_S)
+    assert ended.code is not None
+    assert launcher.signal_name(ended.code) == "SIGTERM"
+    assert launcher.signal_name(-63 - signal.SIGRTMAX) == f"signal {63 + signal.SIGRTMAX}"
+    assert launcher.signal_name(1) == ""
+
+
+def test_a_child_that_sleeps_until_it_may_go_on() -> None:
+    child = launcher.Child(
+        [sys.executable, "-c", "print('up', flush=True); input(); print('on', flush=True)"]
+    )
+    try:
+        lines = child.lines()
+        assert lines.get(timeout=PATIENCE_S) == b"up\n"
+        child.sleep(True)
+        assert becomes(child.pid, psutil.STATUS_STOPPED)
+        child.send(b"\n")
+        child.sleep(False)
+        assert lines.get(timeout=PATIENCE_S) == b"on\n"
+        assert lines.get(timeout=PATIENCE_S) is None
+    finally:
+        assert child.end() in (0, -signal.SIGKILL)
+
+
+def test_nothing_outlives_ortune() -> None:
+    text = "from ortune import launcher; print(launcher.Child(['sleep', '60']).pid)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True)
+    assert gone(int(done.stdout))
