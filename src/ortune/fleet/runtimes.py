@@ -19,9 +19,6 @@ from ortune.fleet.probe import OLDEST_PYTHON, Answer, Wheel, ask
 from ortune.fleet.providers import provider_reports
 from ortune.records import Runtime, RuntimeReport
 
-TWO_BUILDS = "are installed into one folder, so its files are a mix of them"
-"""How ``report`` words the problem of two builds; what comes after the colon is the fix."""
-
 _IN_A_FOLDER = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
@@ -83,13 +80,14 @@ def report(runtime: Runtime) -> RuntimeReport:
     Starts one process for what is installed and one for each provider beyond the CPU's.
     """
     look = ask(runtime.python, "look") if Path(runtime.python).is_file() else Answer()
-    problems = (runtime.error, *_problems(look)) if runtime.error else _problems(look)
+    builds = _builds(look)
     providers = provider_reports(runtime.python, look, platform.system()) if look.providers else ()
     return RuntimeReport(
         runtime=runtime,
         providers=providers,
         packages={wheel.name: wheel.version for wheel in look.wheels},
-        problems=tuple(problems),
+        problems=(runtime.error,) if runtime.error else (),
+        overlapping={wheel.name: wheel.version for wheel in builds} if len(builds) > 1 else {},
     )
 
 
@@ -220,13 +218,3 @@ def _do(runtime: Runtime) -> str:
     if runtime.python_version:
         return f"make `{runtime.python} -c 'import onnxruntime'` work, or name another interpreter"
     return "name a Python interpreter or the folder of a virtual environment that has onnxruntime"
-
-
-def _problems(look: Answer) -> list[str]:
-    problems: list[str] = []
-    builds = _builds(look)
-    if len(builds) > 1:
-        names = " ".join(sorted({wheel.name for wheel in builds}))
-        listed = " and ".join(f"{wheel.name} {wheel.version}" for wheel in builds)
-        problems.append(f"{listed} {TWO_BUILDS}: pip uninstall -y {names}, then install the one you want")
-    return problems

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from ortune import __version__, platform
+from ortune import __version__, platform, rules
 from ortune.errors import BusyError, Interrupted, MeasurementError
-from ortune.fleet import facts, runtimes
+from ortune.fleet import runtimes
 from ortune.model.open import open_model
 from ortune.profiling.peaks import load_peak, measure_peak
 from ortune.records import (
@@ -26,6 +26,7 @@ from ortune.records import (
     RuntimeReport,
     Workload,
 )
+from ortune.rules import Facts
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, log_ratios, measured
 from ortune.search.figures import figure
@@ -143,13 +144,17 @@ def _keep(folder: Path | None, session: str, envelope: Envelope, watch: Watcher)
 def _result(
     reports: tuple[RuntimeReport, ...], noise: NoiseReport | None, peak: MachinePeak | None
 ) -> DoctorResult:
-    findings = facts.findings(
-        platform.host(), reports, os.environ, topology=platform.topology(), now=platform.read_sensors()
+    facts = Facts(
+        host=platform.host(),
+        runtimes=reports,
+        environment=os.environ,
+        topology=platform.topology(),
+        sensors=platform.read_sensors(),
     )
     return DoctorResult(
         runtimes=reports,
         allocators=platform.allocators(),
-        findings=tuple(findings),
+        findings=rules.findings(facts),
         noise=noise,
         peak=peak,
     )
