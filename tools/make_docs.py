@@ -1,4 +1,4 @@
-"""Write the pages of ``docs`` that are generated: ``knobs.md`` and ``rewrites.md``, from the modules' own words."""
+"""Write the pages of ``docs`` that are generated from the modules' own words: settings, rewrites and rules."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import re
 import sys
 from pathlib import Path
 
-from ortune import knobs, rewrites
+from ortune import knobs, rewrites, rules
 from ortune.knobs import Knob
 from ortune.rewrites import Param, Rewrite
+from ortune.rules import Rule
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 HEADINGS = ("What it is", "Why it costs", "Evidence", "Fix and its safety", "Example", "References")
@@ -45,6 +46,31 @@ see what one is worth: `ortune compare model.onnx --b-rewrite NAME`. What `exact
 | rewrite | what it does | safety |
 |---|---|---|
 """
+
+
+RULES_HEAD = """# Findings
+
+Everything that ortune finds by rules, in models, runs, machines and measurements. A code never changes its meaning.
+This page is generated from the descriptions in `src/ortune/rules/`; to add a rule, see [add-a-rule.md](add-a-rule.md).
+
+| code | name | what it finds |
+|---|---|---|
+"""
+
+
+def rules_page() -> str:
+    """The page on rules: a table of all, then one section each."""
+    found = rules.all_rules().values()
+    return RULES_HEAD + "\n".join(map(_rule_row, found)) + "\n\n" + "\n".join(map(_rule_section, found))
+
+
+def _rule_row(rule: Rule) -> str:
+    title = rule.doc.partition("\n")[0].rstrip(".")
+    return f"| [`{rule.code}`](#{rule.code.lower()}-{rule.name}) | {rule.name} | {title} |"
+
+
+def _rule_section(rule: Rule) -> str:
+    return f"## {rule.code}: {rule.name}\n\n{_described(rule.doc)}"
 
 
 def rewrites_page() -> str:
@@ -128,6 +154,7 @@ def main() -> int:
     """Write every generated page."""
     (DOCS / "knobs.md").write_text(knobs_page(), encoding="utf-8")
     (DOCS / "rewrites.md").write_text(rewrites_page(), encoding="utf-8")
+    (DOCS / "rules.md").write_text(rules_page(), encoding="utf-8")
     return 0
 
 

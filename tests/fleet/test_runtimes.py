@@ -240,10 +240,7 @@ def test_report_of_two_builds_in_one_environment(packages):
     )
     report = report_of(runtimes.probe(python))
     assert report.packages["onnxruntime-gpu"] == "1.30.0"
-    two = [problem for problem in report.problems if runtimes.TWO_BUILDS in problem]
-    assert len(two) == 1
-    assert two[0].startswith("onnxruntime 1.31.1 and onnxruntime-gpu 1.30.0 are")
-    assert "pip uninstall -y onnxruntime onnxruntime-gpu, then" in two[0]
+    assert report.overlapping == {"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.30.0"}
 
 
 def test_report_of_no_interpreter(tmp_path):

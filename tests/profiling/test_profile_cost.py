@@ -56,7 +56,7 @@ def test_padded_channels_are_no_work_of_the_model(tmp_path: Path) -> None:
     assert found["each"].remark.startswith("24 channels run as ")
     assert found["single"].remark.startswith("1 channels run as ")
     told = [text for text in result.findings if "24 channels run as" in text]
-    assert any(text.startswith("narrow, ") for text in told)
+    assert any("narrow, " in text for text in told)
 
 
 @pytest.mark.parametrize("trips", [48, 300])

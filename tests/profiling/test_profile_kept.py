@@ -13,10 +13,10 @@ from test_profile import conv_chain
 
 import ortune
 from ortune.errors import UsageError
+from ortune.profiling.deliver import STORED
 from ortune.records import Envelope, ProfileResult, ReportResult
 from ortune.report import markdown, profile_words, report_words
 from ortune.store.db import Store
-from ortune.verbs._profile_deliver import STORED
 
 GOLDEN = Path(__file__).parents[1] / "trace" / "golden"
 

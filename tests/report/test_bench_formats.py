@@ -114,7 +114,7 @@ def test_terminal_fits_its_width_and_loses_nothing(rows: tuple[BenchRow, ...], w
         "no load: not an SLO",
         "allow_spinning=0 read back: effect (idle CPU 0.01)",
         "busy machine: some task waited",
-        "MSR010 latency depends on the input; give --inputs",
+        "MSR010 latency depends on the input -> give --inputs",
         "one process (crash): killed by SIGSEGV",
         "logits 1x10; best 1, indices",
         "ortune bench a.onnx --set spin=0",

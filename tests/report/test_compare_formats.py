@@ -31,7 +31,7 @@ def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
         "2.1 % would have been seen; outputs equal to 9e-07",
         "peak memory +30.0 % WORSE than allowed",
         "one block dropped",
-        "MSR001 latency depends on the values fed; give --inputs",
+        "MSR001 latency depends on the values fed -> give --inputs",
         "decoder: one step at past=128; prefill not measured",
         "one trial (crash): killed by SIGSEGV while running",
         "-20.0 % to anything",

@@ -9,6 +9,7 @@ import pytest
 from ortune.records import (
     Envelope,
     ErrorInfo,
+    Finding,
     LookFact,
     LookResult,
     LookTiming,
@@ -75,8 +76,8 @@ def looked(error: ErrorInfo | None = None, **changes: object) -> Envelope:
                 for op, n, t, s in OPERATORS
             ),
         ),
-        facts=tuple(
-            LookFact(name=f"fact-{i}", what=f"fact number {i} " + "of some length " * 4, do="--dim seq=N")
+        findings=tuple(
+            Finding(code=f"SHP{i:03}", what=f"finding {i} " + "of some length " * 4, fix="--dim seq=N")
             for i in range(7)
         ),
         next_commands=("ortune tune det.onnx", "ortune doctor"),
@@ -121,15 +122,20 @@ def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
 
 def test_a_page_fits_a_terminal() -> None:
     usual = looked()
-    facts = usual.result.facts[:3]
-    assert len(shown(looked(facts=facts), 80).splitlines()) <= 25
+    found = usual.result.findings[:3]
+    assert len(shown(looked(findings=found), 80).splitlines()) <= 25
+
+
+def test_documents_older_than_codes_are_told_as_they_were() -> None:
+    facts = (LookFact(name="old-opset", what="opset 9 is old", do="export again"),)
+    assert words.findings(looked(findings=(), facts=facts).result) == ["opset 9 is old -> export again"]
 
 
 def test_names_are_neutral() -> None:
     name = "[red]|<script>\n### x\x1b[31m"
     operator = OperatorTime(op_type=name, n_nodes=1, time_ns=1.0, share_ratio=1.0)
     envelope = looked(
-        facts=(LookFact(name="f", what=name),),
+        findings=(Finding(code="SHP001", what=name),),
         inputs=name,
         next_commands=(f"ortune tune '{name}'",),
         operators={name: 1},

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from golden_profile import HOSTILE, KINDS, profiled
 
-from ortune.records import Category, Envelope, MemoryOwner, ProfileResult
+from ortune.records import Envelope, Finding, MemoryOwner
 from ortune.report import markdown
 from ortune.report import profile_words as words
 from ortune.report.difference_words import brief as difference_brief
@@ -248,21 +248,13 @@ def test_units_give_four_digits(ns: float, text: str) -> None:
     assert f"{unit.show(ns)} {unit.name}" == text
 
 
-def unexplained(ns: float, *findings: str) -> ProfileResult:
-    result = golden_profile.usual()
-    parts = [c for c in result.categories if c.name != "unexplained"]
-    return msgspec.structs.replace(
-        result, categories=(*parts, Category(name="unexplained", ns=ns)), findings=findings
-    )
-
-
-def test_what_is_unexplained_is_itself_a_finding() -> None:
-    assert words.findings(unexplained(0.01 * golden_profile.WALL)) == []
-    (more,) = words.findings(unexplained(0.031 * golden_profile.WALL))
-    assert more.startswith("3.1 % of the run is unexplained")
-    (less,) = words.findings(unexplained(-0.05 * golden_profile.WALL))
-    assert less == "-5.0 % of the run is unexplained: the parts add up to more than the whole"
-    assert len(words.findings(unexplained(0.5 * golden_profile.WALL, "50 % unexplained: a fence"))) == 1
+def test_findings_with_codes_are_told_with_them_and_older_ones_as_they_were() -> None:
+    older = msgspec.structs.replace(golden_profile.usual(), stands_out=(), findings=("a node waits",))
+    assert words.findings(older) == ["a node waits"]
+    found = Finding(code="THR002", what="a node waits", fix="fewer threads")
+    assert words.findings(msgspec.structs.replace(older, stands_out=(found,))) == [
+        "THR002 a node waits -> fewer threads"
+    ]
 
 
 def test_what_says_nothing_is_left_out() -> None:

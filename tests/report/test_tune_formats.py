@@ -36,7 +36,7 @@ def test_terminal_loses_nothing(width: int) -> None:
         "intra_op_num_threads=2: +7.2 % without it (+5.0 % to +9.0 %); read back: effect",
         "an identical plan looked identical (p = 0.5)",
         "one block dropped",
-        "THR001 threads exceed the cgroup quota; --set intra=1, or raise the quota",
+        "THR001 threads exceed the cgroup quota (2 threads, quota 1.5) -> --set intra=1, or raise the quota",
         "the pod was throttled in 12 % of the periods",
         "allocator=jemalloc: crash: killed by SIGSEGV while loading",
         "set_denormal_as_zero=1: output y differs by 40 %",

@@ -1,4 +1,4 @@
-"""``ortune MODEL`` end to end on tiny models, and what stands out in models built for it."""
+"""``ortune MODEL`` end to end on tiny models."""
 
 from __future__ import annotations
 
@@ -27,26 +27,20 @@ from ortune.model.open import open_model
 from ortune.profiling.peaks import FILE, measure_peak
 from ortune.records import (
     CaseTimes,
-    Finding,
-    LookFact,
     LookResult,
     Measured,
-    NodeTime,
-    OperatorProfile,
-    OperatorTime,
     TrialDone,
     Workload,
 )
+from ortune.report.finding_words import measurable
 from ortune.report.look_words import about
 from ortune.store import lock
 from ortune.store.db import Store
 from ortune.targets.machine import Machine
 from ortune.trials.executor import Timing
 from ortune.trials.watcher import Watcher
-from ortune.verbs._look_facts import facts
-from ortune.verbs._look_static import static_part
 from ortune.verbs._options import seconds, words
-from ortune.verbs.look import Options, _Look
+from ortune.verbs.look import Options, _Look, contents
 
 INFO = helper.make_tensor_value_info
 FLOAT = TensorProto.FLOAT
@@ -104,8 +98,9 @@ def test_a_first_look_says_what_the_file_holds_and_what_a_run_costs(tmp_path: Pa
     assert result.profile is not None
     assert [(o.op_type, o.n_nodes) for o in result.profile.operators] == [("MatMul", 1)]
     assert result.profile.nodes[0].name.startswith("product")
-    assert {"initializers-in-inputs", "old-opset"} <= {fact.name for fact in result.facts}
-    assert "guessed-sizes" not in {fact.name for fact in result.facts}
+    assert {"GRA002", "GRA004"} <= {finding.code for finding in result.findings}
+    assert "SHP001" not in {finding.code for finding in result.findings}
+    assert [(f.name, f.do) for f in result.facts] == [(f.name, f.fix) for f in result.findings]
     assert result.next_commands[0] == f"ortune tune {model} --dim rows=8"
     events = Store(tmp_path / "store").events(result.session)
     kinds = [e.kind for e in events]
@@ -288,9 +283,9 @@ def test_every_command_that_is_suggested_can_be_typed(
     asked = Options(model=str(model), target=target, set=["intra=2"], dim=["rows=8"])
     taken = _Look(asked, Watcher(), open_model(model), None, tmp_path, 0.0)
     taken.needed_s = 30.0
-    facts_seen = seen(model, again=words(asked, without=("budget",)))
     lines = taken._next(None, {"too-many-threads", "depends-on-values"})
-    lines += [fact.do for fact in facts_seen.values() if fact.do.startswith("ortune ")]
+    found = measurable(taken._findings(), words(asked, without=("budget",)))
+    lines += [f.fix for f in found if f.name == "initializers-in-inputs"]
     verbs = [parsed(line, tmp_path, monkeypatch) for line in lines]
     # The search is for the CPU: tune refuses every other target.
     assert verbs == ["tune" if target == "cpu" else "profile", "look", "doctor", "compare"]
@@ -314,65 +309,6 @@ def test_a_missing_model_says_so(tmp_path: Path) -> None:
     assert (code, document["error"]["code"]) == (2, "model")
 
 
-def seen(path: Path, **known: Any) -> dict[str, LookFact]:
-    """What stands out, by name, without running anything."""
-    usual: dict[str, Any] = {"work": None, "profile": None, "machine": [], "again": [str(path)]}
-    return {fact.name: fact for fact in facts(open_model(path), **(usual | known))}
-
-
-def test_nothing_stands_out_in_a_plain_model(tmp_path: Path) -> None:
-    assert seen(dense(tmp_path / "m.onnx")) == {}
-
-
-def test_equal_weights_are_found_and_different_ones_are_not(tmp_path: Path) -> None:
-    nodes = [
-        helper.make_node("MatMul", [a, b], [c])
-        for a, b, c in (("x", "w", "a"), ("a", "v", "b"), ("b", "u", "y"))
-    ]
-    nearly = np.full((96, 96), 0.5, np.float32)
-    nearly[-1, -1] = 0.25  # differs in its last value only
-    weights = [weight(), weight("v"), numpy_helper.from_array(nearly, "u")]
-    small = save(tmp_path / "small.onnx", nodes, weights)
-    assert "duplicate-weights" not in seen(small)  # 36 KiB are not worth a word
-    big = [numpy_helper.from_array(np.tile(numpy_helper.to_array(w), (1, 2)), w.name) for w in weights]
-    found = seen(save(tmp_path / "m.onnx", nodes, big))["duplicate-weights"]
-    assert found.where == ("v",)
-    assert "33 %" in found.what
-
-
-def test_float64_random_quantized_and_control_flow_are_named(tmp_path: Path) -> None:
-    branch = helper.make_graph(
-        [helper.make_node("Neg", ["d"], ["n"], name="neg")], "b", [], [INFO("n", 11, None)]
-    )
-    nodes = [
-        helper.make_node("Cast", ["x"], ["d"], to=TensorProto.DOUBLE, name="widen"),
-        helper.make_node("RandomNormalLike", ["d"], ["r"], name="noise"),
-        helper.make_node("If", ["yes"], ["z"], then_branch=branch, else_branch=branch, name="choice"),
-        helper.make_node("Add", ["z", "r"], ["s"]),
-        helper.make_node("Cast", ["s"], ["f"], to=FLOAT),
-        helper.make_node("DynamicQuantizeLinear", ["f"], ["y", "scale", "zero"]),
-    ]
-    inputs = [INFO("x", FLOAT, [8, 96]), INFO("yes", TensorProto.BOOL, [])]
-    path = save(tmp_path / "m.onnx", nodes, inputs=inputs, outputs=[INFO("y", TensorProto.UINT8, None)])
-    slow = Finding(code="ENV004", what="no 8-bit dot product")
-    many = Finding(code="THR001", what="would start 8 threads where 2 can run: why", fix="set 2")
-    found = seen(path, machine=[slow, many])
-    assert found["float64"].where == ("widen",)
-    assert found["random"].where == ("noise",)
-    assert found["control-flow"].where == ("choice",)
-    assert found["depends-on-values"].where == ("choice",)
-    assert "1 DynamicQuantizeLinear" in found["quantized"].what
-    assert "VNNI" in found["quantized"].what
-    assert found["too-many-threads"].what == "would start 8 threads where 2 can run"
-
-
-def test_weights_that_are_only_widened_are_named(tmp_path: Path) -> None:
-    nodes = [helper.make_node("Cast", ["w"], ["f"], to=FLOAT), helper.make_node("MatMul", ["x", "f"], ["y"])]
-    fact = seen(save(tmp_path / "m.onnx", nodes, [weight(dtype=np.int8, fill=1)]))["widened-weights"]
-    assert fact.where == ("w",)
-    assert fact.what.startswith("1 int8 weight only cast to float32")
-
-
 def test_text_among_the_weights_has_no_width(tmp_path: Path) -> None:
     words = helper.make_tensor("words", TensorProto.STRING, [1024], [b"w"] * 1024)
     nodes = [helper.make_node("Gather", ["words", "i"], ["y"], axis=0)]
@@ -380,35 +316,14 @@ def test_text_among_the_weights_has_no_width(tmp_path: Path) -> None:
     empty = numpy_helper.from_array(np.zeros((0, 3), np.float32), "none")
     given = [helper.make_tensor_value_info("i", TensorProto.INT64, [2])]
     path = save(tmp_path / "m.onnx", nodes, [words, empty], inputs=given, outputs=[text])
-    assert seen(path) == {}
-    rows = dict(about(static_part(open_model(path))))
+    rows = dict(about(contents(open_model(path))))
     assert rows["weights"] == "1.02 k parameters of string, float32"
 
 
-def test_weights_beside_the_model_are_named(tmp_path: Path) -> None:
+def test_weights_beside_the_model_are_counted(tmp_path: Path) -> None:
     path = dense(tmp_path / "m.onnx")
     onnx.save(onnx.load(path), path, save_as_external_data=True, location="m.data", size_threshold=0)
-    assert seen(path)["external-data"].where == ("m.data",)
-    assert static_part(open_model(path)).parameter_bytes == 4 * 96 * 96
-
-
-@pytest.mark.parametrize(("slowdown", "trusted"), [(1.1, True), (None, True), (4.0, False)])
-def test_shares_of_a_profile_that_the_profiler_made_are_not_believed(
-    tmp_path: Path, slowdown: float | None, trusted: bool
-) -> None:
-    nodes = tuple(
-        NodeTime(name=n, op_type="Conv", time_ns=1, share_ratio=s) for n, s in (("a", 0.7), ("b", 0.1))
-    )
-    operators = tuple(
-        OperatorTime(op_type=op, n_nodes=1, time_ns=1, share_ratio=s)
-        for op, s in (("Conv", 0.8), ("Cast", 0.2))
-    )
-    profile = OperatorProfile(n_runs=3, run_ns=1, slowdown_ratio=slowdown, operators=operators, nodes=nodes)
-    found = seen(dense(tmp_path / "m.onnx"), profile=profile)
-    assert ({"dominant-node", "data-movement"} <= found.keys()) == trusted
-    if trusted:
-        assert found["dominant-node"].where == ("a",)
-        assert "20 %" in found["data-movement"].what
+    assert contents(open_model(path)).parameter_bytes == 4 * 96 * 96
 
 
 def convolution(path: Path) -> Path:
@@ -446,7 +361,7 @@ def test_the_stored_peak_is_used_and_nodes_are_called_as_the_user_calls_them(
     result = msgspec.convert(document["result"], LookResult)
     assert result.profile is not None and result.headroom is not None
     assert "heavy" in [name for node in result.profile.nodes for name in node.originals]
-    told = {fact.name: fact for fact in result.facts}
+    told = {finding.name: finding for finding in result.findings}
     if "dominant-node" in told:
         assert told["dominant-node"].where[0] in ("heavy", "light")
     assert result.headroom.covered_ratio > 0.5 and "is not known" not in result.headroom.sentence
@@ -459,20 +374,3 @@ def test_what_is_missing_for_the_share_of_the_peak_is_said(tmp_path: Path) -> No
     _, document, _ = ortune(tmp_path, str(convolution(tmp_path / "m.onnx")), "--budget", "60s")
     headroom = document["result"]["headroom"]
     assert "not known: it was not measured yet" in headroom["sentence"] or headroom["settings_ratio"] is None
-
-
-def test_an_inserted_node_says_what_it_is_for(tmp_path: Path) -> None:
-    nodes = (
-        NodeTime(
-            name="t_1", op_type="ReorderInput", time_ns=1, share_ratio=0.7, purpose="into blocked layout"
-        ),
-        NodeTime(name="b", op_type="Conv", time_ns=1, share_ratio=0.1),
-    )
-    profile = OperatorProfile(n_runs=3, run_ns=1, nodes=nodes)
-    fact = seen(dense(tmp_path / "m.onnx"), profile=profile)["dominant-node"]
-    assert fact.what.endswith("t_1 (ReorderInput, inserted: into blocked layout)")
-    whole = (msgspec.structs.replace(nodes[1], share_ratio=0.8, originals=("conv", "relu")), nodes[0])
-    fact = seen(dense(tmp_path / "m.onnx"), profile=msgspec.structs.replace(profile, nodes=whole))[
-        "dominant-node"
-    ]
-    assert fact.where == ("conv", "relu") and fact.what.endswith("conv +1 (Conv)")

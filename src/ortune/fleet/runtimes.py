@@ -17,9 +17,6 @@ from ortune.errors import RuntimeNotFound
 from ortune.fleet.probe import OLDEST_PYTHON, Answer, Wheel, ask
 from ortune.records import Runtime
 
-TWO_BUILDS = "are installed into one folder, so its files are a mix of them"
-"""How ``problems`` words the problem of two builds; what comes after the colon is the fix."""
-
 _IN_A_FOLDER = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
@@ -153,7 +150,8 @@ def _probe_place(place: Place) -> Runtime:
     )
 
 
-def _builds(look: Answer) -> list[Wheel]:
+def builds(look: Answer) -> list[Wheel]:
+    """The wheels that bring a build of ONNX Runtime; two of them lie over each other."""
     return [wheel for wheel in look.wheels if wheel.build]
 
 
@@ -161,9 +159,9 @@ def _package(look: Answer) -> str:
     """The wheel that the imported build is from: by its own word, else by its version."""
     if look.package:
         return look.package
-    builds = _builds(look)
-    same = [wheel.name for wheel in builds if wheel.version == look.ort_version]
-    return (same or [wheel.name for wheel in builds] or [""])[0]
+    found = builds(look)
+    same = [wheel.name for wheel in found if wheel.version == look.ort_version]
+    return (same or [wheel.name for wheel in found] or [""])[0]
 
 
 def _error(look: Answer) -> str:
@@ -186,7 +184,7 @@ def _error(look: Answer) -> str:
 def _numpy_clash(look: Answer) -> str:
     """Releases before 1.19 were built against numpy 1; under numpy 2 their import fails without a message."""
     versions = {wheel.name: wheel.version for wheel in look.wheels}
-    numpy, ort = versions.get("numpy", ""), next((wheel.version for wheel in _builds(look)), "")
+    numpy, ort = versions.get("numpy", ""), next((wheel.version for wheel in builds(look)), "")
     ort_release = tuple(int(part) for part in ort.split(".")[:2] if part.isdigit())
     if numpy.partition(".")[0] in ("", "0", "1") or not ort_release or ort_release >= (1, 19):
         return ""
@@ -202,14 +200,3 @@ def _do(runtime: Runtime) -> str:
     if runtime.python_version:
         return f"make `{runtime.python} -c 'import onnxruntime'` work, or name another interpreter"
     return "name a Python interpreter or the folder of a virtual environment that has onnxruntime"
-
-
-def problems(runtime: Runtime, look: Answer) -> list[str]:
-    """What is wrong with a runtime, for people: why it cannot be used, and two builds in one folder."""
-    found = [runtime.error] if runtime.error else []
-    builds = _builds(look)
-    if len(builds) > 1:
-        names = " ".join(sorted({wheel.name for wheel in builds}))
-        listed = " and ".join(f"{wheel.name} {wheel.version}" for wheel in builds)
-        found.append(f"{listed} {TWO_BUILDS}: pip uninstall -y {names}, then install the one you want")
-    return found

@@ -108,3 +108,35 @@ def _type_text(kind: ir.TypeProtocol) -> str:
         return f"optional({_type_text(kind.elem_type)})"
     name = str(kind.dtype.name).lower()
     return f"sparse({name})" if isinstance(kind, ir.SparseTensorType) else name
+
+
+def weights(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """Every initializer and every tensor of a Constant node, bodies and functions included."""
+    for graph in graphs(model):
+        if isinstance(graph, ir.Graph):
+            for value in graph.initializers.values():
+                if value.const_value is not None:
+                    yield value.const_value
+        for node in graph:
+            if node.op_type == "Constant":
+                for attribute in node.attributes.values():
+                    yield from attribute_tensors(attribute)
+
+
+def stored_bytes(tensor: ir.TensorProtocol) -> int:
+    """Bytes of a tensor by its element type; 0 for text, whose length is not known without reading it."""
+    if tensor.dtype == ir.DataType.STRING:
+        return 0
+    return (tensor.size * tensor.dtype.bitwidth + 7) // 8
+
+
+def type_name(dtype: ir.DataType) -> str:
+    """An element type as people write it: "float32", "int8", "float64"."""
+    name = str(dtype.name).lower()
+    return {"float": "float32", "double": "float64"}.get(name, name)
+
+
+def cast_to(node: ir.Node) -> int:
+    """The type that a Cast makes, as ONNX numbers them; 0 of any other node."""
+    attribute = node.attributes.get("to") if node.op_type == "Cast" else None
+    return attribute.as_int() if attribute is not None and not attribute.is_ref() else 0

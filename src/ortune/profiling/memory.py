@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import msgspec
 import onnx_ir as ir
 
 from ortune.model.graphs import op_set, subgraphs
@@ -142,6 +143,7 @@ def memory_of(
     found = memory(trace, run, known.nodes, known.values, weights_bytes, resident)
     if found is None and known.values:
         found = liveness(known.nodes, known.values, weights_bytes, resident)
+        found = found and msgspec.structs.replace(found, n_unknown=known.n_unknown)
     return found
 
 

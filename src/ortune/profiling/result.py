@@ -15,7 +15,6 @@ from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.profiling.memory import memory_of
 from ortune.profiling.nodes import Origins, profiled_nodes, whole_numbers
 from ortune.profiling.processes import Seen
-from ortune.profiling.words import findings
 from ortune.records import (
     MachinePeak,
     OperatorTime,
@@ -24,7 +23,6 @@ from ortune.records import (
     ProfileResult,
     TraceInfo,
 )
-from ortune.report import difference_words
 from ortune.stats.multiplicity import widths_together
 from ortune.trace.attribution import NAMES, Attribution, Floats, mean
 from ortune.trace.difference import SideTimes, difference, parts
@@ -95,7 +93,7 @@ def result_of(
         providers[node.provider] = providers.get(node.provider, 0.0) + node.time_ns
     middle = _middle_run(found)
     places, left_out = layers(nodes)
-    result = ProfileResult(
+    return ProfileResult(
         trace=TraceInfo(
             path=path,
             format=trace.format,
@@ -130,7 +128,6 @@ def result_of(
         headroom=None if trace.device_only else headroom(undisturbed, nodes, fast_ns, at),
         unmapped=known.unmapped,
     )
-    return msgspec.structs.replace(result, findings=findings(result))
 
 
 def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], known: Origins) -> SideTimes:
@@ -204,7 +201,7 @@ def difference_of(
     plain_ns: float | None = None,
     counterparts: Mapping[str, str] | None = None,
 ) -> ProfileDifference:
-    """B minus A, with its sentence.
+    """B minus A.
 
     Args:
         a: One side.
@@ -214,10 +211,9 @@ def difference_of(
         counterparts: Nodes of B's model to those of A's that they are, of two models.
     """
     found = difference(a, b, widths_together, counterparts)
-    found = msgspec.structs.replace(
+    return msgspec.structs.replace(
         found, a_slowdown_ratio=slowdown[0], b_slowdown_ratio=slowdown[1], plain_ns=plain_ns
     )
-    return msgspec.structs.replace(found, sentence=difference_words.sentence(found))
 
 
 def _operators(nodes: Sequence[ProfiledNode]) -> tuple[OperatorTime, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ortune.errors import OrtuneError
 from ortune.profiling.nodes import Origins, counterparts_of, origins
 from ortune.profiling.processes import Process, profile, profiled_arm, runs_for, slowdown
 from ortune.profiling.result import difference_of, side_times
@@ -68,11 +67,3 @@ def _origins(baseline: Baseline, side: Resolved, process: Process) -> Origins:
     folder = baseline.scratch / "why"
     folder.mkdir(exist_ok=True)
     return origins(side, baseline.work, folder, process.trace)
-
-
-def attempt(make: Callable[[], ProfileDifference]) -> tuple[ProfileDifference | None, str]:
-    """The difference, or None and why there is none: an answer is not lost because its reason is."""
-    try:
-        return make(), ""
-    except OrtuneError as error:
-        return None, f"where the difference lies is not known: {error.what}"

@@ -9,6 +9,7 @@ from ortune.records.base import *
 from ortune.records.bench import *
 from ortune.records.bundle import *
 from ortune.records.compare import *
+from ortune.records.comparison import *
 from ortune.records.doctor import *
 from ortune.records.envelope import *
 from ortune.records.finding import *

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records.base import Record
-from ortune.records.compare import Comparison
+from ortune.records.comparison import Comparison
 from ortune.records.machine import Host
 from ortune.records.plan import Plan
 from ortune.records.protocol import Applied

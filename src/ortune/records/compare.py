@@ -1,62 +1,16 @@
-"""A comparison and its document."""
+"""The document of a comparison."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from ortune.records.base import Record
+from ortune.records.comparison import Comparison
 from ortune.records.finding import Finding
 from ortune.records.machine import Side
 from ortune.records.measure import Failed, Figures, OutputDifference
 from ortune.records.profile import ProfileDifference
 from ortune.records.protocol import ReadBack
-
-VerdictName = Literal["faster", "slower", "equivalent", "inconclusive", "wrong-output", "invalid"]
-
-
-class Guard(Record, frozen=True, kw_only=True):
-    """A figure that must not get worse while another gets better."""
-
-    figure: Literal["mean", "p95", "memory", "cpu"]
-    ratio: float | None = None
-    ratio_low: float | None = None
-    ratio_high: float | None = None
-    limit_ratio: float
-    failed: bool = False
-    known: bool = True
-    note: str = ""
-
-
-class Comparison(Record, frozen=True, kw_only=True):
-    """Candidate against baseline over blocks.
-
-    Attributes:
-        estimand: What was compared, e.g. "typical latency (median)".
-        level: Confidence level of the interval.
-        method: "confidence sequence", "sign-flip" or "wilcoxon".
-        evidence: e-value, or None where the method gives a p-value.
-        p: p-value, or None where the method gives an e-value.
-        ratio_high: None where so few blocks give no upper bound (``ratio_low`` is then 0).
-        smallest_effect_ratio: Smallest detectable effect, 80 % power at that level, as a share (0.02 is 2 %);
-            None where so few blocks can find none.
-        more_blocks: For inconclusive: about how many more blocks would tell, None when unknown.
-    """
-
-    estimand: str
-    ratio: float
-    ratio_low: float
-    ratio_high: float | None
-    level: float
-    method: str
-    n_blocks: int
-    n_dropped: int = 0
-    evidence: float | None = None
-    p: float | None = None
-    smallest_effect_ratio: float | None
-    phase: Literal["race", "confirm"]
-    verdict: VerdictName
-    guards: tuple[Guard, ...] = ()
-    more_blocks: int | None = None
 
 
 class Control(Record, frozen=True, kw_only=True):

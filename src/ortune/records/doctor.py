@@ -20,12 +20,17 @@ class ProviderReport(Record, frozen=True, kw_only=True):
 
 
 class RuntimeReport(Record, frozen=True, kw_only=True):
-    """One runtime as doctor sees it."""
+    """One runtime as doctor sees it.
+
+    Attributes:
+        overlapping: Builds of ONNX Runtime that are installed into one folder, with their versions.
+    """
 
     runtime: Runtime
     providers: tuple[ProviderReport, ...] = ()
     packages: dict[str, str] = {}
     problems: tuple[str, ...] = ()
+    overlapping: dict[str, str] = {}
 
 
 class EffectRow(Record, frozen=True, kw_only=True):

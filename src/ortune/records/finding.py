@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ortune.records.base import Record
+from ortune.records.comparison import Comparison
+from ortune.records.plan import Plan
+
+Severity = Literal["error", "warning", "note"]
+"""error: something is broken. warning: it costs speed, or figures do not mean what they seem to. note: good to know."""
+
+FixSafety = Literal["exact", "numerics", "behaviour", "advice"]
+"""Of a fix: bit-equal or reassociated sums; within the tolerance; more changes than the time; the user's hands."""
 
 
 class Finding(Record, frozen=True, kw_only=True):
-    """A rule's claim about this model or run."""
+    """A rule's claim about a model, a machine or a run.
+
+    Attributes:
+        code: The rule's, which never changes its meaning.
+        name: The rule's, for the pattern that it finds.
+        what: One sentence.
+        where: Nodes, inputs, tensors or files by name.
+        evidence: What was seen, where ``what`` does not say it.
+        share_ratio: Of the run that it is about, and so the most that a fix can win; None where that is not known.
+        fix: What to do, in words or as a command; "" where nothing need be done.
+        plan: What to change, as settings and rewrites that can be measured; None where it needs the user's hands.
+        safety: Of the fix.
+        verified: The fix against what was without it; None until it was measured.
+    """
 
     code: str
     what: str
     where: tuple[str, ...] = ()
     evidence: str = ""
     fix: str = ""
-
-
-class LookFact(Record, frozen=True, kw_only=True):
-    """Something that stands out.
-
-    Attributes:
-        name: A short stable name ("dominant-node", "control-flow", ...).
-        what: One sentence.
-        where: Nodes, inputs or tensors by name.
-        do: What may be done about it, "" where nothing need be.
-    """
-
-    name: str
-    what: str
-    where: tuple[str, ...] = ()
-    do: str = ""
+    name: str = ""
+    severity: Severity = "warning"
+    share_ratio: float | None = None
+    plan: Plan | None = None
+    safety: FixSafety = "advice"
+    verified: Comparison | None = None

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from ortune.records.base import Record
-from ortune.records.finding import LookFact
+from ortune.records.finding import Finding
 from ortune.records.machine import Runtime
 from ortune.records.model import ModelInfo
 from ortune.records.plan import Plan
 from ortune.records.profile import Headroom, OperatorTime
+
+
+class LookFact(Record, frozen=True, kw_only=True):
+    """A finding in the words that documents had before findings had codes.
+
+    Attributes:
+        name: The rule's ("dominant-node", "control-flow", ...).
+        what: One sentence.
+        where: Nodes, inputs or tensors by name.
+        do: What may be done about it, "" where nothing need be.
+    """
+
+    name: str
+    what: str
+    where: tuple[str, ...] = ()
+    do: str = ""
 
 
 class NodeTime(Record, frozen=True, kw_only=True):
@@ -78,6 +94,8 @@ class LookResult(Record, frozen=True, kw_only=True):
         flops_complete: Every node was counted; otherwise ``flops`` is a lower bound.
         flops_note: What the figure leaves out or rests on.
         headroom: What settings could win at most, from the profile.
+        findings: What stands out, the weightiest first; () in older documents.
+        facts: The same as in older documents.
         left_out: What the time did not allow, in sentences.
         next_commands: What to type next, the best first.
     """
@@ -96,6 +114,7 @@ class LookResult(Record, frozen=True, kw_only=True):
     timing: LookTiming | None = None
     profile: OperatorProfile | None = None
     headroom: Headroom | None = None
+    findings: tuple[Finding, ...] = ()
     facts: tuple[LookFact, ...] = ()
     left_out: tuple[str, ...] = ()
     next_commands: tuple[str, ...] = ()

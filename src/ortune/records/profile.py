@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ortune.records.base import Record
+from ortune.records.finding import Finding
 from ortune.records.machine import MachinePeak, Sensors, Side
 
 
@@ -216,6 +217,7 @@ class MemoryProfile(Record, frozen=True, kw_only=True):
         owners: All that is taken at the peak, the largest first.
         total_bytes: Their sum: what the allocator has in use, and beside it the weights, the inputs, and the process as
             far as that was watched.
+        n_unknown: Values of unknown size, which are not counted.
         resident_bytes: Most that the process had resident; None where it was not watched.
     """
 
@@ -228,6 +230,7 @@ class MemoryProfile(Record, frozen=True, kw_only=True):
     at_peak: tuple[tuple[str, int], ...] = ()
     owners: tuple[MemoryOwner, ...] = ()
     total_bytes: int | None = None
+    n_unknown: int = 0
     resident_bytes: int | None = None
     points: tuple[MemoryPoint, ...] = ()
 
@@ -295,6 +298,8 @@ class ProfileResult(Record, frozen=True, kw_only=True):
         layers_left_out: How many these are.
         pieces: How many parts of parallel work each other thread of the pool took in the whole profile, the most first.
         unmapped: Nodes of the optimised graph whose origin in the model is not known.
+        stands_out: Findings, the weightiest first; () in older documents.
+        findings: The same in one sentence each.
     """
 
     trace: TraceInfo
@@ -317,6 +322,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     peak: MachinePeak | None = None
     headroom: Headroom | None = None
     unmapped: tuple[str, ...] = ()
+    stands_out: tuple[Finding, ...] = ()
     findings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     exports: dict[str, str] = {}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from ortune.records.base import Record
-from ortune.records.compare import CaseResult, Comparison, Control
+from ortune.records.compare import CaseResult, Control
+from ortune.records.comparison import Comparison
 from ortune.records.finding import Finding
 from ortune.records.machine import Side
 from ortune.records.measure import Figures, OutputDifference

@@ -26,6 +26,15 @@ def settings_of(plan: Plan) -> list[str]:
     return [f"{k}={int(v) if isinstance(v, bool) else v}" for k, v in sorted(plan.settings.items())]
 
 
+def plan_options(plan: Plan, flag: str) -> list[str]:
+    """The settings and rewrites as options that begin so ("--", "--b-")."""
+    words = [word for setting in settings_of(plan) for word in (f"{flag}set", setting)]
+    for spec in plan.rewrites:
+        params = ",".join(f"{name}={value}" for name, value in spec.params.items())
+        words += [f"{flag}rewrite", f"{spec.name}:{params}" if params else spec.name]
+    return words
+
+
 def objective_options(estimand: str) -> list[str]:
     """``--objective`` for a figure that is no latency."""
     name = next((name for start, name in _OBJECTIVES.items() if estimand.startswith(start)), "")
@@ -107,8 +116,7 @@ def compare_line(
     words = ["ortune", "compare", model_of(a)]
     if b.model.sha256 != a.model.sha256:
         words.append(model_of(b))
-    for flag, plan in (("--a-set", a.plan), ("--b-set", b.plan)):
-        words += [word for setting in settings_of(plan) for word in (flag, setting)]
+    words += [*plan_options(a.plan, "--a-"), *plan_options(b.plan, "--b-")]
     if a.runtime.python != b.runtime.python:
         words += ["--a-python", a.runtime.python, "--b-python", b.runtime.python]
     elif _was_named(a.runtime):

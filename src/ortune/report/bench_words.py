@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ortune.records import BenchResult, BenchRow, Envelope, Estimate, Host, Plan, TailEstimate
+from ortune.report import finding_words
 from ortune.report.compare_words import setting
 from ortune.report.document import Block, Cell, Column, Document, Line, Pairs, Table, stopped, table
 from ortune.report.numbers import duration
@@ -170,7 +171,7 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
     if result.remarks:
         found.append(("meanwhile", "; ".join(result.remarks)))
     found += [("outputs", "; ".join(row.outputs)) for row in result.rows[:1] if row.outputs]
-    found += [("finding", "; ".join(p for p in (f"{f.code} {f.what}", f.fix) if p)) for f in result.findings]
+    found += finding_words.rows(result.findings)
     found += [("note", text) for text in result.notes]
     found += [("failed", f"one process ({f.reason}): {f.what}") for f in result.failures]
     found.append(("again", result.reproduce))

@@ -8,6 +8,7 @@ from typing import Literal
 from ortune.records import BriefRisk, Guard
 from ortune.report.answer import Answer
 from ortune.report.compare_words import guard_state
+from ortune.report.finding_words import about_measurement
 from ortune.report.numbers import difference
 from ortune.report.tune_words import GUARD_NAMES, guard
 
@@ -29,7 +30,7 @@ def risks(
     if interrupted:
         others.append(_risk("measurement", "look", "stopped early; this is what was measured by then"))
     others += [
-        _risk("measurement", "look", f"{f.code} {f.what}") for f in found.findings if f.code[:3] == "MSR"
+        _risk("measurement", "look", f"{f.code} {f.what}") for f in found.findings if about_measurement(f)
     ]
     if any(not c.ok for c in found.controls):
         others.append(_risk("measurement", "look", "a control failed: the machine was too unquiet"))

@@ -11,14 +11,13 @@ from ortune.records import (
     Control,
     Envelope,
     Figures,
-    Finding,
     Guard,
     OutputDifference,
     Plan,
     ReadBack,
     VerdictName,
 )
-from ortune.report import difference_words
+from ortune.report import difference_words, finding_words
 from ortune.report.document import (
     Annotation,
     Column,
@@ -39,12 +38,9 @@ def headline(result: CompareResult) -> str:
     comparison = result.comparison
     if comparison is None:
         return f"B's outputs are wrong, so nothing was timed: {result.outputs.what} (accept more with --tolerance)"
-    return "; ".join([claim(result), seen(comparison), outputs(result.outputs), *caveats(result.findings)])
-
-
-def caveats(findings: Sequence[Finding]) -> list[str]:
-    """Findings about the measurement itself: a verdict is not read without them."""
-    return [f"{f.code} {f.what} ({f.fix})" for f in findings if f.code.startswith("MSR")]
+    return "; ".join(
+        [claim(result), seen(comparison), outputs(result.outputs), *finding_words.caveats(result.findings)]
+    )
 
 
 def claim(result: CompareResult) -> str:
@@ -222,7 +218,7 @@ def details(result: CompareResult) -> list[tuple[str, str]]:
         found.append(("statistic", statistic(result.comparison.estimand)))
         found.append(("guards", ", ".join(guard(g) for g in result.comparison.guards)))
         found.append(("noise", noise(result)))
-    found += [("finding", f"{f.code} {f.what}; {f.fix}") for f in result.findings]
+    found += finding_words.rows(result.findings)
     found += [("note", text) for text in result.notes]
     found += [("failed", f"one trial ({f.reason}): {f.what}") for f in result.failures]
     return [(name, text) for name, text in found if text]
@@ -338,15 +334,5 @@ def _annotations(result: CompareResult) -> list[Annotation]:
     text = [*gate(result), headline(result)]
     return [
         Annotation(level=level, title=f"ortune: {result.new.label}", lines=text),
-        *finding_annotations(result.findings),
-    ]
-
-
-def finding_annotations(findings: Sequence[Finding]) -> list[Annotation]:
-    """A warning for each finding."""
-    return [
-        Annotation(
-            level="warning", title=f"ortune {f.code}", lines=["; ".join(p for p in (f.what, f.fix) if p)]
-        )
-        for f in findings
+        *finding_words.to_annotate(result.findings),
     ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ortune.records import CategoryName, DifferenceRow, ProfileDifference
 from ortune.report.document import Cell, Column, Table, table
 from ortune.report.look_words import operations
@@ -42,6 +44,11 @@ def sentence(found: ProfileDifference) -> str:
     elif found.nodes or found.same_ns:
         text += "; no single node stands for it"
     return text
+
+
+def worded(found: ProfileDifference) -> ProfileDifference:
+    """The difference with its sentence."""
+    return msgspec.structs.replace(found, sentence=sentence(found))
 
 
 def no_difference(found: ProfileDifference) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseReport, RuntimeReport
+from ortune.report import finding_words
 from ortune.report.compare_words import control_words
 from ortune.report.document import Column, Document, Points, Table, table
 from ortune.report.numbers import duration, memory, percent, three
@@ -68,7 +69,7 @@ def _sections(envelope: Envelope[DoctorResult]) -> Iterator[tuple[str, list[str]
     found = [f"{name}: {path}" for name, path in result.allocators.items()]
     yield "allocators that can be preloaded", found or ["none (apt install libmimalloc2.0)"]
     if result.findings:
-        yield "findings", [f"{f.code} {f.what} ({f.evidence}) -> {f.fix}" for f in result.findings]
+        yield "findings", [finding_words.sentence(finding) for finding in result.findings]
     if result.noise:
         yield "noise", _noise(result.noise)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, LookFact, LookResult, OperatorTime
+from collections import Counter
+
+from ortune.records import Envelope, LookResult, ModelCost, OperatorTime
+from ortune.report import finding_words
 from ortune.report.document import Code, Column, Document, Line, Pairs, Points, table
 from ortune.report.numbers import duration, memory, percent, three
 
 TOP_OPERATORS = 5
-MOST_FACTS = 5
+MOST_FINDINGS = 5
+MOST_UNKNOWN = 3
 SLOWDOWN_WORTH_SAYING = 0.03
 ROUGH_SLOWDOWN = 1.3
 
@@ -32,6 +36,23 @@ def about(result: LookResult) -> list[tuple[str, str]]:
     if result.inputs:
         rows.append(("inputs", result.inputs.removeprefix("inputs: ")))
     return rows
+
+
+def flops_note(cost: ModelCost) -> str:
+    """What the count of operations leaves out or rests on."""
+    unknown = uncounted(cost)
+    notes = [f"not counted: {unknown}"] if unknown else []
+    notes += cost.notes[:1]
+    notes += [f"and {len(cost.notes) - 1} more such"] if len(cost.notes) > 1 else []
+    return "; ".join(notes)
+
+
+def uncounted(cost: ModelCost) -> str:
+    """Operators without a known cost, as "3 NonMaxSuppression, 1 Loop"; "" where there is none."""
+    counts = Counter(node.op_type for node in cost.nodes if node.times and not node.known)
+    top = counts.most_common(MOST_UNKNOWN)
+    rest = counts.total() - sum(n for _, n in top)
+    return ", ".join(f"{n} {op}" for op, n in top) + (f" and {rest} other nodes" if rest else "")
 
 
 def _file(result: LookResult) -> str:
@@ -124,15 +145,12 @@ def _nodes_of(count: int) -> str:
     return "1 node" if count == 1 else f"{count} nodes"
 
 
-def facts(result: LookResult) -> list[str]:
+def findings(result: LookResult) -> list[str]:
     """What stands out, one sentence each; the lesser ones are only counted."""
-    shown = [_fact(fact) for fact in result.facts[:MOST_FACTS]]
-    more = len(result.facts) - len(shown)
-    return shown + ([f"{more} more: --json lists them"] if more else [])
-
-
-def _fact(fact: LookFact) -> str:
-    return f"{fact.what} -> {fact.do}" if fact.do else fact.what
+    found = finding_words.of_look(result)
+    more = len(found) - MOST_FINDINGS
+    shown = [finding_words.sentence(finding) for finding in found[:MOST_FINDINGS]]
+    return shown + ([f"{more} more: --json lists them"] if more > 0 else [])
 
 
 def left_out(result: LookResult) -> str:
@@ -178,7 +196,7 @@ def document(envelope: Envelope[LookResult]) -> Document:
                 operator_rows(result),
                 title=profile_title(result),
             ),
-            Points(title="what stands out", items=facts(result), marked=True),
+            Points(title="what stands out", items=findings(result), marked=True),
             Line(left_out(result), "look"),
             Code(title="next", lines=result.next_commands, beside=True),
         ],

@@ -15,13 +15,11 @@ from ortune.records import (
     ProfiledNode,
     ProfileResult,
 )
-from ortune.report import difference_words
+from ortune.report import difference_words, finding_words
 from ortune.report.document import Block, Cell, Column, Document, Line, Pairs, Points, Table, Tone, table
 from ortune.report.numbers import duration, memory, percent, shorten, three
 from ortune.report.profile_tables import CATEGORIES, Unit, apportion, category_words, unit_of
 
-UNEXPLAINED = 0.02
-"""Share of the run from which on what is not explained is a finding of its own."""
 TOP_OPERATORS = 8
 TOP_NODES = 10
 TOP_LAYERS = 6
@@ -221,14 +219,8 @@ def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
 
 
 def findings(result: ProfileResult) -> list[str]:
-    """What stands out, one sentence each; that much is unexplained is always among them."""
-    found = list(result.findings)
-    ns = sum(c.ns for c in result.categories if c.name == "unexplained")
-    part = ns / result.wall_ns if result.wall_ns else 0.0
-    if abs(part) > UNEXPLAINED and not any("unexplained" in text for text in found):
-        what = "no event says where it went" if part > 0 else "the parts add up to more than the whole"
-        found.append(f"{percent(part)} of the run is unexplained: {what}")
-    return found
+    """What stands out, one sentence each."""
+    return [finding_words.sentence(finding) for finding in finding_words.of_profile(result)]
 
 
 def variance(result: ProfileResult) -> str:
@@ -323,6 +315,7 @@ def notes(result: ProfileResult) -> list[tuple[str, str]]:
         found.append(("on the device", f"{', '.join(parts)}, beside the host's time and not part of the sum"))
     found += [("trace", text) for text in trace_notes(result)]
     found.append(("not mapped", unmapped(result)))
+    found.append(("memory", uncounted(result)))
     found += [("note", text) for text in result.notes]
     return [(name, text) for name, text in found if text]
 
@@ -330,7 +323,7 @@ def notes(result: ProfileResult) -> list[tuple[str, str]]:
 def slowdown(result: ProfileResult) -> str:
     """How much the profiler disturbed what it measured."""
     ratio = result.slowdown_ratio
-    if ratio is None or any(text.startswith("profiling made") for text in result.notes):
+    if ratio is None:
         return ""
     if ratio >= ROUGH_SLOWDOWN:
         return (
@@ -364,6 +357,12 @@ def trace_notes(result: ProfileResult) -> list[str]:
         n = result.trace.n_unreadable
         found.append(f"{n} {'line' if n == 1 else 'lines'} that could not be read")
     return found
+
+
+def uncounted(result: ProfileResult) -> str:
+    """How many values the figures of memory leave out."""
+    n = result.memory.n_unknown if result.memory else 0
+    return f"{n} {'value is' if n == 1 else 'values are'} of unknown size and not counted" if n else ""
 
 
 def unmapped(result: ProfileResult) -> str:

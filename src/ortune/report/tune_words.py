@@ -16,13 +16,12 @@ from ortune.records import (
     TradeRow,
     TuneResult,
 )
+from ortune.report import finding_words
 from ortune.report.compare_words import (
     cases,
-    caveats,
     control_words,
     estimand_kind,
     figure_value,
-    finding_annotations,
     guard_state,
     objective_row,
     span,
@@ -62,10 +61,12 @@ def headline(result: TuneResult) -> str:
     if today(result) is not None:
         parts = _against_today(result)
     elif result.winner == Plan():
-        return "; ".join([*_default_best(result), *caveats(result.findings)])
+        return "; ".join([*_default_best(result), *finding_words.caveats(result.findings)])
     else:
         parts = [*([result.caution] if result.caution else []), _gain(result)]
-    return "; ".join([*parts, *lost_shapes(result), *support(result), *caveats(result.findings)])
+    return "; ".join(
+        [*parts, *lost_shapes(result), *support(result), *finding_words.caveats(result.findings)]
+    )
 
 
 def lost_shapes(result: TuneResult) -> list[str]:
@@ -320,7 +321,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     found.append(("noise", noise(result)))
     if result.headroom is not None:
         found.append(("headroom", result.headroom.sentence))
-    found += [("finding", "; ".join(p for p in (f"{f.code} {f.what}", f.fix) if p)) for f in result.findings]
+    found += finding_words.rows(result.findings)
     found += [("note", text) for text in result.notes]
     if result.hardware_bound:
         found.append(
@@ -419,7 +420,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
         ],
         annotations=[
             Annotation(level="notice", title=f"ortune: {result.side.label}", lines=[said]),
-            *finding_annotations(result.findings),
+            *finding_words.to_annotate(result.findings),
         ],
     )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ortune import targets
 from ortune.fleet.probe import Answer, ask
-from ortune.fleet.runtimes import problems
+from ortune.fleet.runtimes import builds
 from ortune.records import ProviderReport, Runtime, RuntimeReport
 from ortune.targets.discover import in_build, plugged
 
@@ -27,9 +27,11 @@ def report(runtime: Runtime) -> RuntimeReport:
         named = {each.name for each in found}
         others = [target for target in targets.all_targets().values() if target.provider not in named]
         found += [target.discover(target, runtime) for target in others]
+    installed = builds(look)
     return RuntimeReport(
         runtime=runtime,
         providers=tuple(found),
         packages={wheel.name: wheel.version for wheel in look.wheels},
-        problems=tuple(problems(runtime, look)),
+        problems=(runtime.error,) if runtime.error else (),
+        overlapping={wheel.name: wheel.version for wheel in installed} if len(installed) > 1 else {},
     )

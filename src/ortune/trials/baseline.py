@@ -23,6 +23,8 @@ from ortune.records import (
     PodSize,
     Workload,
 )
+from ortune.rules import Facts, all_rules
+from ortune.rules.measurement import depends_on_feeds
 from ortune.search.blocks import BASE, IDENTICAL, NEW
 from ortune.search.controls import Judgement
 from ortune.search.figures import PAIRED
@@ -176,11 +178,16 @@ class Baseline:
                 "outputs are compared by shape, finiteness and moments"
             )
             self.say(self.notes[-1])
-        finding = pilot.value_dependence(self.executor, base, self.side.model.ir, self.work, self.scratch)
-        if finding:
+        self.question_values(base)
+        self.expect(self.trial_ns)
+
+    def question_values(self, base: Arm) -> None:
+        """Times the baseline on several kinds of invented feed, and keeps what that tells."""
+        kinds = pilot.kinds_of_feed(self.executor, base, self.side.model.ir, self.work, self.scratch)
+        facts = Facts(model=self.side.model, kinds=kinds)
+        for finding in all_rules()[depends_on_feeds.CODE].findings(facts):
             self.findings.append(finding)
             self.say(f"{finding.code} {finding.what}; {finding.fix}")
-        self.expect(self.trial_ns)
 
     def shorten(self, most_ns: float) -> None:
         """Makes trials of a group as long as they should be, or as short as ``most_ns`` asks and makes sense."""

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import onnx_ir
 
-from ortune.analysis import outputs
 from ortune.errors import InputError, MeasurementError, ModelError, RuntimeNotFound
 from ortune.inputs import feed_files, workload
 from ortune.inputs.feeds import Kind
 from ortune.inputs.trial_fixes import alternatives, cannot_feed
-from ortune.records import CaseTimes, Failed, FeedRef, Finding, Measured, Plan, Workload
+from ortune.records import CaseTimes, Failed, FeedRef, Measured, Plan, Workload
 from ortune.stats.warmup import runs_per_trial
 from ortune.targets.turns import Turns
 from ortune.trials.executor import Arm, Executor, Timing
@@ -28,9 +27,6 @@ TURN_NS = (
 AWAKE_NS = 1_000_000  # after which a fast model runs as if it had not slept
 LEAST_ROUNDS, MOST_ROUNDS = 5, 16
 LEAST_SHORT = 3  # rounds of a trial that a budget cuts short, before its turns are cut too
-VALUE_SPREAD = (
-    1.25  # medians further apart than this, with the middle halves apart too: latency depends on values
-)
 BETWEEN_FLOOR = 0.01  # processes differ by about 1 % on a quiet machine; two pilots cannot tell less
 
 
@@ -211,45 +207,16 @@ def _robust_variance(case: CaseTimes) -> float:
     return (1.4826 * mad) ** 2
 
 
-def value_dependence(
-    executor: Executor, base: Arm, model: onnx_ir.Model, work: Workload, folder: Path
-) -> Finding | None:
-    """Times the baseline on three kinds of invented feed in one process (MSR010); None when they agree.
-
-    Feeds that the user gave are real and are not questioned.
-    """
-    if work.inputs_path:
-        return None
-    cases = _kinds_of_feed(executor, base, model, work, folder)
-    if len(cases) < 2:
-        return None
-    suspects = outputs.value_dependent_ops(model)
-    where = tuple(f"{name or '?'} ({op})" for name, op in suspects[:8])
-    quantiles = [np.quantile(np.asarray(c.latency_ns, dtype=float), [0.25, 0.5, 0.75, 0.1]) for c in cases]
-    low, high = min(quantiles, key=lambda q: float(q[1])), max(quantiles, key=lambda q: float(q[1]))
-    fix = "pass --inputs with real data"
-    # The fastest tenth too: a neighbour's burst over some runs of one feed leaves that where it is.
-    if high[1] > VALUE_SPREAD * low[1] and high[3] > VALUE_SPREAD * low[3] and high[0] > low[2]:
-        span = f"{_ms(low[1])}-{_ms(high[1])} ms over three feeds"
-        return Finding(
-            code="MSR010", what=f"latency depends on the input: {span}", where=where, evidence=span, fix=fix
-        )
-    if len({c.output_shapes for c in cases}) > 1:
-        shapes = "; ".join(
-            f"{c.case}: {' '.join('x'.join(map(str, s)) for s in c.output_shapes[:3])}" for c in cases
-        )
-        what = "the output shape depends on the input's values, and so may latency"
-        return Finding(code="MSR010", what=what, where=where, evidence=shapes[:300], fix=fix)
-    return None
-
-
-def _kinds_of_feed(
+def kinds_of_feed(
     executor: Executor, base: Arm, model: onnx_ir.Model, work: Workload, folder: Path
 ) -> tuple[CaseTimes, ...]:
     """The first case's times under each kind of feed that the model takes, in one process; () when it takes none.
 
-    An extreme feed may be one that the model refuses, so fewer kinds are tried when all together fail.
+    Feeds that the user gave are real and are not questioned. An extreme feed may be one that the model refuses, so
+    fewer kinds are tried when all together fail.
     """
+    if work.inputs_path:
+        return ()
     first = Workload(cases=work.cases[:1], seed=work.seed, custom_ops=work.custom_ops)
     refs = {}
     for kind in KINDS:
@@ -265,7 +232,3 @@ def _kinds_of_feed(
         if isinstance(outcome, Measured):
             return outcome.done.cases
     return ()
-
-
-def _ms(nanoseconds: float) -> str:
-    return f"{nanoseconds / 1e6:.3g}"

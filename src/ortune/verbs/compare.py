@@ -13,9 +13,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from ortune import __version__
-from ortune.errors import MeasurementError, UsageError
+from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.fleet import runtimes
-from ortune.profiling.why import attempt, why
+from ortune.profiling.why import why
 from ortune.records import (
     Block,
     CompareResult,
@@ -29,6 +29,7 @@ from ortune.records import (
     Side,
 )
 from ortune.report.compare_words import compared_ns, outputs, setting
+from ortune.report.difference_words import worded
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, awake, failures, measured
 from ortune.search.figures import OBJECTIVES, TIMES, describe
@@ -277,11 +278,14 @@ class _Run:
         # The profiles are of typical runs: against a p95 or a throughput they cannot be held.
         plain = compared_ns(b) - compared_ns(a) if self.options.objective == "latency" else None
         sides, arms = (self.a, self.b), (self.baseline.arm(BASE), new)
-        found, trouble = attempt(lambda: why(self.baseline, sides, arms, latencies, plain, self.watch.line))
-        notes = (*result.notes, trouble) if trouble else result.notes
-        return msgspec.structs.replace(
-            envelope, result=msgspec.structs.replace(result, why=found, notes=notes)
-        )
+        try:
+            found = worded(why(self.baseline, sides, arms, latencies, plain, self.watch.line))
+            result = msgspec.structs.replace(result, why=found)
+        except OrtuneError as error:
+            # An answer is not lost because its reason is.
+            note = f"where the difference lies is not known: {error.what}"
+            result = msgspec.structs.replace(result, notes=(*result.notes, note))
+        return msgspec.structs.replace(envelope, result=result)
 
     def _design(self, trial_ns: float) -> duel.Design:
         left_ns = self.rules.budget_ns - (time.monotonic_ns() - self.start)

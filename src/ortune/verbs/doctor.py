@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from ortune import __version__
+from ortune import __version__, rules
 from ortune.errors import BusyError, Interrupted, MeasurementError
-from ortune.fleet import facts, runtimes
+from ortune.fleet import runtimes
 from ortune.model.open import open_model
 from ortune.profiling.peaks import load_peak, measure_peak
 from ortune.records import (
@@ -26,6 +26,7 @@ from ortune.records import (
     RuntimeReport,
     Workload,
 )
+from ortune.rules import Facts
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, log_ratios, measured
 from ortune.search.figures import figure
@@ -151,13 +152,17 @@ def _result(
     peak: MachinePeak | None,
     machine: Machine,
 ) -> DoctorResult:
-    findings = facts.findings(
-        machine.host, reports, os.environ, topology=machine.topology, now=machine.sensors()
+    facts = Facts(
+        host=machine.host,
+        runtimes=reports,
+        environment=os.environ,
+        topology=machine.topology,
+        sensors=machine.sensors(),
     )
     return DoctorResult(
         runtimes=reports,
         allocators=machine.allocators,
-        findings=tuple(findings),
+        findings=rules.findings(facts),
         noise=noise,
         peak=peak,
     )

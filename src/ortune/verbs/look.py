@@ -6,18 +6,20 @@ import math
 import os
 import shlex
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, errors, targets
+from ortune import __version__, errors, rules, targets
 from ortune.bundle import format as bundle_format
 from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
-from ortune.fleet import facts as machine_facts
-from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
+from ortune.inputs import workload
+from ortune.inputs.run_cost import run_cost
 from ortune.model import from_git
+from ortune.model.graphs import stored_bytes, type_name, weights
 from ortune.model.open import OpenModel, open_model
 from ortune.profiling.look_nodes import explained, saving_s
 from ortune.profiling.processes import ENOUGH_RUNS, beside_plain, seen, turns_of
@@ -35,6 +37,8 @@ from ortune.records import (
     Plan,
     Workload,
 )
+from ortune.report.finding_words import as_facts, measurable
+from ortune.report.look_words import flops_note, uncounted
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.store.db import SessionLog
@@ -48,8 +52,6 @@ from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs._look_facts import facts
-from ortune.verbs._look_static import static_part, with_work
 from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, words
 from ortune.verbs._session import session
 
@@ -114,6 +116,37 @@ def exit_code(envelope: Envelope[LookResult]) -> int:
     return usage.get(envelope.error.code, errors.MeasurementError.exit_code)
 
 
+def contents(model: OpenModel) -> LookResult:
+    """Everything that is known without running the model and without input shapes."""
+    sizes: Counter[str] = Counter()
+    parameters = 0
+    for tensor in weights(model.ir):
+        parameters += tensor.size
+        sizes[type_name(tensor.dtype)] += stored_bytes(tensor)
+    return LookResult(
+        model=model.info,
+        parameters=parameters,
+        parameter_bytes=sizes.total(),
+        weight_types=dict(sizes.most_common()),
+        operators=dict(sorted(model.op_counts.items(), key=lambda item: (-item[1], item[0]))),
+    )
+
+
+def _with_work(result: LookResult, model: OpenModel, work: Workload) -> LookResult:
+    """The result with the inputs in words and the floating-point operations of one run."""
+    result = msgspec.structs.replace(result, inputs=workload.describe(work))
+    if not work.cases:
+        return result
+    flops, cost = run_cost(model.ir, work)
+    complete = not uncounted(cost)
+    return msgspec.structs.replace(
+        result,
+        flops=flops if flops or complete else None,
+        flops_complete=complete,
+        flops_note=flops_note(cost),
+    )
+
+
 class _OneCaller(Baseline):
     """A first look is no load test, whatever a workload file says: one caller, back to back."""
 
@@ -147,7 +180,7 @@ class _Look:
         self.profile: OperatorProfile | None = None
         self.headroom: Headroom | None = None
         watch.line("reading the model")
-        self.result = static_part(model)
+        self.result = contents(model)
 
     def go(self) -> Envelope[LookResult]:
         """The whole look; what keeps the model from running ends up in the document."""
@@ -182,7 +215,7 @@ class _Look:
 
     def _count(self, work: Workload) -> None:
         if work is not self.work:
-            self.work, self.result = work, with_work(self.result, self.model, work)
+            self.work, self.result = work, _with_work(self.result, self.model, work)
 
     def _measure(self, baseline: Baseline, first: Measured) -> None:
         """One timed process and one profiled one, as far as the time allows."""
@@ -276,8 +309,8 @@ class _Look:
 
     def envelope(self, error: OrtuneError | None) -> Envelope[LookResult]:
         """The document with what is known so far."""
-        side, about = self.side, self._machine()
-        told = facts(self.model, self.work, self.profile, about, words(self.options, without=("budget",)))
+        side = self.side
+        found = measurable(self._findings(), words(self.options, without=("budget",)))
         result = msgspec.structs.replace(
             self.result,
             runtime=side.runtime if side else None,
@@ -285,9 +318,10 @@ class _Look:
             timing=self.timing,
             profile=self.profile,
             headroom=self.headroom,
-            facts=told,
+            findings=found,
+            facts=as_facts(found),
             left_out=tuple(self.left_out),
-            next_commands=tuple(self._next(error, {fact.name for fact in told})),
+            next_commands=tuple(self._next(error, {finding.name for finding in found})),
             elapsed_s=self._spent_s(),
         )
         return Envelope(
@@ -303,10 +337,17 @@ class _Look:
             else None,
         )
 
-    def _machine(self) -> list[Finding]:
-        found = machine_facts.findings(self.machine.host, (), os.environ)
-        chosen = self.side is not None and THREADS.name in self.side.plan.settings
-        return [f for f in found if f.code != "THR001" or not chosen]
+    def _findings(self) -> tuple[Finding, ...]:
+        """What stands out in the model and its run; what the machine is like is doctor's to say."""
+        facts = rules.Facts(
+            model=self.model,
+            work=self.work,
+            plan=self.side.plan if self.side else Plan(),
+            operators=self.profile,
+            host=self.machine.host,
+            environment=os.environ,
+        )
+        return rules.findings(facts, without=("ENV",))
 
     def _next(self, error: OrtuneError | None, seen: set[str]) -> list[str]:
         if error is not None:

@@ -10,13 +10,14 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__
+from ortune import __version__, rules
 from ortune.errors import OrtuneError, UsageError
+from ortune.profiling.deliver import Deliverables, deliver
 from ortune.profiling.nodes import Origins, counterparts_of, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak
 from ortune.profiling.processes import Process, base_arm, profile, runs_for, side_of, slowdown
 from ortune.profiling.result import difference_of, result_of, side_times
-from ortune.profiling.words import notes
+from ortune.profiling.subjects import about_traces
 from ortune.records import (
     Envelope,
     MachinePeak,
@@ -24,8 +25,11 @@ from ortune.records import (
     ModelRef,
     ProfileDifference,
     ProfileResult,
+    Timeline,
     Workload,
 )
+from ortune.report.difference_words import worded
+from ortune.report.finding_words import sentence
 from ortune.search.figures import figure
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -51,8 +55,6 @@ from ortune.verbs._options import (
     option_fields,
     path,
 )
-from ortune.verbs._profile_deliver import Deliverables, deliver
-from ortune.verbs._profile_subjects import about_traces
 from ortune.verbs._session import open_store, session
 
 PROCESSES = 5
@@ -166,6 +168,18 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileRes
         return flow(options, watch, scratch, start, wanted).go()
 
 
+def _page(envelope: Envelope[ProfileResult], timeline: Timeline) -> str:
+    from ortune.report.html.profile_page import render
+
+    return render(envelope, timeline)
+
+
+def _with_findings(result: ProfileResult) -> ProfileResult:
+    found = rules.findings(rules.Facts(profile=result))
+    said = tuple(sentence(finding) for finding in found)
+    return msgspec.structs.replace(result, stands_out=found, findings=said)
+
+
 class _Traces:
     """Traces that others made."""
 
@@ -182,7 +196,7 @@ class _Traces:
             b = side_times(str(self.options.against), [(other, other_found)], Origins())
             told = [f"B: {text}" for text in (*other_result.trace.missing, *other_result.notes)]
             result = msgspec.structs.replace(
-                result, against=difference_of(a, b), notes=(*result.notes, *told)
+                result, against=worded(difference_of(a, b)), notes=(*result.notes, *told)
             )
         store, _ = open_store(self.options.folder)
         try:
@@ -194,7 +208,7 @@ class _Traces:
                 )
             result = msgspec.structs.replace(result, session=log.id, elapsed_s=time.monotonic() - self.start)
             envelope = Envelope(schema="ortune/profile/1", ortune=__version__, status="ok", result=result)
-            return deliver(envelope, trace, Path(self.options.subject), self.wanted, log)
+            return deliver(envelope, trace, Path(self.options.subject), self.wanted, log, _page)
         finally:
             if store:
                 store.close()
@@ -206,7 +220,7 @@ class _Traces:
         first = min(warmup, max(trace.n_runs - 1, 0))
         steady = countable(trace, first)
         found = attribute(trace, steady)
-        result = result_of(text, trace, found, warmup, Origins())
+        result = _with_findings(result_of(text, trace, found, warmup, Origins()))
         if steady.start > first:
             note = (
                 f"of {trace.n_runs - first:,} steady runs the last {len(steady):,} are told: all are too many"
@@ -255,7 +269,7 @@ class _Models:
                 result=result,
             )
             assert self.shown is not None
-            envelope = deliver(envelope, self.shown.trace, self.shown.path, self.wanted, log)
+            envelope = deliver(envelope, self.shown.trace, self.shown.path, self.wanted, log, _page)
             kept.say_trouble()
         return envelope
 
@@ -283,8 +297,13 @@ class _Models:
             slowdown=shown.slowdown, cpus=machine.host.effective_cpus, seen=shown.seen, resident=shown.resident,
             no_peak=self.no_peak if peak is None else "",
         )  # fmt: skip
-        result = msgspec.structs.replace(result, side=side_of(baselines[0]))
-        result = msgspec.structs.replace(result, notes=(*result.notes, *notes(result, known)))
+        trouble = [origins.trouble for origins in known]
+        named = [f"{side}: {text}" for side, text in zip("AB", trouble, strict=False) if text]
+        result = msgspec.structs.replace(
+            _with_findings(result),
+            side=side_of(baselines[0]),
+            notes=tuple(named if len(sides) > 1 else filter(None, trouble)),
+        )
         if len(sides) > 1:
             slow = [slowdown(mine) for mine in processes]
             against = self._difference(sides, processes, known, slow)
@@ -334,4 +353,5 @@ class _Models:
             side_times(label, [(p.trace, p.found) for p in mine], origin)
             for label, mine, origin in zip(labels, processes, known, strict=True)
         ]
-        return difference_of(times[0], times[1], slow, counterparts=counterparts_of(sides[0], sides[1]))
+        same_nodes = counterparts_of(sides[0], sides[1])
+        return worded(difference_of(times[0], times[1], slow, counterparts=same_nodes))

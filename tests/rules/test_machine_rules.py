@@ -1,9 +1,12 @@
+"""What rules find on machines, runtimes and environments."""
+
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import pytest
 
-from ortune.fleet.facts import findings
-from ortune.fleet.runtimes import TWO_BUILDS
+from ortune import rules
 from ortune.platform import Snapshot, Topology
 from ortune.platform.cgroup import Throttling
 from ortune.records import Finding, Host, ProviderReport, Runtime, RuntimeReport
@@ -12,6 +15,17 @@ HEALTHY = Host(
     system="Linux", machine="x86_64", cpu="Box", cores=8, logical=16, affinity=16, effective_cpus=8,
     memory_bytes=1 << 34, features=("avx2", "avx512_vnni", "fma"),
 )  # fmt: skip
+
+
+def findings(
+    host: Host,
+    runtimes: Sequence[RuntimeReport],
+    environment: Mapping[str, str],
+    topology: Topology = Topology(),  # noqa: B008 -- frozen
+    now: Snapshot = Snapshot(),  # noqa: B008 -- frozen
+) -> list[Finding]:
+    facts = rules.Facts(host=host, runtimes=runtimes, environment=environment, topology=topology, sensors=now)
+    return list(rules.findings(facts))
 
 
 def host(**changes: object) -> Host:
@@ -44,9 +58,11 @@ def level(periods: int, throttled: int) -> Throttling:
 
 
 def test_two_builds():
-    problem = f"onnxruntime 1.31.1 and onnxruntime-gpu 1.30.0 {TWO_BUILDS}: pip uninstall -y both"
-    found = only(findings(HEALTHY, [report(problems=(problem,)), report(problems=("other",))], {}))
-    assert (found.code, found.fix) == ("ENV001", "pip uninstall -y both")
+    both = {"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.30.0"}
+    found = only(findings(HEALTHY, [report(overlapping=both), report(problems=("other",))], {}))
+    assert (found.code, found.severity) == ("ENV001", "error")
+    assert found.evidence.startswith("onnxruntime 1.31.1 and onnxruntime-gpu 1.30.0 are")
+    assert found.fix.startswith("pip uninstall -y onnxruntime onnxruntime-gpu, then")
     assert found.where == ("/venv/bin/python",)
 
 
@@ -116,6 +132,8 @@ def test_mixed_cores_and_memory_nodes():
 def test_more_threads_than_can_run(changes, environment, evidence):
     found = only(findings(host(**changes), [], environment))
     assert (found.code, found.evidence) == ("THR001", evidence)
+    (fewer,) = found.plan.settings.values()
+    assert fewer == host(**changes).effective_cpus
 
 
 @pytest.mark.parametrize("asked", ["2", "1"])

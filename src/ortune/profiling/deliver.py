@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from ortune.errors import UsageError
-from ortune.records import Envelope, ProfileResult
+from ortune.records import Envelope, ProfileResult, Timeline
 from ortune.store.db import SessionLog
 from ortune.trace import export
 from ortune.trace.table import Trace
@@ -36,7 +37,12 @@ class Deliverables:
 
 
 def deliver(
-    envelope: Envelope[ProfileResult], trace: Trace, path: Path, deliverables: Deliverables, log: SessionLog
+    envelope: Envelope[ProfileResult],
+    trace: Trace,
+    path: Path,
+    deliverables: Deliverables,
+    log: SessionLog,
+    render: Callable[[Envelope[ProfileResult], Timeline], str],
 ) -> Envelope[ProfileResult]:
     """Writes what was asked for and stores the document, also where a file cannot be written.
 
@@ -46,6 +52,7 @@ def deliver(
         path: Where that lies now.
         deliverables: What to write.
         log: The session.
+        render: Makes the page.
 
     Raises:
         UsageError: A file cannot be written; what was measured is stored.
@@ -56,7 +63,7 @@ def deliver(
         result = envelope.result
         envelope = _changed(envelope, exports=export.write_all(deliverables.exports, trace, result))
         if deliverables.page is not None:
-            _write_page(envelope, trace, deliverables.page)
+            _write_page(render(envelope, timeline_data(trace)), deliverables.page)
             exports = {**envelope.result.exports, "report": str(deliverables.page)}
             envelope = _changed(envelope, exports=exports)
     except UsageError as error:
@@ -80,12 +87,10 @@ def _kept(envelope: Envelope[ProfileResult], path: Path, keep: Path) -> object:
     return msgspec.structs.replace(envelope.result.trace, path=str(keep))
 
 
-def _write_page(envelope: Envelope[ProfileResult], trace: Trace, path: Path) -> None:
-    from ortune.report.html.profile_page import render
-
+def _write_page(page: str, path: Path) -> None:
     part = path.with_name(f"{path.name}.part")
     try:
-        part.write_text(render(envelope, timeline_data(trace)), encoding="utf-8")
+        part.write_text(page, encoding="utf-8")
         part.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

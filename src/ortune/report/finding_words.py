@@ -1,0 +1,84 @@
+"""Findings in words, the same for every verb; and the command that measures what a finding's fix is worth."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ortune.records import Finding, LookFact, LookResult, ProfileResult
+from ortune.report.answer_commands import plan_options
+from ortune.report.document import Annotation
+
+
+def sentence(finding: Finding, *, evidence: bool = True) -> str:
+    """Its code, what it is, what was seen, and what to do."""
+    seen = finding.evidence if evidence and finding.evidence not in finding.what else ""
+    return "".join(
+        [
+            f"{finding.code} {finding.what}".lstrip(),
+            f" ({seen})" if seen else "",
+            f" -> {finding.fix}" if finding.fix else "",
+        ]
+    )
+
+
+def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:
+    """Among what supports a headline."""
+    return [("finding", sentence(finding)) for finding in findings]
+
+
+def caveats(findings: Iterable[Finding]) -> list[str]:
+    """Findings about the measurement itself: a verdict is not read without them."""
+    return [sentence(f, evidence=False) for f in findings if about_measurement(f)]
+
+
+def about_measurement(finding: Finding) -> bool:
+    """Whether it says what a measurement means."""
+    return finding.code.startswith("MSR")
+
+
+def to_annotate(findings: Iterable[Finding]) -> list[Annotation]:
+    """What a job on GitHub is told of each."""
+    return [
+        Annotation(
+            level="notice" if f.severity == "note" else f.severity,
+            title=f"ortune {f.code}",
+            lines=["; ".join(part for part in (f.what, f.fix) if part)],
+        )
+        for f in findings
+    ]
+
+
+def of_look(result: LookResult) -> tuple[Finding, ...]:
+    """What stands out; of documents older than codes what they said."""
+    older = (Finding(code="", name=f.name, what=f.what, where=f.where, fix=f.do) for f in result.facts)
+    return result.findings or tuple(older)
+
+
+def of_profile(result: ProfileResult) -> tuple[Finding, ...]:
+    """The same of a profile."""
+    return result.stands_out or tuple(Finding(code="", what=text) for text in result.findings)
+
+
+def as_facts(findings: Iterable[Finding]) -> tuple[LookFact, ...]:
+    """For readers of documents older than codes."""
+    return tuple(LookFact(name=f.name, what=f.what, where=f.where, do=f.fix) for f in findings)
+
+
+def measurable(findings: Iterable[Finding], again: Sequence[str]) -> tuple[Finding, ...]:
+    """The findings; where the fix is a plan, it becomes the command that measures what that is worth.
+
+    Args:
+        findings: Of one model.
+        again: Words that name the model with the same inputs and settings on a command line.
+    """
+    return tuple(
+        finding
+        if finding.plan is None
+        else msgspec.structs.replace(
+            finding, fix=shlex.join(["ortune", "compare", *again, *plan_options(finding.plan, "--b-")])
+        )
+        for finding in findings
+    )

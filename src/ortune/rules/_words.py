@@ -1,0 +1,66 @@
+"""Names and numbers as the sentences of rules have them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from ortune.records import ProfiledNode
+
+KINDS = 3
+NAMED = 3
+_NAMES = 2
+_NAME_LENGTH = 32
+_LONGEST = 100
+
+
+def percent(share: float) -> str:
+    """A share in whole percents."""
+    return f"{100 * share:.0f} %"
+
+
+def plural(count: int, word: str) -> str:
+    """The word, as it is of so many."""
+    return word if count == 1 else f"{word}s"
+
+
+def short(name: str, length: int = _NAME_LENGTH) -> str:
+    """The name, its middle left out where it is longer than that."""
+    return name if len(name) <= length else f"{name[: length // 3]}...{name[-(length - length // 3 - 3) :]}"
+
+
+def listed(names: Iterable[str], most: int = _NAMES) -> str:
+    """The first names, and how many more there are."""
+    known = [short(name) for name in names]
+    more = len(known) - most
+    return ", ".join(known[:most]) + (f", {more} more" if more > 0 else "")
+
+
+def counted(nodes: Sequence[ir.Node]) -> str:
+    """Operators with how many there are and the first names: "2 If, 1 Loop (/a, /b, 1 more)"."""
+    return counted_names([(name_of(node), node.op_type) for node in nodes])
+
+
+def counted_names(found: Sequence[tuple[str, str]]) -> str:
+    """The same of names and operators."""
+    counts = Counter(op for _, op in found)
+    kinds = listed((f"{n} {op}" for op, n in counts.most_common()), KINDS)
+    return f"{kinds} ({listed(name for name, _ in found)})"
+
+
+def name_of(node: ir.Node) -> str:
+    """Its name, or that of its first output."""
+    return node.name or (node.outputs[0].name if node.outputs else "") or ""
+
+
+def called(node: ProfiledNode) -> str:
+    """What the user calls a node that ran, and how many more it stands for."""
+    name = node.originals[0] if node.originals else node.name
+    return short(name, _LONGEST) + (f" (+{len(node.originals) - 1})" if len(node.originals) > 1 else "")
+
+
+def place(nodes: Iterable[ProfiledNode]) -> tuple[str, ...]:
+    """The user's own names of nodes that ran; the optimised graph's where those are not known."""
+    return tuple(name for node in nodes for name in node.originals or (node.name,))

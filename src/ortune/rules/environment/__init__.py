@@ -1,0 +1,1 @@
+"""Rules on the machine and its runtimes: ENV."""

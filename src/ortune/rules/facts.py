@@ -1,0 +1,73 @@
+"""What rules are asked about: all that may be known of a model, a run and a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ortune.model.open import OpenModel
+from ortune.platform import Snapshot, Topology
+from ortune.records import (
+    CaseTimes,
+    CategoryName,
+    Host,
+    OperatorProfile,
+    Plan,
+    ProfiledNode,
+    ProfileResult,
+    RuntimeReport,
+    Workload,
+)
+
+_TRUSTED_SLOWDOWN = 1.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known; a part that is None or empty is not.
+
+    Attributes:
+        model: The model.
+        work: What it is fed.
+        plan: What it runs with.
+        operators: Where the time goes, as a first look sees it.
+        profile: Where the time goes, in full.
+        kinds: Times of one process by kind of invented feed.
+        host: The machine.
+        topology: Kinds of core and memory nodes.
+        sensors: A reading of them.
+        runtimes: Those of the machine.
+        environment: The user's, by name; rules look at names that affect ONNX Runtime alone.
+    """
+
+    model: OpenModel | None = None
+    work: Workload | None = None
+    plan: Plan = field(default_factory=Plan)
+    operators: OperatorProfile | None = None
+    profile: ProfileResult | None = None
+    kinds: Sequence[CaseTimes] = ()
+    host: Host | None = None
+    topology: Topology = field(default_factory=Topology)
+    sensors: Snapshot = field(default_factory=Snapshot)
+    runtimes: Sequence[RuntimeReport] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def trusted_operators(self) -> OperatorProfile | None:
+        """``operators``; None where the profiler made the run so much longer that their shares are its own."""
+        found = self.operators
+        trusted = found and (found.slowdown_ratio is None or found.slowdown_ratio < _TRUSTED_SLOWDOWN)
+        return found if trusted else None
+
+    def share(self, category: CategoryName) -> float:
+        """Of the profiled run; 0.0 where there is none."""
+        run = self.profile
+        if run is None or not run.wall_ns:
+            return 0.0
+        return sum(c.ns for c in run.categories if c.name == category) / run.wall_ns
+
+    def nodes(self, least_share: float = 0.0) -> list[ProfiledNode]:
+        """Nodes of the profiled run that take more than a share of it, the dearest first."""
+        run = self.profile
+        if run is None or not run.wall_ns:
+            return []
+        return [node for node in run.nodes if node.time_ns > least_share * run.wall_ns]

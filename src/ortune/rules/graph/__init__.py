@@ -1,0 +1,1 @@
+"""Rules on the nodes of the graph: GRA."""

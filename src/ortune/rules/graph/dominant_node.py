@@ -1,0 +1,45 @@
+"""One node takes a large part of the run.
+
+What it is: what it says. It is no fault; it is where to look.
+Why it costs: whatever makes this node faster makes the run faster, and nothing else does by as much.
+Evidence: the node's share in a profile. Where the profiler makes the run much longer, shares of it are not believed.
+Fix and its safety: advice: ``ortune profile`` says what bounds the node.
+Example: ``ortune profile model.onnx``
+References: ONNX Runtime documentation, "Profiling tools".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding
+from ortune.rules._words import percent, short
+from ortune.rules.facts import Facts
+
+CODE = "GRA001"
+
+_SHARE = 0.3
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In a profile of either kind."""
+    known = facts.trusted_operators()
+    if known is not None and len(known.nodes) > 1 and known.nodes[0].share_ratio >= _SHARE:
+        top = known.nodes[0]
+        purpose = f", inserted: {top.purpose}" if top.purpose else ""
+        yield _found(top.share_ratio, top.originals or (top.name,), f"{top.op_type}{purpose}")
+    nodes, run = facts.nodes(_SHARE), facts.profile
+    if nodes and run is not None:
+        yield _found(nodes[0].time_ns / run.wall_ns, nodes[0].originals or (nodes[0].name,), nodes[0].op_type)
+
+
+def _found(share: float, names: tuple[str, ...], what: str) -> Finding:
+    more = f" +{len(names) - 1}" if len(names) > 1 else ""
+    label = f"{short(names[0])}{more} ({what})" if names[0] else what
+    return Finding(
+        code=CODE,
+        severity="note",
+        what=f"one node takes {percent(share)} of the run: {label}",
+        where=names,
+        share_ratio=share,
+    )

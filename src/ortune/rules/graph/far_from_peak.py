@@ -1,0 +1,46 @@
+"""A node takes many times what this machine needs for its work.
+
+What it is: the least time for a node's operations and bytes, at the rates that this machine was measured to reach, is
+    far below what the node takes.
+Why it costs: the kernel, its layout, or the shape of the work keeps the machine from what it can do.
+Evidence: the node's time at its fast end over that least time, for nodes that are more than overhead.
+Fix and its safety: advice: another layout, a fusion, or another execution provider; ``tune`` races what there is.
+Example: a Conv with few channels, in a layout made for many
+References: Williams, Waterman and Patterson, "Roofline", 2009.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding
+from ortune.rules._words import NAMED, called, percent, place
+from ortune.rules.facts import Facts
+
+CODE = "GRA006"
+
+_TIMES = 5.0
+_WORTH_NAMING = 0.05
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In a profiled run, where the machine's peak is known."""
+    far = [
+        n
+        for n in facts.nodes(_WORTH_NAMING)
+        if n.category == "kernels"
+        and n.bound != "overhead"
+        and n.floor_ns
+        and n.least_ns > _TIMES * n.floor_ns
+    ][:NAMED]
+    for node in far:
+        share = node.time_ns / facts.profile.wall_ns if facts.profile else 0.0
+        name = called(node)
+        kind = "" if node.op_type.lower() in name.lower() else f" ({node.op_type})"
+        yield Finding(
+            code=CODE,
+            what=f"{name}{kind} takes {node.least_ns / (node.floor_ns or 1.0):.0f} times what its {node.bound} "
+            f"needs on the threads it may use, {percent(share)} of the run",
+            where=place([node]),
+            share_ratio=share,
+        )

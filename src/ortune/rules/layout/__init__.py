@@ -1,0 +1,1 @@
+"""Rules on the layout of values in memory: LAY."""

@@ -1,0 +1,41 @@
+"""A part of the time moves or converts data.
+
+What it is: Transpose, Cast, Reshape, Concat, Slice, Gather and the like: operators that compute nothing.
+Why it costs: they are bound by memory, and what they move is often moved back soon after.
+Evidence: the share of these operators in a profile.
+Fix and its safety: advice: one layout and one type throughout; the graph optimisations, where they are off.
+Example: a split and a concatenation around a small layer
+References: ONNX Runtime documentation, "Graph optimizations".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.model.graphs import op_set
+from ortune.records import Finding
+from ortune.rules._words import KINDS, percent
+from ortune.rules.facts import Facts
+
+CODE = "LAY001"
+
+_SHARE = 0.1
+# Operators that compute nothing: they move, copy or convert.
+_MOVES = op_set(
+    "Transpose Cast Reshape Concat Split Slice Gather Expand Tile Pad Squeeze Unsqueeze Flatten Identity "
+    "ReorderInput ReorderOutput MemcpyToHost MemcpyFromHost"
+)
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the profile of a first look."""
+    known = facts.trusted_operators()
+    moving = [o for o in known.operators if o.op_type in _MOVES] if known else []
+    share = sum(o.share_ratio for o in moving)
+    if share >= _SHARE:
+        each = ", ".join(f"{o.op_type} {percent(o.share_ratio)}" for o in moving[:KINDS])
+        yield Finding(
+            code=CODE,
+            what=f"{percent(share)} of the time moves or converts data and computes nothing ({each})",
+            share_ratio=share,
+        )

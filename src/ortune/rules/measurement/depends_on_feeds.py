@@ -1,0 +1,49 @@
+"""Latency, or the shape of an output, depends on the values fed.
+
+What it is: one process ran the model on several kinds of invented feed, and they took different times or gave outputs
+    of different shapes.
+Why it costs: nothing; but a time with invented values is not that of real ones, and a winner may be another.
+Evidence: the times of each feed, clearly apart at their quarter and tenth; or the shapes.
+Fix and its safety: advice: feed real data.
+Example: ``--inputs samples/``
+References: ``docs/inputs.md``, "How values are chosen".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ortune.analysis import outputs
+from ortune.records import Finding
+from ortune.rules.facts import Facts
+
+CODE = "MSR010"
+
+# Medians further apart than this, with the middle halves apart too.
+_SPREAD = 1.25
+_FIX = "pass --inputs with real data"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Where several kinds of feed were timed in one process."""
+    if len(facts.kinds) < 2:
+        return
+    suspects = outputs.value_dependent_ops(facts.model.ir)[:8] if facts.model else ()
+    where = tuple(f"{name or '?'} ({op})" for name, op in suspects)
+    quantiles = [
+        np.quantile(np.asarray(c.latency_ns, dtype=float), [0.25, 0.5, 0.75, 0.1]) for c in facts.kinds
+    ]
+    low, high = min(quantiles, key=lambda q: float(q[1])), max(quantiles, key=lambda q: float(q[1]))
+    # The fastest tenth too: a neighbour's burst over some runs of one feed leaves that where it is.
+    if high[1] > _SPREAD * low[1] and high[3] > _SPREAD * low[3] and high[0] > low[2]:
+        span = f"{low[1] / 1e6:.3g}-{high[1] / 1e6:.3g} ms over three feeds"
+        what = f"latency depends on the input: {span}"
+        yield Finding(code=CODE, what=what, where=where, evidence=span, fix=_FIX)
+    elif len({case.output_shapes for case in facts.kinds}) > 1:
+        shapes = "; ".join(
+            f"{c.case}: {' '.join('x'.join(map(str, s)) for s in c.output_shapes[:3])}" for c in facts.kinds
+        )
+        what = "the output shape depends on the input's values, and so may latency"
+        yield Finding(code=CODE, what=what, where=where, evidence=shapes[:300], fix=_FIX)

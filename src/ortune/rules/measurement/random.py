@@ -1,0 +1,32 @@
+"""Outputs differ from run to run.
+
+What it is: operators that draw random numbers.
+Why it costs: little; but outputs of two plans cannot be held against each other value by value.
+Evidence: the operators, by name.
+Fix and its safety: advice: none is needed.
+Example: RandomNormalLike in a model that samples
+References: ONNX operator documentation, "RandomNormal", on the attribute seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.analysis import outputs
+from ortune.records import Finding
+from ortune.rules._words import counted_names
+from ortune.rules.facts import Facts
+
+CODE = "MSR002"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    found = outputs.random_ops(facts.model.ir) if facts.model else []
+    if found:
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"outputs differ from run to run: {counted_names(found)}",
+            where=tuple(name for name, _ in found),
+        )

@@ -1,0 +1,1 @@
+"""Rules on devices and what goes between them: PLC."""

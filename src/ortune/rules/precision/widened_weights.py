@@ -1,0 +1,49 @@
+"""Weights are stored small and only cast to float32.
+
+What it is: weights of 16 or 8 bits whose every reader is a Cast to float32.
+Why it costs: nothing in a run, since the Cast is done once; but the model is small in the file alone, not in memory and
+    not in the bytes that a run reads.
+Evidence: the types of weights and of the nodes that read them.
+Fix and its safety: advice: a model that computes with the small type, where this machine is faster with it.
+Example: a float16 export whose weights all go through Cast
+References: ONNX Runtime documentation, "Float16 and mixed precision models".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import cast_to, graphs, type_name
+from ortune.records import Finding
+from ortune.rules._words import plural
+from ortune.rules.facts import Facts
+
+CODE = "PRC001"
+
+_LEAST = 1024
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """For each type of such weights."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for graph in graphs(facts.model.ir, functions=False) if facts.model else ():
+        for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
+            tensor, users = value.const_value, [node for node, _ in value.uses()]
+            if tensor is None or tensor.size < _LEAST or not users:
+                continue
+            # Text has no width.
+            if tensor.dtype == ir.DataType.STRING or tensor.dtype.bitwidth >= 32:
+                continue
+            if all(cast_to(node) == ir.DataType.FLOAT for node in users):
+                names[type_name(tensor.dtype)].append(value.name or "")
+    for dtype, found in names.items():
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"{len(found)} {dtype} {plural(len(found), 'weight')} only cast to float32: small in the file, "
+            "not in the run",
+            where=tuple(found),
+        )

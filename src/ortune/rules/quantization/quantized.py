@@ -1,0 +1,47 @@
+"""The model is quantized.
+
+What it is: operators that quantize, or compute with whole numbers of 8 bits.
+Why it costs: with an 8-bit dot product (VNNI, AMX, dotprod) such a model is often several times as fast; without one it
+    may be slower than the float model that it was made from.
+Evidence: the operators; the processor's instruction sets.
+Fix and its safety: advice: where the processor has no such instruction, compare with the float model.
+Example: ``ortune compare model.onnx model-int8.onnx``
+References: ONNX Runtime documentation, "Quantize ONNX models".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ortune.model.graphs import nodes, op_set
+from ortune.records import Finding
+from ortune.rules._words import KINDS, name_of
+from ortune.rules.environment.no_int8_dot_product import lacks_it
+from ortune.rules.facts import Facts
+
+CODE = "QNT001"
+
+_OPERATORS = op_set(
+    "QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearConv QLinearMatMul ConvInteger MatMulInteger "
+    "QGemm QAttention QLinearAdd QLinearMul DynamicQuantizeMatMul MatMulIntegerToFloat DynamicQuantizeLSTM"
+)
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    found = [n for n in nodes(facts.model.ir) if n.op_type in _OPERATORS] if facts.model else []
+    if not found:
+        return
+    kinds = Counter(node.op_type for node in found).most_common(KINDS)
+    what = f"quantized: {', '.join(f'{n} {op}' for op, n in kinds)}"
+    slow = lacks_it(facts.host)
+    if slow:
+        what += "; this processor has no 8-bit dot product (VNNI, AMX, dotprod)"
+    yield Finding(
+        code=CODE,
+        severity="warning" if slow else "note",
+        what=what,
+        where=tuple(name_of(node) for node in found),
+        fix="compare with the float model" if slow else "",
+    )

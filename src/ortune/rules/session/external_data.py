@@ -1,0 +1,31 @@
+"""Weights lie beside the model.
+
+What it is: files that the model names, and that must go wherever it goes.
+Why it costs: nothing in a run; a session that is made from bytes in memory does not find them.
+Evidence: the names of the files.
+Fix and its safety: advice: none is needed, unless the model is below 2 GiB and is passed on as one file.
+Example: ``onnx.save(onnx.load("model.onnx"), "one.onnx")``
+References: ONNX documentation, "External Data".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding
+from ortune.rules._words import listed
+from ortune.rules.facts import Facts
+
+CODE = "SES001"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """From the file alone."""
+    if facts.model is not None and facts.model.facts.external_bytes:
+        files = sorted({tensor.file.path.name for tensor in facts.model.external})
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"weights lie beside the model: {listed(files)}",
+            where=tuple(files),
+        )

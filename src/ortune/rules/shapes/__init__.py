@@ -1,0 +1,1 @@
+"""Rules on shapes, known and guessed: SHP."""

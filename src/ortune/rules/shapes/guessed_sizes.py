@@ -1,0 +1,47 @@
+"""Sizes of inputs were guessed.
+
+What it is: the model leaves them open, and nobody said what they are.
+Why it costs: nothing; but times, and what is fastest, are those of the guessed sizes.
+Evidence: axes without a number, and what was chosen for each.
+Fix and its safety: advice: say the sizes that are used.
+Example: ``--dim seq=128``, ``--shape x:1x3x224x224``
+References: ONNX IR specification, "Static tensor shapes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding
+from ortune.rules._words import listed
+from ortune.rules.facts import Facts
+
+CODE = "SHP001"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Where inputs were chosen."""
+    if facts.model is None or facts.work is None:
+        return
+    declared = {value.name: value.shape for value in facts.model.ir.graph.inputs}
+    sizes: dict[str, int] = {}
+    unnamed: dict[str, str] = {}
+    for choice in facts.work.cases[0].inputs if facts.work.cases else ():
+        shape = declared.get(choice.name)
+        for axis in choice.guessed_axes:
+            if axis >= len(choice.shape):
+                continue
+            symbol = getattr(shape[axis], "value", None) if shape is not None and axis < len(shape) else None
+            place = symbol or f"{choice.name}[{axis}]"
+            sizes.setdefault(place, choice.shape[axis])
+            if not symbol:
+                dims = ["N" if i == axis else str(size) for i, size in enumerate(choice.shape)]
+                unnamed[place] = f"{choice.name}:{'x'.join(dims)}"
+    if sizes:
+        first = next(iter(sizes))
+        yield Finding(
+            code=CODE,
+            what=f"guessed sizes: {listed(f'{name}={size}' for name, size in sizes.items())}",
+            where=tuple(sizes),
+            fix=f"--dim {first}=N" if first not in unnamed else f"--shape {unnamed[first]}",
+        )

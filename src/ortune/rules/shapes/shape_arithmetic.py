@@ -1,0 +1,36 @@
+"""A part of the run computes shapes.
+
+What it is: Shape, Gather, Concat and the like on a few whole numbers, which only say how large values are.
+Why it costs: each is a node with a node's overhead, at every call, for what could be known beforehand.
+Evidence: the time of these nodes in a profile.
+Fix and its safety: advice: the rewrite fixed-dimensions, where the sizes are always the same. The model then refuses
+    all others.
+Example: ``ortune compare model.onnx --b-rewrite fixed-dimensions:batch=1``
+References: ONNX Runtime documentation, "Make dynamic input shape fixed".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding
+from ortune.rules._words import NAMED, called, percent, place
+from ortune.rules.facts import Facts
+
+CODE = "SHP002"
+
+_WORTH_SAYING = 0.05
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In a profiled run."""
+    share = facts.share("shape-arithmetic")
+    if share > _WORTH_SAYING:
+        found = [node for node in facts.nodes() if node.category == "shape-arithmetic"]
+        names = ", ".join(called(node) for node in found[:NAMED])
+        yield Finding(
+            code=CODE,
+            what=f"{percent(share)} of the run is computing shapes: {names}",
+            where=place(found),
+            share_ratio=share,
+        )

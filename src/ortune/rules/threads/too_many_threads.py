@@ -1,0 +1,50 @@
+"""ONNX Runtime would start more threads than CPUs can run.
+
+What it is: its default is a thread for each core of the machine, and looks at neither a container's quota nor the CPUs
+    that the process may use.
+Why it costs: threads wait for each other while the one that they wait for has no CPU; a quota is used up by spinning,
+    and the process is stopped.
+Evidence: cores of the machine, the quota, the affinity, ``ORT_INTRA_OP_NUM_THREADS``.
+Fix and its safety: exact: as many threads as there are CPUs for them.
+Example: ``--set intra_op_num_threads=2``
+References: ONNX Runtime documentation, "Thread management".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
+from ortune.records import Finding, Plan
+from ortune.rules.facts import Facts
+
+CODE = "THR001"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Where nobody has set the number."""
+    host = facts.host
+    if host is None or THREADS.name in facts.plan.settings:
+        return
+    asked = facts.environment.get("ORT_INTRA_OP_NUM_THREADS", "")
+    by_variable = asked.isdigit() and int(asked) > 0
+    threads = int(asked) if by_variable else host.cores
+    if threads <= host.effective_cpus:
+        return
+    source = f"ORT_INTRA_OP_NUM_THREADS={asked}" if by_variable else f"{host.cores} cores in the machine"
+    limits = [f"affinity allows {host.affinity}"] if host.affinity < host.cores else []
+    if host.quota is not None:
+        limits.append(f"the CPU quota allows {host.quota:g}")
+    default = (
+        ""
+        if by_variable
+        else ": its default counts the machine's cores and looks at neither quota nor affinity"
+    )
+    yield Finding(
+        code=CODE,
+        what=f"ONNX Runtime would start {threads} threads where {host.effective_cpus} can run{default}",
+        evidence=", ".join((source, *limits)),
+        fix=f"set {THREADS.name} to {host.effective_cpus}",
+        plan=Plan(settings={THREADS.name: host.effective_cpus}),
+        safety="exact",
+    )

@@ -1,0 +1,349 @@
+"""For every rule what it must find, where, and what it must be silent on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune.model.open import open_model
+from ortune.platform import Snapshot, Topology
+from ortune.platform.cgroup import Throttling
+from ortune.records import (
+    Case,
+    CaseTimes,
+    Category,
+    CategoryName,
+    Host,
+    InputChoice,
+    NodeTime,
+    OperatorProfile,
+    OperatorTime,
+    ProfiledNode,
+    ProfileResult,
+    ProviderReport,
+    Runtime,
+    RuntimeReport,
+    RunVariance,
+    TraceInfo,
+    Workload,
+)
+from ortune.rules import Facts
+
+FLOAT, DOUBLE, INT64 = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64
+node, info = helper.make_node, helper.make_tensor_value_info
+
+HOST = Host(
+    system="Linux", machine="x86_64", cpu="Box", cores=8, logical=16, affinity=16, effective_cpus=8,
+    memory_bytes=1 << 34, features=("avx2", "avx512_vnni", "fma"),
+)  # fmt: skip
+OLD_HOST = Host(
+    system="Linux", machine="x86_64", cpu="Box", cores=8, logical=16, affinity=2, effective_cpus=2,
+    memory_bytes=1 << 34, features=("avx2", "fma"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """What a rule is tried on.
+
+    Attributes:
+        bad: What it fires on, made in a folder.
+        where: What it marks there.
+        good: What it is silent on, with as much known.
+    """
+
+    bad: Callable[[Path], Facts]
+    where: tuple[str, ...] = ()
+    good: Callable[[Path], Facts]
+
+
+def weight(name: str = "w", fill: float = 0.5, dtype: type = np.float32, size: int = 96) -> onnx.TensorProto:
+    """A square matrix of one value."""
+    return numpy_helper.from_array(np.full((size, size), fill, dtype=dtype), name)
+
+
+def facts_of(
+    folder: Path,
+    nodes: Sequence[onnx.NodeProto],
+    weights: Sequence[onnx.TensorProto] = (),
+    *,
+    inputs: Sequence[onnx.ValueInfoProto] = (),
+    opset: int = 17,
+    external: bool = False,
+    **known: Any,
+) -> Facts:
+    """A model from x (8x96, unless said) to y, opened."""
+    path = folder / "m.onnx"
+    graph = helper.make_graph(
+        list(nodes), "g", list(inputs) or [info("x", FLOAT, [8, 96])], [info("y", FLOAT, None)], list(weights)
+    )
+    opsets = [
+        helper.make_opsetid("", opset),
+        helper.make_opsetid("com.microsoft.nchwc", 1),
+    ]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    onnx.save(
+        model, path, save_as_external_data=external, location="m.data" if external else None, size_threshold=0
+    )
+    return Facts(model=open_model(path), **known)
+
+
+PRODUCT = node("MatMul", ["x", "w"], ["y"], name="product")
+
+
+def plain(folder: Path, **options: Any) -> Facts:
+    """A model with nothing wrong in it."""
+    return facts_of(folder, [PRODUCT], [weight()], **options)
+
+
+def work(*choices: InputChoice, **load: Any) -> Workload:
+    return Workload(cases=(Case(name="all", inputs=choices),), **load)
+
+
+def fed(*guessed_axes: int) -> Workload:
+    return work(InputChoice(name="x", dtype="float", shape=(8, 96), guessed_axes=guessed_axes))
+
+
+def operators(**shares: float) -> Facts:
+    """The profile of a first look, two nodes of one operator each."""
+    return Facts(
+        operators=OperatorProfile(
+            n_runs=3,
+            run_ns=1.0,
+            operators=tuple(
+                OperatorTime(op_type=op, n_nodes=1, time_ns=s, share_ratio=s) for op, s in shares.items()
+            ),
+            nodes=tuple(
+                NodeTime(name=f"the {op}", op_type=op, time_ns=s, share_ratio=s) for op, s in shares.items()
+            ),
+        )
+    )
+
+
+def profile(*nodes: ProfiledNode, variance: RunVariance | None = None, **shares: float) -> Facts:
+    """A profiled run of 1 ms; what categories do not say is in kernels."""
+    found = {name.replace("_", "-"): share for name, share in shares.items()}
+    found["kernels"] = 1 - sum(found.values())
+    return Facts(
+        profile=ProfileResult(
+            trace=TraceInfo(path="", format="ort-json", n_events=0, n_runs=1),
+            n_runs=1,
+            wall_ns=1e6,
+            categories=tuple(
+                Category(name=name, ns=1e6 * found.get(name, 0.0)) for name in get_args(CategoryName)
+            ),
+            nodes=nodes,
+            variance=variance,
+        )
+    )
+
+
+def ran(name: str, share: float = 0.1, **known: Any) -> ProfiledNode:
+    return ProfiledNode(
+        name=f"{name}_optimised",
+        originals=(name,),
+        op_type="Conv",
+        time_ns=1e6 * share,
+        share_ratio=share,
+        **known,
+    )
+
+
+def steady(*runs_ns: float) -> Facts:
+    return profile(ran("a"), variance=RunVariance(warmup_runs=0, runs_ns=runs_ns))
+
+
+def timed(*latencies_ms: float, shape: tuple[int, ...] = (8, 96)) -> CaseTimes:
+    return CaseTimes(
+        case="usual",
+        weight=1.0,
+        latency_ns=tuple(int(1e6 * ms) for ms in latencies_ms),
+        first_ns=1,
+        warmup_runs=1,
+        output_shapes=(shape,),
+    )
+
+
+def runtime(**known: Any) -> Facts:
+    return Facts(runtimes=[RuntimeReport(runtime=Runtime(python="/venv/bin/python"), **known)])
+
+
+def cuda(*, usable: bool) -> tuple[ProviderReport, ...]:
+    why = "" if usable else "libcudnn is missing"
+    return (ProviderReport(name="CUDAExecutionProvider", in_build=True, usable=usable, why=why),)
+
+
+def sensed(**known: Any) -> Facts:
+    return Facts(sensors=Snapshot(**known))
+
+
+def stopped(periods: int) -> tuple[Throttling, ...]:
+    return (Throttling(group="/app", nr_periods=1000, nr_throttled=periods, throttled_us=9),)
+
+
+def branches(*, chosen: bool) -> list[onnx.NodeProto]:
+    if not chosen:
+        return [PRODUCT]
+    branch = helper.make_graph([node("Neg", ["x"], ["n"], name="neg")], "b", [], [info("n", FLOAT, None)])
+    return [node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch, name="choice")]
+
+
+YES = numpy_helper.from_array(np.array(True), "yes")
+BLOCKED = node("ReorderInput", ["x"], ["y"], name="reorder", domain="com.microsoft.nchwc", channels_last=0)
+CASTS = [
+    node("Cast", ["w"], ["f"], to=FLOAT, name="widen"),
+    node("MatMul", ["x", "f"], ["y"], name="product"),
+]
+TWICE = [node("MatMul", ["x", "w"], ["a"]), node("MatMul", ["a", "v"], ["y"])]
+QUANTIZE = [
+    node("DynamicQuantizeLinear", ["x"], ["q", "scale", "zero"], name="quantize"),
+    node("DequantizeLinear", ["q", "scale", "zero"], ["y"], name="back"),
+]
+NON_ZERO = [node("NonZero", ["x"], ["z"], name="found"), node("Cast", ["z"], ["y"], to=FLOAT)]
+
+EXAMPLES = {
+    "ENV001": Example(
+        bad=lambda _: runtime(overlapping={"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.30.0"}),
+        where=("/venv/bin/python",),
+        good=lambda _: runtime(),
+    ),
+    "ENV002": Example(
+        bad=lambda _: sensed(governor="powersave"), good=lambda _: sensed(governor="performance")
+    ),
+    "ENV003": Example(bad=lambda _: sensed(swap_bytes=3 << 30), good=lambda _: sensed(swap_bytes=1 << 20)),
+    "ENV004": Example(bad=lambda _: Facts(host=OLD_HOST), where=("Box",), good=lambda _: Facts(host=HOST)),
+    "ENV005": Example(
+        bad=lambda _: Facts(host=HOST, environment={"OMP_NUM_THREADS": "2"}),
+        where=("OMP_NUM_THREADS",),
+        good=lambda _: Facts(environment={"OMP_NUM_THREADS": "2", "ORT_INTRA_OP_NUM_THREADS": "2"}),
+    ),
+    "ENV006": Example(
+        bad=lambda _: runtime(providers=cuda(usable=False)),
+        where=("/venv/bin/python",),
+        good=lambda _: runtime(providers=cuda(usable=True)),
+    ),
+    "ENV007": Example(
+        bad=lambda _: Facts(host=HOST, topology=Topology(efficiency_cpus=(8, 9), note="two are slower")),
+        where=("Box",),
+        good=lambda _: Facts(host=HOST),
+    ),
+    "ENV008": Example(
+        bad=lambda _: Facts(topology=Topology(numa_nodes=((0, 1), (2, 3)))),
+        good=lambda _: Facts(topology=Topology(numa_nodes=((0, 1),))),
+    ),
+    "ENV009": Example(
+        bad=lambda _: sensed(throttling=stopped(400)), good=lambda _: sensed(throttling=stopped(2))
+    ),
+    "GRA001": Example(
+        bad=lambda _: operators(Conv=0.7, Relu=0.3),
+        where=("the Conv",),
+        good=lambda _: operators(Conv=0.2, Relu=0.2),
+    ),
+    "GRA002": Example(
+        bad=lambda folder: plain(folder, inputs=[info("x", FLOAT, [8, 96]), info("w", FLOAT, [96, 96])]),
+        where=("w",),
+        good=plain,
+    ),
+    "GRA003": Example(
+        bad=lambda folder: facts_of(folder, branches(chosen=True), [YES]), where=("choice",), good=plain
+    ),
+    "GRA004": Example(bad=lambda folder: plain(folder, opset=11), good=plain),
+    "GRA005": Example(
+        bad=lambda _: profile(ran("a", 0.8), between_nodes=0.2), good=lambda _: profile(between_nodes=0.1)
+    ),
+    "GRA006": Example(
+        bad=lambda _: profile(ran("slow", floor_ns=1e4, bound="compute"), ran("fine", floor_ns=5e4)),
+        where=("slow",),
+        good=lambda _: profile(ran("short", floor_ns=1e4, bound="overhead")),
+    ),
+    "SHP001": Example(
+        bad=lambda folder: plain(folder, work=fed(0), inputs=[info("x", FLOAT, ["rows", 96])]),
+        where=("rows",),
+        good=lambda folder: plain(folder, work=fed()),
+    ),
+    "SHP002": Example(
+        bad=lambda _: profile(
+            ran("reshape", category="shape-arithmetic"), ran("conv", 0.9), shape_arithmetic=0.1
+        ),
+        where=("reshape",),
+        good=lambda _: profile(shape_arithmetic=0.01),
+    ),
+    "QNT001": Example(
+        bad=lambda folder: facts_of(folder, QUANTIZE, host=OLD_HOST), where=("quantize", "back"), good=plain
+    ),
+    "PRC001": Example(
+        bad=lambda folder: facts_of(folder, CASTS, [weight(dtype=np.float16)]), where=("w",), good=plain
+    ),
+    "PRC002": Example(
+        bad=lambda folder: facts_of(
+            folder,
+            [node("Cast", ["x"], ["d"], to=DOUBLE, name="widen"), node("Cast", ["d"], ["y"], to=FLOAT)],
+        ),
+        where=("widen",),
+        good=lambda folder: facts_of(folder, CASTS, [weight(dtype=np.float16)]),
+    ),
+    "LAY001": Example(
+        bad=lambda _: operators(Conv=0.2, Cast=0.2), good=lambda _: operators(Conv=0.2, Cast=0.05)
+    ),
+    "LAY002": Example(
+        bad=lambda _: profile(ran("cast", category="casts-and-layout"), ran("conv"), casts_and_layout=0.1),
+        where=("cast",),
+        good=lambda _: profile(casts_and_layout=0.01),
+    ),
+    "LAY003": Example(bad=lambda folder: facts_of(folder, [BLOCKED]), where=("reorder",), good=plain),
+    "LAY004": Example(
+        bad=lambda _: profile(ran("odd", remark="17 channels run as 32"), ran("even")),
+        where=("odd",),
+        good=lambda _: profile(ran("small", 0.01, remark="17 channels run as 32")),
+    ),
+    "PLC001": Example(bad=lambda _: profile(device_idle=0.2), good=lambda _: profile(device_idle=0.1)),
+    "PLC002": Example(bad=lambda _: profile(device_wait=0.2), good=lambda _: profile(device_wait=0.05)),
+    "PLC003": Example(
+        bad=lambda _: profile(ran("copy", category="device-copies"), ran("conv"), device_copies=0.1),
+        where=("copy",),
+        good=lambda _: profile(device_copies=0.01),
+    ),
+    "THR001": Example(bad=lambda _: Facts(host=OLD_HOST), good=lambda _: Facts(host=HOST)),
+    "THR002": Example(
+        bad=lambda _: profile(ran("conv", wait_ns=2e5), ran("relu"), thread_wait=0.2),
+        where=("conv",),
+        good=lambda _: profile(ran("conv", wait_ns=1e3), thread_wait=0.05),
+    ),
+    "MEM001": Example(
+        bad=lambda folder: facts_of(folder, TWICE, [weight(size=192), weight("v", size=192)]),
+        where=("v",),
+        good=lambda folder: facts_of(folder, TWICE, [weight(size=192), weight("v", 0.25, size=192)]),
+    ),
+    "SES001": Example(bad=lambda folder: plain(folder, external=True), where=("m.data",), good=plain),
+    "MSR001": Example(
+        bad=lambda folder: facts_of(folder, NON_ZERO, work=work()),
+        where=("found",),
+        good=lambda folder: facts_of(folder, NON_ZERO, work=work(inputs_path="samples")),
+    ),
+    "MSR002": Example(
+        bad=lambda folder: facts_of(folder, [node("RandomNormalLike", ["x"], ["y"], name="noise")]),
+        where=("noise",),
+        good=plain,
+    ),
+    "MSR003": Example(
+        bad=lambda _: steady(*np.linspace(1e6, 1.2e6, 30)),
+        good=lambda _: steady(*np.linspace(1e6, 1.01e6, 30)),
+    ),
+    "MSR004": Example(bad=lambda _: profile(unexplained=0.1), good=lambda _: profile(unexplained=0.01)),
+    "MSR005": Example(
+        bad=lambda _: profile(ran("over", floor_ns=9e5), ran("under", floor_ns=5e4)),
+        where=("over",),
+        good=lambda _: profile(ran("under", floor_ns=5e4)),
+    ),
+    "MSR010": Example(
+        bad=lambda folder: facts_of(folder, NON_ZERO, kinds=[timed(*[1.0] * 9), timed(*[2.0] * 9)]),
+        where=("found (NonZero)",),
+        good=lambda folder: facts_of(folder, NON_ZERO, kinds=[timed(*[1.0] * 9), timed(*[1.1] * 9)]),
+    ),
+}
