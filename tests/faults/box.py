@@ -90,7 +90,9 @@ class Box:
 
     def compare(self, *arguments: str, **how: Any) -> Done:
         """``ortune compare`` with a small budget and JSON."""
-        return self.run("compare", *arguments, "--budget", "40s", "--max-blocks", "9", "--json", **how)
+        # One thread: a pool of several spins, which takes the CPUs from the tests beside this one.
+        few = ("--budget", "40s", "--max-blocks", "6", "--set", "intra=1")
+        return self.run("compare", *arguments, *few, "--json", **how)
 
     def workers(self) -> list[int]:
         """Processes that run this box's copy of the worker."""
@@ -106,7 +108,11 @@ class Box:
         return found
 
     def events(self, kind: str | None = None) -> list[Any]:
-        """What the store's newest session has journalled so far; long events are read from their blobs."""
+        """What the store has journalled so far; long events are read from their blobs."""
+        return [body for k, body in self.journal() if kind in (None, k)]
+
+    def journal(self) -> list[tuple[str, Any]]:
+        """Kind and body of all that the store has journalled so far."""
         path = self.folder / "home" / ".local" / "share" / "ortune" / "ortune.sqlite"
         if not path.exists():
             return []
@@ -120,7 +126,7 @@ class Box:
         def text(body: str | None, blob: str | None) -> bytes:
             return body.encode() if blob is None else zlib.decompress((blobs / blob[:2] / blob).read_bytes())
 
-        return [json.loads(text(body, blob)) for k, body, blob in rows if kind in (None, k)]
+        return [(kind, json.loads(text(body, blob))) for kind, body, blob in rows]
 
 
 class Running:

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import golden_tune
 import pytest
 
-from ortune.report.html import page
+from ortune.report.html import frame, page, tune
 
 KINDS = sorted(golden_tune.KINDS)
 VOID = {"meta", "img", "br", "link", "input", "hr"}
@@ -132,14 +132,14 @@ def test_every_section_stands_where_it_has_something_to_say(rendered: dict[str, 
     shown = {a["id"] for a in seen.named("section") if "id" in a}
     expected = {
         module.__name__.rpartition(".")[2]
-        for module in page.section_modules()[1:]
+        for module in frame.section_modules(tune)[1:]
         if module.content(golden_tune.KINDS[kind]) is not None
     }
     assert shown == expected
 
 
 def test_sections_have_their_own_place_and_between_them_all_are_shown(rendered: dict[str, str]) -> None:
-    modules = page.section_modules()
+    modules = frame.section_modules(tune)
     assert len({m.ORDER for m in modules}) == len(modules)
     assert all(m.__doc__ and m.TITLE for m in modules)
     everything = {a.get("id") for text in rendered.values() for a in Page(text).named("section")}

@@ -141,6 +141,14 @@ def test_dear_trials_get_a_fixed_number_of_blocks_and_an_exact_test() -> None:
     assert found.p < 0.05
 
 
+def test_six_blocks_are_enough_for_an_exact_test_where_no_more_are_allowed() -> None:
+    assert duel.design(1_000_000, rules(max_blocks=6)) == duel.Design(sequential=False, n_blocks=6)
+    machine = Machine(7, {NEW: 0.8}, trial_ns=1_000_000)
+    r = rules(max_blocks=6)
+    found = duel.conclude(fight(machine, r), r, duel.design(machine.trial_ns, r))
+    assert (found.method, found.verdict, found.n_blocks) == ("sign-flip", "faster", 6)
+
+
 def test_a_budget_that_holds_not_six_blocks_is_refused_beforehand() -> None:
     assert duel.design(6_000_000_000, rules()) is None
 

@@ -17,8 +17,9 @@ from onnx import TensorProto, helper, numpy_helper
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
 
-SHORT = ("--max-blocks", "9", "--no-why")
+SHORT = ("--max-blocks", "6", "--no-why")
 """Where the verdict is not the subject."""
+REWRITE = "initializers-out-of-inputs"
 
 
 def dense(
@@ -52,14 +53,41 @@ def compare(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
     return done.returncode, document, done.stderr
 
 
-def test_inputs_are_paired_by_hand_where_their_order_misleads(tmp_path: Path) -> None:
-    a, b = dense(tmp_path / "a.onnx"), dense(tmp_path / "b.onnx", ("q", "p"))
-    code, document, _ = compare(tmp_path, str(a), str(b), "--map", "x=q", "--map", "y=p", *SHORT)
-    assert code == 0
+@pytest.fixture(scope="module")
+def mapped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """Two models whose inputs are paired by hand, the new one rewritten; the workload is saved."""
+    folder = tmp_path_factory.mktemp("mapped")
+    a, b = dense(folder / "a.onnx"), dense(folder / "b.onnx", ("q", "p"), ir_inputs=True)
+    code, document, said = compare(
+        folder, str(a), str(b), "--map", "x=q", "--map", "y=p", "--b-rewrite", REWRITE,
+        "--save-workload", str(folder / "w.json"), *SHORT,
+    )  # fmt: skip
+    assert code == 0, said
+    return folder, document
+
+
+def test_inputs_are_paired_by_hand_where_their_order_misleads(mapped: tuple[Path, dict[str, Any]]) -> None:
+    folder, document = mapped
     assert document["result"]["mapped_inputs"] == {"x": "q", "y": "p"}
     assert document["result"]["outputs"]["ok"]
-    crossed = compare(tmp_path, str(a), str(b), "--map", "x=p", "--map", "y=q", *SHORT)
+    a, b = str(folder / "a.onnx"), str(folder / "b.onnx")
+    crossed = compare(folder, a, b, "--map", "x=p", "--map", "y=q", *SHORT)
     assert crossed[1]["verdict"] == "wrong-output"
+
+
+def test_a_rewrite_is_really_run(mapped: tuple[Path, dict[str, Any]]) -> None:
+    result = mapped[1]["result"]
+    assert result["base"]["plan"]["rewrites"] == []
+    assert [rewrite["name"] for rewrite in result["new"]["plan"]["rewrites"]] == [REWRITE]
+    assert result["outputs"]["ok"]
+
+
+def test_a_workload_file_and_shapes_exclude_each_other(mapped: tuple[Path, dict[str, Any]]) -> None:
+    folder, _ = mapped
+    words = ("--workload", str(folder / "w.json"), "--shape", "x:8x96")
+    code, document, _ = compare(folder, str(folder / "a.onnx"), *words)
+    assert code == 2
+    assert "--shape" in document["error"]["what"]
 
 
 def test_an_unknown_name_in_map_names_the_inputs(tmp_path: Path) -> None:
@@ -120,27 +148,9 @@ def test_latency_or_shape_that_depends_on_values_stands_in_the_answer(tmp_path: 
     assert "--inputs" in said
 
 
-def test_a_rewrite_is_really_run(tmp_path: Path) -> None:
-    model = str(dense(tmp_path / "old.onnx", ir_inputs=True))
-    code, document, _ = compare(tmp_path, model, "--b-rewrite", "initializers-out-of-inputs", *SHORT)
-    assert code == 0
-    assert document["result"]["new"]["plan"]["rewrites"][0]["name"] == "initializers-out-of-inputs"
-    assert document["result"]["outputs"]["ok"]
-
-
 def test_a_misspelt_key_of_a_plan_is_refused(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text('{"setings": {"intra_op_num_threads": 1}}')
     code, document, _ = compare(tmp_path, str(dense(tmp_path / "a.onnx")), str(plan))
     assert code == 2
     assert "setings" in document["error"]["what"]
-
-
-def test_a_workload_file_and_shapes_exclude_each_other(tmp_path: Path) -> None:
-    model = str(dense(tmp_path / "a.onnx"))
-    saved = tmp_path / "w.json"
-    code, _, _ = compare(tmp_path, model, "--save-workload", str(saved), *SHORT)
-    assert code == 0
-    code, document, _ = compare(tmp_path, model, "--workload", str(saved), "--shape", "x:8x96")
-    assert code == 2
-    assert "--shape" in document["error"]["what"]

@@ -51,12 +51,12 @@ def options(
     """Options before the verb."""
 
 
-def register(*asked: str) -> None:
+def register(*asked: str, for_help: bool = False) -> None:
     """Makes the commands: those that are asked for in full, of the others what ``ortune --help`` says of them."""
     app.registered_commands = [made for made in app.registered_commands if made.name not in verbs()]
     for name in verbs():
         if name in asked:
-            app.command(name=name)(command(name))
+            app.command(name=name)(command(name, for_help=for_help))
         else:
             app.command(name=name, help=short_help(name))(_elsewhere)
 
@@ -81,7 +81,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         _require_utf8(arguments)
         arguments = _with_look(arguments)
-        register(*_verb(arguments))
+        register(*_verb(arguments), for_help=arguments[1:] in (["-h"], ["--help"]))
         # Not app(...): that puts typer's own hook for unexpected errors over ours.
         program = typer.main.get_command(app)
         return program.main(_with_resume(arguments), prog_name="ortune", standalone_mode=False) or 0

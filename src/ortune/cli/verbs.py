@@ -7,8 +7,10 @@ import dataclasses
 import importlib
 import importlib.util
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
@@ -23,20 +25,45 @@ if TYPE_CHECKING:
 
 def short_help(verb: str) -> str:
     """The first line of what a verb says of itself, read without importing it: ``ortune --help`` starts at once."""
-    spec = importlib.util.find_spec(f"ortune.verbs.{verb}")
-    assert spec is not None and spec.origin is not None
-    source = Path(spec.origin)
-    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+    for node in _parsed(verb).body:
         if isinstance(node, ast.ClassDef) and node.name == "Options":
             return (ast.get_docstring(node) or "").partition("\n")[0]
     raise ValueError(f"{verb} does not say what it can be asked")
 
 
-def command(verb: str) -> Callable[..., None]:
-    """A verb as a function that typer understands."""
+def options_alone(verb: str) -> ModuleType:
+    """What a verb can be asked, without what it imports to do it: enough for its help, which starts at once.
+
+    Of the verb's file only ``Options``, plain constants, and the imports that are there anyway are executed.
+    """
+    module = ModuleType(f"ortune.verbs.{verb}:Options")
+    sys.modules[module.__name__] = module  # where annotations look names up
+    tree = _parsed(verb)
+    tree.body = [node for node in tree.body if _light(node)]
+    exec(compile(tree, module.__name__, "exec"), vars(module))
+    return module
+
+
+def _parsed(verb: str) -> ast.Module:
+    spec = importlib.util.find_spec(f"ortune.verbs.{verb}")
+    assert spec is not None and spec.origin is not None
+    return ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+
+
+def _light(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        there_anyway = {"ortune.errors", "ortune.verbs._options"}
+        return node.module in there_anyway or str(node.module).partition(".")[0] in sys.stdlib_module_names
+    if isinstance(node, ast.Assign):
+        return not any(isinstance(part, ast.Call | ast.Name) for part in ast.walk(node.value))
+    return isinstance(node, ast.ClassDef) and node.name == "Options"
+
+
+def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
+    """A verb as a function that typer understands; for its help it cannot run."""
     from ortune.verbs._options import Argument, Option, option_fields
 
-    module = importlib.import_module(f"ortune.verbs.{verb}")
+    module = options_alone(verb) if for_help else importlib.import_module(f"ortune.verbs.{verb}")
     fields = [each for each in option_fields(module.Options) if each.spelling is not None]
     own_output = any(each.name == "output" for each in fields)
 

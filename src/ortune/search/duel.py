@@ -84,7 +84,8 @@ def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0) -> Design | Non
     # The sequential test needs about ten blocks to say anything; where few more fit, an exact test says more.
     if budget_ns >= controls.CALIBRATION_BLOCKS * full and n >= 14:
         return Design(sequential=True, n_blocks=n)
-    return Design(sequential=False, n_blocks=min(controls.CALIBRATION_BLOCKS, int(budget_ns / full)))
+    few = min(rules.max_blocks, controls.CALIBRATION_BLOCKS, int(budget_ns / full))
+    return Design(sequential=False, n_blocks=few)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,26 +2,26 @@
 
 Of it are made the command line, the Python function, and the command that asks the same again. Fields hold what the
 user wrote; a verb reads them through properties, all of which are read when the options are made, so that nothing
-is begun on options that cannot be read.
+is begun on options that cannot be read. What reads them is imported then: a verb's help needs none of it.
 """
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
-from ortune import knobs, targets
 from ortune.errors import UsageError
-from ortune.inputs.workload import parse_dim, parse_shape
-from ortune.records import Plan, PodSize
-from ortune.search.plan_edits import merge
-from ortune.trials.baseline import InputOptions
-from ortune.trials.sides import read_plan
+
+if TYPE_CHECKING:
+    from ortune.records import Plan
+    from ortune.trials.baseline import InputOptions
 
 MODEL, RUN, OUT, GATE = "What to run", "How to measure", "Output", "Gate for CI"
 
@@ -198,6 +198,15 @@ def path(given: AnyPath | None) -> Path | None:
 
 # --- what several verbs can be asked
 
+
+def _targets() -> list[str]:
+    """The names of all targets, which are those of their folders: a help needs no more of them."""
+    spec = find_spec("ortune.targets")
+    assert spec is not None
+    found = [each.name for each in pkgutil.iter_modules(spec.submodule_search_locations) if each.ispkg]
+    return sorted(found, key=lambda name: (name != "cpu", name))
+
+
 Settings = Annotated[
     Sequence[str],
     Option("--set", "KNOB=VALUE", "A setting, e.g. intra=4, spin=0, level=basic. Repeatable.", MODEL),
@@ -216,7 +225,7 @@ Python = Annotated[
         MODEL,
     ),
 ]  # fmt: skip
-Target = Annotated[str, Option("--target", "T", f"Where it runs: {', '.join(targets.all_targets())}.", MODEL)]
+Target = Annotated[str, Option("--target", "T", f"Where it runs: {', '.join(_targets())}.", MODEL)]
 Shapes = Annotated[
     Sequence[str], Option("--shape", "NAME:1x3x320x320", "Shape of an input. Repeatable.", MODEL)
 ]
@@ -280,6 +289,9 @@ class Feeding:
     @cached_property
     def feeds(self) -> InputOptions:
         """Inputs and load, read. UsageError says what cannot be."""
+        from ortune.inputs.workload import parse_dim, parse_shape
+        from ortune.records import PodSize
+        from ortune.trials.baseline import InputOptions
 
         def given(name: str, usual: Any = None) -> Any:
             return getattr(self, name, usual)
@@ -330,6 +342,11 @@ class OnePlan(Feeding):
     @property
     def common(self) -> Plan:
         """The plan file, and over it the settings and the target."""
+        from ortune import knobs, targets
+        from ortune.records import Plan
+        from ortune.search.plan_edits import merge
+        from ortune.trials.sides import read_plan
+
         providers = targets.find(self.target).providers
         plan = Plan(settings=knobs.parse_settings(list(self.set)), providers=providers)
         return merge(read_plan(Path(self.plan)), plan) if self.plan else plan

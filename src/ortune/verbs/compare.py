@@ -93,7 +93,7 @@ class Options(Kept, Load, OnePlan):
     tolerance: Tolerance = None
     max_blocks: Annotated[
         int | None,
-        Option("--max-blocks", "N", "Blocks at most (100, more with a longer --budget).", RUN, least=9),
+        Option("--max-blocks", "N", "Blocks at most (100, more with a longer --budget).", RUN, least=6),
     ] = None
     inject_wait: Annotated[
         str | float | None, Option("--inject-wait", "5%", "For testing: a busy wait in each run of B.", RUN)

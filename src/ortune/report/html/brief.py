@@ -8,8 +8,7 @@ from ortune.records import Brief, BriefFigure, StoredSession
 from ortune.report import brief_words as words
 from ortune.report import stored_words
 from ortune.report.brief import bounds, number, saving
-from ortune.report.html import svg
-from ortune.report.html.page import environment
+from ortune.report.html import frame, svg
 from ortune.report.numbers import change
 
 ROW_PX = 46
@@ -19,23 +18,26 @@ LABEL_PX = 15
 
 def render(brief: Brief, session: StoredSession) -> str:
     """The page as one HTML document."""
-    return (
-        environment()
-        .get_template("brief.html.j2")
-        .render(
-            brief=brief,
-            provenance=stored_words.provenance(session),
-            session=session.id,
-            ortune=session.ortune,
-            plans=words.plan_rows(brief),
-            figures=[_cells(f) for f in brief.figures],
-            cpus=_cells(brief.cpus) if brief.cpus else None,
-            saving=saving(brief.cpus) if brief.cpus and brief.tuned_plan and not brief.cpus_note else "",
-            load=words.load_words(brief),
-            cpu_note=words.CPU_NOTE,
-            marks=words.MARKS,
-            chart=_chart(brief),
-        )
+    all_of_it = f"; all of it: ortune report {session.id}" if session.id else ""
+    return frame.page(
+        "brief.html.j2",
+        product="brief",
+        subject=brief.subject,
+        headline=brief.answer,
+        basis="Medians over fresh processes; tuned values are today's times the paired ratio with its interval"
+        f"{all_of_it}.",
+        ortune=session.ortune,
+        styles=["brief.css"],
+        brief=brief,
+        provenance=stored_words.provenance(session),
+        plans=words.plan_rows(brief),
+        figures=[_cells(f) for f in brief.figures],
+        cpus=_cells(brief.cpus) if brief.cpus else None,
+        saving=saving(brief.cpus) if brief.cpus and brief.tuned_plan and not brief.cpus_note else "",
+        load=words.load_words(brief),
+        cpu_note=words.CPU_NOTE,
+        marks=words.MARKS,
+        chart=_chart(brief),
     )
 
 

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import importlib
-import pkgutil
-from functools import cache
-from importlib.resources import files
-from types import ModuleType
-
-from markupsafe import Markup
-
 from ortune.records import Envelope, ProfileDifference, ProfileResult, Timeline
 from ortune.report import difference_words, stored_words
 from ortune.report import profile_words as words
-from ortune.report.html import profile as sections
-from ortune.report.html.page import Section, environment
+from ortune.report.html import frame
+from ortune.report.html import profile as folder
 from ortune.report.html.profile import Given
 from ortune.report.numbers import duration, memory
 
@@ -38,55 +28,31 @@ def render(
     """
     result = envelope.result
     given = Given(result=result, timeline=timeline, no_timeline=no_timeline)
-    shown = [s for module in section_modules() if (s := _section(module, given)) is not None]
+    shown = frame.sections(folder, given)
     drawn = timeline is not None and any(section.name == "timeline" for section in shown)
-    script = _file("timeline.js") if drawn else ""
     large, unit = _large(result)
-    return (
-        environment()
-        .get_template("profile/page.html.j2")
-        .render(
-            subject=words.subject(result),
-            style=Markup(_file("style.css") + _file("profile.css")),
-            # Only this script may run: a browser refuses any other by its digest.
-            script=Markup(script),
-            script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            large=large,
-            unit=unit,
-            headline=words.headline(result),
-            run_sentence=words.run_sentence(result) if result.against else "",
-            headroom=result.headroom.sentence if result.headroom else "",
-            facts=_facts(envelope),
-            interrupted=envelope.status == "interrupted",
-            stored=stored,
-            sections=shown,
-            envelope=envelope,
-            result=result,
-        )
+    trace = result.trace
+    return frame.page(
+        "profile/page.html.j2",
+        product="profile",
+        subject=words.subject(result),
+        origin=f"{trace.format}, {trace.n_events:,} events" if trace.format else "",
+        headline=words.headline(result),
+        basis="Times are of the mean steady run, while profiling.",
+        ortune=envelope.ortune,
+        session=result.session,
+        styles=["style.css", "profile.css"],
+        script="timeline.js" if drawn else "",
+        large=large,
+        unit=unit,
+        run_sentence=words.run_sentence(result) if result.against else "",
+        headroom=result.headroom.sentence if result.headroom else "",
+        facts=_facts(envelope),
+        interrupted=envelope.status == "interrupted",
+        stored=stored,
+        sections=shown,
+        result=result,
     )
-
-
-@cache
-def section_modules() -> tuple[ModuleType, ...]:
-    """Every section's module, in the order of the page."""
-    found = [
-        importlib.import_module(f"{sections.__name__}.{m.name}")
-        for m in pkgutil.iter_modules(sections.__path__)
-    ]
-    return tuple(sorted(found, key=lambda module: int(module.ORDER)))
-
-
-def _section(module: ModuleType, given: Given) -> Section | None:
-    content = module.content(given)
-    if content is None:
-        return None
-    name = module.__name__.rpartition(".")[2]
-    body = environment().get_template(f"profile/{name}.html.j2").render(**content)
-    return Section(name=name, title=module.TITLE, note=module.NOTE, body=Markup(body))
-
-
-def _file(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _large(result: ProfileResult) -> tuple[str, str]:
