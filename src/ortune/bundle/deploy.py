@@ -23,7 +23,6 @@ from ortune.records import Applied, BundleInfo, TuneResult, Workload
 HEADROOM = 0.25
 """Share of the measured peak that a container gets on top: other inputs, another allocator state."""
 
-STEMS = {"tcmalloc": "libtcmalloc_minimal"}
 ON_GPU = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"})
 """Providers that need libraries which no image of Python has, and a GPU of NVIDIA."""
 
@@ -109,11 +108,11 @@ def _dockerfile(result: TuneResult, info: BundleInfo) -> str:
     lines += _gpu_base(version) if _gpu(info) else [f"FROM python:{version}-slim"]
     for setting in of(info.applied, "preload"):
         name = as_text(setting.value)
-        stem = STEMS.get(name, f"lib{name}")
+        find = f"find /usr/lib -regex '.*/lib{name}\\(_minimal\\)?.so'"
         lines += [
             f"RUN apt-get update && apt-get install -y --no-install-recommends {PACKAGES[name]} \\",
             "    && rm -rf /var/lib/apt/lists/* \\",
-            f"    && ln -s \"$(find /usr/lib -name '{stem}.so' | head -n 1)\" {_library(name)}",
+            f'    && ln -s "$({find} | sort -r | head -n 1)" {_library(name)}',
         ]
     package = named.group() if named else "onnxruntime"
     lines.append(f"RUN pip install --no-cache-dir {package}{'==' + known.group() if known else ''}")

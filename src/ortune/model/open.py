@@ -17,7 +17,7 @@ from ortune.model.graphs import attribute_tensors, graphs, nodes, tensors
 from ortune.model.onnx_file import read_onnx
 from ortune.model.ort_file import is_ort, read_ort
 from ortune.model.tensors import FileTensor, WeightFiles
-from ortune.records import ModelInfo
+from ortune.records import ModelInfo, ModelRef
 
 __all__ = ["OpenModel", "graphs", "nodes", "open_model"]
 
@@ -50,6 +50,11 @@ class OpenModel:
     def info(self) -> ModelInfo:
         """What the model is. The first use reads all weights once, for the sha256."""
         return msgspec.structs.replace(self.facts, sha256=self.sha256)
+
+    @property
+    def ref(self) -> ModelRef:
+        """The model as a document names it."""
+        return ModelRef(path=str(self.path), sha256=self.sha256)
 
     @cached_property
     def sha256(self) -> str:

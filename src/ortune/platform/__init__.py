@@ -9,7 +9,7 @@ import sys
 
 from ortune.platform.cpu import Topology
 from ortune.platform.neighbours import other_load
-from ortune.platform.preload import ALLOCATORS, INSTALL_HINTS, allocator_library, allocators
+from ortune.platform.preload import INSTALL_HINTS, allocator_library, allocators
 from ortune.platform.sensors import Snapshot, between
 
 if sys.platform == "linux":
@@ -26,7 +26,6 @@ else:
     )
 
 __all__ = [
-    "ALLOCATORS",
     "INSTALL_HINTS",
     "Snapshot",
     "Topology",

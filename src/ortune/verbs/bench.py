@@ -24,7 +24,7 @@ from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
 from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.platform import host
-from ortune.records import BenchResult, Envelope, Failed, FeedRef, Measured, ModelRef, Outcome, Plan, Value
+from ortune.records import BenchResult, Envelope, Failed, FeedRef, Measured, Outcome, Plan, Value
 from ortune.search.blocks import BASE
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.store.db import SessionLog
@@ -227,7 +227,7 @@ class _Run:
             schema="ortune/bench/1",
             ortune=__version__,
             host=self.baseline.host,
-            model=ModelRef(path=self.side.model.info.path, sha256=self.side.model.info.sha256),
+            model=self.side.model.ref,
             workload=self.baseline.work,
             status="interrupted" if stopped else "ok",
             result=result,

@@ -14,14 +14,13 @@ from ortune import __version__, platform
 from ortune.errors import OrtuneError, UsageError
 from ortune.profiling.nodes import Origins, counterparts_of, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak
-from ortune.profiling.processes import Process, base_arm, profile, runs_for, side_of, slowdown
+from ortune.profiling.processes import Process, base_arm, profile, runs_for, slowdown
 from ortune.profiling.result import difference_of, result_of, side_times
 from ortune.profiling.words import notes
 from ortune.records import (
     Envelope,
     MachinePeak,
     Measured,
-    ModelRef,
     ProfileDifference,
     ProfileResult,
     Workload,
@@ -248,7 +247,7 @@ class _Models:
                 schema="ortune/profile/1",
                 ortune=__version__,
                 host=platform.host(),
-                model=ModelRef(path=str(sides[0].model.path), sha256=sides[0].model.info.sha256),
+                model=sides[0].model.ref,
                 workload=self.work,
                 status="ok",
                 result=result,
@@ -283,7 +282,7 @@ class _Models:
                 slowdown=shown.slowdown, seen=shown.seen, resident=shown.resident,
                 no_peak=self.no_peak if peak is None else "",
             )  # fmt: skip
-            result = msgspec.structs.replace(result, side=side_of(baselines[0]))
+            result = msgspec.structs.replace(result, side=sides[0].record)
             result = msgspec.structs.replace(result, notes=(*result.notes, *notes(result, known)))
             if len(sides) > 1:
                 slow = [slowdown(mine) for mine in processes]
