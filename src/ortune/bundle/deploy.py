@@ -30,14 +30,7 @@ _MIB = 1 << 20
 
 
 def deploy_files(result: TuneResult, info: BundleInfo, workload: Workload, model: ir.Model) -> dict[str, str]:
-    """The files of ``deploy/`` by their names within the bundle.
-
-    Args:
-        result: The session's answer; its figures of the winner (else of the default) give the memory.
-        info: The bundle, with thread counts as ``min(n, cpus)``.
-        workload: Sessions and callers that were measured.
-        model: The model that is shipped, for Triton's inputs and outputs.
-    """
+    """The files of ``deploy/`` by their names within the bundle."""
     # The container has as many CPUs as the tuned machine.
     info = msgspec.structs.replace(info, applied=measured(info.applied))
     return {

@@ -30,10 +30,6 @@ DIGITS = 6
 def output_snapshots(folder: Path, random: bool) -> tuple[OutputSnapshot, ...]:
     """Every output that a worker left in a folder, in the model's order.
 
-    Args:
-        folder: With ``outputs.json``.
-        random: The values differ from run to run: only types and ranks are kept.
-
     Raises:
         OrtuneError: A file is missing or damaged.
     """

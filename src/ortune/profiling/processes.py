@@ -98,12 +98,6 @@ def profile(baseline: Baseline, arms: Sequence[Arm], runs: int, keep: Sequence[P
 
     What the machine does meanwhile then hits all of them: neither a side nor the profiler is blamed for a neighbour.
 
-    Args:
-        baseline: A model that was shown to run; its executor is used.
-        arms: From ``profiled_arm``, of one or more sides.
-        runs: Timed runs of each.
-        keep: Where each arm's trace is to lie.
-
     Raises:
         MeasurementError: A process failed, or recorded no run.
     """

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ortune.trace.table import Floats, Numbers
+
+Whole = np.ndarray[Any, np.dtype[Any]]
 
 TABLE = 1 << 20
 """Up to so many possible combinations (or four for each row) are looked up in a table, which needs no sorting."""
 
 
-def combined(*columns: tuple[Numbers, int]) -> tuple[Numbers, Numbers]:
+def combined(*columns: tuple[Whole, int]) -> tuple[Numbers, Numbers]:
     """Numbers the combinations that occur.
 
     Returns:
@@ -27,7 +31,7 @@ def combined(*columns: tuple[Numbers, int]) -> tuple[Numbers, Numbers]:
     return first, place
 
 
-def sums(rows: Numbers, columns: Numbers, values: Numbers, shape: tuple[int, int]) -> Floats:
+def sums(rows: Whole, columns: Whole, values: Whole, shape: tuple[int, int]) -> Floats:
     """Adds up values by their places in a table."""
     flat = np.bincount(rows * shape[1] + columns, weights=values, minlength=shape[0] * shape[1])
     return np.asarray(flat, dtype=np.float64).reshape(shape)

@@ -41,12 +41,7 @@ class Session:
         return lock.measuring(f"{self.verb} {label}".rstrip(), wait=self.wait, say=self.watch.say)
 
     def begin(self, key: str, **names: str) -> SessionLog:
-        """Begins the journal.
-
-        Args:
-            key: What a session must have in common with another to be one of the same.
-            names: What it is about.
-        """
+        """Begins the journal."""
         if self.store:
             self.log = self.store.begin(self.verb, f"{self.verb} {key}", header(**names))
         return self.log

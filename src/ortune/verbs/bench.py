@@ -158,12 +158,6 @@ def usable_cpus(o: Options) -> int:
 def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
     """The plan with what its sessions share put in; a number of threads that it has becomes the pool's.
 
-    Args:
-        plan: The plan as asked for.
-        pool: One pool of threads for all sessions.
-        arena: One arena for all sessions.
-        cpus: Threads of a pool for which the plan names none.
-
     Raises:
         UsageError: A setting of the sessions' own pools or arenas stands against it.
     """

@@ -259,11 +259,12 @@ class GraphCounter(Counter):
                 self.bind(value, dims)
         elif node.domain in _WALKED:
             self._visit(node)
-        if all(self.dims(value) is not None for value in node.outputs if value.name):
+        if all(self.is_computed(value) for value in node.outputs if value.name):
             return
+        # What the file declares is believed last: exporters leave sizes behind that no run has.
         inferred = shapes.infer(node, inputs, dtypes, contents, self._opsets)
         for value, dims in zip(node.outputs, inferred or (), strict=False):
-            if self.dims(value) is None:
+            if not self.is_computed(value):
                 self.bind(value, dims)
         for value in node.outputs:
             if value.name and self.dims(value) is None:
