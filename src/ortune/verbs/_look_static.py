@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import msgspec
 import onnx_ir as ir
 
 from ortune.analysis import cost
 from ortune.inputs import workload
-from ortune.model.graphs import parameters
+from ortune.model.graphs import attribute_tensors, graphs
 from ortune.model.open import OpenModel
 from ortune.records import Case, LookResult, ModelCost, Workload
 
@@ -19,17 +20,30 @@ MOST_UNKNOWN = 3
 def static_part(model: OpenModel) -> LookResult:
     """Everything that is known without running the model and without input shapes."""
     sizes: Counter[str] = Counter()
-    n_parameters = 0
-    for tensor in parameters(model.ir):
-        n_parameters += tensor.size
+    parameters = 0
+    for tensor in weights(model.ir):
+        parameters += tensor.size
         sizes[type_name(tensor.dtype)] += stored_bytes(tensor)
     return LookResult(
         model=model.info,
-        parameters=n_parameters,
+        parameters=parameters,
         parameter_bytes=sizes.total(),
         weight_types=dict(sizes.most_common()),
         operators=dict(sorted(model.op_counts.items(), key=lambda item: (-item[1], item[0]))),
     )
+
+
+def weights(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """Every initializer and every tensor of a Constant node, bodies and functions included."""
+    for graph in graphs(model):
+        if isinstance(graph, ir.Graph):
+            for value in graph.initializers.values():
+                if value.const_value is not None:
+                    yield value.const_value
+        for node in graph:
+            if node.op_type == "Constant":
+                for attribute in node.attributes.values():
+                    yield from attribute_tensors(attribute)
 
 
 def stored_bytes(tensor: ir.TensorProtocol) -> int:
