@@ -11,7 +11,7 @@ from mapping_models import Mapped, f32, mapped, of_file
 
 from ortune.analysis.cost import costs
 from ortune.analysis.mapping import Mapping, inherited
-from ortune.analysis.mapping.model_view import View
+from ortune.analysis.mapping.model_view import ModelView
 from ortune.records import NodeCost
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -99,8 +99,8 @@ def test_one_name_with_different_work_is_left_out() -> None:
 def test_nodes_are_called_as_the_count_calls_them(text: str, named: bool) -> None:
     found = mapped(text, named=named)
     counted = costs(found.before, {}).nodes
-    assert [n.op_type for n in counted] == [step.op_type for step in View(found.before).steps]
-    alone = {step.name: (step.name,) for step in View(found.before).steps}
+    assert [n.op_type for n in counted] == [step.op_type for step in ModelView(found.before).steps]
+    alone = {step.name: (step.name,) for step in ModelView(found.before).steps}
     every = [msgspec.structs.replace(n, flops=place, known=True) for place, n in enumerate(counted)]
     work = inherited(Mapping(of=alone), (), every)
     assert [work[name][0] for name in alone] == list(range(len(counted)))

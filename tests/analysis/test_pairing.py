@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from edited_models import EDITS, numbered, squeezenet
 from ortune.analysis.mapping import counterparts
-from ortune.analysis.mapping.model_view import View
+from ortune.analysis.mapping.model_view import ModelView
 from ortune.model.open import open_model
 from zoo import model_path
 
@@ -33,10 +33,12 @@ def test_all_but_what_was_added_meets(edit: str, names: str, tmp_path: Path) -> 
         numbered(model, names=names == "numbers")
     a, b = written(plain, tmp_path / "a.onnx"), written(edited, tmp_path / "b.onnx")
     found = counterparts(a, b)
-    steps = View(b).steps
+    steps = ModelView(b).steps
     assert [step.op_type for step in steps if step.name not in found] == added
     # In order, and so each is itself.
-    assert [found[step.name] for step in steps if step.name in found] == [step.name for step in View(a).steps]
+    assert [found[step.name] for step in steps if step.name in found] == [
+        step.name for step in ModelView(a).steps
+    ]
 
 
 def test_what_was_moved_meets_by_its_name(tmp_path: Path) -> None:
@@ -59,4 +61,4 @@ def test_a_large_model_meets_itself() -> None:
     model = open_model(model_path("piper-joe")).ir
     found = counterparts(model, model)
     assert all(name == other for name, other in found.items())
-    assert len(found) == len({step.name for step in View(model).steps})
+    assert len(found) == len({step.name for step in ModelView(model).steps})

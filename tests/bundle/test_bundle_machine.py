@@ -93,7 +93,7 @@ def test_other_hardware_is_named(change: dict[str, object], said: str) -> None:
 
 
 def test_allocators_are_those_that_can_be_tuned() -> None:
-    for name in platform.ALLOCATORS:
+    for name in platform.INSTALL_HINTS:
         found, expected = machine.allocator_library(name), platform.allocator_library(name)
         assert bool(found) == (expected is not None)
         assert not found or Path(found).samefile(str(expected))

@@ -79,7 +79,7 @@ def test_a_provider_that_is_not_there(box: Box, side: str) -> None:
 def test_a_library_that_is_not_installed(box: Box) -> None:
     from ortune import platform
 
-    absent = [name for name in platform.ALLOCATORS if platform.allocator_library(name) is None]
+    absent = [name for name in platform.INSTALL_HINTS if platform.allocator_library(name) is None]
     if not absent:
         pytest.skip("every allocator library is installed here")
     error = refused(box.compare("m.onnx", "--b-set", f"allocator={absent[0]}"), 3, "unsupported")

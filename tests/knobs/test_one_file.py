@@ -133,9 +133,9 @@ def new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_it_is_proposed_with_its_prior_where_it_applies(new: str) -> None:
     (found,) = [p for p in proposals(BLOCK, 4, "1.31.1", [])[0] if new in p.settings]
-    assert (found.settings, found.prior, found.group) == ({new: 0}, 0.77, "first")
+    assert (found.settings, found.prior) == ({new: 0}, 0.77)
     (found,) = [p for p in proposals(BLOCK, 4, "1.31.1", [], objective="memory")[0] if new in p.settings]
-    assert (found.prior, found.group) == (0.015, "late")
+    assert found.prior == 0.015
     found_none, _ = proposals(dataclasses.replace(BLOCK, gelu=False), 4, "1.31.1", [])
     assert not any(new in p.settings for p in found_none)
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ortune.records import BenchResult, Envelope, LookResult, Plan, ReportResult, StoredSession
-from ortune.report import history, markdown, report_words, told
+from ortune.report import history, markdown, report_words, stored_words
 
 MARK = "f" * 64
 
@@ -180,7 +180,7 @@ def test_the_list_fits_its_width_and_loses_nothing(width: int) -> None:
     for session in SESSIONS:
         assert session.id in text
         assert "".join(session.label.split()) in bare
-        summary = report_words.shorten_end(told.summary(session))
+        summary = report_words.shorten_end(stored_words.summary(session))
         assert "".join(summary.split()) in bare
     assert "the newest 4 of 9" in text
 
@@ -191,7 +191,7 @@ def test_a_session_told_again_fits_its_width(session: StoredSession, width: int)
     text = page(ReportResult(kind="told", sessions=(session,)), width)
     assert max(len(line) for line in text.splitlines()) <= width
     bare = "".join(text.split())
-    assert "".join(told.provenance(session).split()) in bare
+    assert "".join(stored_words.provenance(session).split()) in bare
     if session.document is None:
         assert LONG in bare
 

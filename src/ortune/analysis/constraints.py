@@ -36,19 +36,17 @@ class Facts:
         rows: Input name to the number of rows its values index (exclusive upper bound).
         limits: (size, rows) pairs: the size must not exceed the rows (position tables).
         clash: The first demand that cannot hold, "" when none was found.
-        reached: How many nodes the walk passed before the clash.
     """
 
     solution: Mapping[str, Size]
     rows: Mapping[str, int]
     limits: tuple[tuple[Size, int], ...]
     clash: str
-    reached: int
 
 
 @dataclass(slots=True)
 class Walk:
-    """The state of one walk; operators read and extend it."""
+    """The state of one walk; operators read and extend it. ``shapes`` holds those that are given or computed."""
 
     keep: Callable[[str], int]
     symbols: set[str] = field(default_factory=set)
@@ -105,16 +103,21 @@ class Walk:
         self.clash = f"{self.node.op_type} {self.node.name or ''}: {what}" if self.node else what
 
     def shape(self, value: ir.Value | None) -> Shape | None:
-        """The shape of a value, with solved symbols replaced; None when even the rank is unknown."""
+        """The shape of a value, with solved symbols replaced; None when even the rank is unknown.
+
+        What was computed counts; a number that the file declares stands where nothing was.
+        """
         if value is None:
             return None
-        known = self.shapes.get(value)
+        known, declared = self.shapes.get(value), self.declared(value)
         if known is None:
-            known = self.declared(value)
-            if known is None:
-                return None
-            self.shapes[value] = known
-        return tuple(None if d is None else self.settle(d) for d in known)
+            known = declared
+        elif declared is not None and len(declared) == len(known):
+            known = tuple(
+                d if own is None and d is not None and d.value is not None else own
+                for own, d in zip(known, declared, strict=True)
+            )
+        return None if known is None else tuple(None if d is None else self.settle(d) for d in known)
 
     def declared(self, value: ir.Value) -> Shape | None:
         """The shape that the file declares; symbols count only where an input declares them too."""

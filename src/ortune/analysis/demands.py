@@ -33,16 +33,13 @@ def study(
             walk.symbols |= {s for d in shape for s, _ in d.terms}
         if (value.name or "") in sizes:
             walk.sources[value] = value.name or ""
-    reached = 0
     for node in model.graph:
         visit(walk, node)
         if walk.clash:
             break
-        reached += 1
     return Facts(
         solution={s: walk.settle(e) for s, e in walk.bound.items() if s not in known},
         rows=walk.rows,
         limits=tuple(walk.limits),
         clash=walk.clash,
-        reached=reached,
     )

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from ortune.analysis.dataflow import Flow
 from ortune.model.graphs import nodes, op_set, subgraphs
 
-_RANDOM = op_set(
+RANDOM = op_set(
     "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Sampling"
 )
 _DROPOUTS = {"Dropout": 2, "BiasDropout": 4, "BitmaskDropout": 2, "BitmaskBiasDropout": 4}
@@ -50,7 +50,7 @@ _SIZES: dict[str, tuple[int, ...]] = {
 
 def is_random(node: ir.Node) -> bool:
     """Whether a node's result changes from run to run."""
-    if node.op_type in _RANDOM:
+    if node.op_type in RANDOM:
         return True
     at = _DROPOUTS.get(node.op_type, len(node.inputs))
     training = node.inputs[at] if at < len(node.inputs) else None

@@ -59,7 +59,8 @@ def visit(walk: Walk, node: ir.Node) -> None:
         result = handler(walk, node)
     shapes = [result] if isinstance(result, tuple) or result is None else result
     for output, shape in zip(node.outputs, shapes, strict=False):
-        _store(walk, output, shape)
+        if shape is not None:
+            walk.shapes[output] = shape
 
 
 def _visit_bodies(walk: Walk, node: ir.Node) -> None:
@@ -70,20 +71,6 @@ def _visit_bodies(walk: Walk, node: ir.Node) -> None:
             for inner in attribute.as_graph():
                 visit(walk, inner)
     walk.soft = outer
-
-
-def _store(walk: Walk, output: ir.Value, shape: Shape | None) -> None:
-    declared = walk.declared(output)
-    if shape is None:
-        if declared is not None:
-            walk.shapes[output] = declared
-        return
-    if declared is not None and len(declared) == len(shape):
-        shape = tuple(
-            d if own is None and d is not None and d.value is not None else own
-            for own, d in zip(shape, declared, strict=True)
-        )
-    walk.shapes[output] = shape
 
 
 def _broadcast_node(walk: Walk, node: ir.Node) -> Shape | None:

@@ -23,7 +23,6 @@ from ortune.records import Applied, BundleInfo, TuneResult, Workload
 HEADROOM = 0.25
 """Share of the measured peak that a container gets on top: other inputs, another allocator state."""
 
-STEMS = {"tcmalloc": "libtcmalloc_minimal"}
 ON_GPU = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"})
 """Providers that need libraries which no image of Python has, and a GPU of NVIDIA."""
 
@@ -31,14 +30,7 @@ _MIB = 1 << 20
 
 
 def deploy_files(result: TuneResult, info: BundleInfo, workload: Workload, model: ir.Model) -> dict[str, str]:
-    """The files of ``deploy/`` by their names within the bundle.
-
-    Args:
-        result: The session's answer; its figures of the winner (else of the default) give the memory.
-        info: The bundle, with thread counts as ``min(n, cpus)``.
-        workload: Sessions and callers that were measured.
-        model: The model that is shipped, for Triton's inputs and outputs.
-    """
+    """The files of ``deploy/`` by their names within the bundle."""
     # The container has as many CPUs as the tuned machine.
     info = msgspec.structs.replace(info, applied=measured(info.applied))
     return {
@@ -109,11 +101,11 @@ def _dockerfile(result: TuneResult, info: BundleInfo) -> str:
     lines += _gpu_base(version) if _gpu(info) else [f"FROM python:{version}-slim"]
     for setting in of(info.applied, "preload"):
         name = as_text(setting.value)
-        stem = STEMS.get(name, f"lib{name}")
+        find = f"find /usr/lib -regex '.*/lib{name}\\(_minimal\\)?.so'"
         lines += [
             f"RUN apt-get update && apt-get install -y --no-install-recommends {PACKAGES[name]} \\",
             "    && rm -rf /var/lib/apt/lists/* \\",
-            f"    && ln -s \"$(find /usr/lib -name '{stem}.so' | head -n 1)\" {_library(name)}",
+            f'    && ln -s "$({find} | sort -r | head -n 1)" {_library(name)}',
         ]
     package = named.group() if named else "onnxruntime"
     lines.append(f"RUN pip install --no-cache-dir {package}{'==' + known.group() if known else ''}")

@@ -117,9 +117,8 @@ def without_allocator(names: list[str], given: str, root: Path = _ROOT) -> str:
 
 def allocator_library(name: str, root: Path = _ROOT) -> str:
     """Path of a memory allocator's shared library in the usual folders, "" where it is not installed."""
-    stems = {"tcmalloc": ["libtcmalloc_minimal", "libtcmalloc"]}.get(name, ["lib" + name])
     own = f"usr/lib/{platform.machine()}-*"
-    for stem in stems:
+    for stem in ("lib" + name + "_minimal", "lib" + name):
         for folder in (own, "usr/lib64", "usr/local/lib*", "usr/lib", "lib*", "opt/homebrew/lib"):
             for ending in (".so", ".so.[0-9]*", ".dylib"):
                 found = sorted((str(path) for path in root.glob(f"{folder}/{stem}{ending}")), key=len)

@@ -79,8 +79,7 @@ def tuned_on(host: Host | None) -> dict[str, Any]:
 
 def preload(name: str) -> str:
     """Shell words that give the path of an allocator's library on Linux, whatever its version's ending."""
-    stem = {"tcmalloc": "libtcmalloc(_minimal)?"}.get(name, f"lib{name}")
-    return f"$(/sbin/ldconfig -p | grep -oE '/.*/{stem}[.]so.*' | head -n 1)"
+    return f"$(/sbin/ldconfig -p | grep -oE '/.*/lib{name}(_minimal)?[.]so.*' | head -n 1)"
 
 
 def process_line(setting: Applied) -> str:

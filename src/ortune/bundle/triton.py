@@ -38,11 +38,6 @@ def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> st
 
     What the backend has no setting for, and inputs or outputs that it cannot take, are named in comments and left
     out.
-
-    Args:
-        info: The bundle, with the thread counts of the tuned machine: the container must have as many CPUs.
-        model: The model that is shipped.
-        custom_ops: Libraries inside the bundle, relative to it.
     """
     names = [p.name for p in info.plan.providers]
     gpu = any(ACCELERATORS.get(name, ("",))[0] == "gpu_execution_accelerator" for name in names)

@@ -7,6 +7,7 @@ byte, low half first. The true shape stands in ``feeds.json`` where the array's 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 
 from ortune.errors import InputError
 from ortune.inputs.feeds import FeedValue
+from ortune.inputs.value_files import VERSION, read_index
 
-VERSION = 1
 Array = NDArray[Any]
 
 _HALF_BYTES = {t.name.lower(): t.numpy() for t in (ir.DataType.INT4, ir.DataType.UINT4)}
@@ -60,28 +61,21 @@ def read_feeds(folder: Path) -> dict[str, FeedValue]:
     Raises:
         InputError: The folder holds no feeds of this version, or a file is missing or damaged.
     """
-    index = folder / "feeds.json"
-    try:
-        listed = json.loads(index.read_text(encoding="utf-8"))
-        if listed["version"] != VERSION:
-            raise InputError(f"version {listed['version']} is not {VERSION}", where=str(index))
-        feeds: dict[str, FeedValue] = {}
-        for entry in listed["feeds"]:
-            arrays = [np.load(folder / Path(file).name, allow_pickle=False) for file in entry["files"]]
-            shapes = entry.get("shape")
-            if entry["kind"] != "sequence":
-                shapes = None if shapes is None else [shapes]
-            values = [
-                _restored(a, entry["onnx_type"], None if shapes is None else shapes[i])
-                for i, a in enumerate(arrays)
-            ]
-            feeds[entry["name"]] = (
-                None if entry["kind"] == "none" else values if entry["kind"] == "sequence" else values[0]
+    feeds: dict[str, FeedValue] = {}
+    for value in read_index(folder, "feeds"):
+        try:
+            arrays = [np.load(file, allow_pickle=False) for file in value.files]
+            shapes = value.shapes or [()] * len(arrays)
+            found = [_restored(a, value.onnx_type, s) for a, s in zip(arrays, shapes, strict=True)]
+            feeds[value.name] = (
+                None if value.kind == "none" else found if value.kind == "sequence" else found[0]
             )
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise InputError(
-            f"the feeds cannot be read: {error}", where=str(index), do="write them anew from the workload"
-        ) from error
+        except (OSError, ValueError, KeyError, IndexError, EOFError) as error:
+            raise InputError(
+                f"the feeds cannot be read: {error}",
+                where=str(folder),
+                do="write them anew from the workload",
+            ) from error
     return feeds
 
 
@@ -105,12 +99,11 @@ def _stored(array: Array, element: str) -> Array:
     return array
 
 
-def _restored(array: Array, element: str, shape: list[int] | None) -> Array:
+def _restored(array: Array, element: str, shape: tuple[int, ...]) -> Array:
     if element == "string":
         return array
     if element in _HALF_BYTES:
         halves = np.stack([array & 0x0F, array >> 4], axis=-1).ravel()
-        size = int(np.prod(shape or ()))
-        return halves[:size].view(_HALF_BYTES[element]).reshape(shape or ())
+        return halves[: math.prod(shape)].view(_HALF_BYTES[element]).reshape(shape)
     wanted = np.dtype(ir.DataType[element.upper()].numpy())
     return array.view(wanted) if array.dtype != wanted else array

@@ -32,9 +32,6 @@ def load(path: Path, ir_model: ir.Model) -> list[dict[str, FeedValue]]:
             a folder that ``feed_files.write_feeds`` wrote.
         ir_model: The model.
 
-    Returns:
-        One set of feeds for each case.
-
     Raises:
         InputError: The file is unreadable, or a name, type, rank or fixed size does not fit the model.
     """

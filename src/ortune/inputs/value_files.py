@@ -19,6 +19,7 @@ from google.protobuf.message import EncodeError
 
 from ortune.errors import InputError
 
+VERSION = 1
 _HALF_BYTES = ("int4", "uint4")
 
 
@@ -49,8 +50,8 @@ def read_index(folder: Path, what: Literal["feeds", "outputs"]) -> list[StoredVa
     index = folder / f"{what}.json"
     try:
         listed = json.loads(index.read_text(encoding="utf-8"))
-        if listed["version"] != 1:
-            raise ValueError(f"version {listed['version']} is not 1")
+        if listed["version"] != VERSION:
+            raise ValueError(f"version {listed['version']} is not {VERSION}")
         return [_entry(folder, entry) for entry in listed[what]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"the {what} cannot be read: {error}", where=str(index), do="run again") from error

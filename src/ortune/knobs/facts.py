@@ -41,7 +41,6 @@ class ModelFacts:
         edges: (producer, consumer) operator types of every value that one node hands to another.
         n_nodes: Number of nodes.
         qdq: QuantizeLinear or DequantizeLinear.
-        qlinear: Operators that compute in integers (QLinear..., ...Integer, DynamicQuantizeLinear).
         blockwise_weights: Weights dequantized by blocks or from 4 bits, which can become MatMulNBits.
         weight_bits: Bits of the weights of MatMulNBits nodes, ascending.
         attention: Attention, fused or written out as products around a Softmax.
@@ -49,7 +48,6 @@ class ModelFacts:
         decomposed_layer_norm: Layer normalisation written out.
         gelu: Gelu, as an operator or by Erf.
         float16: A float16 input, weight or Cast.
-        control_flow: If, Loop or Scan.
         branches: Most heavy operators of the main graph that may run at once; 1 is a chain, 0 has none.
         parallelism_ratio: Heavy operators over the longest chain of them; 1 is a chain.
     """
@@ -58,7 +56,6 @@ class ModelFacts:
     edges: frozenset[tuple[str, str]] = frozenset()
     n_nodes: int
     qdq: bool = False
-    qlinear: bool = False
     blockwise_weights: bool = False
     weight_bits: tuple[int, ...] = ()
     attention: bool = False
@@ -66,7 +63,6 @@ class ModelFacts:
     decomposed_layer_norm: bool = False
     gelu: bool = False
     float16: bool = False
-    control_flow: bool = False
     branches: int = 0
     parallelism_ratio: float = 1.0
 
@@ -92,10 +88,6 @@ def facts_of(model: ir.Model) -> ModelFacts:
         edges=frozenset(_edges(nodes)),
         n_nodes=len(nodes),
         qdq=has("QuantizeLinear") or has("DequantizeLinear"),
-        qlinear=any(
-            name.startswith("QLinear") or name.endswith("Integer") or name == "DynamicQuantizeLinear"
-            for name in operators
-        ),
         blockwise_weights=any(_is_blockwise(node) for node in nodes),
         weight_bits=tuple(sorted({_int(node, "bits", 4) for node in nodes if node.op_type == "MatMulNBits"})),
         attention=bool(FUSED_ATTENTION & set(operators)) or any(_is_attention(node) for node in nodes),
@@ -103,7 +95,6 @@ def facts_of(model: ir.Model) -> ModelFacts:
         decomposed_layer_norm=decomposed,
         gelu=has("Gelu") or has("BiasGelu") or has("Erf"),
         float16=_has_float16(model, nodes),
-        control_flow=has("If") or has("Loop") or has("Scan"),
         branches=width,
         parallelism_ratio=ratio,
     )

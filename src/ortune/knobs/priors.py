@@ -26,7 +26,6 @@ WEIGHT = 3.0
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The table: setting -> model -> ratio to the default, below 1 is faster."""
 
-    date: str = ""
     effects: dict[str, dict[str, float]] = {}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ortune import knobs
 from ortune.knobs import priors
@@ -29,13 +28,11 @@ class Proposal:
     Attributes:
         settings: The change, with the settings that it needs.
         origin: Where it comes from, for people.
-        group: "first", or "late" for what seldom pays.
         prior: How likely it is that the change pays, 0 to 1.
     """
 
     settings: dict[str, Value]
     origin: str
-    group: Literal["first", "late"]
     prior: float
 
 
@@ -75,16 +72,10 @@ def proposals(
         needs = knobs.parse_settings(list(knob.needs))
         settings = {**needs, knob.name: knobs.parse_value(knob, text)}
         prior = priors.moved(by_kind, settings, cpus) if objective in ("latency", "throughput") else by_kind
-        made.append(_proposal(settings, f"setting {knob.name}", prior))
+        made.append(Proposal(settings=settings, origin=f"setting {knob.name}", prior=prior))
         made += _together(settings, knob.together, objective)
     # The sort is stable: equals stay in the order of their names.
     return sorted(made, key=lambda p: -p.prior), list(dict.fromkeys(left_out))
-
-
-def _proposal(settings: dict[str, Value], origin: str, prior: float) -> Proposal:
-    return Proposal(
-        settings=settings, origin=origin, group="first" if prior >= FIRST else "late", prior=prior
-    )
 
 
 def _together(
@@ -95,7 +86,7 @@ def _together(
         prior = prior_of(other.priors, objective)
         if prior:
             both = {**settings, **knobs.parse_settings([other.setting])}
-            yield _proposal(both, other.origin, prior)
+            yield Proposal(settings=both, origin=other.origin, prior=prior)
 
 
 def _candidates(

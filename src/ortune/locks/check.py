@@ -51,14 +51,7 @@ class _Seen:
 def differences(
     was: Snapshot, now: Snapshot, *, tolerance: float = TOLERANCE, strict: bool = False
 ) -> Differences:
-    """The changes, and what could not be compared.
-
-    Args:
-        was: The lock.
-        now: The model as it is.
-        tolerance: Relative, of the outputs' figures.
-        strict: Every change fails, and so does every part that could not be compared.
-    """
+    """The changes, and what could not be compared."""
     seen = _Seen()
     found = [
         *_settings(was, now),

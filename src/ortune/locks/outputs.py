@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
+from ortune.inputs.value_files import StoredValue
 from ortune.records import OutputSnapshot
 from ortune.trials.output_figures import leaves
 from ortune.trials.output_files import (
     Array,
-    OutputEntry,
     decode,
     family,
     load_array,
     load_json,
     pieces,
-    read_index,
+    read_outputs,
 )
 
 DIGITS = 6
@@ -30,21 +30,17 @@ DIGITS = 6
 def output_snapshots(folder: Path, random: bool) -> tuple[OutputSnapshot, ...]:
     """Every output that a worker left in a folder, in the model's order.
 
-    Args:
-        folder: With ``outputs.json``.
-        random: The values differ from run to run: only types and ranks are kept.
-
     Raises:
         OrtuneError: A file is missing or damaged.
     """
-    return tuple(_snapshot(folder, entry, random) for entry in read_index(folder).values())
+    return tuple(_snapshot(entry, random) for entry in read_outputs(folder).values())
 
 
-def _snapshot(folder: Path, entry: OutputEntry, random: bool) -> OutputSnapshot:
+def _snapshot(entry: StoredValue, random: bool) -> OutputSnapshot:
     if entry.kind == "json":
-        values = load_json(folder / entry.files[0])
+        values = load_json(entry.files[0])
         return _of_maps(entry.name, values, random)
-    arrays = [load_array(folder / name) for name in entry.files]
+    arrays = [load_array(name) for name in entry.files]
     one = arrays[0] if entry.kind == "tensor" else None
     # A sequence is told by its length, an absent optional by having none.
     shape = tuple(one.shape) if one is not None else (len(arrays),)

@@ -65,6 +65,17 @@ def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
                 yield from attribute_tensors(attribute)
 
 
+def parameters(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """Every initializer, then every tensor of a Constant node: some exporters keep the weights in these."""
+    for graph in graphs(model):
+        if isinstance(graph, ir.Graph):
+            yield from (v.const_value for v in graph.initializers.values() if v.const_value is not None)
+    for node in nodes(model):
+        if node.op_type == "Constant":
+            for attribute in node.attributes.values():
+                yield from attribute_tensors(attribute)
+
+
 def attribute_tensors(attribute: ir.Attr) -> Iterable[ir.TensorProtocol]:
     """The tensors that an attribute holds itself (none for a reference to a function's parameter)."""
     if attribute.is_ref():

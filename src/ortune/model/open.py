@@ -13,11 +13,11 @@ import msgspec
 import onnx_ir as ir
 
 from ortune.errors import ModelError
-from ortune.model.graphs import attribute_tensors, graphs, nodes, tensors
+from ortune.model.graphs import graphs, nodes, parameters, tensors
 from ortune.model.onnx_file import read_onnx
 from ortune.model.ort_file import is_ort, read_ort
 from ortune.model.tensors import FileTensor, WeightFiles
-from ortune.records import ModelInfo
+from ortune.records import ModelInfo, ModelRef
 
 __all__ = ["OpenModel", "graphs", "nodes", "open_model"]
 
@@ -50,6 +50,11 @@ class OpenModel:
     def info(self) -> ModelInfo:
         """What the model is. The first use reads all weights once, for the sha256."""
         return msgspec.structs.replace(self.facts, sha256=self.sha256)
+
+    @property
+    def ref(self) -> ModelRef:
+        """The model as a document names it."""
+        return ModelRef(path=str(self.path), sha256=self.sha256)
 
     @cached_property
     def sha256(self) -> str:
@@ -148,27 +153,8 @@ def _opened(path: Path, model: ir.Model, files: WeightFiles, kind: str) -> OpenM
         ir_version=model.ir_version,
         opsets=dict(model.opset_imports),
         n_nodes=sum(1 for _ in nodes(model, functions=False)),
-        n_parameters=_count_parameters(model),
+        n_parameters=sum(math.prod(tensor.shape.numpy()) for tensor in parameters(model)),
     )
     own = dict.fromkeys([path, *(Path(tensor.file.path) for tensor in external)])
     stamps = tuple(_stamp(file) for file in own)
     return OpenModel(path=path, ir=model, facts=facts, external=external, stamps=stamps)
-
-
-def _count_parameters(model: ir.Model) -> int:
-    """Elements of all initializers and Constant tensors (some exporters keep the weights in Constant nodes)."""
-    initializers = (
-        value.const_value
-        for graph in graphs(model)
-        if isinstance(graph, ir.Graph)
-        for value in graph.initializers.values()
-        if value.const_value is not None
-    )
-    constants = (
-        tensor
-        for node in nodes(model)
-        if node.op_type == "Constant"
-        for attribute in node.attributes.values()
-        for tensor in attribute_tensors(attribute)
-    )
-    return sum(math.prod(t.shape.numpy()) for group in (initializers, constants) for t in group)

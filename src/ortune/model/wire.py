@@ -50,9 +50,6 @@ _SAME_AS_RAW: Final = {_FLOAT_DATA: (1, 14), _DOUBLE_DATA: (11, 15)}
 def skeleton(buffer: mmap.mmap | bytes, where: str) -> bytes:
     """The ModelProto in ``buffer`` with each large payload replaced by a reference to ``OWN_FILE``.
 
-    Returns:
-        A serialized ModelProto, small enough for protobuf.
-
     Raises:
         ModelError: The wire is truncated or damaged, nests too deep, or the graph alone passes 2 GiB.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from ortune.platform.cpu import Topology
-from ortune.platform.preload import ALLOCATORS, INSTALL_HINTS, allocator_library, allocators
+from ortune.platform.preload import INSTALL_HINTS, allocator_library, allocators
 from ortune.platform.sensors import Snapshot, between
 
 if sys.platform == "linux":
@@ -25,7 +25,6 @@ else:
     )
 
 __all__ = [
-    "ALLOCATORS",
     "INSTALL_HINTS",
     "Snapshot",
     "Topology",

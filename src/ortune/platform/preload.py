@@ -12,20 +12,12 @@ from pathlib import Path
 
 from ortune import launcher
 
-ALLOCATORS: Mapping[str, tuple[str, ...]] = {
-    "mimalloc": ("libmimalloc",),
-    "jemalloc": ("libjemalloc",),
-    # The minimal build is the same allocator without the heap profiler and what that drags in.
-    "tcmalloc": ("libtcmalloc_minimal", "libtcmalloc"),
-}
-"""The allocators known here, and the stems of their libraries in order of preference."""
-
 INSTALL_HINTS: Mapping[str, str] = {
     "mimalloc": "apt install libmimalloc2.0, dnf install mimalloc or brew install mimalloc",
     "jemalloc": "apt install libjemalloc2, dnf install jemalloc or brew install jemalloc",
     "tcmalloc": "apt install libtcmalloc-minimal4, dnf install gperftools-libs or brew install gperftools",
 }
-"""How to get each, for the message when it is not there."""
+"""The allocators known here, and how to get each, for the message when it is not there."""
 
 _LDCONFIG_TIMEOUT_S = 5.0
 _USUAL_FOLDERS = (
@@ -40,10 +32,11 @@ def allocator_library(
     """The shared library to preload for an allocator, or None where it is not on this machine.
 
     Looks in ``$LD_LIBRARY_PATH`` (``$DYLD_LIBRARY_PATH`` on macOS), then the linker's cache, then the usual
-    folders. A library for another kind of processor is passed over: preloading it does nothing but warn.
+    folders. A minimal build goes first: it is the same allocator without a heap profiler and what that drags in. A
+    library for another kind of processor is passed over: preloading it does nothing but warn.
 
     Args:
-        name: One of ``ALLOCATORS``; any other gives None.
+        name: Of the allocator.
         root: Root of the file tree.
         environment: Read instead of this process's own.
     """
@@ -52,7 +45,7 @@ def allocator_library(
     own = [Path(part) for text in paths for part in text.split(os.pathsep) if part]
     usual = [root / folder for folder in _USUAL_FOLDERS]
     cached = _linker_cache() if root == Path("/") else ()
-    for stem in ALLOCATORS.get(name, ()):
+    for stem in (f"lib{name}_minimal", f"lib{name}"):
         candidates = [
             *(path for folder in own for path in _libraries(folder, stem)),
             *(path for path in cached if _is_library(path.name, stem)),
@@ -66,7 +59,7 @@ def allocator_library(
 
 def allocators(root: Path = Path("/"), environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """The allocators that are on this machine, each with its library's path."""
-    found = {name: allocator_library(name, root, environment) for name in ALLOCATORS}
+    found = {name: allocator_library(name, root, environment) for name in INSTALL_HINTS}
     return {name: str(path) for name, path in found.items() if path is not None}
 
 

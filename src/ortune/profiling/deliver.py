@@ -46,14 +46,6 @@ def deliver(
 ) -> Envelope[ProfileResult]:
     """Writes what was asked for and stores the document, also where a file cannot be written.
 
-    Args:
-        envelope: The document of ``profile``.
-        trace: What it was made from.
-        path: Where that lies now.
-        deliverables: What to write.
-        log: The session.
-        render: Makes the page.
-
     Raises:
         UsageError: A file cannot be written; what was measured is stored.
     """

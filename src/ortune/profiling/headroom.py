@@ -18,14 +18,7 @@ TIMED_NS = 400_000_000
 def headroom_of(
     baseline: Baseline, latency_ns: float, store: Path | None, *, floors: bool = True
 ) -> Headroom | None:
-    """Profiles one process of the baseline; None where it does not run under the profiler.
-
-    Args:
-        baseline: The model, shown to run.
-        latency_ns: What a run takes without the profiler; of several shapes, their mean.
-        store: Where the machine's peak is kept; where none is known the kernels are not judged.
-        floors: Judge them at all, which takes another process.
-    """
+    """Profiles one process of the baseline; None where it does not run under the profiler."""
     keep = baseline.scratch / "headroom.json"
     try:
         runs = runs_for(latency_ns, baseline.side.model.info.n_nodes, TIMED_NS)

@@ -36,20 +36,7 @@ def explained(
     scratch: Path,
     hurried: bool,
 ) -> tuple[OperatorProfile, Headroom | None]:
-    """The profile with its nodes named after the user's own, and what can be won.
-
-    Args:
-        side: What ran.
-        work: Its inputs; the first shape was profiled.
-        trace: The profile.
-        warm: Runs at its start that do not count.
-        profile: What is known of it.
-        host: The machine.
-        seen: What else happened on the machine.
-        store: Where the machine's peak is kept.
-        scratch: Folder for the graph.
-        hurried: No time is left to have the graph saved.
-    """
+    """The profile with its nodes named after the user's own, and what can be won."""
     known, peak = Origins(), load_peak(host, store, side.runtime.ort_version)
     no_peak = "no time was left to find what its nodes do" if hurried else ""
     if not hurried:

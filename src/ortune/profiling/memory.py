@@ -53,14 +53,7 @@ class _Value:
 
 
 def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace) -> Lifetimes:
-    """Follows every value of the main graph; bodies of control flow count as their node.
-
-    Args:
-        graph: The optimised graph.
-        case: Sizes of its inputs.
-        keys: Names in the profile of nodes without one, by their place ("Conv#3").
-        trace: The profile: what it says of outputs is taken before what the graph declares.
-    """
+    """Follows every value of the main graph; bodies of control flow count as their node."""
     outputs = dict(
         zip(zip(trace.name.texts, trace.nodes.op_type, strict=True), trace.nodes.outputs, strict=True)
     )

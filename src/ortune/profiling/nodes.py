@@ -154,13 +154,7 @@ def _found(original: ir.Model, optimised: ir.Model, work: Workload, trace: Trace
 def executions(
     graph: ir.Graph, keys: Mapping[str, str], trace: Trace
 ) -> dict[ir.Node, tuple[Executions, ...]]:
-    """How often each node ran with which shapes, as the profile tells it; nodes that it cannot tell apart are left out.
-
-    Args:
-        graph: That ran.
-        keys: Names in the profile of nodes without one, by their place ("Conv#3").
-        trace: The profile.
-    """
+    """How often each node ran with which shapes, by the profile; nodes that it cannot tell apart are left out."""
     nodes = [(keys.get(place, place), node) for place, node in placed(graph)]
     shared, numbers = Counter(name for name, _ in nodes), numbers_of(trace.name)
     found = {}

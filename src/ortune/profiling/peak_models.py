@@ -19,10 +19,6 @@ def write(folder: Path, side: int) -> None:
 
     Weights are constant, because ONNX Runtime packs these once for its fastest kernels. Which signs of whole numbers
     are fast depends on the processor.
-
-    Args:
-        folder: Where.
-        side: Of the matrices; the convolution has half as many channels.
     """
     rng = np.random.default_rng(0)
     channels = side // 2

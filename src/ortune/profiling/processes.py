@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ortune.errors import MeasurementError
-from ortune.records import FeedRef, Measured, Outcome, Sensors, Side
+from ortune.records import FeedRef, Measured, Outcome, Sensors
 from ortune.search.blocks import BASE
 from ortune.search.figures import compared, figure
 from ortune.targets.turns import Turns
@@ -98,12 +98,6 @@ def profile(baseline: Baseline, arms: Sequence[Arm], runs: int, keep: Sequence[P
 
     What the machine does meanwhile then hits all of them: neither a side nor the profiler is blamed for a neighbour.
 
-    Args:
-        baseline: A model that was shown to run; its executor is used.
-        arms: From ``profiled_arm``, of one or more sides.
-        runs: Timed runs of each.
-        keep: Where each arm's trace is to lie.
-
     Raises:
         MeasurementError: A process failed, or recorded no run.
     """
@@ -169,12 +163,6 @@ def slowdown(processes: Sequence[Process]) -> float | None:
     """The same over all processes of one side."""
     known = [p.slowdown for p in processes if p.slowdown is not None]
     return float(np.median(known)) if known else None
-
-
-def side_of(baseline: Baseline) -> Side:
-    """What was profiled."""
-    side = baseline.side
-    return Side(label=side.label, model=side.model.info, plan=side.plan, runtime=side.runtime)
 
 
 def base_arm(baseline: Baseline) -> Arm:

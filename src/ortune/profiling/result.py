@@ -24,7 +24,7 @@ from ortune.records import (
     TraceInfo,
 )
 from ortune.stats.multiplicity import widths_together
-from ortune.trace.attribution import NAMES, Attribution, Floats, mean
+from ortune.trace.attribution import NAMES, Attribution, mean
 from ortune.trace.difference import SideTimes, difference, parts
 from ortune.trace.headroom import Conditions, headroom
 from ortune.trace.layers import layers
@@ -32,7 +32,7 @@ from ortune.trace.matching import SideNode
 from ortune.trace.memory import Resident
 from ortune.trace.naming import stable_names
 from ortune.trace.roofline import with_floors
-from ortune.trace.table import Trace
+from ortune.trace.table import Floats, Trace
 from ortune.trace.variance import variance
 from ortune.trials.sides import Resolved
 
@@ -131,13 +131,7 @@ def result_of(
 
 
 def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], known: Origins) -> SideTimes:
-    """One side of a difference: every node's mean in each process; of a single process in each part of its runs.
-
-    Args:
-        label: What it is called.
-        processes: The first is the one whose names ``known`` has.
-        known: Of the graph that they ran.
-    """
+    """One side of a difference: every node's mean in each process; of a single process in each part of its runs."""
     samples = [_samples(found, alone=len(processes) == 1) for _, found in processes]
     size = samples[0].wall.size
     trace, found = processes[0]
@@ -201,15 +195,7 @@ def difference_of(
     plain_ns: float | None = None,
     counterparts: Mapping[str, str] | None = None,
 ) -> ProfileDifference:
-    """B minus A.
-
-    Args:
-        a: One side.
-        b: The other.
-        slowdown: A profiled run of either over one that is not profiled.
-        plain_ns: The difference without the profiler, where it was measured well.
-        counterparts: Nodes of B's model to those of A's that they are, of two models.
-    """
+    """B minus A."""
     found = difference(a, b, widths_together, counterparts)
     return msgspec.structs.replace(
         found, a_slowdown_ratio=slowdown[0], b_slowdown_ratio=slowdown[1], plain_ns=plain_ns

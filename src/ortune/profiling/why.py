@@ -26,14 +26,6 @@ def why(
 ) -> ProfileDifference:
     """Where the time went, B minus A.
 
-    Args:
-        baseline: What A and B were measured on.
-        sides: A and B.
-        arms: Theirs, with their feeds.
-        latencies_ns: A run of each.
-        plain_ns: The difference that was proven, where profiles can be held against it.
-        line: Told what happens meanwhile.
-
     Raises:
         OrtuneError: A side does not run under the profiler.
     """

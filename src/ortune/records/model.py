@@ -57,24 +57,12 @@ class NodeCost(Record, frozen=True, kw_only=True):
     note: str = ""
 
 
-class OpCost(Record, frozen=True, kw_only=True):
-    """What all nodes of one operator add to a run; ``n_nodes`` counts those that are executed."""
-
-    op_type: str
-    domain: str = ""
-    n_nodes: int
-    n_unknown: int = 0
-    flops: int
-    bytes: int
-
-
 class ModelCost(Record, frozen=True, kw_only=True):
     """The work of one run of a model at known input shapes.
 
     Attributes:
         flops, macs, bytes_read, bytes_written: Sums over ``nodes``, each times its ``times``.
         parameters: Elements of initializers and Constant tensors; ``parameter_bytes`` by their stored types.
-        by_op: Largest first.
         nodes: Every node of every graph, functions inlined.
         unknown: Reason to number of nodes that could not be counted; empty when the totals are complete.
         notes: What the totals rest on: a loop of unknown length, an If whose dearer branch was taken.
@@ -86,7 +74,6 @@ class ModelCost(Record, frozen=True, kw_only=True):
     bytes_written: int
     parameters: int
     parameter_bytes: int
-    by_op: tuple[OpCost, ...] = ()
     nodes: tuple[NodeCost, ...] = ()
     unknown: dict[str, int] = {}
     notes: tuple[str, ...] = ()

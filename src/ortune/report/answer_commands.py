@@ -55,12 +55,7 @@ def load_options(work: Workload) -> list[str]:
 
 
 def workload_options(work: Workload | None, notes: Sequence[str] = ()) -> list[str] | None:
-    """The inputs and the load as options; None where they cannot be written.
-
-    Args:
-        work: Of the document.
-        notes: Of its result, which say whether it was measured in an emulated pod.
-    """
+    """The inputs and the load as options; None where they cannot be written."""
     if work is None or any(note.startswith(IN_A_POD) for note in notes):
         return None
     words = ["--inputs", work.inputs_path] if work.inputs_path else _shapes(work)

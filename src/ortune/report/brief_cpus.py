@@ -15,14 +15,7 @@ def pauses_note(
     sides: Iterable[tuple[Plan, float]],
     spins: Callable[[Plan], bool],
 ) -> str:
-    """What to measure with instead, where a load has pauses that were not measured; "" where that does not matter.
-
-    Args:
-        work: Of the document; None where it is not known.
-        load_per_s: Requests a second.
-        sides: Each plan, and its latency in nanoseconds.
-        spins: Whether a plan has threads that go on spinning when a run is over.
-    """
+    """What to measure with instead, where a load has pauses that were not measured; "" where that does not matter."""
     if work is None or work.gap_ns:
         return ""
     callers = work.callers * work.sessions

@@ -18,14 +18,7 @@ Level = Literal["fine", "look", "stop"]
 def risks(
     found: Answer, safety: Mapping[str, str], bound: Collection[str], interrupted: bool
 ) -> list[BriefRisk]:
-    """Every risk, those of the change first.
-
-    Args:
-        found: The document's answer.
-        safety: Safety class of each setting and rewrite, by name.
-        bound: Rewrites whose model is bound to the kind of CPU that it was made on, by name.
-        interrupted: The session was stopped early.
-    """
+    """Every risk, those of the change first."""
     others = []
     if interrupted:
         others.append(_risk("measurement", "look", "stopped early; this is what was measured by then"))

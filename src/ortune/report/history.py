@@ -42,11 +42,7 @@ NOT_COMPARABLE = "their times must not be compared"
 
 
 def side_by_side(sessions: Sequence[StoredSession]) -> History:
-    """What differs between sessions, and whether their times describe the same thing.
-
-    Args:
-        sessions: At least two, in the order in which they are shown.
-    """
+    """What differs between sessions, and whether their times describe the same thing."""
     contrasts = [
         Contrast(name=name, values=values, breaks=breaks)
         for name, breaks, read in _PROPERTIES

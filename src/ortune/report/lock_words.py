@@ -17,14 +17,7 @@ MOST_LINES = 20
 def headline(
     was: Snapshot, now: Snapshot, changes: Sequence[LockChange], not_compared: Sequence[str] = ()
 ) -> str:
-    """The answer of a check in one sentence; it claims nothing of what was not compared.
-
-    Args:
-        was: The lock.
-        now: The model as it is.
-        changes: Most important first.
-        not_compared: Parts that were not compared: "outputs", "level all", "placement".
-    """
+    """The answer of a check in one sentence; it claims nothing of what was not compared."""
     failing = [c for c in changes if c.fails]
     if failing:
         first = _leading(failing)

@@ -61,12 +61,7 @@ def unit_of(largest_ns: float) -> Unit:
 
 
 def apportion(parts: Sequence[float], digits: int) -> list[float]:
-    """The parts rounded so that they add up to their rounded sum: what is left over goes where rounding took most.
-
-    Args:
-        parts: Any numbers, negative ones too.
-        digits: Behind the point.
-    """
+    """The parts rounded so that they add up to their rounded sum: what is left over goes where rounding took most."""
     steps = 10**digits
     down = [math.floor(part * steps) for part in parts]
     left = round(sum(parts) * steps) - sum(down)

@@ -130,9 +130,9 @@ def turns(trial: Measured, estimand: str, case: str | None = None) -> np.ndarray
     return weights @ np.asarray([found[:n] for found in each]) / weights.sum() if n else np.empty(0)
 
 
-def samples(trial: Measured, case: str | None = None) -> np.ndarray:
-    """All timed runs of a trial (of one case), nanoseconds, in order."""
-    parts = [c.latency_ns for c in trial.done.cases if case is None or c.case == case]
+def samples(trial: Measured) -> np.ndarray:
+    """All timed runs of a trial, nanoseconds, in order."""
+    parts = [c.latency_ns for c in trial.done.cases]
     return np.concatenate([np.asarray(p, dtype=float) for p in parts]) if parts else np.empty(0)
 
 

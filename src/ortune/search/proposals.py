@@ -27,7 +27,6 @@ class Proposed:
     plan: Plan
     origin: str
     prior: float
-    late: bool = False
 
 
 def propose(
@@ -53,10 +52,7 @@ def propose(
         allow=allow,
         providers=providers,
     )
-    plans = [
-        Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior, late=p.group == "late")
-        for p in found
-    ]
+    plans = [Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior) for p in found]
     for_load, too = _for_load(work, host, ort_version, allow)
     plans += for_load
     for spec, reason in rewritten:
@@ -65,7 +61,7 @@ def propose(
     if as_asked:
         plans.insert(0, Proposed(plan=Plan(), origin="as asked", prior=1.0))
     unique: dict[str, Proposed] = {}
-    for proposed in sorted(plans, key=lambda p: (p.late, -p.prior)):
+    for proposed in sorted(plans, key=lambda p: -p.prior):
         unique.setdefault(proposed.plan.id, proposed)
     return list(unique.values()), tuple(dict.fromkeys([*refused, *too]))
 

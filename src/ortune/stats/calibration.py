@@ -119,15 +119,8 @@ def guard(
 ) -> Guard:
     """Whether a figure got worse beyond its limit: fails only when its interval lies wholly above.
 
-    Args:
-        figure: Which figure.
-        d: Log ratios candidate / baseline, one a block (for p95 one a group of blocks, see
-            ``tails.grouped_log_ratios``), or None where the figure was not or could not be read.
-        base_bytes: The baseline's peak memory, for "memory": 16 MB more is allowed however small it is.
-        level: Level of the interval.
-
-    Returns:
-        The guard; ``known`` is False, with the reason in ``note``, below six blocks.
+    Of p95 one ratio is a group of blocks (``tails.grouped_log_ratios``). Below six, and of what was not read (None),
+    the guard is not ``known``, with the reason in ``note``.
     """
     limit = guard_limit(figure, base_bytes)
     if d is None:

@@ -42,13 +42,6 @@ FIRST_BLOCKS = 5
 def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDArray[np.float64]:
     """The scale of every block, from the blocks before it.
 
-    Args:
-        d: Log ratios, shape (..., n): any number of streams, blocks last.
-        prior_scale: Scale of the first five blocks in log units (from calibration), None for the default.
-
-    Returns:
-        Scales of shape (..., n), never below the floor.
-
     Raises:
         OrtuneError: A prior scale that is not a positive finite number.
     """
@@ -66,11 +59,7 @@ def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDA
 def evidence_path(
     d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None, *, above: bool = False
 ) -> NDArray[np.float64]:
-    """Log evidence against "the log ratios are centred at theta", after each block.
-
-    Returns:
-        log e of shape (..., n).
-    """
+    """Log evidence against "the log ratios are centred at theta", after each block."""
     values = np.asarray(d, dtype=np.float64)
     z = np.clip((values - theta) / past_scales(values, prior_scale), -CLIP, CLIP)
     return _log_e(np.cumsum(z, axis=-1), np.cumsum(z * z, axis=-1), above=above)

@@ -43,9 +43,6 @@ def widths_together(changes: Floats, errors: Floats, degrees: Floats, level: flo
         errors: Their standard errors (n,), same unit.
         degrees: Degrees of freedom of these (n,); rounded down, which is the careful side, and at least 1.
         level: Confidence level wanted.
-
-    Returns:
-        In the unit of the differences (n,).
     """
     n = len(changes)
     if not n:

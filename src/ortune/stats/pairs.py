@@ -92,9 +92,6 @@ def sign_flip_interval(d: ArrayLike, level: float = 0.95) -> Interval:
     A theta is rejected when few of the 2^n - 1 means of subsets of the blocks lie beyond it, so the bounds
     are order statistics of those means.
 
-    Returns:
-        The interval in log units with the level attained.
-
     Raises:
         OrtuneError: No blocks, more than 20, or a log ratio that is not finite.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -12,11 +12,7 @@ from ortune.trace import fast_end
 from ortune.trace.categories import DEVICES, categories
 from ortune.trace.grouping import combined, sums
 from ortune.trace.overlap import shares
-from ortune.trace.table import ABSENT, CONTROL_FLOW, NO_PARENT, Trace
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-Integers = np.ndarray[Any, np.dtype[np.int64]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
+from ortune.trace.table import ABSENT, CONTROL_FLOW, NO_PARENT, Flags, Floats, Numbers, Trace
 
 NAMES: tuple[CategoryName, ...] = get_args(CategoryName)
 BESIDE_NODES: tuple[CategoryName, ...] = (
@@ -156,7 +152,7 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
     )
 
 
-def _on_device(trace: Trace, runs: range, rows: Integers) -> Flags:
+def _on_device(trace: Trace, runs: range, rows: Numbers) -> Flags:
     """Which runs have a node on a device (r,)."""
     found = np.zeros(len(runs), dtype=np.bool_)
     codes = [i for i, text in enumerate(trace.provider.texts) if text in DEVICES]
@@ -174,7 +170,7 @@ def _around_executor(trace: Trace, runs: range, on_device: Flags) -> Floats:
     return np.where(on_device & (executor != ABSENT), around, 0.0)
 
 
-def _strange_gaps(trace: Trace, runs: range, rows: Integers, on_device: Flags) -> Floats:
+def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) -> Floats:
     """Nanoseconds of each run in gaps that are far longer than usual at their place (r,).
 
     Places are two nodes that follow each other, the begin of a run, and its end; not the begin and end of one on a
@@ -209,7 +205,7 @@ def _strange_gaps(trace: Trace, runs: range, rows: Integers, on_device: Flags) -
     return found
 
 
-def _usual(place: Integers, gap: Integers, there: Flags, n_inner: int) -> Floats:
+def _usual(place: Numbers, gap: Numbers, there: Flags, n_inner: int) -> Floats:
     """What is usual at each place, nanoseconds (places,); infinite where too few gaps are known."""
     n = int(place.max(initial=-1)) + 1
     usual = _medians(place[there], gap[there], n)
@@ -219,7 +215,7 @@ def _usual(place: Integers, gap: Integers, there: Flags, n_inner: int) -> Floats
     return usual
 
 
-def _latest_end(trace: Trace, rows: Integers, run: Integers) -> Integers:
+def _latest_end(trace: Trace, rows: Numbers, run: Numbers) -> Numbers:
     """For each row the latest end of it and those before it in its run; rows are sorted by run."""
     end = trace.start_ns[rows] + trace.duration_ns[rows]
     order = np.argsort(end, kind="stable")
@@ -227,11 +223,11 @@ def _latest_end(trace: Trace, rows: Integers, run: Integers) -> Integers:
     rank = np.empty(len(rows), dtype=np.int64)
     rank[order] = np.arange(len(rows))
     latest = np.maximum.accumulate(rank + run * len(rows)) - run * len(rows)
-    found: Integers = end[order][latest]
+    found: Numbers = end[order][latest]
     return found
 
 
-def _medians(place: Integers, values: Integers, n: int) -> Floats:
+def _medians(place: Numbers, values: Numbers, n: int) -> Floats:
     """Median of the values at each place (n,); 0 where there is none."""
     found = np.zeros(n)
     order = np.lexsort((values, place))

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from ortune.records import DifferenceRow, ProfileDifference
 from ortune.trace.matching import SideNode, match
+from ortune.trace.table import Floats
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 Widths = Callable[[Floats, Floats, Floats], Floats]
 """Half-widths of the intervals of rows that are told together, from differences, standard errors and their degrees of
 freedom (n,)."""

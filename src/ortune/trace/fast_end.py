@@ -9,20 +9,16 @@ those at the same place of other runs, which do the same work.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ortune.trace.grouping import combined
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-Integers = np.ndarray[Any, np.dtype[np.int64]]
+from ortune.trace.table import Floats, Numbers
 
 TWENTIETH = 0.05
 
 
 def of_nodes(
-    node: Integers, run: Integers, start: Integers, own: Floats, wait: Floats, shape: tuple[int, int]
+    node: Numbers, run: Numbers, start: Numbers, own: Floats, wait: Floats, shape: tuple[int, int]
 ) -> tuple[Floats, Floats]:
     """What all executions of each node in a run take at their fast end, and how much of it is waiting (n,)."""
     n_nodes, n_runs = shape
@@ -52,12 +48,12 @@ def of_rows(by_run: Floats) -> Floats:
     return found
 
 
-def _kept(size: Integers) -> Integers:
+def _kept(size: Numbers) -> Numbers:
     return np.maximum(1, (TWENTIETH * size).astype(np.int64))
 
 
-def _counted(groups: Integers) -> Integers:
+def _counted(groups: Numbers) -> Numbers:
     """For each row how many of its group are before it; rows of a group follow each other."""
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
-    found: Integers = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
+    found: Numbers = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
     return found

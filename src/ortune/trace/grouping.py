@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ortune.trace.table import Numbers
+from ortune.trace.table import Floats, Numbers
 
-Integers = np.ndarray[Any, np.dtype[Any]]
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+Whole = np.ndarray[Any, np.dtype[Any]]
 
 TABLE = 1 << 20
 """Up to so many possible combinations (or four for each row) are looked up in a table, which needs no sorting."""
 
 
-def combined(*columns: tuple[Integers, int]) -> tuple[Numbers, Numbers]:
+def combined(*columns: tuple[Whole, int]) -> tuple[Numbers, Numbers]:
     """Numbers the combinations that occur.
 
     Returns:
@@ -32,7 +31,7 @@ def combined(*columns: tuple[Integers, int]) -> tuple[Numbers, Numbers]:
     return first, place
 
 
-def sums(rows: Integers, columns: Integers, values: Integers, shape: tuple[int, int]) -> Floats:
+def sums(rows: Whole, columns: Whole, values: Whole, shape: tuple[int, int]) -> Floats:
     """Adds up values by their places in a table."""
     flat = np.bincount(rows * shape[1] + columns, weights=values, minlength=shape[0] * shape[1])
     return np.asarray(flat, dtype=np.float64).reshape(shape)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ortune.trace.table import NO_PARENT, Numbers, Trace
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+from ortune.trace.table import NO_PARENT, Floats, Numbers, Trace
 
 
 def shares(trace: Trace, runs: range) -> Floats:

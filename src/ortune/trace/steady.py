@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 FARTHEST = 4.0  # robust standard deviations
 LEAST = 0.02  # of the typical run: steadier than this nobody's runs are

@@ -25,6 +25,8 @@ _LONGEST_NS = 1 << 60
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

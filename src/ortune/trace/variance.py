@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 
 from ortune.records import NodeVariance, RunVariance
-from ortune.trace.attribution import BESIDE_NODES, NAMES, Attribution, Floats, Integers, mean
-from ortune.trace.table import Trace
+from ortune.trace.attribution import BESIDE_NODES, NAMES, Attribution, mean
+from ortune.trace.table import Floats, Numbers, Trace
 
 SLOW = 0.1  # share of the runs that are the slow ones
 OWNERS = 10
@@ -57,6 +57,6 @@ def variance(trace: Trace, found: Attribution, warmup: int) -> RunVariance:
     )
 
 
-def _more(times: Floats, slow: Integers, usual: Integers) -> Floats:
+def _more(times: Floats, slow: Numbers, usual: Numbers) -> Floats:
     """How much longer each row takes in slow runs than in usual ones."""
     return mean(times[:, slow]) - mean(times[:, usual])

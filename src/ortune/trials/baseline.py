@@ -69,12 +69,7 @@ class InputOptions:
 
 
 def patience_s(trial_ns: float, left_ns: float) -> float:
-    """How long one step of a session with a budget may take: never less than a sound plan on a busy machine needs.
-
-    Args:
-        trial_ns: What a trial takes.
-        left_ns: What is left of the budget for this step and those after it.
-    """
+    """How long one step of a session with a budget may take: never less than a sound plan on a busy machine needs."""
     return max(LEAST_PATIENCE_S, 5e-9 * trial_ns, HANG_SHARE * 1e-9 * left_ns)
 
 

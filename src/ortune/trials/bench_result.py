@@ -19,7 +19,6 @@ from ortune.records import (
     Measured,
     Plan,
     Sensors,
-    Side,
     TailEstimate,
     Workload,
 )
@@ -63,7 +62,7 @@ def make_result(
     notes = [*work.notes, *baseline.notes, *_notes(work, trials, baseline), *given_up]
     own = own_threads(work, side.plan, trials)
     return BenchResult(
-        side=Side(label=side.label, model=side.model.info, plan=side.plan, runtime=side.runtime),
+        side=side.record,
         rows=tuple(rows),
         processes=tuple(_process(t, work) for t in trials),
         load=load_words(work),

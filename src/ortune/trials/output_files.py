@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ortune.errors import OrtuneError
-from ortune.records import Record
+from ortune.errors import InputError, OrtuneError
+from ortune.inputs.value_files import StoredValue, read_index
 
 Array = NDArray[Any]
 
@@ -27,48 +27,16 @@ FLOAT8 = {
 }
 
 
-class OutputEntry(Record, frozen=True, kw_only=True):
-    """One output of the index: its files lie beside ``outputs.json``.
-
-    Attributes:
-        kind: "tensor", "sequence" (a file an element), "json" (maps) or "none" (an absent optional).
-        onnx_type: Element type, e.g. "float", "bfloat16" (the file then holds its bits).
-    """
-
-    name: str
-    kind: str
-    onnx_type: str = ""
-    files: tuple[str, ...] = ()
-
-
-def read_index(folder: Path) -> dict[str, OutputEntry]:
+def read_outputs(folder: Path) -> dict[str, StoredValue]:
     """The outputs in a folder, by name, in the model's order.
 
     Raises:
         OrtuneError: ``outputs.json`` is missing, damaged, or of another version.
     """
-    place = folder / "outputs.json"
     try:
-        index = json.loads(place.read_text(encoding="utf-8"))
-        entries = [
-            OutputEntry(
-                name=str(e["name"]),
-                kind=str(e["kind"]),
-                onnx_type=str(e["onnx_type"]),
-                files=tuple(str(f) for f in e["files"]),
-            )
-            for e in index["outputs"]
-        ]
-        version = index["version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise unreadable(place, error) from error
-    if version != 1:
-        raise OrtuneError(
-            f"the outputs are of version {version}, and this ortune reads 1",
-            where=str(place),
-            do="run both trials with the same ortune",
-        )
-    return {entry.name: entry for entry in entries}
+        return {value.name: value for value in read_index(folder, "outputs")}
+    except InputError as error:
+        raise unreadable(folder / "outputs.json", error) from error
 
 
 def load_array(path: Path) -> Array:

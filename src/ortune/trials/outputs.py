@@ -25,18 +25,18 @@ from typing import Any, Literal
 import numpy as np
 
 from ortune.errors import OrtuneError
+from ortune.inputs.value_files import StoredValue
 from ortune.records import OutputDifference
 from ortune.trials.output_figures import FLOOR, leaves, moments, unmatched_rows
 from ortune.trials.output_files import (
     FLOAT8,
     Array,
-    OutputEntry,
     decode,
     family,
     load_array,
     load_json,
     pieces,
-    read_index,
+    read_outputs,
 )
 
 # Largest relative L2 distance, and largest error as a share of the largest |reference|. Two float8 values
@@ -98,7 +98,7 @@ def compare_outputs(
             raise OrtuneError(f"output kind {kind!r} is not known", where=f"output {name!r}")
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0.0):
         raise OrtuneError(f"the tolerance must be a positive number, not {tolerance}", do="e.g. 1e-3")
-    before, after = read_index(reference), read_index(candidate)
+    before, after = read_outputs(reference), read_outputs(candidate)
     found = _Found()
     ways = {name: "moments" if as_moments else kinds.get(name, "values") for name in before}
     # Sets and indices of integers come last: they are forgiven more where the scores agree.
@@ -109,7 +109,7 @@ def compare_outputs(
         if name not in after:
             found.fail(f"output {name!r} is missing")
         else:
-            _compare_output(found, ways[name], (reference, candidate), (before[name], after[name]), tolerance)
+            _compare_output(found, ways[name], (before[name], after[name]), tolerance)
     compared_as: Literal["values", "sets", "moments"] = "values"
     if "moments" in found.ways:
         compared_as = "moments"
@@ -127,8 +127,7 @@ def compare_outputs(
 def _compare_output(
     found: _Found,
     way: str,
-    folders: tuple[Path, Path],
-    pair: tuple[OutputEntry, OutputEntry],
+    pair: tuple[StoredValue, StoredValue],
     tol: float | None,
 ) -> None:
     old, new = pair
@@ -139,12 +138,12 @@ def _compare_output(
         found.fail(f"output {name!r} has {len(new.files)} elements, not {len(old.files)}")
     elif old.kind in ("json", "map-list"):
         for file1, file2 in zip(old.files, new.files, strict=True):
-            maps = (load_json(folders[0] / file1), load_json(folders[1] / file2))
+            maps = (load_json(file1), load_json(file2))
             _compare_maps(found, name, way, maps, _limits((old.onnx_type, new.onnx_type), tol))
     else:
         for i, (file1, file2) in enumerate(zip(old.files, new.files, strict=True)):
             label = f"{name}[{i}]" if old.kind == "sequence" else name
-            arrays = (load_array(folders[0] / file1), load_array(folders[1] / file2))
+            arrays = (load_array(file1), load_array(file2))
             _compare_arrays(found, label, way, arrays, (old.onnx_type, new.onnx_type), tol)
 
 

@@ -16,7 +16,7 @@ from ortune.errors import MeasurementError, UsageError
 from ortune.fleet.runtimes import find_runtime
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
-from ortune.records import BundleInfo, Plan, Runtime, Value
+from ortune.records import BundleInfo, Plan, Runtime, Side, Value
 from ortune.search.plan_edits import merge
 from ortune.targets.tool import ToolProcess
 
@@ -33,6 +33,11 @@ class Resolved:
     plan: Plan
     runtime: Runtime
     runs: Path
+
+    @property
+    def record(self) -> Side:
+        """What a document says of it."""
+        return Side(label=self.label, model=self.model.info, plan=self.plan, runtime=self.runtime)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

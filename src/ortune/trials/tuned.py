@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from ortune.bundle.snippet import python_lines
@@ -16,7 +17,6 @@ from ortune.records import (
     Measured,
     Plan,
     Refused,
-    Side,
     TuneResult,
 )
 from ortune.rewrites import find as find_rewrite
@@ -56,7 +56,7 @@ def make_result(run: Tuning) -> TuneResult:
     alone = measured(search.alone, winner.arm) or search.starts if winner else []
     seen = tuple(points(search))
     return TuneResult(
-        side=Side(label=run.side.label, model=run.side.model.info, plan=Plan(), runtime=run.side.runtime),
+        side=msgspec.structs.replace(run.side.record, plan=Plan()),
         objective=race.objective,
         estimand=WORDS[estimand],
         worth_ratio=race.worth,

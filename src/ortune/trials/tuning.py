@@ -104,11 +104,6 @@ class Tuning:
     def enter(self, proposed: Sequence[Proposed], refused: Sequence[str], *, required: Plan) -> None:
         """Enters as many of the plans as the budget holds, and says so before it is spent.
 
-        Args:
-            proposed: Plans to try.
-            refused: What is not proposed, and why.
-            required: What is part of every plan that is tried, and never ablated.
-
         Raises:
             UsageError: It holds not even one.
         """

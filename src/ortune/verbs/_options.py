@@ -109,12 +109,7 @@ def option_fields(options: type) -> Iterator[OptionField]:
 
 
 def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
-    """What is asked, as the command line takes it: what differs from the defaults, as the user wrote it.
-
-    Args:
-        options: Of a verb.
-        without: Fields that are left out.
-    """
+    """What is asked, as the command line takes it: what differs from the defaults, as the user wrote it."""
     found: list[str] = []
     for each in option_fields(type(options)):
         value = getattr(options, each.name)

@@ -43,12 +43,7 @@ class Session:
         return lock.measuring(f"{self.verb} {label}".rstrip(), wait=self.wait, say=self.watch.say)
 
     def begin(self, key: str, **names: str) -> SessionLog:
-        """Begins the journal; its header has the machine and the workers' environment.
-
-        Args:
-            key: What a session must have in common with another to be one of the same.
-            names: What it is about.
-        """
+        """Begins the journal; its header has the machine and the workers' environment."""
         if self.store:
             environment = recorded(clean_environment())
             header = {**names, "host": self.machine.host, "environment": environment}

@@ -23,7 +23,7 @@ from ortune.fleet import runtimes
 from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
 from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
-from ortune.records import BenchResult, Envelope, Failed, FeedRef, Measured, ModelRef, Outcome, Plan, Value
+from ortune.records import BenchResult, Envelope, Failed, FeedRef, Measured, Outcome, Plan, Value
 from ortune.search.blocks import BASE
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.trials import pilot
@@ -146,12 +146,6 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
 def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
     """The plan with what its sessions share put in; a number of threads that it has becomes the pool's.
 
-    Args:
-        plan: The plan as asked for.
-        pool: One pool of threads for all sessions.
-        arena: One arena for all sessions.
-        cpus: Threads of a pool for which the plan names none.
-
     Raises:
         UsageError: A setting of the sessions' own pools or arenas stands against it.
     """
@@ -215,7 +209,7 @@ class _Run:
             schema="ortune/bench/1",
             ortune=__version__,
             host=self.baseline.host,
-            model=ModelRef(path=self.side.model.info.path, sha256=self.side.model.info.sha256),
+            model=self.side.model.ref,
             workload=self.baseline.work,
             status="interrupted" if stopped else "ok",
             result=result,

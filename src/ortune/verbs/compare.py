@@ -24,9 +24,7 @@ from ortune.records import (
     Failed,
     Gate,
     Measured,
-    ModelRef,
     OutputDifference,
-    Side,
 )
 from ortune.report.compare_words import compared_ns, outputs, setting
 from ortune.report.difference_words import worded
@@ -343,8 +341,8 @@ class _Run:
         estimand = state.estimand if state else "median"
         base, new = measured(blocks, BASE), measured(blocks, NEW)
         result = CompareResult(
-            base=_side(self.a),
-            new=_side(self.b),
+            base=self.a.record,
+            new=self.b.record,
             comparison=comparison,
             outputs=difference,
             base_figures=describe(base, estimand, self.starts[0]) if base else None,
@@ -365,16 +363,12 @@ class _Run:
             schema="ortune/compare/1",
             ortune=__version__,
             host=self.baseline.host,
-            model=ModelRef(path=self.a.model.info.path, sha256=self.a.model.info.sha256),
+            model=self.a.model.ref,
             workload=self.baseline.work,
             status="interrupted" if interrupted else "ok",
             verdict=comparison.verdict if comparison else "wrong-output",
             result=result,
         )
-
-
-def _side(side: Resolved) -> Side:
-    return Side(label=side.label, model=side.model.info, plan=side.plan, runtime=side.runtime)
 
 
 def progress_line(state: duel.Duel, design: duel.Design, block: Block) -> str:

@@ -105,7 +105,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
                 runs=model.path,
             )
             if o.model:
-                ref = ModelRef(path=str(model.path), sha256=model.info.sha256)
+                ref = model.ref
             try:
                 noise, work, kept = _measured(side, o, scratch, watch)
                 peak = _peak(usable, o, scratch, watch, machine)

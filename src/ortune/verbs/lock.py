@@ -21,7 +21,7 @@ from ortune.fleet import runtimes
 from ortune.locks.check import TOLERANCE, differences
 from ortune.locks.take import SCHEMA, take
 from ortune.model import from_git
-from ortune.records import Envelope, LockResult, ModelRef, Plan, Snapshot
+from ortune.records import Envelope, LockResult, Plan, Snapshot
 from ortune.report import lock_words
 from ortune.report.answer_commands import settings_of
 from ortune.search.plan_edits import merge
@@ -149,7 +149,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         schema="ortune/lock/1",
         ortune=__version__,
         host=machine.host,
-        model=ModelRef(path=str(side.model.path), sha256=side.model.info.sha256),
+        model=side.model.ref,
         status="ok",
         verdict=verdict,
         result=result,

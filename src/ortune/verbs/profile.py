@@ -15,14 +15,13 @@ from ortune.errors import OrtuneError, UsageError
 from ortune.profiling.deliver import Deliverables, deliver
 from ortune.profiling.nodes import Origins, counterparts_of, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak
-from ortune.profiling.processes import Process, base_arm, profile, runs_for, side_of, slowdown
+from ortune.profiling.processes import Process, base_arm, profile, runs_for, slowdown
 from ortune.profiling.result import difference_of, result_of, side_times
 from ortune.profiling.subjects import about_traces
 from ortune.records import (
     Envelope,
     MachinePeak,
     Measured,
-    ModelRef,
     ProfileDifference,
     ProfileResult,
     Timeline,
@@ -263,7 +262,7 @@ class _Models:
                 schema="ortune/profile/1",
                 ortune=__version__,
                 host=kept.machine.host,
-                model=ModelRef(path=str(sides[0].model.path), sha256=sides[0].model.info.sha256),
+                model=sides[0].model.ref,
                 workload=self.work,
                 status="ok",
                 result=result,
@@ -301,7 +300,7 @@ class _Models:
         named = [f"{side}: {text}" for side, text in zip("AB", trouble, strict=False) if text]
         result = msgspec.structs.replace(
             _with_findings(result),
-            side=side_of(baselines[0]),
+            side=sides[0].record,
             notes=tuple(named if len(sides) > 1 else filter(None, trouble)),
         )
         if len(sides) > 1:

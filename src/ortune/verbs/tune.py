@@ -19,7 +19,7 @@ from ortune.fleet import runtimes
 from ortune.knobs import facts
 from ortune.knobs.knob import Objective as ObjectiveName
 from ortune.profiling.headroom import headroom_of
-from ortune.records import PROTOCOL_VERSION, Envelope, Headroom, ModelRef, Plan, RewriteSpec, TuneResult
+from ortune.records import PROTOCOL_VERSION, Envelope, Headroom, Plan, RewriteSpec, TuneResult
 from ortune.report import tune_words
 from ortune.search.figures import OBJECTIVES, TIMES, figure
 from ortune.search.guards import GUARDS
@@ -262,7 +262,7 @@ def _tune(
         schema="ortune/tune/1",
         ortune=__version__,
         host=baseline.host,
-        model=ModelRef(path=model.info.path, sha256=model.info.sha256),
+        model=model.ref,
         workload=baseline.work,
         status="interrupted" if run.stopped else "ok",
         verdict=run.search.verdict(changes=result.changes),

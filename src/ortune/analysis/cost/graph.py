@@ -15,6 +15,7 @@ from ortune.analysis.cost.call import Call, Count, Dims, Executions, Uncounted
 from ortune.analysis.cost.known import Counter
 from ortune.analysis.cost.registry import formula_of
 from ortune.analysis.cost.values import Array
+from ortune.analysis.randomness import RANDOM
 from ortune.analysis.shape_inference import visit
 from ortune.analysis.shape_rule_helpers import int_of
 from ortune.model.graphs import op_set, subgraphs, type_text
@@ -25,7 +26,6 @@ _WORTH_TELLING = 1.1
 """So many times its own channels, a convolution is said to run on more."""
 _LOOSE = "bytes of strings, sequences and values of unknown type are not counted"
 
-_RANDOM = op_set("RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial")
 # The same stored numbers behind these: a weight in int8 is read as int8.
 _KEEP_STORAGE = op_set("Cast DequantizeLinear Transpose Reshape Identity Squeeze Unsqueeze Flatten")
 _NO_TENSOR = op_set(
@@ -259,11 +259,12 @@ class GraphCounter(Counter):
                 self.bind(value, dims)
         elif node.domain in _WALKED:
             self._visit(node)
-        if all(self.dims(value) is not None for value in node.outputs if value.name):
+        if all(self.is_computed(value) for value in node.outputs if value.name):
             return
+        # What the file declares is believed last: exporters leave sizes behind that no run has.
         inferred = shapes.infer(node, inputs, dtypes, contents, self._opsets)
         for value, dims in zip(node.outputs, inferred or (), strict=False):
-            if self.dims(value) is None:
+            if not self.is_computed(value):
                 self.bind(value, dims)
         for value in node.outputs:
             if value.name and self.dims(value) is None:
@@ -311,7 +312,7 @@ class GraphCounter(Counter):
     def _fold(self, node: ir.Node) -> bool:
         """Whether constants alone feed the node; its outputs are then constants too."""
         fed = [value for value in node.inputs if value is not None]
-        if node.op_type in _RANDOM or not all(map(self._is_constant, fed)):
+        if node.op_type in RANDOM or not all(map(self._is_constant, fed)):
             return False
         if not fed and node.op_type != "Constant":
             return False

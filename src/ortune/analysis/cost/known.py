@@ -50,6 +50,11 @@ class Counter(ABC):
         sizes = tuple(dim.add for dim in shape if dim is not None and not dim.terms)
         return sizes if len(sizes) == len(shape) and all(size >= 0 for size in sizes) else None
 
+    def is_computed(self, value: ir.Value) -> bool:
+        """Whether every size is known without what the file declares of the value."""
+        shape = self.walk.shapes.get(value)
+        return shape is not None and all(dim is not None and not dim.terms for dim in shape)
+
     def dtype(self, value: ir.Value | None) -> ir.DataType | None:
         """The element type of a value."""
         if value is None:

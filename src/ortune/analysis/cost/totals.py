@@ -16,8 +16,8 @@ from ortune.analysis.cost.recurrent import RECURRENT
 from ortune.analysis.cost.types import n_bytes
 from ortune.analysis.cost.values import Array
 from ortune.errors import InputError
-from ortune.model.graphs import attribute_tensors, graphs, nodes
-from ortune.records import ModelCost, NodeCost, OpCost
+from ortune.model.graphs import parameters
+from ortune.records import ModelCost, NodeCost
 
 
 def costs(
@@ -54,16 +54,16 @@ def costs(
             counted = ir_model  # a function that calls itself: its calls are then said to have no formula
     counter = GraphCounter(counted, shapes, values, ran, sizes)
     records = tuple(counter.graph(counted.graph, ""))
-    parameters = list(_parameters(ir_model))
+    sizes_of = [(tensor.dtype, tensor.shape.numpy()) for tensor in parameters(ir_model)]
     executed = [n for n in records if n.times]
     return ModelCost(
         flops=sum(n.flops * n.times for n in executed),
         macs=sum((n.macs or 0) * n.times for n in executed),
         bytes_read=sum(n.bytes_read * n.times for n in executed),
         bytes_written=sum(n.bytes_written * n.times for n in executed),
-        parameters=sum(elements for elements, _ in parameters),
-        parameter_bytes=sum(size for _, size in parameters),
-        by_op=_by_op(executed),
+        parameters=sum(math.prod(dims) for _, dims in sizes_of),
+        # The bytes of strings are not a matter of arithmetic, and nobody computes with them.
+        parameter_bytes=sum(n_bytes(dtype, dims) or 0 for dtype, dims in sizes_of),
         nodes=records,
         unknown=dict(Counter(n.note for n in executed if not n.known).most_common()),
         notes=tuple(_notes(executed)),
@@ -93,41 +93,3 @@ def _notes(executed: list[NodeCost]) -> Iterator[str]:
             yield (
                 f"{node.op_type} {node.name!r}: {node.note}" if node.name else f"{node.op_type}: {node.note}"
             )
-
-
-def _by_op(executed: list[NodeCost]) -> tuple[OpCost, ...]:
-    groups: dict[tuple[str, str], list[NodeCost]] = {}
-    for node in executed:
-        groups.setdefault((node.domain, node.op_type), []).append(node)
-    totals = [
-        OpCost(
-            op_type=op_type,
-            domain=domain,
-            n_nodes=len(group),
-            n_unknown=sum(not n.known for n in group),
-            flops=sum(n.flops * n.times for n in group),
-            bytes=sum((n.bytes_read + n.bytes_written) * n.times for n in group),
-        )
-        for (domain, op_type), group in groups.items()
-    ]
-    return tuple(sorted(totals, key=lambda t: (-t.flops, -t.bytes, t.domain, t.op_type)))
-
-
-def _parameters(model: ir.Model) -> Iterator[tuple[int, int]]:
-    """Elements and stored bytes of each initializer and each tensor of a Constant node."""
-    for graph in graphs(model):
-        if isinstance(graph, ir.Graph):
-            for value in graph.initializers.values():
-                if value.const_value is not None:
-                    yield _size(value.const_value)
-    for node in nodes(model):
-        if node.op_type == "Constant":
-            for attribute in node.attributes.values():
-                for tensor in attribute_tensors(attribute):
-                    yield _size(tensor)
-
-
-def _size(tensor: ir.TensorProtocol) -> tuple[int, int]:
-    dims = tensor.shape.numpy()
-    # The bytes of strings are not a matter of arithmetic, and nobody computes with them.
-    return math.prod(dims), n_bytes(tensor.dtype, dims) or 0

@@ -39,12 +39,7 @@ class Memory:
 
 
 def byte_sizes(model: ir.Model, fed: Mapping[str, tuple[int, ...]]) -> Sizes:
-    """Bytes of every value of the main graph and its subgraphs, as far as they can be told without running.
-
-    Args:
-        model: The graph; it calls no functions.
-        fed: Shapes of the inputs, by name.
-    """
+    """Bytes of every value of the main graph and its subgraphs, as far as they can be told without running."""
     counter = GraphCounter(model, fed)
     counter.graph(model.graph, "")
     sizes: Sizes = {}
@@ -62,10 +57,6 @@ def memory(graph: GraphProto, sizes: Sizes) -> Memory:
 
     Kernels' scratch space and what the arena keeps are not in it, nor is the reuse of a buffer in place: it is a figure
     to compare two graphs by, the same on every machine.
-
-    Args:
-        graph: As ONNX Runtime saved it.
-        sizes: Of its values, those of subgraphs included; weights are told by the graph.
     """
     inner = [g for node in all_nodes(graph) for g in graphs_of(node)]
     stored = (t for g in (graph, *inner) for t in g.initializer)

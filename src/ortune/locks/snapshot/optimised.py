@@ -42,15 +42,7 @@ def graph_snapshot(
     exported: Mapping[str, int],
     plain: Mapping[str, int],
 ) -> GraphSnapshot:
-    """What a lock keeps of a graph that ONNX Runtime saved.
-
-    Args:
-        saved: From ``saved_graph``.
-        fed: Shapes of the inputs, by name.
-        observed: Bytes by value name, from a run; they are taken before what is inferred.
-        exported: Operators of the model as exported.
-        plain: Operators at level ``disable``.
-    """
+    """What a lock keeps of a graph that ONNX Runtime saved."""
     counts, held = operators(saved.graph), memory(saved.graph, byte_sizes(saved.model, fed) | observed)
     return GraphSnapshot(
         nodes=sum(counts.values()),
