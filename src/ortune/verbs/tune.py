@@ -54,6 +54,7 @@ from ortune.verbs._options import (
     Option,
     Tolerance,
     command,
+    named,
     share,
 )
 from ortune.verbs._session import Session, session
