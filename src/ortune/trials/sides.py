@@ -17,7 +17,7 @@ from ortune.fleet import made
 from ortune.fleet.packages import recipe
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
-from ortune.records import BundleInfo, Plan, Runtime, Value
+from ortune.records import BundleInfo, Plan, ProviderSpec, Runtime, Value
 from ortune.search.plan_edits import merge
 from ortune.targets.tool import ToolProcess
 

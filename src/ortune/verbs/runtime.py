@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
-from ortune import __version__, platform
+from ortune import __version__
 from ortune.errors import UsageError
 from ortune.fleet import made
 from ortune.fleet.packages import addable
 from ortune.records import Envelope, RuntimeResult
+from ortune.targets.machine import Machine
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import Argument
 
@@ -61,5 +62,5 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
         addable=tuple(each for each in addable() if each.name not in {one.name for one in there}),
     )
     return Envelope(
-        schema="ortune/runtime/1", ortune=__version__, host=platform.host(), status="ok", result=result
+        schema="ortune/runtime/1", ortune=__version__, host=Machine().host, status="ok", result=result
     )
