@@ -13,6 +13,7 @@ from ortune.records import (
     LookResult,
     ProfileResult,
     ReportResult,
+    RuntimeResult,
     TuneResult,
 )
 from ortune.trials.watcher import Watcher as Watcher
@@ -175,6 +176,11 @@ def report(
     timeline: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Envelope[ReportResult]: ...
+def runtime(
+    action: str = ...,
+    *names: str,
+    watcher: Watcher | None = ...,
+) -> Envelope[RuntimeResult]: ...
 def tune(
     model: str | Path,
     *,

@@ -8,9 +8,10 @@ from ortune.records import AddableRuntime, Envelope, MadeRuntime, RuntimeResult
 from ortune.report.document import Block, Column, Document, Line, Points, table
 
 
-def document(envelope: Envelope) -> Document:
+def document(envelope: Envelope[RuntimeResult]) -> Document:
     """What was done, what there is with its size and licences, and what could be added."""
-    result: RuntimeResult = envelope.result
+    result = envelope.result
+    assert result is not None
     blocks: list[Block] = []
     if result.action != "list":
         done = {"add": "made", "remove": "removed"}[result.action]

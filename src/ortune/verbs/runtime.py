@@ -32,8 +32,8 @@ class Options:
     ] = ()
 
 
-def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope:
-    """Makes, removes or lists environments; ``result`` is a RuntimeResult.
+def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[RuntimeResult]:
+    """Makes, removes or lists environments.
 
     Raises:
         UsageError: The action or a name is not known.
