@@ -24,7 +24,7 @@ ROOMS = {
     "store": set(),
     "report": set(),
     "worker": set(),
-    "fleet": {"launcher", "platform"},
+    "fleet": {"launcher", "platform", "store"},
     "targets": {"launcher", "platform", "fleet", "knobs"},
     "analysis": {"model"},
     "inputs": {"model", "analysis"},

@@ -17,6 +17,7 @@ __all__ = [
     "look",
     "profile",
     "report",
+    "runtime",
     "tune",
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,12 @@ def function(verb: str) -> Callable[..., Envelope[Record]]:
     result = inspect.signature(module.run).return_annotation
     signature = inspect.Signature(list(_parameters(module.Options)), return_annotation=result)
 
+    renamed = dict(_renamed(module.Options))
+
     def call(*args: Any, **kwargs: Any) -> Envelope[Record]:
-        given = signature.bind(*args, **kwargs).arguments
+        given = signature.bind(
+            *args, **{renamed.get(name, name): value for name, value in kwargs.items()}
+        ).arguments
         watcher = given.pop("watcher", None)
         document: Envelope[Record] = module.run(module.Options(**given), watcher)
         return document
@@ -43,6 +47,15 @@ def function(verb: str) -> Callable[..., Envelope[Record]]:
     call.__doc__ = f"{inspect.getdoc(module.Options)}\n\n{inspect.getdoc(module.run)}"
     vars(call)["__signature__"] = signature  # what inspect and help() show
     return call
+
+
+def _renamed(options: type) -> Iterator[tuple[str, str]]:
+    """Arguments that had another name before, with the name of now."""
+    from ortune.verbs._options import Option, option_fields
+
+    for each in option_fields(options):
+        if isinstance(each.spelling, Option) and each.spelling.also:
+            yield each.spelling.also.removeprefix("--").replace("-", "_"), each.name
 
 
 def _parameters(options: type) -> list[inspect.Parameter]:

@@ -23,6 +23,7 @@ from ortune.bundle.machine import (
     is_preloaded,
     other_build,
     other_hardware,
+    put_option,
     threads,
     without_allocator,
 )
@@ -220,8 +221,9 @@ def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Pro
     specs = [(p["name"], dict(p.get("options") or {})) for p in info["plan"]["providers"]]
     specs = specs or [("CPUExecutionProvider", {})]
     for name, own in specs:
-        given = [s for s in settings if s["channel"] == "provider_option" and s["provider"] == name]
-        own.update({s["key"]: _text(s["value"]) for s in given})
+        for setting in settings:
+            if setting["channel"] == "provider_option" and setting["provider"] == name:
+                put_option(own, setting["key"], _text(setting["value"]))
     return [(name, options) if options else name for name, options in specs]
 
 

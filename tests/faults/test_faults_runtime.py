@@ -41,7 +41,7 @@ def test_no_onnxruntime_anywhere(box: Box) -> None:
     error = refused(box.compare("m.onnx", **how), 2, "no-runtime")
     assert "onnxruntime is not installed" in error["what"]
     assert "pip install" in error["do"]
-    assert "--python" in error["do"]
+    assert "--runtime" in error["do"]
     doctor = box.run("doctor", "--json", **how)
     assert doctor.code == 0, doctor.err
     assert doctor.document["result"]["noise"] is None
@@ -66,7 +66,7 @@ def test_an_onnxruntime_on_a_relative_path(box: Box) -> None:
 @pytest.mark.parametrize("named", ["/bin/ls", "absent", "home", "m.onnx"])
 def test_python_that_is_no_interpreter(box: Box, named: str) -> None:
     error = refused(box.compare("m.onnx", "--python", named), 2, "no-runtime")
-    assert error["where"] == f"--python {named}"
+    assert error["where"] == f"--runtime {named}"
     assert error["do"]
     refused(box.run("doctor", "--python", named, "--json"), 2, "no-runtime")
 

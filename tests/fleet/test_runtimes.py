@@ -93,7 +93,7 @@ def test_numpy_is_missing(packages):
     assert runtimes.probe(python).error == "numpy is not installed"
     with pytest.raises(RuntimeNotFound) as caught:
         runtimes.find_runtime(python)
-    assert caught.value.where == f"--python {python}"
+    assert caught.value.where == f"--runtime {python}"
     assert caught.value.do.startswith(f"{python}/bin/python -m pip install numpy")
 
 

@@ -106,6 +106,6 @@ def test_an_interpreter_without_onnxruntime_says_so(tmp_path: Path) -> None:
 
 
 def test_doctor_shows_the_stored_one_where_it_does_not_measure(measured: MachinePeak, store: Path) -> None:
-    options = Options(python=sys.executable, measure=False, store=store)
+    options = Options(runtime=sys.executable, measure=False, store=store)
     assert doctor(options).result.peak == measured
     assert doctor(replace(options, store=store / "nowhere")).result.peak is None

@@ -320,7 +320,7 @@ def test_next_step_compares_with_what_runs_today_under_the_same_load() -> None:
     found = made(msgspec.structs.replace(envelope, workload=work))
     assert found.next_steps[1] == (
         "to settle it: ortune compare a.onnx --a-set intra_op_num_threads=8 --b-set intra_op_num_threads=2 "
-        "--python /opt/ort/bin/python --inputs real.npz --callers 4 --seed 7 --objective memory --budget 10m"
+        "--runtime /opt/ort/bin/python --inputs real.npz --callers 4 --seed 7 --objective memory --budget 10m"
     )
 
 

@@ -188,7 +188,7 @@ def test_an_interpreter_that_is_not_there(plain: Path, tmp_path: Path) -> None:
     tool = ToolProcess(runtime=Runtime(python=str(tmp_path / "none")), folder=tmp_path)
     error = failure(tool, plain, tmp_path / "after.onnx")
     assert error.reason == "no-runtime"
-    assert "--python" in error.do
+    assert "--runtime" in error.do
 
 
 @pytest.mark.skipif(os.name != "posix", reason="interpreters that are scripts")

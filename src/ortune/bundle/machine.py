@@ -6,6 +6,7 @@ Standard library alone, Python 3.8: ``ortune.load`` uses this module, and its te
 from __future__ import annotations
 
 import ctypes
+import json
 import math
 import os
 import platform
@@ -196,3 +197,15 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="ascii", errors="replace")
     except OSError:
         return ""
+
+
+def put_option(options: dict[str, str], key: str, text: str) -> None:
+    """Puts a value into a provider's options; the parts of a key lead into the JSON text that such an option is."""
+    name, *way = key.split("/")
+    tree = json.loads(options.get(name, "{}")) if way else {}
+    node = tree
+    for part in way[:-1]:
+        node = node.setdefault(part, {})
+    if way:
+        node[way[-1]] = text
+    options[name] = json.dumps(tree) if way else text

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ortune import knobs
+from ortune.bundle.machine import put_option
 from ortune.knobs import Knob
 from ortune.knobs.cpu.transparent_huge_pages import KNOB as _HUGE_PAGES
 from ortune.records import Applied, Host, Plan, Value
@@ -61,7 +62,7 @@ def providers(plan: Plan, applied: Iterable[Applied]) -> list[tuple[str, dict[st
         found[spec.name].update(spec.options)
     for setting in of(applied, "provider_option"):
         if setting.provider in found:
-            found[setting.provider][setting.key] = as_text(setting.value)
+            put_option(found[setting.provider], setting.key, as_text(setting.value))
     return list(found.items())
 
 
@@ -118,5 +119,6 @@ def named(setting: Applied) -> str:
 
 
 def _stored(knob: Knob, value: Value) -> Value:
-    # 0 is ONNX Runtime's own choice, not a count.
-    return f"min({value}, cpus)" if knob.threads and isinstance(value, int) and value > 0 else value
+    # 0 is ONNX Runtime's own choice, not a count; a provider's option is a plain text in every language.
+    count = knob.threads and knob.channel != "provider_option" and isinstance(value, int) and value > 0
+    return f"min({value}, cpus)" if count else value

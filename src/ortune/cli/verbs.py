@@ -87,7 +87,7 @@ def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
             shown = typer.Argument(metavar=spelling.metavar, help=spelling.help, show_default=False)
         else:
             assert isinstance(spelling, Option)
-            flags = [spelling.flag, *([spelling.short] if spelling.short else [])]
+            flags = [flag for flag in (spelling.flag, spelling.also, spelling.short) if flag]
             shown = typer.Option(
                 *flags, metavar=spelling.metavar or None, help=spelling.help, rich_help_panel=spelling.panel,
                 min=spelling.least, show_default=each.default is not None and not each.many,

@@ -33,17 +33,17 @@ def find_runtime(python: str | None = None) -> Runtime:
     """The runtime to measure with.
 
     Args:
-        python: What ``--python`` names: an interpreter, a virtual environment's folder, or a command on the
+        python: What ``--runtime`` names: an interpreter, a virtual environment's folder, or a command on the
             path. None looks in the usual places and takes the first that has a usable ONNX Runtime.
 
     Raises:
         RuntimeNotFound: What was named is not usable, or no place has an ONNX Runtime; says why for each.
     """
     if python is not None:
-        place = Place(origin="--python", named=python, python=interpreter(python))
+        place = Place(origin="--runtime", named=python, python=interpreter(python))
         runtime = _probe_place(place)
         if runtime.error:
-            raise RuntimeNotFound(runtime.error, where=f"--python {python}", do=_do(runtime))
+            raise RuntimeNotFound(runtime.error, where=f"--runtime {python}", do=_do(runtime))
         return runtime
     looked: list[Runtime] = []
     for place in places():
@@ -54,7 +54,7 @@ def find_runtime(python: str | None = None) -> Runtime:
     reasons = "; ".join(f"{each.origin} ({each.python}): {each.error}" for each in looked)
     raise RuntimeNotFound(
         f"no interpreter with a usable onnxruntime was found. Looked at {reasons}",
-        do="pip install onnxruntime, or name the interpreter that has it: --python PATH",
+        do="pip install onnxruntime, or name the interpreter that has it: --runtime PATH",
     )
 
 
@@ -83,6 +83,8 @@ def describe(runtime: Runtime, folder: Path | None = None) -> str:
     if (shown.parent.parent / "pyvenv.cfg").is_file():
         shown = shown.parent.parent
     base = folder or Path.cwd()
+    if runtime.name:
+        return f"{runtime.package} {runtime.ort_version}"
     label = shown.relative_to(base) if shown.is_relative_to(base) and shown != base else shown
     return f"{label} ({runtime.package or 'onnxruntime'} {runtime.ort_version})"
 

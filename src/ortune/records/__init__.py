@@ -22,4 +22,5 @@ from ortune.records.plan import *
 from ortune.records.profile import *
 from ortune.records.protocol import *
 from ortune.records.report import *
+from ortune.records.runtime import *
 from ortune.records.tune import *

@@ -8,6 +8,7 @@ from ortune.records.base import Record
 from ortune.records.compare import Control
 from ortune.records.finding import Finding
 from ortune.records.machine import MachinePeak, Runtime
+from ortune.records.runtime import AddableRuntime
 
 
 class ProviderReport(Record, frozen=True, kw_only=True):
@@ -61,3 +62,4 @@ class DoctorResult(Record, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     noise: NoiseReport | None = None
     peak: MachinePeak | None = None
+    addable: tuple[AddableRuntime, ...] = ()

@@ -8,7 +8,11 @@ from ortune.records.plan import Plan
 
 
 class Runtime(Record, frozen=True, kw_only=True):
-    """One interpreter with one ONNX Runtime build in it."""
+    """One interpreter with one ONNX Runtime build in it.
+
+    Attributes:
+        name: Of one that ortune made ("onnxruntime==1.22.1", "openvino"); "" for the user's own.
+    """
 
     python: str
     python_version: str = ""
@@ -17,6 +21,7 @@ class Runtime(Record, frozen=True, kw_only=True):
     providers: tuple[str, ...] = ()
     origin: str = ""
     error: str = ""
+    name: str = ""
 
 
 class PodSize(Record, frozen=True, kw_only=True):

@@ -131,6 +131,21 @@ class TurnOver(Record, frozen=True, kw_only=True, tag="turn-over", tag_field="me
     """What was told is done; the runner sleeps until its next turn."""
 
 
+class Placement(Record, frozen=True, kw_only=True):
+    """What one execution provider has of a session's graph, as ONNX Runtime tells from 1.24 on.
+
+    Attributes:
+        n_nodes: Nodes, as they were when the graph was divided.
+        n_parts: Pieces that they make: between two of them values change hands.
+        operators: How many of each type.
+    """
+
+    provider: str
+    n_nodes: int
+    n_parts: int
+    operators: dict[str, int] = {}
+
+
 class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="message"):
     """A complete trial, as the worker measured it.
 
@@ -157,6 +172,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     threads: int | None = None
     read_back: tuple[ReadBack, ...] = ()
     providers: tuple[str, ...] = ()
+    placement: tuple[Placement, ...] = ()
     ort_version: str = ""
     involuntary_switches: int | None = None
     waiting_cpu_ns: int = 0

@@ -97,7 +97,7 @@ def tune_line(side: Side, work: Workload | None, estimand: str, notes: Sequence[
     options = workload_options(work, notes)
     if options is None or side.plan.providers:
         return []
-    python = ["--python", side.runtime.python] if _was_named(side.runtime) else []
+    python = ["--runtime", _named(side.runtime)] if _was_named(side.runtime) else []
     return ["ortune", "tune", model_of(side), *options, *objective_options(estimand), *python]
 
 
@@ -113,9 +113,9 @@ def compare_line(
         words.append(model_of(b))
     words += [*plan_options(a.plan, "--a-"), *plan_options(b.plan, "--b-")]
     if a.runtime.python != b.runtime.python:
-        words += ["--a-python", a.runtime.python, "--b-python", b.runtime.python]
+        words += ["--a-runtime", _named(a.runtime), "--b-runtime", _named(b.runtime)]
     elif _was_named(a.runtime):
-        words += ["--python", a.runtime.python]
+        words += ["--runtime", _named(a.runtime)]
     return [*words, *options, *objective_options(estimand)]
 
 
@@ -125,5 +125,9 @@ def model_of(side: Side) -> str:
 
 
 def _was_named(runtime: Runtime) -> bool:
-    """Whether the user named the interpreter; one that was found is found again."""
-    return runtime.origin == "--python"
+    """Whether the user named the runtime; one that was found is found again."""
+    return runtime.origin in ("--runtime", "--python")  # the second in sessions of before
+
+
+def _named(runtime: Runtime) -> str:
+    return runtime.name or runtime.python

@@ -9,6 +9,7 @@ from ortune.report import finding_words
 from ortune.report.compare_words import control_words
 from ortune.report.document import Column, Document, Points, Table, table
 from ortune.report.numbers import duration, memory, percent, three
+from ortune.report.runtime_words import offers
 
 
 def document(envelope: Envelope[DoctorResult]) -> Document:
@@ -67,6 +68,8 @@ def _sections(envelope: Envelope[DoctorResult]) -> Iterator[tuple[str, list[str]
     if not result.runtimes:
         yield "runtime", ["none found; pip install onnxruntime brings one"]
     found = [f"{name}: {path}" for name, path in result.allocators.items()]
+    if result.addable:
+        yield "runtimes that can be added", offers(result.addable)
     yield "allocators that can be preloaded", found or ["none (apt install libmimalloc2.0)"]
     if result.findings:
         yield "findings", [finding_words.sentence(finding) for finding in result.findings]

@@ -63,6 +63,11 @@ class Process(Worker):
         if pod is not None and pod.affinity:
             affinity = Applied(knob="cpus", channel="process", key="affinity", value=pod.affinity)
             settings = (*settings, affinity)
+        # Trials of one invocation share what a setting keeps on disk; where, is never a plan's to say.
+        settings = tuple(
+            msgspec.structs.replace(s, value=str(task.scratch / str(s.value))) if s.probe == "folder" else s
+            for s in settings
+        )
         self.open(settings)
         if self.child is None:
             return

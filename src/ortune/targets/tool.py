@@ -26,7 +26,7 @@ from ortune.targets.task import Limits
 from ortune.targets.worker import Worker
 
 _DO: Mapping[FailureReason, str] = {
-    "no-runtime": "Check --python: it must have onnxruntime installed.",
+    "no-runtime": "Check --runtime: it must have onnxruntime installed.",
     "disk-full": "Free space there, or set TMPDIR to a folder with more.",
     "out-of-memory": "Free memory, or leave the rewrite out.",
     "timeout": "Leave the rewrite out for this model.",

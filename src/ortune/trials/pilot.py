@@ -83,7 +83,7 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
     where = place(arm)
     if outcome.reason == "no-runtime":
         raise RuntimeNotFound(
-            outcome.what, where=arm.runtime.python, do="pip install onnxruntime, or --python PATH"
+            outcome.what, where=arm.runtime.python, do="pip install onnxruntime, or --runtime PATH"
         )
     loading = outcome.phase in ("starting", "importing", "preparing", "loading")
     if outcome.phase != "preparing" and loading and outcome.reason in ("load-error", "unsupported"):
@@ -118,8 +118,8 @@ def remedy(outcome: Failed) -> str:
         "timeout": "give smaller inputs (--shape, --dim) or a larger --budget",
         "out-of-memory": "give smaller inputs (--shape, --dim) or run where there is more memory",
         "disk-full": "free space in the temporary folder, or set TMPDIR",
-        "not-applied": "leave it out, or use an onnxruntime that has it (--python); ortune doctor lists them",
-        "unknown-key": "leave it out, or use an onnxruntime that knows it (--python)",
+        "not-applied": "leave it out, or use an onnxruntime that has it (--runtime); ortune doctor lists them",
+        "unknown-key": "leave it out, or use an onnxruntime that knows it (--runtime)",
         "protocol": "see what that interpreter prints by itself; the worker's stdout is ortune's alone",
     }.get(outcome.reason, "run it alone with the same onnxruntime to see whether the crash is its own")
 

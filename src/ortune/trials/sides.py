@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +13,11 @@ from ortune.bundle import format as bundle_format
 from ortune.bundle import machine
 from ortune.bundle.settings import threads, tuned_on
 from ortune.errors import MeasurementError, UsageError
-from ortune.fleet.runtimes import find_runtime
+from ortune.fleet import made
+from ortune.fleet.packages import recipe
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
-from ortune.records import BundleInfo, Plan, Runtime, Side, Value
+from ortune.records import BundleInfo, Plan, ProviderSpec, Runtime, Side, Value
 from ortune.search.plan_edits import merge
 from ortune.targets.tool import ToolProcess
 
@@ -42,16 +43,22 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideText:
-    """One side as it was written. ``text`` may be None for B: A's model."""
+    """One side as it was written. ``text`` may be None for B: A's model; ``runtime`` is what the user named."""
 
     text: str | None
     settings: Sequence[str] = ()
     rewrites: Sequence[str] = ()
-    python: str | None = None
+    runtime: str | None = None
 
 
 def resolve(
-    side: SideText, *, common: Plan, base_model: OpenModel | None, scratch: Path, plain: bool = False
+    side: SideText,
+    *,
+    common: Plan,
+    base_model: OpenModel | None,
+    scratch: Path,
+    plain: bool = False,
+    say: Callable[[str], None] = lambda sentence: None,
 ) -> Resolved:
     """Opens what the side names.
 
@@ -61,11 +68,12 @@ def resolve(
         base_model: A's model, for a B that names none.
         scratch: Where a model taken from git is written.
         plain: Of a bundle, take the untouched model without its plan (the base when a bundle is re-proven).
+        say: Told what is made first.
 
     Raises:
         UsageError, ModelError, RuntimeNotFound: Each says which side and what to do.
     """
-    runtime = find_runtime(side.python)
+    runtime = made.find(side.runtime, say)
     plan = common
     if side.text is None:
         if base_model is None:
@@ -104,6 +112,10 @@ def resolve(
         tool = ToolProcess(runtime=runtime, folder=scratch)
         runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
     knobs.check_conflicts(plan.settings)
+    implied = recipe(side.runtime or "")
+    if implied is not None and implied.provider and not plan.providers:
+        # "openvino" asks for OpenVINO, not for the CPU provider of a build that has it.
+        plan = msgspec.structs.replace(plan, providers=(ProviderSpec(name=implied.provider),))
     return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs)
 
 

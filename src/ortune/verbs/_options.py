@@ -53,6 +53,7 @@ class Option:
         least: The least number that is taken.
         short: ``-n``.
         again: It is part of what was measured, so the command that measures it again has it.
+        also: An older spelling that is understood too.
     """
 
     flag: str
@@ -62,6 +63,7 @@ class Option:
     least: float | None = None
     short: str = ""
     again: bool = True
+    also: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +183,9 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     return found
 
 
-def named(python: AnyPath | None) -> str | None:
-    """An interpreter that the user names, or None."""
-    return None if python is None else str(python)
+def named(runtime: AnyPath | None) -> str | None:
+    """A runtime that the user names, or None."""
+    return None if runtime is None else str(runtime)
 
 
 def path(given: AnyPath | None) -> Path | None:
@@ -212,12 +214,13 @@ Rewrites = Annotated[
 PlanFile = Annotated[
     AnyPath | None, Option("--plan", "FILE.json", "Settings and providers from a plan file.", MODEL)
 ]
-Python = Annotated[
+RuntimeOption = Annotated[
     AnyPath | None,
     Option(
-        "--python", "PATH",
-        "Interpreter or venv whose onnxruntime is measured. Default: $VIRTUAL_ENV, ./.venv, ortune's own, python3.",
-        MODEL,
+        "--runtime", "PATH|NAME",
+        "The onnxruntime that is measured: an interpreter or venv, or openvino or onnxruntime==1.22.1, which are made "
+        "once. Default: $VIRTUAL_ENV, ./.venv, ortune's own, python3.",
+        MODEL, also="--python",
     ),
 ]  # fmt: skip
 Target = Annotated[str, Option("--target", "T", f"Where it runs: {', '.join(_targets())}.", MODEL)]
@@ -326,13 +329,8 @@ class OnePlan(Feeding):
 
     set: Settings = ()
     plan: PlanFile = None
-    python: Python = None
+    runtime: RuntimeOption = None
     target: Target = "cpu"
-
-    @property
-    def interpreter(self) -> str | None:
-        """The interpreter that the user named."""
-        return named(self.python)
 
     @property
     def common(self) -> Plan:

@@ -45,6 +45,7 @@ from ortune.verbs._options import (
     Option,
     Rewrites,
     command,
+    named,
 )
 from ortune.verbs._session import Session, session
 
@@ -129,9 +130,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
             text=str(options.model),
             settings=options.set,
             rewrites=options.rewrite,
-            python=options.interpreter,
+            runtime=named(options.runtime),
         )
-        side = resolve(text, common=options.common, base_model=None, scratch=scratch)
+        side = resolve(text, common=options.common, base_model=None, scratch=scratch, say=watch.say)
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         with session("bench", options, watch) as kept:
             cpus = kept.machine.seen.effective_cpus

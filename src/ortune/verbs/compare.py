@@ -82,8 +82,14 @@ class Options(Kept, Load, OnePlan):
     b_rewrite: Annotated[
         Sequence[str], Option("--b-rewrite", "NAME[:k=v]", "A rewrite of B alone.", MODEL)
     ] = ()
-    a_python: Annotated[AnyPath | None, Option("--a-python", "PATH", "Interpreter of A alone.", MODEL)] = None
-    b_python: Annotated[AnyPath | None, Option("--b-python", "PATH", "Interpreter of B alone.", MODEL)] = None
+    a_runtime: Annotated[
+        AnyPath | None,
+        Option("--a-runtime", "PATH|NAME", "The onnxruntime of A alone.", MODEL, also="--a-python"),
+    ] = None
+    b_runtime: Annotated[
+        AnyPath | None,
+        Option("--b-runtime", "PATH|NAME", "The onnxruntime of B alone.", MODEL, also="--b-python"),
+    ] = None
     map: Annotated[
         Sequence[str], Option("--map", "a=b", "Input a of A is input b of B. Repeatable.", MODEL)
     ] = ()
@@ -146,7 +152,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
             f"no objective is called {options.objective!r}", do=f"one of {', '.join(OBJECTIVES)}"
         )
     with scratch_folder() as scratch:
-        a, b = _sides(options, scratch)
+        a, b = _sides(options, scratch, watch)
         watch.say(_measuring_with(a, b))
         with session("compare", options, watch) as kept:
             with kept.measuring(a.label):
@@ -156,27 +162,27 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
             return kept.keep(envelope)
 
 
-def _sides(options: Options, scratch: Path) -> tuple[Resolved, Resolved]:
-    common, python = options.common, options.interpreter
+def _sides(options: Options, scratch: Path, watch: Watcher) -> tuple[Resolved, Resolved]:
+    common, runtime = options.common, named(options.runtime)
     a, b = (None if side is None else str(side) for side in (options.a, options.b))
     assert a is not None
     bundle = b is None and a.rstrip("/").endswith(".ortune")
     # A bundle alone is proven again, against its own untouched model; what alters B makes B the bundle as altered.
-    alone = bundle and not (options.b_set or options.b_python or options.a_python or options.b_rewrite)
+    alone = bundle and not (options.b_set or options.b_runtime or options.a_runtime or options.b_rewrite)
     first = SideText(
         text=a,
         settings=options.a_set,
         rewrites=options.rewrite,
-        python=named(options.a_python) or python,
+        runtime=named(options.a_runtime) or runtime,
     )
-    base = resolve(first, common=common, base_model=None, scratch=scratch, plain=alone)
+    base = resolve(first, common=common, base_model=None, scratch=scratch, plain=alone, say=watch.say)
     second = SideText(
         text=a if bundle else b,
         settings=options.b_set,
         rewrites=[*options.rewrite, *options.b_rewrite],
-        python=named(options.b_python) or python,
+        runtime=named(options.b_runtime) or runtime,
     )
-    return base, resolve(second, common=common, base_model=base.model, scratch=scratch)
+    return base, resolve(second, common=common, base_model=base.model, scratch=scratch, say=watch.say)
 
 
 def _measuring_with(a: Resolved, b: Resolved) -> str:

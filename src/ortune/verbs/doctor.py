@@ -11,7 +11,8 @@ from typing import Annotated
 
 from ortune import __version__, rules
 from ortune.errors import BusyError, Interrupted, MeasurementError
-from ortune.fleet import runtimes
+from ortune.fleet import made, runtimes
+from ortune.fleet.packages import addable
 from ortune.model.open import open_model
 from ortune.profiling.peaks import load_peak, measure_peak
 from ortune.records import (
@@ -40,7 +41,7 @@ from ortune.trials.baseline import Baseline
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import RUN, AnyPath, Argument, Option, Python, Stored
+from ortune.verbs._options import RUN, AnyPath, Argument, Option, RuntimeOption, Stored, named
 from ortune.verbs._session import open_store, session
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -64,7 +65,7 @@ class Options(Stored):
         AnyPath | None,
         Argument("[MODEL]", "Measure the noise with this model; default is a small one of ortune's own."),
     ] = None
-    python: Python = None
+    runtime: RuntimeOption = None
     measure: Annotated[
         bool,
         Option(
@@ -80,12 +81,12 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     """Looks at the machine and its runtimes, then measures what can be seen here.
 
     Raises:
-        RuntimeNotFound: ``python`` names an interpreter that has no usable onnxruntime.
+        RuntimeNotFound: ``runtime`` names one that has no usable onnxruntime.
         OrtuneError: The model cannot be opened or fed.
     """
     o, watch = options or Options(), watcher or Watcher()
     machine = Machine()
-    found = [runtimes.find_runtime(str(o.python))] if o.python else runtimes.all_runtimes()
+    found = [made.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
     reports = tuple(report(r) for r in found)
     usable = next((r for r in found if not r.error), None)
     noise: NoiseReport | None = None
@@ -165,6 +166,7 @@ def _result(
         findings=rules.findings(facts),
         noise=noise,
         peak=peak,
+        addable=tuple(each for each in addable() if each.name not in {one.name for one in made.made()}),
     )
 
 

@@ -40,6 +40,7 @@ from ortune.verbs._options import (
     Option,
     Rewrites,
     Tolerance,
+    named,
     path,
 )
 
@@ -125,7 +126,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
     path, machine = options.place, Machine()
     was = read(path, str(options.model)) if options.check else None
     with scratch_folder() as scratch:
-        side, stored, given = _side(options, was, scratch, machine)
+        side, stored, given = _side(options, was, scratch, machine, watch)
         watch.say(f"looking with {runtimes.describe(side.runtime)}")
         inputs, kept = _inputs(options, was)
         now = take(side, inputs, scratch, watch, machine, stored=stored, given=given, kept=kept)
@@ -222,7 +223,7 @@ def read(path: Path, model: str) -> Snapshot:
 
 
 def _side(
-    o: Options, was: Snapshot | None, scratch: Path, machine: Machine
+    o: Options, was: Snapshot | None, scratch: Path, machine: Machine, watch: Watcher
 ) -> tuple[Resolved, Plan, Plan | None]:
     """The model with its plan, the plan as the lock keeps it, and what was asked for on top of a bundle's own.
 
@@ -235,9 +236,9 @@ def _side(
     if was is not None:
         locked = _here(was.run.plan, machine.host.effective_cpus) if bundle is None else was.run.given
         asked = merge(locked or Plan(), asked)
-    text = SideText(text=str(o.model), settings=settings_of(asked), python=o.interpreter)
+    text = SideText(text=str(o.model), settings=settings_of(asked), runtime=named(o.runtime))
     common = msgspec.structs.replace(asked, settings={})
-    side = resolve(text, common=common, base_model=None, scratch=scratch)
+    side = resolve(text, common=common, base_model=None, scratch=scratch, say=watch.say)
     if side.model.facts.format == "ort":
         raise ModelError(
             "A model in ORT format was optimised when it was made, so there is nothing to lock.",

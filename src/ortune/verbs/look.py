@@ -51,7 +51,7 @@ from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, words
+from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, named, words
 from ortune.verbs._session import session
 
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
@@ -87,8 +87,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
     watch, start = watcher or Watcher(), time.monotonic()
     with scratch_folder() as scratch:
         try:
-            text = SideText(text=str(options.model), settings=options.set, python=options.interpreter)
-            side = resolve(text, common=options.common, base_model=None, scratch=scratch)
+            text = SideText(text=str(options.model), settings=options.set, runtime=named(options.runtime))
+            side = resolve(text, common=options.common, base_model=None, scratch=scratch, say=watch.say)
         except RuntimeNotFound as error:
             return _Look(options, watch, _unrun(str(options.model), scratch), None, scratch, start).envelope(
                 error

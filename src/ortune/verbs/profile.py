@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -100,8 +100,9 @@ class Options(Kept, OnePlan):
             MODEL,
         ),
     ] = ()
-    b_python: Annotated[
-        AnyPath | None, Option("--b-python", "PATH", "Interpreter, or environment, of B.", MODEL)
+    b_runtime: Annotated[
+        AnyPath | None,
+        Option("--b-runtime", "PATH|NAME", "The onnxruntime of B alone.", MODEL, also="--b-python"),
     ] = None
     processes: Annotated[
         int | None,
@@ -160,7 +161,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileRes
     if options.processes is not None and options.processes < 1:
         raise UsageError("at least one process is profiled", where="--processes", do="e.g. --processes 5")
     traces = about_traces(str(options.subject), named(options.against), options.of_models)
-    if not traces and options.against is None and (options.b_set or options.b_python):
+    if not traces and options.against is None and (options.b_set or options.b_runtime):
         options = replace(options, against=options.subject)
     with scratch_folder() as scratch:
         flow = _Traces if traces else _Models
@@ -247,11 +248,12 @@ class _Models:
 
     def go(self) -> Envelope[ProfileResult]:
         o = self.options
-        text = SideText(text=str(o.subject), python=o.interpreter)
-        sides = [resolve(text, common=o.common, base_model=None, scratch=self.scratch)]
+        shared: dict[str, Any] = {"common": o.common, "scratch": self.scratch, "say": self.watch.say}
+        text = SideText(text=str(o.subject), runtime=named(o.runtime))
+        sides = [resolve(text, base_model=None, **shared)]
         if o.against:
-            text = SideText(text=str(o.against), settings=o.b_set, python=named(o.b_python) or o.interpreter)
-            sides.append(resolve(text, common=o.common, base_model=sides[0].model, scratch=self.scratch))
+            text = SideText(text=str(o.against), settings=o.b_set, runtime=named(o.b_runtime or o.runtime))
+            sides.append(resolve(text, base_model=sides[0].model, **shared))
         with session("profile", o, self.watch) as kept:
             key = " ".join(f"{s.model.info.sha256} {s.plan.id}" for s in sides)
             log = kept.begin(key, model=sides[0].label)

@@ -54,6 +54,7 @@ from ortune.verbs._options import (
     Option,
     Tolerance,
     command,
+    named,
     share,
 )
 from ortune.verbs._session import Session, session
@@ -198,8 +199,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
     if options.directory is not None:
         require_writable(options.directory)
     with scratch_folder() as scratch:
-        text = SideText(text=str(options.model), python=options.interpreter)
-        side = resolve(text, common=Plan(), base_model=None, scratch=scratch)
+        text = SideText(text=str(options.model), runtime=named(options.runtime))
+        side = resolve(text, common=Plan(), base_model=None, scratch=scratch, say=watch.say)
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         with session("tune", options, watch) as kept:
             with kept.measuring(side.label):

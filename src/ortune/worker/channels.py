@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -24,6 +25,10 @@ class Settings:
         self.provider_options: Dict[str, Dict[str, str]] = {}  # by provider
         self.call_style = "run"
         self.arena: Any = None  # the OrtArenaCfg registered with the environment
+        self.files: Tuple[int, int] = (
+            0,
+            0,
+        )  # in the folders that settings name, before the session and after
         self.pool_threads: Optional[int] = None  # threads that making the global pool added
 
 
@@ -89,7 +94,7 @@ def _apply_one(settings: Settings, item: Dict[str, Any]) -> None:
         settings.run = settings.run or ort.RunOptions()
         settings.run.add_run_config_entry(key, text(value))
     elif channel == "provider_option":
-        settings.provider_options.setdefault(item["provider"], {})[key] = text(value)
+        _put(settings.provider_options.setdefault(item["provider"], {}), key, text(value))
     elif channel == "global_pool":
         before = thread_count()
         ort.set_global_thread_pool_sizes(int(value), 1)
@@ -100,6 +105,20 @@ def _apply_one(settings: Settings, item: Dict[str, Any]) -> None:
         settings.call_style = str(value)
     elif channel not in ("env", "preload", "process"):
         raise Stop("unsupported", "channel %r has no meaning in a native process" % channel, item["knob"])
+
+
+def _put(options: Dict[str, str], key: str, value: str) -> None:
+    """A provider's option; the parts of a key lead into the JSON text that such an option is."""
+    way = key.split("/")
+    if len(way) == 1:
+        options[key] = value
+        return
+    tree = json.loads(options.get(way[0], "{}"))
+    node = tree
+    for part in way[1:-1]:
+        node = node.setdefault(part, {})
+    node[way[-1]] = value
+    options[way[0]] = json.dumps(tree)
 
 
 def _register_arena(settings: Settings, options: Dict[str, int]) -> None:

@@ -14,6 +14,9 @@ from typing import Any, Dict, List, Optional
 from . import cases, channels, protocol, timing, together
 from .protocol import Link, Stop
 
+PLACEMENT = "get_provider_graph_assignment_info"
+"""What tells, from ONNX Runtime 1.24 on, which provider has which nodes."""
+
 
 def main() -> None:
     """The worker's top frame: whatever goes wrong becomes one message."""
@@ -79,6 +82,7 @@ class Trial:
     def __init__(self, ort: Any, request: Dict[str, Any], link: Link) -> None:
         self.ort, self.request, self.link = ort, request, link
         self.settings: Any = None
+        self.placement: List[Dict[str, Any]] = []
         self.sessions: List[Any] = []
         self.callers: List[List[cases.Case]] = []
         self.added: Optional[int] = None  # threads that one session brought
@@ -99,12 +103,17 @@ class Trial:
         if request["profile_path"]:
             settings.session.enable_profiling = True
             settings.session.profile_file_prefix = request["profile_path"]
+        if request["providers"] and hasattr(ort.InferenceSession, PLACEMENT):
+            settings.session.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        files = probes.files(request["applied"])
         self.base_bytes = _resident_bytes("VmRSS")
         threads_before = probes.thread_count()
         providers = channels.providers(request["providers"], settings.provider_options)
+        # Else the Python package catches what a provider says, here or in a run, and goes on with the CPU alone.
+        strict = {"enable_fallback": 0} if request["providers"] else {}
         start = timing.CLOCK()
         self.sessions = [
-            ort.InferenceSession(request["model"], settings.session, providers=providers)
+            ort.InferenceSession(request["model"], settings.session, providers=providers, **strict)
             for _ in range(request["sessions"])
         ]
         self.load_ns = timing.CLOCK() - start
@@ -112,6 +121,8 @@ class Trial:
         if threads_before is not None and threads_after is not None:
             self.added = (threads_after - threads_before) // len(self.sessions)
         _require_providers(self.sessions[0], request["providers"])
+        self.placement = _placement(self.sessions[0], request["providers"])
+        settings.files = files, probes.files(request["applied"])
         link.phase = "running"
         link.send("loaded", load_ns=self.load_ns)
 
@@ -159,7 +170,7 @@ class Trial:
             "read_back": probes.read_back(
                 self.request["applied"], self.settings, session, self.added, self.idle
             ),
-            "providers": session.get_providers(), "ort_version": self.ort.__version__,
+            "providers": session.get_providers(), "placement": self.placement, "ort_version": self.ort.__version__,
             "involuntary_switches": self.switches,
             "profile": session.end_profiling() if self.request["profile_path"] else "",
         }  # fmt: skip
@@ -180,6 +191,26 @@ def _require_providers(session: Any, requested: List[Dict[str, Any]]) -> None:
         raise Stop(
             "not-applied", "%s fell back to %s" % (missing[0], ", ".join(session.get_providers())), missing[0]
         )
+
+
+def _placement(session: Any, requested: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Which nodes each provider has, where this version tells; one that was asked for must have some."""
+    if not requested or not hasattr(session, PLACEMENT):
+        return []
+    found: Dict[str, Dict[str, Any]] = {}
+    for part in getattr(session, PLACEMENT)():
+        mine = found.setdefault(
+            part.ep_name, {"provider": part.ep_name, "n_nodes": 0, "n_parts": 0, "operators": {}}
+        )
+        mine["n_parts"] += 1
+        for node in part.get_nodes():
+            mine["n_nodes"] += 1
+            mine["operators"][node.op_type] = mine["operators"].get(node.op_type, 0) + 1
+    first = requested[0]["name"]
+    if found and first not in found:
+        what = "%s took none of the nodes: all run on %s" % (first, ", ".join(sorted(found)))
+        raise Stop("not-applied", what, first)
+    return list(found.values())
 
 
 def _idle_cpu_ratio() -> float:

@@ -1,0 +1,257 @@
+"""Environments that ortune makes: one build of ONNX Runtime each, under the cache folder, made once.
+
+An environment is made under another name and gets its own only when its ONNX Runtime was imported and says the version
+that was asked for, so that one that is there is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from ortune import launcher
+from ortune.errors import RuntimeNotFound, UsageError
+from ortune.fleet.packages import Recipe, recipe, require_recipe
+from ortune.fleet.probe import ask
+from ortune.fleet.runtimes import find_runtime, interpreter, probe
+from ortune.records import InstalledPackage, MadeRuntime, Runtime
+from ortune.store.places import cache_folder
+
+ABOUT = "runtime.json"
+_PART, _GONE = ".part-", ".gone-"
+_PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}"
+_INSTALL_S = 1800.0
+_USE_S = 60.0
+# Where they would redirect an installer or an interpreter away from the environment that is made.
+_NOT_PASSED = frozenset({
+    "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT",
+    "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX",
+})  # fmt: skip
+_NO_NETWORK = re.compile(
+    r"connection|resolve|name resolution|timed? ?out|unreachable|dns error|error sending request",
+    re.IGNORECASE,
+)
+_NO_SUCH = re.compile(
+    r"no matching distribution|could not find a version|no version of|no solution found", re.I
+)
+
+
+def folder() -> Path:
+    """Where the environments are."""
+    return cache_folder() / "runtimes"
+
+
+def made() -> list[MadeRuntime]:
+    """Every environment that is whole, by name; those of another Python's ortune too."""
+    places = sorted(folder().glob("*/" + ABOUT))
+    found = (_read(place.parent) for place in places if not place.parent.name.startswith("."))
+    return [each for each in found if each is not None]
+
+
+def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
+    """The environment of that name, made where it is not there yet.
+
+    Args:
+        name: One that ``packages.recipe`` knows.
+        say: Told before something is downloaded.
+
+    Raises:
+        UsageError: No runtime is called so.
+        RuntimeNotFound: It could not be made; says why.
+    """
+    wanted = require_recipe(name)
+    home = folder()
+    place = home / f"{name}-{_PYTHON}"
+    known = _read(place)
+    if known is not None:
+        return known
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RuntimeNotFound(
+            f"no environment can be made there: {error.strerror}", where=str(home), do="set XDG_CACHE_HOME"
+        ) from error
+    _sweep(home)
+    say(f"making the runtime {name} once ({', '.join(wanted.requirements)}), in {place}")
+    part = home / f"{_PART}{os.getpid()}-{name}"
+    try:
+        _install(wanted, part)
+        about = _described(wanted, part, place)
+        (part / ABOUT).write_bytes(msgspec.json.encode(about))
+        if place.exists():  # one that lost its interpreter
+            _discard(place)
+        with contextlib.suppress(OSError):  # another ortune was first: its own is as good
+            part.rename(place)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    done = _read(place)
+    if done is None:
+        raise RuntimeNotFound("the environment did not stay where it was made", where=str(place))
+    return done
+
+
+def find(named: str | None, say: Callable[[str], None]) -> Runtime:
+    """The runtime that ``--runtime`` names: one that is made where it is not there yet, or the user's own.
+
+    Raises:
+        RuntimeNotFound: It cannot be made, is not usable, or none was found.
+    """
+    if named is not None and recipe(named) is not None:
+        return require(named, say).runtime
+    return find_runtime(named)
+
+
+def remove(name: str) -> bool:
+    """Removes an environment; False where there was none. UsageError for what is no runtime's name."""
+    require_recipe(name)
+    places = [each for each in folder().glob(f"{name}-py*") if each.is_dir()]
+    for place in places:
+        _discard(place)
+    return bool(places)
+
+
+def _discard(place: Path) -> None:
+    # Renamed first: what is removed half is never taken for an environment.
+    gone = place.with_name(f"{_GONE}{os.getpid()}-{place.name}")
+    place.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def _sweep(home: Path) -> None:
+    """Removes what others left unfinished."""
+    for left in (*home.glob(f"{_PART}*"), *home.glob(f"{_GONE}*")):
+        owner = left.name.split("-")[1]
+        if not owner.isdigit() or not psutil.pid_exists(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _read(place: Path) -> MadeRuntime | None:
+    """What is known of an environment; None where there is none that can be started."""
+    try:
+        about = msgspec.json.decode((place / ABOUT).read_bytes(), type=MadeRuntime)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    # The folder may have been copied from elsewhere: only what lies in it is started.
+    python = interpreter(str(place))
+    if not python:
+        return None
+    return msgspec.structs.replace(about, runtime=msgspec.structs.replace(about.runtime, python=python))
+
+
+def _install(wanted: Recipe, part: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED}
+    uv = shutil.which("uv")
+    packages = ["--only-binary", ":all:", "--no-deps", *wanted.requirements]
+    if uv:
+        _run(wanted, [uv, "venv", "--quiet", "--python", sys.executable, str(part)], environment)
+        python = interpreter(str(part))
+        _run(wanted, [uv, "pip", "install", "--python", python, *packages], environment)
+        return
+    _run(wanted, [sys.executable, "-m", "venv", str(part)], environment)
+    python = interpreter(str(part))
+    pip = [python, "-m", "pip", "--no-input", "--disable-pip-version-check"]
+    _run(wanted, [*pip, "install", "--retries", "1", "--progress-bar", "off", *packages], environment)
+    _run(wanted, [*pip, "uninstall", "--yes", "--quiet", "setuptools", "pip"], environment)
+
+
+def _run(wanted: Recipe, command: list[str], environment: Mapping[str, str]) -> None:
+    """One step; in a folder of ours, since uv takes settings, an index too, from a project around it."""
+    try:
+        done = launcher.run(command, limit_s=_INSTALL_S, environment=environment, folder=folder())
+    except OSError as error:
+        raise _failed(wanted, str(error)) from error
+    if done.code != 0:
+        raise _failed(wanted, (done.output + b"\n" + done.log).decode("utf-8", "replace"))
+
+
+def _failed(wanted: Recipe, output: str) -> RuntimeNotFound:
+    where = f"--runtime {wanted.name}"
+    system = f"Python {sys.version_info.major}.{sys.version_info.minor} on {sysconfig.get_platform()}"
+    if _NO_NETWORK.search(output):
+        return RuntimeNotFound(
+            "it is not made yet, and the package index cannot be reached",
+            where=where,
+            do=f"once, with a network: ortune runtime add {wanted.name}",
+        )
+    if _NO_SUCH.search(output):
+        return RuntimeNotFound(
+            f"the package index has no {wanted.package}=={wanted.version} for {system}",
+            where=where,
+            do=f"pip index versions {wanted.package} lists those that there are",
+        )
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error")] or lines[-1:] or ["no message"]
+    return RuntimeNotFound(
+        f"it could not be made: {errors[-1]}", where=where, do="free space, or install uv or python3-venv"
+    )
+
+
+def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
+    """What is in the environment, once it does what it is made for."""
+    found = probe(str(part))
+    if found.error or found.ort_version != wanted.version:
+        what = found.error or f"it holds onnxruntime {found.ort_version}"
+        raise RuntimeNotFound(f"it was made and does not work: {what}", where=f"--runtime {wanted.name}")
+    if wanted.provider:
+        answer = ask(found.python, "use", wanted.provider, _USE_S)
+        if wanted.provider not in answer.session_providers:
+            why = answer.error or answer.log or "the session fell back to the CPU"
+            raise RuntimeNotFound(
+                f"it was made and has no usable {wanted.provider}: {why}", where=f"--runtime {wanted.name}"
+            )
+    packages = tuple(_packages(part))
+    size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file() and not file.is_symlink())
+    runtime = msgspec.structs.replace(
+        found, python=str(place / Path(found.python).relative_to(part)), origin="--runtime", name=wanted.name
+    )
+    return MadeRuntime(
+        name=wanted.name,
+        requirements=wanted.requirements,
+        runtime=runtime,
+        packages=packages,
+        size_bytes=size,
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _packages(environment: Path) -> Iterator[InstalledPackage]:
+    variables = {"base": str(environment), "platbase": str(environment)}
+    site = sysconfig.get_path("purelib", "venv", variables)
+    for wheel in sorted(importlib.metadata.distributions(path=[site]), key=lambda each: each.name):
+        files = (Path(str(file.locate())) for file in wheel.files or ())
+        yield InstalledPackage(
+            name=wheel.name,
+            version=wheel.version,
+            license=_license(wheel),
+            size_bytes=sum(file.stat().st_size for file in files if file.is_file()),
+        )
+
+
+def _license(wheel: importlib.metadata.Distribution) -> str:
+    """The licence by the wheel's metadata: its expression, else its classifiers, else one line of its own words."""
+
+    def said(field: str) -> list[str]:
+        return [str(each) for each in wheel.metadata.get_all(field) or ()]
+
+    named = [each.rpartition(" :: ")[2] for each in said("Classifier") if each.startswith("License ::")]
+    own = [each.strip().partition("\n")[0] for each in said("License")]
+    return ", ".join(said("License-Expression") or named or own)
+
+
+def check_names(names: tuple[str, ...]) -> None:
+    """UsageError for the first that is no runtime's name, before anything is done."""
+    if not names:
+        raise UsageError("no runtime is named", do="e.g. ortune runtime add openvino")
+    for name in names:
+        require_recipe(name)

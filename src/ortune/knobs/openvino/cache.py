@@ -1,0 +1,29 @@
+"""Whether OpenVINO keeps its compiled model on disk.
+
+What it is: the first session writes what it compiled to the folder ``openvino-cache``, and later ones read it.
+Why it costs: compiling at every start; but the file is as large as the weights, and reading it takes time too.
+Evidence: a file in the folder; the time to load, the first time and then.
+Fix and its safety: on where it starts faster; behaviour, since files appear in the program's working folder. The folder
+    is always the same: a plan cannot name a place to write.
+Example: ``--target openvino --set openvino_cache=1 --objective cold-start``
+References: OpenVINO execution provider, ``cache_dir``.
+"""
+
+from ortune.knobs.knob import Knob
+
+KNOB = Knob(
+    name="openvino_cache",
+    aliases=("ov_cache",),
+    channel="provider_option",
+    provider="OpenVINOExecutionProvider",
+    key="cache_dir",
+    kind="choice",
+    choices=("1",),
+    spelled=(("1", "openvino-cache"),),
+    default="off",
+    probe="folder",
+    safety="behaviour",
+    summary="whether the compiled model is kept on disk",
+    tries=("1",),
+    priors={"cold-start": 0.6, "latency": 0.0, "memory": 0.0},
+)

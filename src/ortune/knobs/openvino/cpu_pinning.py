@@ -1,0 +1,28 @@
+"""Whether OpenVINO ties its threads to cores.
+
+What it is: each thread stays on a core, or goes where the system sends it.
+Why it costs: a thread that moves loses its caches; one that is tied waits when another program has its core.
+Evidence: latency and its spread. OpenVINO does not return the value.
+Fix and its safety: the value that is measured to be faster; behaviour, since neighbours on the machine notice.
+Example: ``--target openvino --set openvino_cpu_pinning=0``
+References: OpenVINO, ``ENABLE_CPU_PINNING``, given as ``load_config``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+
+KNOB = Knob(
+    name="openvino_cpu_pinning",
+    aliases=("ov_pin",),
+    since="1.21",
+    channel="provider_option",
+    provider="OpenVINOExecutionProvider",
+    key="load_config/CPU/ENABLE_CPU_PINNING",
+    kind="choice",
+    choices=("0", "1"),
+    spelled=(("0", "NO"), ("1", "YES")),
+    default="OpenVINO's choice, by the system",
+    safety="behaviour",
+    summary="threads of OpenVINO tied to cores",
+    tries=("1",),
+    prior=SELDOM,
+)

@@ -1,0 +1,26 @@
+"""Which device OpenVINO runs its part of the graph on.
+
+What it is: the processor, an Intel GPU or NPU, or OpenVINO's own choice among them.
+Why it costs: a GPU has more arithmetic and each call copies to it; the processor has neither.
+Evidence: latency. A device that is not there ends the session's provider, which counts as a failure.
+Fix and its safety: the device that is measured to be fastest; numerics, since GPU and NPU compute in float16.
+Example: ``--target openvino --set openvino_device=gpu``
+References: OpenVINO execution provider, ``device_type``.
+"""
+
+from ortune.knobs.knob import Knob
+
+KNOB = Knob(
+    name="openvino_device",
+    aliases=("ov_device",),
+    since="1.18",
+    channel="provider_option",
+    provider="OpenVINOExecutionProvider",
+    key="device_type",
+    kind="choice",
+    choices=("cpu", "gpu", "npu", "auto"),
+    spelled=(("cpu", "CPU"), ("gpu", "GPU"), ("npu", "NPU"), ("auto", "AUTO")),
+    default="cpu",
+    safety="numerics",
+    summary="the device that OpenVINO runs on",
+)

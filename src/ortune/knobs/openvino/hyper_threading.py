@@ -1,0 +1,27 @@
+"""Whether OpenVINO uses both hardware threads of a core.
+
+What it is: whether its threads may be as many as the hardware's, or as the cores.
+Why it costs: two threads on a core share its arithmetic, and help only where one waits for memory.
+Evidence: latency. OpenVINO does not return the value.
+Fix and its safety: the value that is measured to be faster; exact.
+Example: ``--target openvino --set openvino_hyper_threading=0``
+References: OpenVINO, ``ENABLE_HYPER_THREADING``, given as ``load_config``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+
+KNOB = Knob(
+    name="openvino_hyper_threading",
+    aliases=("ov_ht",),
+    since="1.21",
+    channel="provider_option",
+    provider="OpenVINOExecutionProvider",
+    key="load_config/CPU/ENABLE_HYPER_THREADING",
+    kind="choice",
+    choices=("0", "1"),
+    spelled=(("0", "NO"), ("1", "YES")),
+    default="OpenVINO's choice, by its hint",
+    summary="both hardware threads of a core",
+    tries=("1",),
+    prior=SELDOM,
+)

@@ -1,0 +1,25 @@
+"""Which of several models has the better cores.
+
+What it is: a hint for devices that several models share.
+Why it costs: where models compete, a low one waits. A model alone is the same with any.
+Evidence: latency beside another model. OpenVINO does not return the value.
+Fix and its safety: high for the model that people wait for; exact.
+Example: ``--target openvino --set openvino_model_priority=high``
+References: OpenVINO execution provider, ``model_priority``; OpenVINO, ``MODEL_PRIORITY``.
+"""
+
+from ortune.knobs.knob import Knob
+
+KNOB = Knob(
+    name="openvino_model_priority",
+    aliases=("ov_priority",),
+    since="1.18",
+    channel="provider_option",
+    provider="OpenVINOExecutionProvider",
+    key="model_priority",
+    kind="choice",
+    choices=("low", "medium", "high", "default"),
+    spelled=(("low", "LOW"), ("medium", "MEDIUM"), ("high", "HIGH"), ("default", "DEFAULT")),
+    default="default",
+    summary="rank among the models that share a device",
+)

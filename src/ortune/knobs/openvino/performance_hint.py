@@ -1,0 +1,32 @@
+"""What OpenVINO's plugin is set up for.
+
+What it is: a set of values for streams and threads that OpenVINO chooses for an aim.
+Why it costs: what is good for one caller leaves cores idle when there are many.
+Evidence: latency and throughput by hint. OpenVINO does not return the value.
+Fix and its safety: throughput where many callers share the session; exact.
+Example: ``--target openvino --callers 4 --set openvino_performance_hint=throughput``
+References: OpenVINO, ``PERFORMANCE_HINT``, given as ``load_config``.
+"""
+
+from ortune.knobs.knob import Knob
+
+KNOB = Knob(
+    name="openvino_performance_hint",
+    aliases=("ov_hint",),
+    since="1.21",
+    channel="provider_option",
+    provider="OpenVINOExecutionProvider",
+    key="load_config/CPU/PERFORMANCE_HINT",
+    kind="choice",
+    choices=("latency", "throughput", "cumulative_throughput"),
+    spelled=(
+        ("latency", "LATENCY"),
+        ("throughput", "THROUGHPUT"),
+        ("cumulative_throughput", "CUMULATIVE_THROUGHPUT"),
+    ),
+    default="latency",
+    conflicts=("openvino_streams",),
+    summary="what OpenVINO sets its streams and threads up for",
+    tries=("throughput",),
+    priors={"latency": 0.0, "throughput": 0.2},
+)

@@ -1,0 +1,28 @@
+"""The number format in which OpenVINO computes float32 models on the processor.
+
+What it is: a hint that lets it use bfloat16 or float16 where the processor has instructions for them.
+Why it costs: half the bytes and twice the products an instruction; where there are none, the hint changes nothing.
+Evidence: latency, and outputs that differ more than by reassociation. OpenVINO does not return the value.
+Fix and its safety: bfloat16 where the outputs stay within the tolerance; numerics.
+Example: ``--target openvino --set openvino_precision=bf16``
+References: OpenVINO, ``INFERENCE_PRECISION_HINT``, given as ``load_config``.
+"""
+
+from ortune.knobs.knob import OFTEN, Knob
+
+KNOB = Knob(
+    name="openvino_precision",
+    aliases=("ov_precision",),
+    since="1.21",
+    channel="provider_option",
+    provider="OpenVINOExecutionProvider",
+    key="load_config/CPU/INFERENCE_PRECISION_HINT",
+    kind="choice",
+    choices=("f32", "bf16", "f16"),
+    default="f32",
+    safety="numerics",
+    summary="the number format that OpenVINO computes in",
+    tries=("bf16",),
+    prior=OFTEN,
+    priors={"latency": 0.5},
+)

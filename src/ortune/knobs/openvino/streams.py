@@ -1,0 +1,26 @@
+"""How many requests OpenVINO computes at the same time.
+
+What it is: the pool is divided into that many parts, each of which takes a request of its own.
+Why it costs: one request cannot keep all cores busy; but each then has fewer of them, and a caller alone waits longer.
+Evidence: throughput by number of streams, with several callers. OpenVINO does not return the value.
+Fix and its safety: as many as there are callers, where throughput is the aim; exact.
+Example: ``--target openvino --callers 2 --set openvino_streams=2``
+References: OpenVINO execution provider, ``num_streams``; OpenVINO, ``NUM_STREAMS``.
+"""
+
+from ortune.knobs.knob import Knob
+
+KNOB = Knob(
+    name="openvino_streams",
+    aliases=("ov_streams",),
+    since="1.15",
+    channel="provider_option",
+    provider="OpenVINOExecutionProvider",
+    key="num_streams",
+    kind="int",
+    minimum=1,
+    default="1",
+    summary="requests that OpenVINO computes at the same time",
+    tries=("{cpus}", "{cpus/2}"),
+    priors={"latency": 0.0, "throughput": 0.3},
+)

@@ -1,0 +1,26 @@
+"""How many threads OpenVINO computes with.
+
+What it is: the size of OpenVINO's own pool; ONNX Runtime's pool only serves what stays on the CPU provider.
+Why it costs: small layers end before the last thread has begun; on a quota threads wait for each other.
+Evidence: latency by number of threads. OpenVINO does not return the value.
+Fix and its safety: the count that is measured to be fastest; exact (sums may be reassociated).
+Example: ``--target openvino --set openvino_threads=1``
+References: OpenVINO execution provider, ``num_of_threads``; OpenVINO, ``INFERENCE_NUM_THREADS``.
+"""
+
+from ortune.knobs.knob import OFTEN, Knob
+
+KNOB = Knob(
+    name="openvino_threads",
+    aliases=("ov_threads",),
+    channel="provider_option",
+    provider="OpenVINOExecutionProvider",
+    key="num_of_threads",
+    kind="int",
+    minimum=1,
+    default="OpenVINO's choice: one a core",
+    summary="threads of OpenVINO's pool",
+    threads="intra",
+    tries=("1", "{cpus/2}"),
+    prior=OFTEN,
+)

@@ -1,0 +1,52 @@
+"""The runtimes that ortune made, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import AddableRuntime, Envelope, MadeRuntime, RuntimeResult
+from ortune.report.document import Block, Column, Document, Line, Points, table
+
+
+def document(envelope: Envelope[RuntimeResult]) -> Document:
+    """What was done, what there is with its size and licences, and what could be added."""
+    result = envelope.result
+    assert result is not None
+    blocks: list[Block] = []
+    if result.action != "list":
+        done = {"add": "made", "remove": "removed"}[result.action]
+        nothing = {"add": "all of them were there already", "remove": "there was nothing to remove"}
+        names = ", ".join(result.changed)
+        blocks.append(Line(f"{done} {names}" if names else nothing[result.action], "strong"))
+    if result.runtimes:
+        rows = [_row(each) for each in result.runtimes]
+        columns = [Column("--runtime", "label"), Column("onnxruntime"), Column("Python"), Column("on disk")]
+        blocks.append(table([*columns, Column("packages and licences", "text")], rows, dense=True))
+        blocks.append(Line(f"in {result.folder}; ortune runtime remove NAME frees the space", "faint"))
+    else:
+        blocks.append(Line("no runtime has been made yet"))
+    blocks.append(Points(title="can be added here", items=offers(result.addable)))
+    return Document(blocks=blocks)
+
+
+def offers(addable: Sequence[AddableRuntime]) -> list[str]:
+    """Each runtime that could be added, with what it brings, its size and the command."""
+    return [
+        f"{each.name}: {each.what} ({' '.join(each.packages)}; about {megabytes(each.about_bytes)} on disk) "
+        f"-> {each.command}"
+        for each in addable
+    ]
+
+
+def megabytes(size_bytes: float) -> str:
+    """A size as package indexes write it."""
+    return f"{size_bytes / 1e6:.0f} MB"
+
+
+def _row(each: MadeRuntime) -> tuple[str, ...]:
+    packages = (
+        f"{p.name} {p.version} ({p.license or 'licence not said'}, {megabytes(p.size_bytes)})"
+        for p in each.packages
+    )
+    versions = (each.runtime.ort_version, each.runtime.python_version)
+    return (each.name, *versions, megabytes(each.size_bytes), ", ".join(packages))

@@ -1,0 +1,66 @@
+"""``ortune runtime``: builds of ONNX Runtime beside the user's own, each made once in an environment of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, cast
+
+from ortune import __version__
+from ortune.errors import UsageError
+from ortune.fleet import made
+from ortune.fleet.packages import addable
+from ortune.records import Envelope, RuntimeResult
+from ortune.targets.machine import Machine
+from ortune.trials.watcher import Watcher
+from ortune.verbs._options import Argument
+
+FORMATS = ("text", "json", "markdown")
+STOPPING = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """ONNX Runtime builds beside your own: openvino, or any release, each made once in an environment of its own.
+
+    What is made is what ``--runtime NAME`` then measures with, beside any other. Your own environments are not touched.
+    """
+
+    action: Annotated[str, Argument("[add|list|remove]", "What to do; list is the default.")] = "list"
+    names: Annotated[
+        Sequence[str], Argument("[NAME]...", "openvino, or a release: onnxruntime==1.22.1.")
+    ] = ()
+
+
+def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[RuntimeResult]:
+    """Makes, removes or lists environments.
+
+    Raises:
+        UsageError: The action or a name is not known.
+        RuntimeNotFound: A runtime could not be made: the index cannot be reached, or does not have it.
+    """
+    o, watch = options or Options(), watcher or Watcher()
+    names = tuple(dict.fromkeys(o.names))
+    if o.action not in ("add", "list", "remove"):
+        raise UsageError(f"{o.action!r} is nothing to do with runtimes", do="add, list or remove")
+    changed: list[str] = []
+    if o.action == "list" and names:
+        raise UsageError("list shows all of them", where=names[0], do="leave the name out")
+    if o.action != "list":
+        made.check_names(names)
+        before = {each.name for each in made.made()}
+        for name in names:
+            if o.action == "add":
+                made.require(name, watch.say)
+            changed += [name] * (made.remove(name) if o.action == "remove" else name not in before)
+    there = tuple(made.made())
+    result = RuntimeResult(
+        action=cast("Literal['add', 'list', 'remove']", o.action),
+        folder=str(made.folder()),
+        runtimes=there,
+        changed=tuple(changed),
+        addable=tuple(each for each in addable() if each.name not in {one.name for one in there}),
+    )
+    return Envelope(
+        schema="ortune/runtime/1", ortune=__version__, host=Machine().host, status="ok", result=result
+    )

@@ -1,0 +1,111 @@
+"""Environments that ortune makes: what may be named, what counts as made, and what one holds."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import made_runtimes
+import ortune
+from ortune.errors import RuntimeNotFound, UsageError
+from ortune.fleet import made
+from ortune.fleet.packages import RELEASES, addable, recipe, require_recipe
+from ortune.fleet.runtimes import describe
+from ortune.records import MadeRuntime, Runtime
+
+OLD = "onnxruntime==1.22.1"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "ortune" / "runtimes"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "https://index.example/simple", "onnxruntime", "onnxruntime==1.2", "onnxruntime>=1.22.1", "numpy==2.0.0",
+        "onnxruntime==1.22.1 --index-url=http://x", "../onnxruntime==1.22.1", "onnxruntime==1.22.1\n", "-r x", "",
+    ],
+)  # fmt: skip
+def test_only_known_packages_with_a_version_are_names(name: str, cache: Path) -> None:
+    assert recipe(name) is None
+    with pytest.raises(UsageError, match="no runtime is called"):
+        ortune.runtime("add", name)
+    assert not cache.exists()
+
+
+def test_what_is_installed_is_pinned() -> None:
+    assert require_recipe("onnxruntime==1.18.1").requirements == ("onnxruntime==1.18.1", "numpy<2")
+    wanted = require_recipe("openvino")
+    assert (wanted.version, wanted.provider) == ("1.24.1", "OpenVINOExecutionProvider")
+    # The package's own name is a build, without a wish for its provider.
+    assert require_recipe("onnxruntime-openvino==1.24.1").provider == ""
+    assert all(recipe(each.name) and each.name in each.command for each in addable())
+    assert all(recipe(f"onnxruntime=={release}") for release in RELEASES)
+
+
+def test_what_was_begun_and_not_ended_does_not_count(cache: Path) -> None:
+    whole = MadeRuntime(name=OLD, requirements=(), runtime=Runtime(python="/elsewhere/bin/python"))
+    for name in (".part-0-x", ".gone-0-x", "no-interpreter", "no-record"):
+        (cache / name / "bin").mkdir(parents=True)
+    for name in (".part-0-x", ".gone-0-x", "no-interpreter"):
+        (cache / name / made.ABOUT).write_bytes(msgspec.json.encode(whole))
+    for name in (".part-0-x", "no-record"):
+        (cache / name / "bin" / "python").symlink_to(sys.executable)
+    assert made.made() == []
+    # An environment that was copied here starts its own interpreter, not the one that its record names.
+    (cache / "copied" / "bin").mkdir(parents=True)
+    (cache / "copied" / made.ABOUT).write_bytes(msgspec.json.encode(whole))
+    (cache / "copied" / "bin" / "python").symlink_to(sys.executable)
+    assert [each.runtime.python for each in made.made()] == [str(cache / "copied" / "bin" / "python")]
+
+
+def test_without_a_network_one_sentence_says_so_and_nothing_is_left(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [*os.environ]:
+        if name.startswith(("PIP_", "UV_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/simple")
+    (cache / ".part-0-of-another").mkdir(parents=True)
+    told: list[str] = []
+    with pytest.raises(RuntimeNotFound, match="the package index cannot be reached") as caught:
+        made.require(OLD, told.append)
+    assert caught.value.do == f"once, with a network: ortune runtime add {OLD}"
+    assert len(told) == 1 and OLD in told[0]
+    assert list(cache.iterdir()) == []
+
+
+def test_a_made_runtime_is_that_version_with_sizes_and_licences() -> None:
+    found = made_runtimes.require(OLD)
+    runtime = found.runtime
+    assert (runtime.ort_version, runtime.name, runtime.error) == ("1.22.1", OLD, "")
+    packages = {each.name: each for each in found.packages}
+    assert packages["onnxruntime"].license == "MIT License"
+    assert 30e6 < packages["onnxruntime"].size_bytes < found.size_bytes
+    assert set(packages) == {"onnxruntime", "numpy"}
+    assert describe(runtime) == "onnxruntime 1.22.1"
+    assert made.find(OLD, print) == runtime
+    assert found in ortune.runtime().result.runtimes
+
+
+def test_removing_renames_first(cache: Path) -> None:
+    kept = made_runtimes.require(OLD)
+    home = Path(kept.runtime.python).parents[1]
+    os.environ["XDG_CACHE_HOME"] = str(cache.parents[1])
+    copied = cache / home.name
+    (copied / "bin").mkdir(parents=True)
+    (copied / made.ABOUT).write_bytes((home / made.ABOUT).read_bytes())
+    (copied / "bin" / "python").symlink_to(sys.executable)
+    assert [each.name for each in made.made()] == [OLD]
+    assert ortune.runtime("remove", OLD).result.changed == (OLD,)
+    assert list(cache.iterdir()) == []
+    assert ortune.runtime("remove", OLD).result.changed == ()

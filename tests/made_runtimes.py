@@ -1,0 +1,28 @@
+"""Runtimes that ortune made, for the tests that need one: under .cache, made once and kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ortune.errors import RuntimeNotFound
+from ortune.fleet import made
+from ortune.records import MadeRuntime
+
+CACHE = Path(__file__).resolve().parents[1] / ".cache"
+
+
+def require(name: str) -> MadeRuntime:
+    """The runtime of that name; the test is skipped where it is not there and the index cannot be reached.
+
+    From here on the process, and those that it starts, use the kept environments.
+    """
+    os.environ["XDG_CACHE_HOME"] = str(CACHE)
+    try:
+        return made.require(name, print)
+    except RuntimeNotFound as error:
+        if "cannot be reached" not in error.what and "has no" not in error.what:
+            raise
+        pytest.skip(f"NOT TESTED, {name} is needed: {error.what}")
