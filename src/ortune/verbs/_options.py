@@ -216,7 +216,10 @@ Python = Annotated[
         MODEL,
     ),
 ]  # fmt: skip
-Target = Annotated[str, Option("--target", "T", f"Where it runs: {', '.join(targets.all_targets())}.", MODEL)]
+Target = Annotated[
+    str,
+    Option("--target", "T", "Where it runs: cpu, cuda, openvino, ...; a wrong name lists them all.", MODEL),
+]
 Shapes = Annotated[
     Sequence[str], Option("--shape", "NAME:1x3x320x320", "Shape of an input. Repeatable.", MODEL)
 ]
