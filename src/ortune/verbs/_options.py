@@ -7,13 +7,11 @@ is begun on options that cannot be read. What reads them is imported then: a ver
 
 from __future__ import annotations
 
-import pkgutil
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -196,14 +194,6 @@ def path(given: AnyPath | None) -> Path | None:
 # --- what several verbs can be asked
 
 
-def _targets() -> list[str]:
-    """The names of all targets, which are those of their folders: a help needs no more of them."""
-    spec = find_spec("ortune.targets")
-    assert spec is not None
-    found = [each.name for each in pkgutil.iter_modules(spec.submodule_search_locations) if each.ispkg]
-    return sorted(found, key=lambda name: (name != "cpu", name))
-
-
 Settings = Annotated[
     Sequence[str],
     Option("--set", "KNOB=VALUE", "A setting, e.g. intra=4, spin=0, level=basic. Repeatable.", MODEL),
@@ -223,7 +213,10 @@ RuntimeOption = Annotated[
         MODEL, also="--python",
     ),
 ]  # fmt: skip
-Target = Annotated[str, Option("--target", "T", f"Where it runs: {', '.join(_targets())}.", MODEL)]
+Target = Annotated[
+    str,
+    Option("--target", "T", "Where it runs: cpu, cuda, openvino, ...; a wrong name lists them all.", MODEL),
+]
 Shapes = Annotated[
     Sequence[str], Option("--shape", "NAME:1x3x320x320", "Shape of an input. Repeatable.", MODEL)
 ]
