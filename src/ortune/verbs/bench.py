@@ -131,7 +131,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
             rewrites=options.rewrite,
             python=options.interpreter,
         )
-        side = resolve(text, common=options.common, base_model=None, scratch=scratch)
+        own = options.feeds.custom_ops
+        side = resolve(text, common=options.common, base_model=None, scratch=scratch, custom_ops=own)
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         with session("bench", options, watch) as kept:
             cpus = kept.machine.seen.effective_cpus

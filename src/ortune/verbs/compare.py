@@ -171,14 +171,15 @@ def _sides(options: Options, scratch: Path) -> tuple[Resolved, Resolved]:
         rewrites=options.rewrite,
         python=named(options.a_python) or python,
     )
-    base = resolve(first, common=common, base_model=None, scratch=scratch, plain=alone)
+    own = options.feeds.custom_ops
+    base = resolve(first, common=common, base_model=None, scratch=scratch, custom_ops=own, plain=alone)
     second = SideText(
         text=a if bundle else b,
         settings=options.b_set,
         rewrites=[*options.rewrite, *options.b_rewrite],
         python=named(options.b_python) or python,
     )
-    return base, resolve(second, common=common, base_model=base.model, scratch=scratch)
+    return base, resolve(second, common=common, base_model=base.model, scratch=scratch, custom_ops=own)
 
 
 def _measuring_with(a: Resolved, b: Resolved) -> str:

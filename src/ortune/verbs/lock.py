@@ -237,7 +237,8 @@ def _side(
         asked = merge(locked or Plan(), asked)
     text = SideText(text=str(o.model), settings=settings_of(asked), python=o.interpreter)
     common = msgspec.structs.replace(asked, settings={})
-    side = resolve(text, common=common, base_model=None, scratch=scratch)
+    own = o.feeds.custom_ops
+    side = resolve(text, common=common, base_model=None, scratch=scratch, custom_ops=own)
     if side.model.facts.format == "ort":
         raise ModelError(
             "A model in ORT format was optimised when it was made, so there is nothing to lock.",

@@ -89,7 +89,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
     with scratch_folder() as scratch:
         try:
             text = SideText(text=str(options.model), settings=options.set, python=options.interpreter)
-            side = resolve(text, common=options.common, base_model=None, scratch=scratch)
+            own = options.feeds.custom_ops
+            side = resolve(text, common=options.common, base_model=None, scratch=scratch, custom_ops=own)
         except RuntimeNotFound as error:
             return _Look(options, watch, _unrun(str(options.model), scratch), None, scratch, start).envelope(
                 error

@@ -248,11 +248,16 @@ class _Models:
 
     def go(self) -> Envelope[ProfileResult]:
         o = self.options
+        own = o.feeds.custom_ops
         text = SideText(text=str(o.subject), python=o.interpreter)
-        sides = [resolve(text, common=o.common, base_model=None, scratch=self.scratch)]
+        sides = [resolve(text, common=o.common, base_model=None, scratch=self.scratch, custom_ops=own)]
         if o.against:
             text = SideText(text=str(o.against), settings=o.b_set, python=named(o.b_python) or o.interpreter)
-            sides.append(resolve(text, common=o.common, base_model=sides[0].model, scratch=self.scratch))
+            sides.append(
+                resolve(
+                    text, common=o.common, base_model=sides[0].model, scratch=self.scratch, custom_ops=own
+                )
+            )
         with session("profile", o, self.watch) as kept:
             key = " ".join(f"{s.model.info.sha256} {s.plan.id}" for s in sides)
             log = kept.begin(key, model=sides[0].label)
