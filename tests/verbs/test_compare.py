@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -146,6 +147,58 @@ def test_latency_or_shape_that_depends_on_values_stands_in_the_answer(tmp_path: 
     assert code == 0
     assert [f["code"] for f in document["result"]["findings"]] == ["MSR010"]
     assert "--inputs" in said
+
+
+OPERATOR = """
+#include <stddef.h>
+#include <stdint.h>
+/* The C API of ONNX Runtime, by the places of its functions, which never change: no header comes with its wheel. */
+typedef void *(*Call)();
+static Call *api;
+struct Operator { uint32_t version; Call functions[11]; };
+static void *make(void) { return (void *)1; }
+static void *name(void) { return "Twice"; }
+static void *nothing(void) { return NULL; }
+static void *one(void) { return (void *)1; } /* also the number of float */
+static void *run(void *kernel, void *context) {
+    const void *x; void *y, *shape; float *from, *to; size_t n, count; int64_t dims[8];
+    api[90](context, (size_t)0, &x);
+    api[65](x, &shape); api[61](shape, &n); api[62](shape, dims, n); api[64](shape, &count); api[99](shape);
+    api[91](context, (size_t)0, dims, n, &y);
+    api[51]((void *)x, &from); api[51](y, &to);
+    for (size_t i = 0; i < count; i++) to[i] = 2 * from[i];
+    return NULL;
+}
+static struct Operator twice = {
+    10, {make, name, nothing, one, one, one, one, (Call)run, nothing, nothing, nothing}};
+void *RegisterCustomOps(void *options, void *(**base)(uint32_t)) {
+    void *domain;
+    api = (Call *)base[0](10);
+    api[26]("acme", &domain); api[27](domain, &twice);
+    return api[28](options, domain);
+}
+"""
+
+
+def test_both_sides_have_the_operators_of_a_library_rewritten_or_not(tmp_path: Path) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    library = tmp_path / "libtwice.so"
+    build = ["cc", "-shared", "-fPIC", "-O1", "-w", "-x", "c", "-", "-o", str(library)]
+    subprocess.run(build, input=OPERATOR, text=True, check=True)
+    nodes = [helper.make_node("Twice", ["x"], ["t"], domain="acme"), helper.make_node("Relu", ["t"], ["y"])]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 96]) for name in "xy"]
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid("acme", 1)]
+    graph = helper.make_graph(nodes, "twice", values[:1], values[1:])
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=7), tmp_path / "m.onnx")
+    rewrite = "ort-optimized-model:level=basic"
+    words = (str(tmp_path / "m.onnx"), "--b-rewrite", rewrite, "--b-set", "spin=0", *SHORT)
+    code, document, said = compare(tmp_path, *words, "--custom-ops", str(library))
+    assert code == 0, said
+    result = document["result"]
+    assert document["workload"]["custom_ops"] == [str(library)]
+    assert [r["name"] for r in result["new"]["plan"]["rewrites"]] == ["ort-optimized-model"]
+    assert result["outputs"]["ok"] and result["comparison"]["n_blocks"] == 6
 
 
 def test_a_misspelt_key_of_a_plan_is_refused(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_only_fresh_blocks_carry_the_claim(tuned: tuple[Path, dict[str, Any]]) -
         assert 9 <= found.n_blocks <= 24
     confirmed = [p for p in result.points if p.phase == "confirm"]
     assert len(confirmed) >= 9
-    assert min(p.index for p in confirmed) > max(p.index for p in result.points if p.phase == "race")
+    assert min(p.index for p in confirmed) > max(p.index for p in result.points if p.phase != "confirm")
 
 
 def test_the_budget_is_promised_and_kept(tuned: tuple[Path, dict[str, Any]]) -> None:
@@ -229,8 +229,8 @@ def test_callers_and_sessions_share_one_process(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable, "-m", "ortune", "compare", str(model), "--b-set", "pool=2", "--sessions", "2",
-            "--callers", "2", "--objective", "throughput", "--max-blocks", "6", "--no-why", "--json",
-            "--store", str(tmp_path / "store"),
+            "--callers", "2", "--objective", "throughput", "--budget", "20s", "--max-blocks", "6",
+            "--no-why", "--json", "--store", str(tmp_path / "store"),
         ],
         env=environment(tmp_path), capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -57,6 +57,7 @@ def resolve(
     common: Plan,
     base_model: OpenModel | None,
     scratch: Path,
+    custom_ops: Sequence[str] = (),
     plain: bool = False,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Resolved:
@@ -67,6 +68,7 @@ def resolve(
         common: The plan that both sides share (``--plan``, ``--set``); the side's own settings go on top.
         base_model: A's model, for a B that names none.
         scratch: Where a model taken from git is written.
+        custom_ops: Libraries with operators of the model, for rewrites that load it.
         plain: Of a bundle, take the untouched model without its plan (the base when a bundle is re-proven).
         say: Told what is made first.
 
@@ -109,7 +111,7 @@ def resolve(
     if plan.rewrites and not (side.text and bundle_format.is_bundle(Path(side.text))):
         # A bundle's model is rewritten already.
         plan = merge(Plan(settings=rewrites.settings_for(plan.rewrites)), plan)
-        tool = ToolProcess(runtime=runtime, folder=scratch)
+        tool = ToolProcess(runtime=runtime, folder=scratch, custom_ops=tuple(custom_ops))
         runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
     knobs.check_conflicts(plan.settings)
     implied = recipe(side.runtime or "")

@@ -132,7 +132,14 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
             rewrites=options.rewrite,
             runtime=named(options.runtime),
         )
-        side = resolve(text, common=options.common, base_model=None, scratch=scratch, say=watch.say)
+        side = resolve(
+            text,
+            common=options.common,
+            base_model=None,
+            scratch=scratch,
+            custom_ops=options.feeds.custom_ops,
+            say=watch.say,
+        )
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         with session("bench", options, watch) as kept:
             cpus = kept.machine.seen.effective_cpus

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -175,14 +175,17 @@ def _sides(options: Options, scratch: Path, watch: Watcher) -> tuple[Resolved, R
         rewrites=options.rewrite,
         runtime=named(options.a_runtime) or runtime,
     )
-    base = resolve(first, common=common, base_model=None, scratch=scratch, plain=alone, say=watch.say)
+    shared: dict[str, Any] = {
+        "common": common, "scratch": scratch, "custom_ops": options.feeds.custom_ops, "say": watch.say,
+    }  # fmt: skip
+    base = resolve(first, base_model=None, plain=alone, **shared)
     second = SideText(
         text=a if bundle else b,
         settings=options.b_set,
         rewrites=[*options.rewrite, *options.b_rewrite],
         runtime=named(options.b_runtime) or runtime,
     )
-    return base, resolve(second, common=common, base_model=base.model, scratch=scratch, say=watch.say)
+    return base, resolve(second, base_model=base.model, **shared)
 
 
 def _measuring_with(a: Resolved, b: Resolved) -> str:

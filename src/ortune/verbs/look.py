@@ -89,7 +89,14 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
     with scratch_folder() as scratch:
         try:
             text = SideText(text=str(options.model), settings=options.set, runtime=named(options.runtime))
-            side = resolve(text, common=options.common, base_model=None, scratch=scratch, say=watch.say)
+            side = resolve(
+                text,
+                common=options.common,
+                base_model=None,
+                scratch=scratch,
+                custom_ops=options.feeds.custom_ops,
+                say=watch.say,
+            )
         except RuntimeNotFound as error:
             return _Look(options, watch, _unrun(str(options.model), scratch), None, scratch, start).envelope(
                 error

@@ -254,7 +254,9 @@ class _Models:
 
     def go(self) -> Envelope[ProfileResult]:
         o = self.options
-        shared: dict[str, Any] = {"common": o.common, "scratch": self.scratch, "say": self.watch.say}
+        shared: dict[str, Any] = {
+            "common": o.common, "scratch": self.scratch, "custom_ops": o.feeds.custom_ops, "say": self.watch.say,
+        }  # fmt: skip
         text = SideText(text=str(o.subject), runtime=named(o.runtime))
         sides = [resolve(text, base_model=None, **shared)]
         if o.against:
