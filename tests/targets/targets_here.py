@@ -22,7 +22,7 @@ def runtimes_here() -> tuple[Runtime, ...]:
 def discovered(target: Target) -> tuple[Runtime | None, ProviderReport]:
     """The first runtime that a target can be used on, with what it says of it; None with what the last one lacks."""
     for runtime in runtimes_here():
-        report = target.discover(target, runtime)
+        report = target.discover(runtime)
         if report.usable:
             return runtime, report
     return None, report

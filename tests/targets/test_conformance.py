@@ -97,7 +97,7 @@ def measured(outcome: Outcome) -> Measured:
 
 def test_discovery_says_whether_and_why_not(target: Target) -> None:
     for runtime in runtimes_here():
-        report = target.discover(target, runtime)
+        report = target.discover(runtime)
         assert report.name == target.provider
         assert report.usable or report.why
         assert report.in_build == (target.provider in runtime.providers)

@@ -35,8 +35,8 @@ class Device:
 
     held_bytes = 0
 
-    def __init__(self, task, settings, machine, group):
-        self.task, self.group, self.settings = task, group, settings
+    def __init__(self, task, settings):
+        self.task, self.settings = task, settings
         self.live, self.turns, self.latencies = True, [], []
 
     def start(self):
@@ -73,18 +73,24 @@ class Device:
         return Measured(plan=self.task.plan.id, done=done)
 
 
-def found(target, runtime):
-    return ProviderReport(name=target.provider, in_build=False, usable=True, why="it is always there")
+class Tomorrow(Target):
+    """Runs on a device."""
+
+    def discover(self, runtime):
+        return ProviderReport(name=self.provider, in_build=False, usable=True, why="it is always there")
+
+    def runner(self, task, settings, machine, group):
+        return Device(task, settings)
+
+    def sensors(self, machine):
+        return Snapshot(load1=1.0)
 
 
-TARGET = Target(
+TARGET = Tomorrow(
     name="tomorrow",
     provider="TomorrowExecutionProvider",
     otherwise="it is made to order",
     channels=("session_config",),
-    runner=Device,
-    discover=found,
-    sensors=lambda machine: Snapshot(load1=1.0),
 )
 '''
 

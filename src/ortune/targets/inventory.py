@@ -26,7 +26,7 @@ def report(runtime: Runtime) -> RuntimeReport:
         found += plugged(runtime, look.wheels)
         named = {each.name for each in found}
         others = [target for target in targets.all_targets().values() if target.provider not in named]
-        found += [target.discover(target, runtime) for target in others]
+        found += [target.discover(runtime) for target in others]
     installed = builds(look)
     return RuntimeReport(
         runtime=runtime,

@@ -1,8 +1,8 @@
-"""What a target is: all that is known of a place where a model can run, as data and a runner."""
+"""What a target is: all that is known of a place where a model can run, and what runs a trial there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ortune.platform import Snapshot
@@ -25,10 +25,10 @@ DESKTOP = ("Linux", "Windows")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a model can run.
+    """Where a model can run: an execution provider in a process of a runtime. One of another kind overrides that.
 
     Attributes:
-        name: What ``--target`` calls it: the name of its folder.
+        name: What ``--target`` calls it: the name of its folder, with hyphens.
         provider: Its execution provider, by ONNX Runtime's name.
         wheel: The wheel whose build has the provider; "" when no wheel does.
         systems: Where that wheel exists, by ``platform.system()``.
@@ -36,9 +36,6 @@ class Target:
         otherwise: Where the provider comes from when no wheel brings it.
         channels: The ways in which settings reach it.
         ships: Whether a bundle can be made for it.
-        runner: Makes what runs one trial: of a task, its settings, the machine, and all that live at the same time.
-        discover: Whether a runtime can run it, or why not.
-        sensors: What is read before and after its trials.
     """
 
     name: str
@@ -49,11 +46,22 @@ class Target:
     otherwise: str = ""
     channels: tuple[Channel, ...] = NATIVE
     ships: bool = False
-    runner: Callable[[Task, tuple[Applied, ...], Machine, Sequence[Runner]], Runner] = Process
-    discover: Callable[[Target, Runtime], ProviderReport] = on_runtime
-    sensors: Callable[[Machine], Snapshot] = Machine.sensors
 
     @property
     def providers(self) -> tuple[ProviderSpec, ...]:
         """The execution providers of its plans; none for the CPU's, which ONNX Runtime takes by itself."""
         return () if self.provider == CPU else (ProviderSpec(name=self.provider),)
+
+    def discover(self, runtime: Runtime) -> ProviderReport:
+        """Whether a runtime can run it, or why not."""
+        return on_runtime(self, runtime)
+
+    def runner(
+        self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
+    ) -> Runner:
+        """What runs one trial; ``group`` is all that live at the same time, itself included."""
+        return Process(task, settings, machine, group)
+
+    def sensors(self, machine: Machine) -> Snapshot:
+        """What is read before and after its trials."""
+        return machine.sensors()

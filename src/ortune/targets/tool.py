@@ -102,8 +102,9 @@ class ToolProcess:
             try:
                 worker.open(request.applied, ["tool"])
                 if worker.live:
+                    worker.phase = "loading"
                     worker.send(request)
-                worker.follow(ToolDone)
+                    worker.follow(ToolDone)
             finally:
                 worker.close()
         if isinstance(worker.end, ToolDone):

@@ -140,7 +140,7 @@ class Worker:
             return self._over_limits()
         if line is None:
             return self._ended_silently()
-        if self.phase == "starting" and not line.startswith(b"{"):
+        if not line.startswith(b"{"):
             # Of a wrapper or a sitecustomize, before our code runs.
             self._chatter = self._chatter or line[:200]
             return None
@@ -165,7 +165,7 @@ class Worker:
             return self.error("out-of-memory", what)
         limit = self.limits.run_s if self.phase == "running" else self.limits.load_s
         if self._in_phase_s + time.monotonic() - self._since > limit:
-            return self.error("timeout", f"not done after {limit:.0f} s of {self.phase}")
+            return self.error("timeout", f"cut off, not done after {limit:.0f} s of {self.phase}")
         return None
 
     def _ended_silently(self) -> TrialError:

@@ -198,7 +198,8 @@ def _targets() -> list[str]:
     """The names of all targets, which are those of their folders: a help needs no more of them."""
     spec = find_spec("ortune.targets")
     assert spec is not None
-    found = [each.name for each in pkgutil.iter_modules(spec.submodule_search_locations) if each.ispkg]
+    folders = [each for each in pkgutil.iter_modules(spec.submodule_search_locations) if each.ispkg]
+    found = [each.name.replace("_", "-") for each in folders]
     return sorted(found, key=lambda name: (name != "cpu", name))
 
 

@@ -107,7 +107,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
             if o.model:
                 ref = model.ref
             try:
-                noise, work, kept = _measured(side, o, scratch, watch)
+                noise, work, kept = _measured(side, o, scratch, watch, machine)
                 peak = _peak(usable, o, scratch, watch, machine)
             except Interrupted:
                 # The inventory is done and worth having; only the noise is not known, or the peaks.
@@ -180,12 +180,14 @@ def _peak(
         return None
 
 
-def _measured(side: Resolved, o: Options, scratch: Path, watch: Watcher) -> tuple[NoiseReport, Workload, str]:
+def _measured(
+    side: Resolved, o: Options, scratch: Path, watch: Watcher, machine: Machine
+) -> tuple[NoiseReport, Workload, str]:
     """The noise, journalled like every measurement, and the session's id ("" where it is not kept)."""
-    with session("doctor", o, watch) as kept:
+    with session("doctor", o, watch, machine) as kept:
         log = kept.begin(side.model.info.sha256, model=side.label)
         with kept.measuring():
-            baseline = Baseline(side, o.feeds, scratch, log, watch.say, kept.machine)
+            baseline = Baseline(side, o.feeds, scratch, log, watch.say, machine)
             baseline.settle(60.0)
             baseline.pilot("latency")
             noise = _noise(baseline, side.runtime, watch)

@@ -1,7 +1,5 @@
 """Processors, GPUs and NPUs of Apple."""
 
-from __future__ import annotations
-
 from ortune.targets.target import Target
 
 TARGET = Target(

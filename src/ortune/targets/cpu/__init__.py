@@ -1,7 +1,5 @@
 """The processor, by ONNX Runtime's own kernels."""
 
-from __future__ import annotations
-
 from ortune.targets.target import Target
 
 TARGET = Target(

@@ -1,7 +1,5 @@
 """GPUs of any maker, by DirectML."""
 
-from __future__ import annotations
-
 from ortune.targets.target import Target
 
 TARGET = Target(

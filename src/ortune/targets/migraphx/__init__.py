@@ -1,7 +1,5 @@
 """AMD GPUs, by MIGraphX."""
 
-from __future__ import annotations
-
 from ortune.targets.target import Target
 
 TARGET = Target(

@@ -1,7 +1,5 @@
 """Android's accelerators, by NNAPI."""
 
-from __future__ import annotations
-
 from ortune.targets.target import Target
 
 TARGET = Target(

@@ -1,7 +1,5 @@
 """Processors, GPUs and NPUs of Intel, by OpenVINO."""
 
-from __future__ import annotations
-
 from ortune.targets.target import DESKTOP, Target
 
 TARGET = Target(

@@ -1,7 +1,5 @@
 """NPUs of Qualcomm."""
 
-from __future__ import annotations
-
 from ortune.targets.target import DESKTOP, Target
 
 TARGET = Target(

@@ -1,7 +1,5 @@
 """NVIDIA GPUs, by TensorRT."""
 
-from __future__ import annotations
-
 from ortune.targets.target import DESKTOP, Target
 
 TARGET = Target(

@@ -1,7 +1,5 @@
 """Processors of phones, by XNNPACK."""
 
-from __future__ import annotations
-
 from ortune.targets.target import Target
 
 TARGET = Target(
