@@ -228,7 +228,7 @@ def _start_line(settings: list[dict[str, Any]]) -> str:
     """What must stand before the program's command and was not there, "" when nothing is missing."""
     words = []
     for setting in settings:
-        key, value = setting["key"], asas_text(setting["value"])
+        key, value = setting["key"], as_text(setting["value"])
         if setting["channel"] == "env" and os.environ.get(key) != value:
             words.append(f"{key}={value}")
         elif setting["channel"] == "preload":
