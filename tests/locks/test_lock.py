@@ -22,11 +22,11 @@ from rich.console import Console
 import ortune
 from ortune.errors import InputError, UsageError
 from ortune.locks.check import differences
+from ortune.locks.file import encoded, read, write
 from ortune.locks.outputs import output_snapshots
 from ortune.locks.take import placed
 from ortune.records import BundleInfo, Plan
 from ortune.report import lock_words, terminal
-from ortune.verbs.lock import encoded, read, write
 
 PYTHON = sys.executable
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.locks.outputs import step
-from ortune.records import GraphSnapshot, LockChange, LockedRun, OutputSnapshot, Snapshot, Value
+from ortune.records import GraphSnapshot, LockChange, OutputSnapshot, Snapshot, Uncompared, Value
 
 TOLERANCE = 0.01
 """Of the outputs' mean and norm: far above reassociation, far below what a wrong kernel does."""
@@ -28,31 +28,23 @@ class Differences:
 
     Attributes:
         changes: Most important first.
-        notes: What was compared only in part, or not at all, in sentences.
-        not_compared: The parts that were not compared at all.
+        uncompared: What was compared only in part, or not at all.
     """
 
     changes: tuple[LockChange, ...]
-    notes: tuple[str, ...]
-    not_compared: tuple[str, ...]
+    uncompared: tuple[Uncompared, ...]
 
-
-class _Seen:
-    """What was not compared, or only in part, while the differences are found."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.skipped: dict[str, str] = {}
-
-    def skip(self, part: str, why: str) -> None:
-        self.skipped[part] = why
+    @property
+    def not_compared(self) -> tuple[str, ...]:
+        """The parts that were not compared at all."""
+        return tuple(each.part for each in self.uncompared if each.part)
 
 
 def differences(
     was: Snapshot, now: Snapshot, *, tolerance: float = TOLERANCE, strict: bool = False
 ) -> Differences:
     """The changes, and what could not be compared."""
-    seen = _Seen()
+    seen: list[Uncompared] = []
     found = [
         *_settings(was, now),
         *_graphs(was, now, seen),
@@ -65,11 +57,11 @@ def differences(
     found += _file(was, now, found)
     if strict:
         found = [LockChange(part=c.part, name=c.name, was=c.was, now=c.now) for c in found]
-        found += [LockChange(part="not-compared", name=part, now=why) for part, why in seen.skipped.items()]
+        found += [LockChange(part="not-compared", name=each.part) for each in seen if each.part]
     # Stable: within a part the order found is kept, which puts the largest changes first.
     found.sort(key=lambda c: (not c.fails, _ORDER.index(c.part)))
-    why = () if strict else tuple(seen.skipped.values())
-    return Differences(changes=tuple(found), notes=(*why, *seen.notes), not_compared=tuple(seen.skipped))
+    seen.sort(key=lambda each: not each.part)
+    return Differences(changes=tuple(found), uncompared=tuple(seen))
 
 
 def same_processor(was: Snapshot, now: Snapshot) -> bool:
@@ -111,18 +103,15 @@ def _value(value: Value | None) -> int | float | str:
     return int(value) if isinstance(value, bool) else value
 
 
-def _graphs(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange]:
+def _graphs(was: Snapshot, now: Snapshot, seen: list[Uncompared]) -> Iterator[LockChange]:
     """The graph as run first; other levels only where that one shows nothing."""
     old, new = _levels(was), _levels(now)
     comparable = set(LEVEL.choices) if same_processor(was, now) else was.levels.keys() & now.levels.keys()
     pair = (was.run.level, now.run.level)
     if not same_processor(was, now):
-        seen.skip(
-            "level all",
-            f"level all is not compared: the lock was made on {_processor(was)}, this is {_processor(now)}",
-        )
+        seen.append(Uncompared(part="level all", why="processor"))
         if was.hardware.machine != now.hardware.machine:
-            seen.notes.append("another architecture can have other kernels, so also other operators")
+            seen.append(Uncompared(why="architecture"))
         # The highest level that no processor decides stands for what runs.
         pair = (
             pair[0] if pair[0] in comparable else "extended",
@@ -226,11 +215,10 @@ def _without_symbols(text: str) -> str:
     return f"{name}: {head}[{','.join(sizes) if dims != ']' else ''}]"
 
 
-def _run(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange]:
+def _run(was: Snapshot, now: Snapshot, seen: list[Uncompared]) -> Iterator[LockChange]:
     old, new = was.run, now.run
     if not (old.placement and new.placement):
-        which = "locked run told" if new.placement else "run tells"
-        seen.skip("placement", f"the placement is not compared: the profile of the {which} none")
+        seen.append(Uncompared(part="placement", why="untold-then" if new.placement else "untold-now"))
     elif old.level == new.level:
         yield from _placement(was, now, seen)
     for name in old.shapes.keys() & new.shapes.keys():
@@ -244,14 +232,14 @@ def _run(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange]:
             )
 
 
-def _placement(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange]:
+def _placement(was: Snapshot, now: Snapshot, seen: list[Uncompared]) -> Iterator[LockChange]:
     old, new = was.run.placement, now.run.placement
     providers = sorted(old.keys() | new.keys())
     if len(providers) == 1:
         return  # it has all nodes, and their number is said already
     if not same_processor(was, now):
         # How many nodes are left to the CPU's provider depends on what it fuses for the processor.
-        seen.skip("placement", "the placement is not compared: the processor is another one")
+        seen.append(Uncompared(part="placement", why="processor"))
         return
     for name in providers:
         before, after = old.get(name, 0), new.get(name, 0)
@@ -259,15 +247,14 @@ def _placement(was: Snapshot, now: Snapshot, seen: _Seen) -> Iterator[LockChange
             yield LockChange(part="placement", name=name, was=before, now=after)
 
 
-def _outputs(was: Snapshot, now: Snapshot, tolerance: float, seen: _Seen) -> Iterator[LockChange]:
+def _outputs(was: Snapshot, now: Snapshot, tolerance: float, seen: list[Uncompared]) -> Iterator[LockChange]:
     if was.run.feeds != now.run.feeds:
-        seen.skip("outputs", f"the outputs are not compared: {_other_feeds(was.run, now.run)}")
+        seen.append(Uncompared(part="outputs", why="feeds"))
         return
     if was.run.random or now.run.random:
-        names = ", ".join(sorted({*was.run.random, *now.run.random}))
-        seen.notes.append(f"the outputs are random ({names}): compared by type and rank")
+        seen.append(Uncompared(why="random"))
     if not same_processor(was, now) and any(o.exact for o in now.run.outputs):
-        seen.notes.append("outputs of whole numbers are compared by mean and norm: the processor differs")
+        seen.append(Uncompared(why="rounded"))
     # Other weights are meant to give other values: told, and no failure.
     fails = was.model.weights == now.model.weights
     before = {o.name: o for o in was.run.outputs}
@@ -309,19 +296,6 @@ def _parts(kind: str) -> list[str]:
     """Type and dimensions of "float[1,10]"."""
     name, _, dims = kind.removesuffix("]").partition("[")
     return [name, *(dims.split(",") if dims else [])]
-
-
-def _other_feeds(was: LockedRun, now: LockedRun) -> str:
-    """Why the values fed are not those of the lock."""
-    if was.inputs != now.inputs or was.seed != now.seed:
-        then, here = (
-            f"--inputs {r.inputs}" if r.inputs else f"values made from seed {r.seed}" for r in (was, now)
-        )
-        if then != here:
-            return f"locked with {then}, checked with {here}"
-    if was.shapes != now.shapes:
-        return "the inputs have other shapes or names than in the lock"
-    return "the values fed are not those of the lock"
 
 
 def _differs(
@@ -373,8 +347,3 @@ def _kind(output: OutputSnapshot) -> str:
 
 def _dims(shape: tuple[int, ...], sign: str = "x") -> str:
     return sign.join("?" if d < 0 else str(d) for d in shape)
-
-
-def _processor(snapshot: Snapshot) -> str:
-    features = ", ".join(snapshot.hardware.features) or "no instruction sets that matter"
-    return f"{snapshot.hardware.machine} ({features})"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ortune.records.base import Record
 from ortune.records.plan import Plan
 
@@ -141,6 +143,19 @@ class LockChange(Record, frozen=True, kw_only=True):
     was: int | float | str | None = None
     now: int | float | str | None = None
     fails: bool = True
+
+
+class Uncompared(Record, frozen=True, kw_only=True):
+    """What of two snapshots was not compared, or only in part.
+
+    Attributes:
+        part: "level all", "placement" or "outputs"; "" where all was compared that could be.
+        why: The processors differ, or the architectures do; no profile told the placement of the lock, or of the run;
+            the values fed differ, or are random; outputs were compared by their rounded figures alone.
+    """
+
+    part: str = ""
+    why: Literal["processor", "architecture", "untold-then", "untold-now", "feeds", "random", "rounded"]
 
 
 class LockResult(Record, frozen=True, kw_only=True):

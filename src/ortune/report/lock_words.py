@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from itertools import groupby
 
-from ortune.records import Envelope, GraphSnapshot, LockChange, LockResult, Snapshot
+from ortune.records import Envelope, GraphSnapshot, LockChange, LockedRun, LockResult, Snapshot, Uncompared
 from ortune.report.document import Annotation, Document, Line, Pairs, Points, Tone
 from ortune.report.numbers import shorten
 
@@ -81,6 +81,48 @@ def sentence(change: LockChange) -> str:
     if change.part in ("input", "output"):
         return _interface(change.part, change)
     return _figure_words(change)
+
+
+def uncompared(missing: Uncompared, was: Snapshot, now: Snapshot) -> str:
+    """What could not be compared, or only in part, and why."""
+    match missing.why:
+        case "processor" if missing.part == "level all":
+            why = f"the lock was made on {_processor(was)}, this is {_processor(now)}"
+        case "processor":
+            why = "the processor is another one"
+        case "architecture":
+            return "another architecture can have other kernels, so also other operators"
+        case "untold-then":
+            why = "the profile of the locked run told none"
+        case "untold-now":
+            why = "the profile of the run tells none"
+        case "feeds":
+            return f"the outputs are not compared: {_other_feeds(was.run, now.run)}"
+        case "random":
+            names = ", ".join(sorted({*was.run.random, *now.run.random}))
+            return f"the outputs are random ({names}): compared by type and rank"
+        case "rounded":
+            return "outputs of whole numbers are compared by mean and norm: the processor differs"
+    what = missing.part if missing.part == "level all" else f"the {missing.part}"
+    return f"{what} is not compared: {why}"
+
+
+def _processor(snapshot: Snapshot) -> str:
+    features = ", ".join(snapshot.hardware.features) or "no instruction sets that matter"
+    return f"{snapshot.hardware.machine} ({features})"
+
+
+def _other_feeds(was: LockedRun, now: LockedRun) -> str:
+    """Why the values fed are not those of the lock."""
+    if was.inputs != now.inputs or was.seed != now.seed:
+        then, here = (
+            f"--inputs {r.inputs}" if r.inputs else f"values made from seed {r.seed}" for r in (was, now)
+        )
+        if then != here:
+            return f"locked with {then}, checked with {here}"
+    if was.shapes != now.shapes:
+        return "the inputs have other shapes or names than in the lock"
+    return "the values fed are not those of the lock"
 
 
 _SENTENCES = {

@@ -1,0 +1,82 @@
+"""The lock file: where it lies, written so that a person can compare two of them, and read."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from pathlib import Path
+
+import msgspec
+
+from ortune.errors import UsageError
+from ortune.locks.take import SCHEMA
+from ortune.model import from_git
+from ortune.records import Snapshot
+
+SUFFIX = ".lock.json"
+
+
+def default_path(model: str) -> Path:
+    """The lock file of a model: beside it, and one for all its git revisions."""
+    git = from_git.split(model)
+    path = Path(git[0] if git else model)
+    return path.with_name(path.name + SUFFIX)
+
+
+def encoded(snapshot: Snapshot) -> str:
+    """The lock file's text: sorted, one fact a line, the same for the same snapshot."""
+    text = json.dumps(msgspec.to_builtins(snapshot), indent=2, sort_keys=True)
+    # A shape on one line is what a person compares.
+    shapes = re.compile(r"\[\n\s+-?\d+(?:,\n\s+-?\d+)*\n\s+\]")
+    return shapes.sub(lambda found: f"[{' '.join(found.group().strip('[]').split())}]", text) + "\n"
+
+
+def write(path: Path, snapshot: Snapshot) -> None:
+    """Writes a lock file beside its place and renames it.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(encoded(snapshot), encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # a place that cannot be written holds nothing to remove either
+            part.unlink()
+        raise UsageError(
+            f"the lock cannot be written: {error.strerror}", where=str(path), do="choose another --output"
+        ) from error
+
+
+def read(path: Path, model: str) -> Snapshot:
+    """Reads a lock file.
+
+    Raises:
+        UsageError: It is not there, is damaged, or of another number.
+    """
+    again = f"ortune lock {model}" + ("" if path == default_path(model) else f" --output {path}")
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError("there is no lock file", where=str(path), do=f"write it: {again}") from None
+    except OSError as error:
+        raise UsageError(
+            f"the lock file cannot be read: {error.strerror}", where=str(path), do="check its permissions"
+        ) from error
+    try:
+        found = msgspec.json.decode(text, type=Snapshot)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"this is not a lock file that can be read: {error}",
+            where=str(path),
+            do=f"write it anew: {again}",
+        ) from error
+    levels = {**found.levels, **found.hardware.levels}
+    if found.schema != SCHEMA or not {"disable", "extended", found.run.level} <= levels.keys():
+        what = f"the lock is of schema {found.schema!r}, and this ortune reads {SCHEMA!r}"
+        if found.schema == SCHEMA:
+            what = "the lock lacks levels that every lock has"
+        raise UsageError(what, where=str(path), do=f"write it anew: {again}")
+    return found
