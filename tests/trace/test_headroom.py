@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 from ortune.records import Category, CategoryName, Headroom, ProfiledNode
-from ortune.trace.headroom import Conditions, headroom
+from ortune.report import headroom_words
+from ortune.trace import headroom as measured
+from ortune.trace.headroom import Conditions
 
 WALL = 1000.0
 AT = Conditions(slowdown=1.0, threads=16, cpus=16)
@@ -20,6 +22,13 @@ def node(name: str, time_ns: float, floor_ns: float | None, **fields: object) ->
         bound="" if floor_ns is None else "compute",
     )  # fmt: skip
     return msgspec.structs.replace(usual, **fields)
+
+
+def headroom(
+    categories: list[Category], nodes: list[ProfiledNode], fast_ns: float, at: Conditions = measured.UNKNOWN
+) -> Headroom:
+    """With its sentence."""
+    return headroom_words.worded(measured.headroom(categories, nodes, fast_ns, at))
 
 
 def found(nodes: list[ProfiledNode], at: Conditions = AT, **shares: float) -> Headroom:

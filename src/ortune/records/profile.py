@@ -235,6 +235,14 @@ class MemoryProfile(Record, frozen=True, kw_only=True):
     points: tuple[MemoryPoint, ...] = ()
 
 
+class LostTime(Record, frozen=True, kw_only=True):
+    """A node, by the user's own name, and its share of the time that all kernels take beyond what they need."""
+
+    name: str
+    op_type: str
+    share_ratio: float
+
+
 class Headroom(Record, frozen=True, kw_only=True):
     """What can still be won, and by what, in a run that nothing disturbs: every part at its fast end.
 
@@ -246,10 +254,21 @@ class Headroom(Record, frozen=True, kw_only=True):
         kernels_ratio: Time floor over kernel time: how near the kernels are to the peak of the threads that they may
             use; None where not known, or ``settings_ratio`` is None.
         kernels_least: ``kernels_ratio`` is the least that it can be: other programs had the CPUs.
+        plain_kernels_ratio: The same at least, if the run without the profiler were kernels alone; 0.0 where that run
+            is not known.
         unbounded: Why nothing bounds what can be won (weights among the inputs, optimisation off), "" where the floors
             do for the nodes that there are.
         covered_ratio: Share of the kernel time with a floor that can be trusted.
         overhead_ratio: Share of that time in nodes whose ``bound`` is "overhead": the peak says nothing of them.
+        overhead_calls, overhead_ns: Their executions in a run, and what these take.
+        device_ratio: Share of the run that waits for a device.
+        memory_bound, int8: Most of what the kernels need is for memory; most of their time is in int8 already.
+        dearest: The nodes that lose most.
+        slowdown_ratio: How much longer the profiler makes the run, at most; None where that is not known.
+        threads, cpus: Threads that an operator may use, and CPUs that there are for them; 0 where not known.
+        busy: Which other programs had the CPUs meanwhile, in words.
+        no_peak, peak_of: Why the peak is not known; with what it was measured, where that is not what ran.
+        beyond_peak: Kernels are faster than the stored peak allows, so that nothing can be held against it.
         sentence: All of it in one sentence.
     """
 
@@ -260,6 +279,20 @@ class Headroom(Record, frozen=True, kw_only=True):
     unbounded: str = ""
     covered_ratio: float = 0.0
     overhead_ratio: float = 0.0
+    plain_kernels_ratio: float = 0.0
+    overhead_calls: float = 0.0
+    overhead_ns: float = 0.0
+    device_ratio: float = 0.0
+    memory_bound: bool = False
+    int8: bool = False
+    dearest: tuple[LostTime, ...] = ()
+    slowdown_ratio: float | None = None
+    threads: int = 0
+    cpus: int = 0
+    busy: str = ""
+    no_peak: str = ""
+    peak_of: str = ""
+    beyond_peak: bool = False
     sentence: str = ""
 
 

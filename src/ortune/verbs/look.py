@@ -36,6 +36,7 @@ from ortune.records import (
     Plan,
     Workload,
 )
+from ortune.report import headroom_words
 from ortune.report.finding_words import as_facts, measurable
 from ortune.report.look_words import flops_note, uncounted
 from ortune.search.blocks import BASE
@@ -316,7 +317,7 @@ class _Look:
             plan=side.plan if side else Plan(),
             timing=self.timing,
             profile=self.profile,
-            headroom=self.headroom,
+            headroom=self.headroom and headroom_words.worded(self.headroom),
             findings=found,
             facts=as_facts(found),
             left_out=tuple(self.left_out),

@@ -27,6 +27,7 @@ from ortune.records import (
     Timeline,
     Workload,
 )
+from ortune.report import headroom_words
 from ortune.report.difference_words import worded
 from ortune.report.finding_words import sentence
 from ortune.search.figures import figure
@@ -174,10 +175,15 @@ def _page(envelope: Envelope[ProfileResult], timeline: Timeline) -> str:
     return render(envelope, timeline)
 
 
-def _with_findings(result: ProfileResult) -> ProfileResult:
+def _told(result: ProfileResult) -> ProfileResult:
+    """The result with what stands out, and in words what can be won."""
     found = rules.findings(rules.Facts(profile=result))
-    said = tuple(sentence(finding) for finding in found)
-    return msgspec.structs.replace(result, stands_out=found, findings=said)
+    return msgspec.structs.replace(
+        result,
+        stands_out=found,
+        findings=tuple(sentence(finding) for finding in found),
+        headroom=result.headroom and headroom_words.worded(result.headroom),
+    )
 
 
 class _Traces:
@@ -220,7 +226,7 @@ class _Traces:
         first = min(warmup, max(trace.n_runs - 1, 0))
         steady = countable(trace, first)
         found = attribute(trace, steady)
-        result = _with_findings(result_of(text, trace, found, warmup, Origins()))
+        result = _told(result_of(text, trace, found, warmup, Origins()))
         if steady.start > first:
             note = (
                 f"of {trace.n_runs - first:,} steady runs the last {len(steady):,} are told: all are too many"
@@ -301,7 +307,7 @@ class _Models:
         trouble = [origins.trouble for origins in known]
         named = [f"{side}: {text}" for side, text in zip("AB", trouble, strict=False) if text]
         result = msgspec.structs.replace(
-            _with_findings(result),
+            _told(result),
             side=sides[0].record,
             notes=tuple(named if len(sides) > 1 else filter(None, trouble)),
         )

@@ -20,7 +20,7 @@ from ortune.knobs import facts
 from ortune.knobs.knob import Objective as ObjectiveName
 from ortune.profiling.headroom import headroom_of
 from ortune.records import PROTOCOL_VERSION, Envelope, Headroom, Plan, RewriteSpec, TuneResult
-from ortune.report import tune_words
+from ortune.report import headroom_words, tune_words
 from ortune.search.figures import OBJECTIVES, TIMES, figure
 from ortune.search.guards import GUARDS
 from ortune.search.plan_edits import merge
@@ -279,9 +279,11 @@ def _headroom(run: Tuning, options: Options) -> Headroom | None:
     if latency is None or options.objective not in TIMES:
         return None
     found = headroom_of(run.baseline, latency, options.folder)
-    if found is not None:
-        run.log.add("headroom", found)
-        run.watch.say(found.sentence)
+    if found is None:
+        return None
+    found = headroom_words.worded(found)
+    run.log.add("headroom", found)
+    run.watch.say(found.sentence)
     return found
 
 
