@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ortune.records import Headroom
+from ortune.report.numbers import shorten
 
 _WORDS: Mapping[str, str] = {
     "thread-wait": "thread wait",
@@ -153,7 +154,8 @@ def _next(found: Headroom, ratio: float) -> str:
     if ratio < NEAR:
         most = "threads, " if not _limited(found) and found.threads != 1 else more
         dearest = ", ".join(
-            f"{_short(n.name) or 'a node without a name'} ({n.op_type}, {round(100 * n.share_ratio)} % of what is lost)"
+            f"{shorten(n.name, LONGEST) or 'a node without a name'} "
+            f"({n.op_type}, {round(100 * n.share_ratio)} % of what is lost)"
             for n in found.dearest
         )
         return f": {most}fusions, layout or another engine may help; dearest: {dearest}"
@@ -165,7 +167,3 @@ def _next(found: Headroom, ratio: float) -> str:
     if found.int8:
         return f", in int8 already: {only}a smaller model or another machine {help_}"
     return f": {only}int8 or another engine {help_}"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."

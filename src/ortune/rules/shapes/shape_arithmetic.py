@@ -14,23 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rules._words import NAMED, called, percent, place
+from ortune.rules._category import part_of_run
 from ortune.rules.facts import Facts
 
 CODE = "SHP002"
 
-_WORTH_SAYING = 0.05
-
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In a profiled run."""
-    share = facts.share("shape-arithmetic")
-    if share > _WORTH_SAYING:
-        found = [node for node in facts.nodes() if node.category == "shape-arithmetic"]
-        names = ", ".join(called(node) for node in found[:NAMED])
-        yield Finding(
-            code=CODE,
-            what=f"{percent(share)} of the run is computing shapes: {names}",
-            where=place(found),
-            share_ratio=share,
-        )
+    return part_of_run(facts, CODE, "shape-arithmetic", "computing shapes")

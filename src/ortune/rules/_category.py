@@ -1,0 +1,25 @@
+"""What rules on a category of time have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import CategoryName, Finding
+from ortune.rules._words import NAMED, called, percent, place
+from ortune.rules.facts import Facts
+
+_WORTH_SAYING = 0.05
+
+
+def part_of_run(facts: Facts, code: str, category: CategoryName, words: str) -> Iterator[Finding]:
+    """A category that takes a part of the profiled run worth saying, with the dearest of its nodes."""
+    share = facts.share(category)
+    if share > _WORTH_SAYING:
+        found = [node for node in facts.nodes() if node.category == category]
+        names = ", ".join(called(node) for node in found[:NAMED])
+        yield Finding(
+            code=code,
+            what=f"{percent(share)} of the run is {words}: {names}",
+            where=place(found),
+            share_ratio=share,
+        )
