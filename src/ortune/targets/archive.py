@@ -50,16 +50,17 @@ def write_worker(folder: Path) -> Path:
     time, which was 40 of the 150 ms that a worker took to start. Where room is short it stays a zip file: Python 3.11
     leaves half a file of bytecode on a full disk without a word, and the next worker dies of it.
     """
-    path, packed = folder / "ortune-worker", folder / "ortune-worker.pyz"
-    if path.is_dir():
-        return path
-    if not _has_room(folder):
-        packed.write_bytes(worker_bytes())
-        return packed
+    for made in (folder / "ortune-worker", folder / "ortune-worker.pyz"):
+        if made.exists():
+            return made
+    # Renamed when whole: a trial that runs may still read from it.
     part = Path(tempfile.mkdtemp(dir=folder))
+    if not _has_room(folder):
+        (part / "packed").write_bytes(worker_bytes())
+        return (part / "packed").rename(folder / "ortune-worker.pyz")
     with zipfile.ZipFile(io.BytesIO(worker_bytes())) as archive:
         archive.extractall(part)
-    return part.rename(path)
+    return part.rename(folder / "ortune-worker")
 
 
 def _has_room(folder: Path) -> bool:
