@@ -1,18 +1,17 @@
 """``ortune.load``: a bundle's model with its settings, for programs that have onnxruntime and need nothing else.
 
-Only the standard library, ``ortune.errors`` and ``ortune.bundle.machine`` are imported, and onnxruntime when a
-bundle is loaded. Code that lies in the bundle is not run.
+Only the standard library, ``ortune.errors``, ``ortune.bundle.machine`` and ``shared`` are imported, and onnxruntime
+when a bundle is loaded. Code that lies in the bundle is not run.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import warnings
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +26,12 @@ from ortune.bundle.machine import (
     threads,
     without_allocator,
 )
+from ortune.bundle.shared import INDEX, SCHEMA, as_text, is_inside, thread_cap
 from ortune.errors import UsageError
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-_SCHEMA = "ortune/bundle/1"
-_THREADS = re.compile(r"min\((\d+), ?cpus\)")
 _PRELOAD = "DYLD_INSERT_LIBRARIES" if sys.platform == "darwin" else "LD_PRELOAD"
 _once_done: set[str] = set()  # what this process was given already: ONNX Runtime takes it once
 
@@ -77,7 +75,7 @@ def load(
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(
             f"a setting cannot be applied with onnxruntime {ort.__version__}: {error}",
-            where=str(folder / "ortune.json"),
+            where=str(folder / INDEX),
             do=f"use onnxruntime {info.get('ort_version')}, or make the bundle again",
         ) from error
 
@@ -119,7 +117,7 @@ def _session(
     on = forbid_huge_pages() if any(never <= s.items() for s in settings) else ""
     if on:
         warnings.warn(on, stacklevel=3)
-    calls = [f"{s['knob']}={_text(s['value'])}" for s in settings if _is_of_the_call(s)]
+    calls = [f"{s['knob']}={as_text(s['value'])}" for s in settings if _is_of_the_call(s)]
     if calls:
         warnings.warn(
             f"no session can hold {', '.join(calls)}: call it as run() of the bundle's load.py does",
@@ -143,7 +141,7 @@ def _session(
 
 def _index(folder: Path) -> dict[str, Any]:
     """``ortune.json``, checked as far as loading needs it."""
-    index = folder / "ortune.json"
+    index = folder / INDEX
     again = "make the bundle again"
     try:
         info = json.loads(index.read_text(encoding="utf-8"))
@@ -153,15 +151,14 @@ def _index(folder: Path) -> dict[str, Any]:
         ) from error
     except ValueError as error:
         raise UsageError(f"cannot be read: {error}", where=str(index), do=again) from error
-    if not isinstance(info, dict) or info.get("schema") != _SCHEMA:
+    if not isinstance(info, dict) or info.get("schema") != SCHEMA:
         found = info.get("schema") if isinstance(info, dict) else None
-        raise UsageError(f"is of version {found!r}, not {_SCHEMA!r}", where=str(index), do=again)
+        raise UsageError(f"is of version {found!r}, not {SCHEMA!r}", where=str(index), do=again)
     names = [info.get("model"), *filter(None, [info.get("plain_model")])]
     if not all(isinstance(name, str) and name for name in names) or not isinstance(info.get("applied"), list):
         raise UsageError("lacks the model's name or its settings", where=str(index), do=again)
     for name in names:
-        readings = (PurePosixPath(name), PureWindowsPath(name))
-        if any(reading.anchor or ".." in reading.parts for reading in readings):
+        if not is_inside(name):
             raise UsageError(f"names a model outside the bundle: {name!r}", where=str(index))
         if not (folder / name).is_file():
             raise UsageError(f"the model {name} is missing", where=str(folder), do=again)
@@ -207,7 +204,7 @@ def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
                 value = getattr(type(now), value)  # a name in the option's enumeration
             setattr(options, key, value)
         elif channel == "session_config":
-            options.add_session_config_entry(key, _text(value))
+            options.add_session_config_entry(key, as_text(value))
         elif channel == "global_pool":
             if "global_pool" not in _once_done:
                 ort.set_global_thread_pool_sizes(int(value), 1)
@@ -223,7 +220,7 @@ def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Pro
     for name, own in specs:
         for setting in settings:
             if setting["channel"] == "provider_option" and setting["provider"] == name:
-                put_option(own, setting["key"], _text(setting["value"]))
+                put_option(own, setting["key"], as_text(setting["value"]))
     return [(name, options) if options else name for name, options in specs]
 
 
@@ -231,7 +228,7 @@ def _start_line(settings: list[dict[str, Any]]) -> str:
     """What must stand before the program's command and was not there, "" when nothing is missing."""
     words = []
     for setting in settings:
-        key, value = setting["key"], _text(setting["value"])
+        key, value = setting["key"], as_text(setting["value"])
         if setting["channel"] == "env" and os.environ.get(key) != value:
             words.append(f"{key}={value}")
         elif setting["channel"] == "preload":
@@ -262,10 +259,5 @@ def _cpu_numbers(text: str) -> set[int]:
 
 def _here(value: Any, tuned_cpus: int) -> Any:
     """A stored value for this machine: a thread count is bounded by its CPUs where there were more."""
-    found = _THREADS.fullmatch(value) if isinstance(value, str) else None
-    return threads(int(found.group(1)), tuned_cpus) if found else value
-
-
-def _text(value: Any) -> str:
-    """A value as ONNX Runtime's string options want it."""
-    return str(int(value)) if isinstance(value, bool) else str(value)
+    count = thread_cap(value)
+    return value if count is None else threads(count, tuned_cpus)

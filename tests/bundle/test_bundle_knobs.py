@@ -8,7 +8,8 @@ import pytest
 
 from ortune import knobs, platform
 from ortune.bundle.languages import emit_all
-from ortune.bundle.settings import portable, resolve, threads
+from ortune.bundle.settings import portable, resolve
+from ortune.bundle.shared import thread_cap
 from ortune.bundle.snippet import python_lines
 from ortune.knobs import Knob
 from ortune.records import BundleInfo, Plan, Value
@@ -57,7 +58,7 @@ def test_counts_of_threads_are_never_bare_numbers() -> None:
     assert counts
     for knob in counts:
         stored = portable(Plan(settings={knob.name: 6})).settings[knob.name]
-        assert stored == "min(6, cpus)" and threads(stored) == 6
+        assert stored == "min(6, cpus)" and thread_cap(stored) == 6
 
 
 def test_other_numbers_stay_numbers() -> None:

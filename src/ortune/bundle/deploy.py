@@ -15,7 +15,8 @@ import onnx_ir as ir
 from ortune import knobs
 from ortune.bundle.languages._literals import comment
 from ortune.bundle.machine import PACKAGES
-from ortune.bundle.settings import as_text, measured, named, of, preload, process_line
+from ortune.bundle.settings import measured, named, of, preload, process_line
+from ortune.bundle.shared import as_text
 from ortune.bundle.triton import config
 from ortune.errors import UsageError
 from ortune.records import Applied, BundleInfo, TuneResult, Workload

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 
 import msgspec
 
+from ortune.bundle.shared import INDEX, SCHEMA, is_inside
 from ortune.errors import UsageError
 from ortune.records import BundleInfo
 
-SCHEMA = "ortune/bundle/1"
-INDEX = "ortune.json"
 SUFFIX = ".ortune"
 MODELS = (".onnx", ".ort")
 """What files of models end in."""
@@ -49,9 +48,3 @@ def read(path: Path) -> BundleInfo:
 def portable_name(name: str) -> str:
     """The name of a file as any system can read it back: Windows takes "a:b.onnx" for a place on a drive."""
     return name if is_inside(name) else re.sub(r"[:\\]", "_", name)
-
-
-def is_inside(name: str) -> bool:
-    """Whether a path is relative and stays in its folder, read as a path of either kind of system."""
-    readings = (PurePosixPath(name), PureWindowsPath(name))
-    return bool(name) and not any(path.anchor or ".." in path.parts for path in readings)

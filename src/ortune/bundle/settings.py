@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import msgspec
 
 from ortune import knobs
 from ortune.bundle.machine import put_option
+from ortune.bundle.shared import as_text, thread_cap
 from ortune.knobs import Knob
 from ortune.knobs.cpu.transparent_huge_pages import KNOB as _HUGE_PAGES
 from ortune.records import Applied, Host, Plan, Value
@@ -18,8 +18,6 @@ CPU = "CPUExecutionProvider"
 HUGE_PAGES = _HUGE_PAGES.key
 COMMANDS = {"affinity": "taskset -c", "nice": "nice -n"}
 """Settings of the process that a command before the program's own makes."""
-
-_THREADS = re.compile(r"min\((\d+), ?cpus\)")
 
 
 def portable(plan: Plan) -> Plan:
@@ -33,15 +31,9 @@ def resolve(plan: Plan) -> tuple[Applied, ...]:
     return tuple(knobs.find(name).applied(value) for name, value in sorted(plan.settings.items()))
 
 
-def threads(value: Value) -> int | None:
-    """The 4 of ``min(4, cpus)``; None for any other value."""
-    found = _THREADS.fullmatch(value) if isinstance(value, str) else None
-    return int(found.group(1)) if found else None
-
-
 def measured(applied: Iterable[Applied]) -> tuple[Applied, ...]:
     """The settings with the thread counts that were measured: numbers in place of ``min(n, cpus)``."""
-    counts = [(s, threads(s.value)) for s in applied]
+    counts = [(s, thread_cap(s.value)) for s in applied]
     return tuple(s if n is None else msgspec.structs.replace(s, value=n) for s, n in counts)
 
 
@@ -106,11 +98,6 @@ def needs_allocator(setting: Applied, applied: Sequence[Applied]) -> bool:
 def no_huge_pages(applied: Sequence[Applied]) -> bool:
     """Whether the process is to do without transparent huge pages, which it can say at any time."""
     return any((s.key, s.value) == (HUGE_PAGES, "never") for s in applied)
-
-
-def as_text(value: Value) -> str:
-    """A value as ONNX Runtime's string options want it."""
-    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def named(setting: Applied) -> str:

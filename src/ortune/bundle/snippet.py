@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ortune.bundle.languages.python import LANGUAGE, given, once
-from ortune.bundle.settings import COMMANDS, as_text, measured, named, of, process_line, providers, resolve
+from ortune.bundle.settings import COMMANDS, measured, named, of, process_line, providers, resolve
+from ortune.bundle.shared import as_text
 from ortune.records import Applied, Plan
 
 

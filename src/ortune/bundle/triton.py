@@ -9,7 +9,8 @@ import onnx_ir as ir
 from ortune import knobs
 from ortune.analysis.symbolic_sizes import feedable
 from ortune.bundle.languages._literals import QUOTES, Quote, comment, utf8
-from ortune.bundle.settings import CPU, as_text, named
+from ortune.bundle.settings import CPU, named
+from ortune.bundle.shared import as_text
 from ortune.records import Applied, BundleInfo
 
 SAME = ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "BOOL", "STRING")

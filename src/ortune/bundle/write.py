@@ -10,9 +10,10 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from ortune.bundle.deploy import deploy_files
-from ortune.bundle.format import INDEX, SCHEMA, SUFFIX, portable_name
+from ortune.bundle.format import SUFFIX, portable_name
 from ortune.bundle.languages import emit_all, languages
 from ortune.bundle.settings import portable, resolve
+from ortune.bundle.shared import INDEX, SCHEMA
 from ortune.errors import UsageError
 from ortune.inputs.value_files import read_index, write_npz, write_protobufs
 from ortune.model.open import OpenModel, open_model

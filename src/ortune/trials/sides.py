@@ -11,7 +11,8 @@ import msgspec
 from ortune import knobs, rewrites
 from ortune.bundle import format as bundle_format
 from ortune.bundle import machine
-from ortune.bundle.settings import threads, tuned_on
+from ortune.bundle.settings import tuned_on
+from ortune.bundle.shared import thread_cap
 from ortune.errors import MeasurementError, UsageError
 from ortune.fleet import made
 from ortune.fleet.packages import recipe
@@ -178,7 +179,7 @@ def bundle_plan(info: BundleInfo) -> Plan:
     tuned_cpus = info.host.effective_cpus if info.host else 1
 
     def value(stored: Value) -> Value:
-        count = threads(stored)
+        count = thread_cap(stored)
         return stored if count is None else machine.threads(count, tuned_cpus)
 
     return canonical(

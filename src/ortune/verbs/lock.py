@@ -15,7 +15,7 @@ import msgspec
 
 from ortune import __version__, rewrites
 from ortune.bundle import format as bundle_format
-from ortune.bundle.settings import threads
+from ortune.bundle.shared import thread_cap
 from ortune.errors import ModelError, UsageError
 from ortune.fleet import runtimes
 from ortune.locks.check import TOLERANCE, differences
@@ -254,7 +254,7 @@ def _side(
 
 def _here(plan: Plan, cpus: int) -> Plan:
     """A stored plan on this machine: a bundle's thread counts are kept as they fit any."""
-    counts = {name: threads(value) for name, value in plan.settings.items()}
+    counts = {name: thread_cap(value) for name, value in plan.settings.items()}
     settings = {k: v if (n := counts[k]) is None else min(n, cpus) for k, v in plan.settings.items()}
     return msgspec.structs.replace(plan, settings=settings)
 

@@ -19,7 +19,6 @@ from ortune.bundle.settings import (
     CPU,
     HUGE_PAGES,
     arena,
-    as_text,
     is_bound,
     named,
     needs_allocator,
@@ -28,9 +27,9 @@ from ortune.bundle.settings import (
     preload,
     process_line,
     providers,
-    threads,
     tuned_on,
 )
+from ortune.bundle.shared import as_text, thread_cap
 from ortune.records import Applied, BundleInfo, Value
 
 MACHINES = {"AMD64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
@@ -225,7 +224,7 @@ class Language:
 
     def number(self, value: Value) -> str:
         """A value as an expression: a thread count is computed where the code runs."""
-        count = threads(value)
+        count = thread_cap(value)
         if count is not None:
             return self.count.format(count)
         if isinstance(value, bool):
@@ -234,7 +233,7 @@ class Language:
 
     def text_of(self, value: Value) -> str:
         """A value as an expression that gives text."""
-        count = threads(value)
+        count = thread_cap(value)
         return self.quote(as_text(value)) if count is None else self.text.format(self.count.format(count))
 
     def _entry(self, form: str, setting: Applied) -> str:
@@ -243,7 +242,7 @@ class Language:
     def _has(self, setting: Applied) -> bool:
         """Whether the binding has this session option, with this value."""
         value = setting.value
-        known = not isinstance(value, str) or threads(value) is not None or value in self.words
+        known = not isinstance(value, str) or thread_cap(value) is not None or value in self.words
         return bool(self.any_option) or (setting.key in self.options and known)
 
     # --- providers and notes ---------------------------------------------------------------------------
@@ -295,7 +294,7 @@ def lines(statements: Sequence[str], indent: int) -> str:
 
 
 def _plain(value: Value) -> str:
-    count = threads(value)
+    count = thread_cap(value)
     return as_text(value) if count is None else f"{count} (fewer on a smaller machine)"
 
 
