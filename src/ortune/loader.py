@@ -22,11 +22,11 @@ from ortune.bundle.machine import (
     is_preloaded,
     other_build,
     other_hardware,
-    put_option,
     threads,
     without_allocator,
+    without_providers,
 )
-from ortune.bundle.shared import INDEX, SCHEMA, as_text, is_inside, thread_cap
+from ortune.bundle.shared import INDEX, SCHEMA, as_text, is_inside, put_option, thread_cap
 from ortune.errors import UsageError
 
 if TYPE_CHECKING:
@@ -136,6 +136,10 @@ def _session(
     model = folder / (plain or info["model"])
     chosen = _providers(info, settings) if providers is None else list(providers)
     session: InferenceSession = ort.InferenceSession(str(model), options, providers=chosen)
+    missing = without_providers(chosen, session.get_providers())
+    if missing:
+        needed = " ".join(info.get("requirements") or ())
+        warnings.warn(f"{missing}{f': pip install {needed}' if needed else ''}", stacklevel=3)
     return session
 
 

@@ -88,7 +88,7 @@ def _env(info: BundleInfo) -> str:
 
 def _dockerfile(result: TuneResult, info: BundleInfo) -> str:
     """Builds from the bundle's folder and, as it is, checks the bundle there."""
-    runtime = result.side.runtime
+    runtime = result.runtime or result.side.runtime
     python = re.match(r"3\.\d+", runtime.python_version)
     named = re.fullmatch(r"onnxruntime[a-z0-9_-]*", runtime.package)
     known = re.fullmatch(r"\d+(\.\d+)+[a-z0-9.]*", info.ort_version)

@@ -6,7 +6,6 @@ Standard library alone, Python 3.8: ``ortune.load`` uses this module, and its te
 from __future__ import annotations
 
 import ctypes
-import json
 import math
 import os
 import platform
@@ -199,13 +198,8 @@ def _text(path: Path) -> str:
         return ""
 
 
-def put_option(options: dict[str, str], key: str, text: str) -> None:
-    """Puts a value into a provider's options; the parts of a key lead into the JSON text that such an option is."""
-    name, *way = key.split("/")
-    tree = json.loads(options.get(name, "{}")) if way else {}
-    node = tree
-    for part in way[:-1]:
-        node = node.setdefault(part, {})
-    if way:
-        node[way[-1]] = text
-    options[name] = json.dumps(tree) if way else text
+def without_providers(wanted: list[Any], found: list[str]) -> str:
+    """That a session lacks execution providers which it was to have: ONNX Runtime goes on without a word."""
+    names = [each if isinstance(each, str) else each[0] for each in wanted]
+    missing = [name for name in names if name not in found]
+    return f"{missing[0]} is not in this onnxruntime; the model runs on {found[0]}" if missing else ""

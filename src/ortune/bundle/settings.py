@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from ortune import knobs
-from ortune.bundle.machine import put_option
-from ortune.bundle.shared import as_text, thread_cap
+from ortune.bundle.shared import as_text, put_option, thread_cap
 from ortune.knobs import Knob
 from ortune.knobs.cpu.transparent_huge_pages import KNOB as _HUGE_PAGES
 from ortune.records import Applied, Host, Plan, Value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import PurePosixPath, PureWindowsPath
 
@@ -26,3 +27,15 @@ def thread_cap(value: object) -> int | None:
 def as_text(value: object) -> str:
     """A value as ONNX Runtime's string options want it."""
     return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def put_option(options: dict[str, str], key: str, text: str) -> None:
+    """Puts a value into a provider's options; the parts of a key lead into the JSON text that such an option is."""
+    name, *way = key.split("/")
+    tree = json.loads(options.get(name, "{}")) if way else {}
+    node = tree
+    for part in way[:-1]:
+        node = node.setdefault(part, {})
+    if way:
+        node[way[-1]] = text
+    options[name] = json.dumps(tree) if way else text

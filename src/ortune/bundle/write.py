@@ -148,7 +148,8 @@ def _copy_models(
         host=host,
         proof=result.against_default,
         applied=resolve(plan),
-        ort_version=result.side.runtime.ort_version,
+        ort_version=(result.runtime or result.side.runtime).ort_version,
+        requirements=result.adoption.requirements if result.adoption else (),
         session=result.session,
     )
     return info, shipped

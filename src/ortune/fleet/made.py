@@ -25,7 +25,7 @@ from ortune.errors import RuntimeNotFound, UsageError
 from ortune.fleet.packages import Recipe, recipe, require_recipe
 from ortune.fleet.probe import ask
 from ortune.fleet.runtimes import find_runtime, interpreter, probe
-from ortune.records import InstalledPackage, MadeRuntime, Runtime
+from ortune.records import Adoption, InstalledPackage, MadeRuntime, Runtime
 from ortune.store.places import cache_folder
 
 ABOUT = "runtime.json"
@@ -247,6 +247,20 @@ def _license(wheel: importlib.metadata.Distribution) -> str:
     named = [each.rpartition(" :: ")[2] for each in said("Classifier") if each.startswith("License ::")]
     own = [each.strip().partition("\n")[0] for each in said("License")]
     return ", ".join(said("License-Expression") or named or own)
+
+
+def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
+    """What it takes to run with a made runtime in the place of today's; None for one that was not made."""
+    about = next((each for each in made() if each.name == runtime.name), None) if runtime.name else None
+    if about is None:
+        return None
+    new = [each for each in about.packages if each.name != "numpy"]
+    return Adoption(
+        requirements=tuple(f"{each.name}=={each.version}" for each in new),
+        instead_of=today.package or "onnxruntime",
+        size_bytes=sum(each.size_bytes for each in new),
+        licenses=tuple(each.license for each in new),
+    )
 
 
 def check_names(names: tuple[str, ...]) -> None:

@@ -108,6 +108,11 @@ class Knob(Record, frozen=True, kw_only=True):
     triton: str = ""
     triton_values: Mapping[str, str] = msgspec.field(default_factory=dict)
 
+    @property
+    def everywhere(self) -> bool:
+        """Whether it acts whatever provider runs the model: on the process, or on how the session is called."""
+        return self.channel in ("preload", "call_style")
+
     def values(self, facts: ModelFacts, ort_version: str) -> Mapping[str, float]:
         """The values to try on a model, placeholders not filled in, each with its prior by the model alone."""
         if self.worth is not None:

@@ -22,6 +22,7 @@ class BundleInfo(Record, frozen=True, kw_only=True):
             is text, ``min(4, cpus)``, here as in ``plan``: the 4 that were measured, and at most one for each CPU
             where there are fewer than ``host.effective_cpus``.
         ort_version: ONNX Runtime that it was tuned with.
+        requirements: What must be installed to run it, where that is not the user's own ONNX Runtime.
         session: Id of the stored session that made it, which begins with its date; "" where none was stored.
     """
 
@@ -37,3 +38,4 @@ class BundleInfo(Record, frozen=True, kw_only=True):
     applied: tuple[Applied, ...] = ()
     ort_version: str = ""
     session: str = ""
+    requirements: tuple[str, ...] = ()

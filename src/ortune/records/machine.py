@@ -78,6 +78,22 @@ class Sensors(Record, frozen=True, kw_only=True):
     elapsed_ns: int | None = None
 
 
+class Adoption(Record, frozen=True, kw_only=True):
+    """What it takes to run with a runtime that ortune made.
+
+    Attributes:
+        requirements: What is to be installed, with exact versions.
+        instead_of: The package whose place it takes: the two cannot be in one environment.
+        size_bytes: On disk, numpy not counted: it is there already.
+        licenses: Of each package, by its own metadata.
+    """
+
+    requirements: tuple[str, ...]
+    instead_of: str
+    size_bytes: int
+    licenses: tuple[str, ...] = ()
+
+
 class Side(Record, frozen=True, kw_only=True):
     """One side of a comparison, resolved."""
 

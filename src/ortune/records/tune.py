@@ -8,7 +8,7 @@ from ortune.records.base import Record
 from ortune.records.compare import CaseResult, Control
 from ortune.records.comparison import Comparison
 from ortune.records.finding import Finding
-from ortune.records.machine import Side
+from ortune.records.machine import Adoption, Runtime, Side
 from ortune.records.measure import Figures, OutputDifference
 from ortune.records.plan import Plan, ReadBackLevel
 from ortune.records.profile import Headroom
@@ -133,6 +133,8 @@ class TuneResult(Record, frozen=True, kw_only=True):
             ratio; "" where nothing does.
         conditions: How busy the machine was, as the headline says it ("on an idle machine"); "" where not known.
         smallest_effect_ratio: What the race could have seen, as a share, where no challenger was confirmed.
+        runtime: What the winner runs with, where that is another than the side's.
+        adoption: What it takes to run with that; None where it is the user's own.
         headroom: What settings could win at most, from a profile of the default before the race.
     """
 
@@ -176,3 +178,5 @@ class TuneResult(Record, frozen=True, kw_only=True):
     conditions: str = ""
     smallest_effect_ratio: float | None = None
     headroom: Headroom | None = None
+    runtime: Runtime | None = None
+    adoption: Adoption | None = None

@@ -96,7 +96,10 @@ def _tuned(result: TuneResult) -> Answer:
     kept = result.winner == base_plan
     found = None if kept else tune_words.deciding(result)
     new = Side(
-        label=result.side.label, model=result.side.model, plan=result.winner, runtime=result.side.runtime
+        label=result.side.label,
+        model=result.side.model,
+        plan=result.winner,
+        runtime=result.runtime or result.side.runtime,
     )
     default = result.default_figures if result.winner == Plan() else None
     return Answer(
@@ -179,7 +182,7 @@ KINDS: dict[str, Kind[Any]] = {
         result=TuneResult,
         document=tune_words.document,
         headline=_tune_headline,
-        ort_version=lambda r: r.side.runtime.ort_version,
+        ort_version=lambda r: _both(r.side.runtime.ort_version, (r.runtime or r.side.runtime).ort_version),
     ),
     "bench": Kind(
         result=BenchResult,

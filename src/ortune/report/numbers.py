@@ -56,3 +56,8 @@ def shorten(text: str, length: int = 40) -> str:
         return text
     tail = (length - 3) * 2 // 3
     return f"{text[: length - 3 - tail]}...{text[-tail:]}"
+
+
+def megabytes(size_bytes: float) -> str:
+    """A size as package indexes write it."""
+    return f"{size_bytes / 1e6:.0f} MB"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ortune.records import AddableRuntime, Envelope, MadeRuntime, RuntimeResult
 from ortune.report.document import Block, Column, Document, Line, Points, table
+from ortune.report.numbers import megabytes
 
 
 def document(envelope: Envelope[RuntimeResult]) -> Document:
@@ -36,11 +37,6 @@ def offers(addable: Sequence[AddableRuntime]) -> list[str]:
         f"-> {each.command}"
         for each in addable
     ]
-
-
-def megabytes(size_bytes: float) -> str:
-    """A size as package indexes write it."""
-    return f"{size_bytes / 1e6:.0f} MB"
 
 
 def _row(each: MadeRuntime) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import (
+    Adoption,
     BundleInfo,
     Candidate,
     Comparison,
@@ -12,6 +13,7 @@ from ortune.records import (
     Guard,
     Plan,
     PlanStatus,
+    Runtime,
     SettingWorth,
     TradeRow,
     TuneResult,
@@ -40,7 +42,7 @@ from ortune.report.document import (
     table,
 )
 from ortune.report.escape import visible
-from ortune.report.numbers import change, difference, duration, memory, percent, three
+from ortune.report.numbers import change, difference, duration, megabytes, memory, percent, three
 
 NAMED = 6  # plans in a list, at most
 GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "memory", "cpu": "CPU time"}
@@ -140,7 +142,22 @@ def _gain(result: TuneResult) -> str:
     if found.verdict != "faster":
         interval = span(found.ratio_low, found.ratio_high)
         return f"no gain shown by {result.winner.describe()} ({interval}), {blocks_words(found)}"
-    return f"{gain_words(found)} ({bounds(found)}), {blocks_words(found)}"
+    where = f" with {_build(result.runtime)}" if result.runtime else ""
+    return f"{gain_words(found)} ({bounds(found)}){where}, {blocks_words(found)}"
+
+
+def _build(runtime: Runtime) -> str:
+    """A build of ONNX Runtime: "onnxruntime-openvino 1.24.1"."""
+    return f"{runtime.package or 'onnxruntime'} {runtime.ort_version}"
+
+
+def adopting(adoption: Adoption) -> str:
+    """What it takes to run with another build: the command, its size, its licence, and what it replaces."""
+    licenses = ", ".join(dict.fromkeys(each for each in adoption.licenses if each)) or "licence not said"
+    return (
+        f"pip install {' '.join(adoption.requirements)}, in an environment without {adoption.instead_of}, whose place "
+        f"it takes ({megabytes(adoption.size_bytes)} on disk; {licenses})"
+    )
 
 
 def _against_today(result: TuneResult) -> list[str]:
@@ -313,6 +330,11 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
     found = [("setting", f"{setting(s)}: {worth(s)}{_level(s)}") for s in result.settings if s.kept]
     found.append(("statistic", statistic(result.estimand)))
+    if result.runtime is not None:
+        runtimes = f"{_build(result.runtime)}; the default ran with {_build(result.side.runtime)}"
+        found.append(("runtime", runtimes))
+    if result.adoption is not None:
+        found.append(("adopting it", adopting(result.adoption)))
     compared = deciding(result)
     if compared is not None:
         found.append(("guards", "; ".join(guard(g) for g in compared.guards)))

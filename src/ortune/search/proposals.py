@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from ortune import rewrites
-from ortune.knobs import find
+from ortune.knobs import all_knobs, find
 from ortune.knobs.cpu.allow_spinning import KNOB as SPINNING
 from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
 from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
@@ -64,6 +66,44 @@ def propose(
     for proposed in sorted(plans, key=lambda p: -p.prior):
         unique.setdefault(proposed.plan.id, proposed)
     return list(unique.values()), tuple(dict.fromkeys([*refused, *too]))
+
+
+def propose_on(
+    on: Plan,
+    model: ModelFacts,
+    cpus: int,
+    *,
+    ort_version: str,
+    objective: Objective,
+    allow: Sequence[str],
+    allocators: Collection[str],
+) -> tuple[list[Proposed], tuple[str, ...]]:
+    """Plans to try on another execution provider, with its own settings and those that any provider feels.
+
+    Args:
+        on: The plan that names the provider, and nothing else.
+        model: What the model holds.
+        cpus: CPUs that the process really has.
+        ort_version: Of the build that has the provider.
+        objective: What is to become better.
+        allow: Safety classes and settings that are let through.
+        allocators: Memory allocators that can be preloaded here.
+    """
+    found, refused = knob_proposals(
+        model, cpus, ort_version, allocators, objective=objective, allow=allow, providers=on.provider_names
+    )
+    plans = [Proposed(plan=on, origin=f"the default on {on.describe()}", prior=1.0)]
+    for each in found:
+        if all(find(name).provider in on.provider_names or find(name).everywhere for name in each.settings):
+            plan = msgspec.structs.replace(on, settings=each.settings)
+            origin, late = f"{each.origin} on {on.describe()}", each.group == "late"
+            plans.append(Proposed(plan=plan, origin=origin, prior=each.prior, late=late))
+    own = tuple(text for text in refused if text.startswith(_names_of(on)))
+    return plans, own
+
+
+def _names_of(on: Plan) -> tuple[str, ...]:
+    return tuple(name for name, knob in all_knobs().items() if knob.provider in on.provider_names)
 
 
 def _for_load(

@@ -91,6 +91,7 @@ def explore(race: Race, leader: Entry, required: Plan, cpus: int) -> Entry:
 def _added(race: Race, leader: Entry, alone: list[Entry], required: Plan) -> list[Entry]:
     """Plans that are the leader and something more, which did not run yet."""
     helped: list[Entry] = []
+    alone = [e for e in alone if e.plan.providers == leader.plan.providers]
     for other in alone:
         taken = {name for e in helped for name in e.plan.settings}
         if (
@@ -153,7 +154,8 @@ def ablate(race: Race, winner: Entry, required: Plan) -> tuple[Entry, dict[str, 
         The plan to confirm, and log(without a part / with it) a block for each part that was measured.
     """
     mine = parts(winner.plan, required)
-    if len(mine) < 2:
+    # On another provider than every plan's, one setting is held against that provider alone.
+    if len(mine) < (2 if winner.plan.providers == required.providers else 1):
         return winner, {}
     without = {}
     for name, plan in mine:

@@ -57,6 +57,8 @@ def why_absent(target: Target, system: str) -> str:
     if system not in target.systems:
         places = " and ".join(_SYSTEM_NAMES.get(place, place) for place in target.systems)
         return f"not in this build: {places} only"
+    if target.made:
+        return f"not in this build: ortune runtime add {target.made}"
     plugin = f", or {target.plugin} beside a plain onnxruntime" if target.plugin else ""
     note = f" ({target.otherwise})" if target.otherwise else ""
     return f"not in this build: pip install {target.wheel} in an environment of its own{plugin}{note}"

@@ -35,6 +35,7 @@ class Target:
         plugin: A plugin wheel that adds the provider to a plain ``onnxruntime``.
         otherwise: Where the provider comes from when no wheel brings it.
         channels: The ways in which settings reach it.
+        made: What ``ortune runtime add`` calls a build that has the provider; "" where it makes none.
         ships: Whether a bundle can be made for it.
     """
 
@@ -45,6 +46,7 @@ class Target:
     plugin: str = ""
     otherwise: str = ""
     channels: tuple[Channel, ...] = NATIVE
+    made: str = ""
     ships: bool = False
 
     @property

@@ -245,11 +245,12 @@ class Baseline:
     ) -> Arm:
         """A contestant; what is not given is the side's own."""
         mine = side or self.side
+        plan = mine.plan if plan is None else plan
         return Arm(
             name=name,
-            plan=mine.plan if plan is None else plan,
+            plan=plan,
             model=model or mine.runs,
-            runtime=mine.runtime,
+            runtime=mine.runtime_of(plan),
             feeds=self.refs if refs is None else refs,
             wait_ratio=wait,
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from ortune import knobs, rewrites
+from ortune import knobs, rewrites, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle import machine
 from ortune.bundle.settings import tuned_on
@@ -27,7 +27,10 @@ from ortune.targets.tool import ToolProcess
 class Resolved:
     """One side, ready to run.
 
-    ``label`` is what it is called in sentences, ``runs`` the file that is loaded: the model, or its rewriting.
+    Attributes:
+        label: What it is called in sentences.
+        runs: The file that is loaded: the model, or its rewriting.
+        elsewhere: Runtimes by target, for plans that run on another target than this side's own plan.
     """
 
     label: str
@@ -35,6 +38,11 @@ class Resolved:
     plan: Plan
     runtime: Runtime
     runs: Path
+    elsewhere: Mapping[str, Runtime] = field(default_factory=dict)
+
+    def runtime_of(self, plan: Plan) -> Runtime:
+        """What runs a plan of this model."""
+        return self.elsewhere.get(targets.of(plan).name, self.runtime)
 
     @property
     def record(self) -> Side:

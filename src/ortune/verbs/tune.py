@@ -15,7 +15,7 @@ from ortune import __version__, knobs, rewrites, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import require_writable
 from ortune.errors import UsageError
-from ortune.fleet import runtimes
+from ortune.fleet import made, runtimes
 from ortune.knobs import facts
 from ortune.knobs.knob import Objective as ObjectiveName
 from ortune.profiling.headroom import headroom_of
@@ -24,7 +24,8 @@ from ortune.report import headroom_words, tune_words
 from ortune.search.figures import OBJECTIVES, TIMES, figure
 from ortune.search.guards import GUARDS
 from ortune.search.plan_edits import merge
-from ortune.search.proposals import propose
+from ortune.search.proposals import propose, propose_on
+from ortune.trials.across import tried, with_targets
 from ortune.trials.baseline import Baseline
 from ortune.trials.replay import RESUMED, Replay, stored
 from ortune.trials.scratch import scratch_folder
@@ -90,6 +91,15 @@ class Options(Kept, Load, OnePlan):
             MODEL,
         ),
     ] = None
+    targets: Annotated[
+        str | None,
+        Option(
+            "--targets",
+            "T[,T]",
+            "Race plans on these in the same blocks, e.g. cpu,openvino. What your build lacks is made once.",
+            MODEL,
+        ),
+    ] = None
     objective: Objective = "latency"
     tolerance: Tolerance = None
     budget: Budget = "3m"
@@ -127,6 +137,19 @@ class Options(Kept, Load, OnePlan):
     def worth_ratio(self) -> float:
         """The smallest gain that is worth a change, as a share."""
         return share(self.worth, "--worth") or 0.0
+
+    @cached_property
+    def others(self) -> tuple[str, ...]:
+        """Targets beside the CPU on which plans are raced."""
+        if self.targets is None:
+            return ()
+        if self.target != "cpu":
+            raise UsageError("--target says where all plans run", where="--targets", do="give one of them")
+        names = dict.fromkeys(name.strip() for name in self.targets.split(","))
+        for name in names:
+            if not targets.find(name).ships:
+                raise UsageError(f"no bundle can be made for {name} yet", where="--targets")
+        return tuple(name for name in names if name != "cpu")
 
     @cached_property
     def today(self) -> Plan | None:
@@ -202,6 +225,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         text = SideText(text=str(options.model), runtime=named(options.runtime))
         side = resolve(text, common=Plan(), base_model=None, scratch=scratch, say=watch.say)
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
+        side = with_targets(side, options.others, watch.say)
         with session("tune", options, watch) as kept:
             with kept.measuring(side.label):
                 # Journal and clock begin with the lock: waiting for another ortune costs nothing of the budget.
@@ -231,8 +255,9 @@ def _tune(
     headroom = _headroom(run, options)
     objective = cast("ObjectiveName", options.objective)
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)
+    held, allocators = facts.heldof(model.ir), baseline.machine.allocators.keys()
     proposed, refused = propose(
-        facts.facts_of(model.ir),
+        held,
         rewrites.proposals(model.ir, allow, workload=baseline.work, objective=objective)
         if model.info.format != "ort"
         else [],
@@ -242,9 +267,26 @@ def _tune(
         objective=objective,
         allow=allow,
         providers=options.common.provider_names,
-        allocators=baseline.machine.allocators.keys(),
+        allocators=allocators,
         as_asked=bool(options.set or options.plan or options.rewrite),
     )
+    for name in options.others:
+        on, why = tried(baseline, name)
+        more, too = (
+            ([], (why,))
+            if why
+            else propose_on(
+                on,
+                held,
+                baseline.host.effective_cpus,
+                ort_version=baseline.side.runtime_of(on).ort_version,
+                objective=objective,
+                allow=allow,
+                allocators=allocators,
+            )
+        )
+        proposed = sorted([*more, *proposed], key=lambda each: (each.late, -each.prior))
+        refused = (*refused, *too)
     # What the user asks for is part of every plan that is tried, and never ablated.
     asked = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), options.common)
     run.enter(proposed, refused, required=asked)
@@ -253,6 +295,10 @@ def _tune(
     run.confirm()
     require_unchanged(baseline.side)
     result = make_result(run)
+    runtime = baseline.side.runtime_of(merge(options.common, result.winner))
+    if runtime != baseline.side.runtime:
+        adoption = made.adoption(runtime, baseline.side.runtime)
+        result = msgspec.structs.replace(result, runtime=runtime, adoption=adoption)
     result = msgspec.structs.replace(
         result,
         headline=tune_words.headline(result),
@@ -344,6 +390,7 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
         same,
         side.runtime.package,
         side.runtime.ort_version,
+        [(each.package, each.ort_version) for each in side.elsewhere.values()],
         kept.machine.host.fingerprint,
         _stamp(options.feeds.inputs),
         _stamp(options.feeds.workload),

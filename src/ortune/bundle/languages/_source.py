@@ -261,6 +261,9 @@ class Language:
         for name, options in providers(info.plan, info.applied):
             if name == CPU:
                 continue  # always there
+            if info.requirements and self.name != "Python":
+                built = f"an ONNX Runtime {info.ort_version} that was built with it; pip has {info.requirements[0]}"
+                found.append((f"provider {name}", f"needs {built}"))
             if self._way(name) is None:
                 found.append((f"provider {name}", self._instead("provider")))
             lost = [key for key in options if key not in self.takes.get(name, options)]

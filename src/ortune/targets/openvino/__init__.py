@@ -8,4 +8,6 @@ TARGET = Target(
     wheel="onnxruntime-openvino",
     systems=DESKTOP,
     plugin="onnxruntime-ep-openvino",
+    made="openvino",
+    ships=True,
 )
