@@ -32,6 +32,7 @@ def documents() -> dict[str, type[Record]]:
         "bench/1": envelope(records.BenchResult),
         "profile/1": envelope(records.ProfileResult),
         "report/1": envelope(records.ReportResult),
+        "history/1": envelope(records.HistoryResult),
         "runtime/1": envelope(records.RuntimeResult),
         "plan/1": records.Plan,
         "workload/1": records.Workload,

@@ -12,6 +12,7 @@ __all__ = [
     "bench",
     "compare",
     "doctor",
+    "history",
     "load",
     "lock",
     "look",

@@ -105,6 +105,7 @@ def make_bundle(tmp_path: Path) -> Bundle:
         directory: Path | None = None,
         force: bool = False,
         with_outputs: bool = True,
+        **changes: Any,
     ) -> Path:
         work = tmp_path / "work"
         shutil.rmtree(work, ignore_errors=True)
@@ -120,7 +121,7 @@ def make_bundle(tmp_path: Path) -> Bundle:
             write_outputs(str(work / "outputs"), [o.name for o in outputs], [o.type for o in outputs], found)
         plan = Plan(settings=dict(settings or {}), providers=providers)
         return write_bundle(
-            result_of(model, plan, hardware_bound=hardware_bound),
+            result_of(model, plan, hardware_bound=hardware_bound, **changes),
             workload or Workload(cases=(Case(name="only", inputs=()),)),
             host or platform.host(),
             model=model,
@@ -136,10 +137,12 @@ def make_bundle(tmp_path: Path) -> Bundle:
     return make
 
 
-def run_python(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Runs the test's interpreter with nothing of this process's preloads or thread counts."""
+def run_python(
+    *arguments: str | Path, python: str = sys.executable, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs the test's interpreter, or another, with nothing of this process's preloads or thread counts."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("LD_PRELOAD", "ORT_", "GLIBC_"))}
-    command = [sys.executable, *map(str, arguments)]
+    command = [python, *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, env={**kept, **variables}, timeout=60, check=False
     )

@@ -94,6 +94,11 @@ def origins(side: Resolved, work: Workload, scratch: Path, trace: Trace) -> Orig
             return _found(side.model.ir, side.model.ir, work, trace)
         return _found(side.model.ir, _optimised(side, work.custom_ops, scratch), work, trace)
     except OrtuneError as error:
+        if "compiled nodes" in error.what:
+            provider = side.plan.provider_names[0].removesuffix("ExecutionProvider")
+            return Origins(
+                trouble=f"{provider} compiles its part of the graph to one node: what is in it is not timed"
+            )
         return Origins(trouble=f"where nodes come from is not known: {error.what}")
 
 

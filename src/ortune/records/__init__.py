@@ -13,6 +13,7 @@ from ortune.records.comparison import *
 from ortune.records.doctor import *
 from ortune.records.envelope import *
 from ortune.records.finding import *
+from ortune.records.history import *
 from ortune.records.lock import *
 from ortune.records.look import *
 from ortune.records.machine import *

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ortune.records.base import Record
 from ortune.records.model import ModelInfo
 from ortune.records.plan import Plan
+from ortune.records.protocol import Placement
 
 
 class Runtime(Record, frozen=True, kw_only=True):
@@ -95,12 +96,17 @@ class Adoption(Record, frozen=True, kw_only=True):
 
 
 class Side(Record, frozen=True, kw_only=True):
-    """One side of a comparison, resolved."""
+    """One side of a comparison, resolved.
+
+    Attributes:
+        placement: Which nodes each execution provider has; empty for the CPU's alone, and where it is not told.
+    """
 
     label: str
     model: ModelInfo
     plan: Plan
     runtime: Runtime
+    placement: tuple[Placement, ...] = ()
 
 
 class MachinePeak(Record, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from ortune.records.machine import Adoption, Runtime, Side
 from ortune.records.measure import Figures, OutputDifference
 from ortune.records.plan import Plan, ReadBackLevel
 from ortune.records.profile import Headroom
+from ortune.records.protocol import Placement
 
 PlanStatus = Literal[
     "winner", "default", "current", "retired", "failed", "wrong-output", "pruned", "not-tried"
@@ -134,6 +135,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
         conditions: How busy the machine was, as the headline says it ("on an idle machine"); "" where not known.
         smallest_effect_ratio: What the race could have seen, as a share, where no challenger was confirmed.
         runtime: What the winner runs with, where that is another than the side's.
+        placement: Which nodes each execution provider has with the winner; empty for the CPU's alone.
         adoption: What it takes to run with that; None where it is the user's own.
         headroom: What settings could win at most, from a profile of the default before the race.
     """
@@ -180,3 +182,4 @@ class TuneResult(Record, frozen=True, kw_only=True):
     headroom: Headroom | None = None
     runtime: Runtime | None = None
     adoption: Adoption | None = None
+    placement: tuple[Placement, ...] = ()

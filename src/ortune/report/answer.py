@@ -15,6 +15,7 @@ from ortune.records import (
     Envelope,
     Figures,
     Finding,
+    HistoryResult,
     LookResult,
     OutputDifference,
     Plan,
@@ -23,7 +24,15 @@ from ortune.records import (
     Side,
     TuneResult,
 )
-from ortune.report import bench_words, compare_words, doctor_words, look_words, profile_words, tune_words
+from ortune.report import (
+    bench_words,
+    compare_words,
+    doctor_words,
+    history_words,
+    look_words,
+    profile_words,
+    tune_words,
+)
 from ortune.report.document import Document
 from ortune.report.numbers import change, duration, percent
 
@@ -201,6 +210,12 @@ KINDS: dict[str, Kind[Any]] = {
         document=profile_words.document,
         headline=profile_words.headline,
         ort_version=lambda r: r.side.runtime.ort_version if r.side else "",
+    ),
+    "history": Kind(
+        result=HistoryResult,
+        document=history_words.document,
+        headline=history_words.headline,
+        ort_version=lambda r: _both(r.rows[0].release, r.rows[-1].release),
     ),
     "doctor": Kind(
         result=DoctorResult,

@@ -10,6 +10,7 @@ from ortune.report.compare_words import setting
 from ortune.report.document import Block, Cell, Column, Document, Line, Pairs, Table, stopped, table
 from ortune.report.numbers import duration
 from ortune.report.numbers import memory as gibibytes
+from ortune.report.placement_words import placed
 
 MOST_DIGITS = 4
 SINGLE = "single observation"
@@ -172,6 +173,7 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
         found.append(("meanwhile", "; ".join(result.remarks)))
     found += [("outputs", "; ".join(row.outputs)) for row in result.rows[:1] if row.outputs]
     found += finding_words.rows(result.findings)
+    found += [("placement", text) for text in placed(side.placement)]
     found += [("note", text) for text in result.notes]
     found += [("failed", f"one process ({f.reason}): {f.what}") for f in result.failures]
     found.append(("again", result.reproduce))

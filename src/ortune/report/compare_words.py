@@ -31,6 +31,7 @@ from ortune.report.document import (
     table,
 )
 from ortune.report.numbers import change, difference, duration, factor, memory, percent, shorten, speed, three
+from ortune.report.placement_words import placed
 
 
 def headline(result: CompareResult) -> str:
@@ -219,6 +220,8 @@ def details(result: CompareResult) -> list[tuple[str, str]]:
         found.append(("guards", ", ".join(guard(g) for g in result.comparison.guards)))
         found.append(("noise", noise(result)))
     found += finding_words.rows(result.findings)
+    for name, side in (("A", result.base), ("B", result.new)):
+        found += [("placement", f"{name}: {text}") for text in placed(side.placement)]
     found += [("note", text) for text in result.notes]
     found += [("failed", f"one trial ({f.reason}): {f.what}") for f in result.failures]
     return [(name, text) for name, text in found if text]

@@ -18,6 +18,7 @@ from ortune.records import (
 from ortune.report import difference_words, finding_words
 from ortune.report.document import Block, Cell, Column, Document, Line, Pairs, Points, Table, Tone, table
 from ortune.report.numbers import duration, memory, percent, shorten, three
+from ortune.report.placement_words import placed
 from ortune.report.profile_tables import CATEGORIES, Unit, apportion, category_words, unit_of
 
 TOP_OPERATORS = 8
@@ -316,6 +317,8 @@ def notes(result: ProfileResult) -> list[tuple[str, str]]:
     found += [("trace", text) for text in trace_notes(result)]
     found.append(("not mapped", unmapped(result)))
     found.append(("memory", uncounted(result)))
+    if result.side is not None:
+        found += [("placement", text) for text in placed(result.side.placement)]
     found += [("note", text) for text in result.notes]
     return [(name, text) for name, text in found if text]
 

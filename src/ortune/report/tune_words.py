@@ -43,6 +43,7 @@ from ortune.report.document import (
 )
 from ortune.report.escape import visible
 from ortune.report.numbers import change, difference, duration, megabytes, memory, percent, three
+from ortune.report.placement_words import placed
 
 NAMED = 6  # plans in a list, at most
 GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "memory", "cpu": "CPU time"}
@@ -333,6 +334,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     if result.runtime is not None:
         runtimes = f"{_build(result.runtime)}; the default ran with {_build(result.side.runtime)}"
         found.append(("runtime", runtimes))
+    found += [("placement", text) for text in placed(result.placement)]
     if result.adoption is not None:
         found.append(("adopting it", adopting(result.adoption)))
     compared = deciding(result)

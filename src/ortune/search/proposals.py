@@ -96,8 +96,7 @@ def propose_on(
     for each in found:
         if all(find(name).provider in on.provider_names or find(name).everywhere for name in each.settings):
             plan = msgspec.structs.replace(on, settings=each.settings)
-            origin, late = f"{each.origin} on {on.describe()}", each.group == "late"
-            plans.append(Proposed(plan=plan, origin=origin, prior=each.prior, late=late))
+            plans.append(Proposed(plan=plan, origin=f"{each.origin} on {on.describe()}", prior=each.prior))
     own = tuple(text for text in refused if text.startswith(_names_of(on)))
     return plans, own
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import msgspec
+
 from ortune import targets
 from ortune.errors import RuntimeNotFound
 from ortune.fleet import made
-from ortune.records import Failed, Plan, Runtime
+from ortune.knobs.facts import ModelFacts
+from ortune.knobs.knob import Objective
+from ortune.records import Failed, Plan, Runtime, TuneResult
+from ortune.search.proposals import Proposed, propose_on
 from ortune.targets import Target
 from ortune.trials.baseline import Baseline
 from ortune.trials.sides import Resolved
@@ -37,13 +42,37 @@ def _runtime(target: Target, own: Runtime, say: Callable[[str], None]) -> Runtim
     return made.find(target.made, say)
 
 
-def tried(baseline: Baseline, name: str) -> tuple[Plan, str]:
-    """The plan that is a target's default, and why it does not run this model; "" where it does."""
-    target = targets.find(name)
-    plan = Plan(providers=target.providers)
-    outcome = baseline.executor.trial(baseline.arm(name, plan=plan), runs=0)
-    if isinstance(outcome, Failed):
-        first = outcome.what.strip().splitlines()[0] if outcome.what.strip() else ""
-        return plan, f"{plan.describe()} does not run this model: {outcome.reason}: {first[:240]}"
-    baseline.live_with(outcome)
-    return plan, ""
+def propose_elsewhere(
+    baseline: Baseline, names: Sequence[str], model: ModelFacts, *, objective: Objective, allow: Sequence[str]
+) -> tuple[list[Proposed], tuple[str, ...]]:
+    """Plans to try on other targets, each of which has run the model once; and what is not proposed, and why."""
+    found: list[Proposed] = []
+    refused: list[str] = []
+    for name in names:
+        plan = Plan(providers=targets.find(name).providers)
+        outcome = baseline.executor.trial(baseline.arm(name, plan=plan), runs=0)
+        if isinstance(outcome, Failed):
+            why = (outcome.what.strip().splitlines() or ["no message"])[0]
+            refused.append(f"{plan.describe()} does not run this model ({outcome.reason}: {why[:240]})")
+            continue
+        baseline.live_with(outcome)
+        more, too = propose_on(
+            plan,
+            model,
+            baseline.host.effective_cpus,
+            ort_version=baseline.side.runtime_of(plan).ort_version,
+            objective=objective,
+            allow=allow,
+            allocators=baseline.machine.allocators.keys(),
+        )
+        found, refused = found + more, refused + list(too)
+    return found, tuple(refused)
+
+
+def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
+    """The answer with what its winner runs on, where that is another runtime than the default's, and its price."""
+    runtime = side.runtime_of(result.winner)
+    if runtime == side.runtime:
+        return result
+    adoption = made.adoption(runtime, side.runtime)
+    return msgspec.structs.replace(result, runtime=runtime, adoption=adoption)

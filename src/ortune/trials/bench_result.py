@@ -62,7 +62,7 @@ def make_result(
     notes = [*work.notes, *baseline.notes, *_notes(work, trials, baseline), *given_up]
     own = own_threads(work, side.plan, trials)
     return BenchResult(
-        side=side.record,
+        side=side.seen([t.trial for t in trials]),
         rows=tuple(rows),
         processes=tuple(_process(t, work) for t in trials),
         load=load_words(work),

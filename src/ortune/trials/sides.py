@@ -18,7 +18,7 @@ from ortune.fleet import made
 from ortune.fleet.packages import recipe
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
-from ortune.records import BundleInfo, Plan, ProviderSpec, Runtime, Side, Value
+from ortune.records import BundleInfo, Measured, Plan, ProviderSpec, Runtime, Side, Value
 from ortune.search.plan_edits import merge
 from ortune.targets.tool import ToolProcess
 
@@ -47,7 +47,18 @@ class Resolved:
     @property
     def record(self) -> Side:
         """What a document says of it."""
-        return Side(label=self.label, model=self.model.info, plan=self.plan, runtime=self.runtime)
+        return self.seen(())
+
+    def seen(self, trials: Sequence[Measured]) -> Side:
+        """What a document says of it, once trials of it have shown where its nodes run."""
+        placement = trials[-1].done.placement if trials else ()
+        return Side(
+            label=self.label,
+            model=self.model.info,
+            plan=self.plan,
+            runtime=self.runtime,
+            placement=placement,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,7 @@ def make_result(run: Tuning) -> TuneResult:
         else (),
         controls=tuple(search.controls),
         findings=tuple(run.baseline.findings),
+        placement=won[-1].done.placement if won else (),
         notes=(
             *run.baseline.work.notes,
             *run.baseline.notes,

@@ -350,8 +350,8 @@ class _Run:
         estimand = state.estimand if state else "median"
         base, new = measured(blocks, BASE), measured(blocks, NEW)
         result = CompareResult(
-            base=self.a.record,
-            new=self.b.record,
+            base=self.a.seen(base),
+            new=self.b.seen(new),
             comparison=comparison,
             outputs=difference,
             base_figures=describe(base, estimand, self.starts[0]) if base else None,

@@ -306,11 +306,12 @@ class _Models:
             slowdown=shown.slowdown, cpus=machine.host.effective_cpus, seen=shown.seen, resident=shown.resident,
             no_peak=self.no_peak if peak is None else "",
         )  # fmt: skip
+        last = baselines[0].executor.last
         trouble = [origins.trouble for origins in known]
         named = [f"{side}: {text}" for side, text in zip("AB", trouble, strict=False) if text]
         result = msgspec.structs.replace(
             _told(result),
-            side=sides[0].record,
+            side=sides[0].seen([last] if isinstance(last, Measured) else ()),
             notes=tuple(named if len(sides) > 1 else filter(None, trouble)),
         )
         if len(sides) > 1:

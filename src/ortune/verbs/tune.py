@@ -15,7 +15,7 @@ from ortune import __version__, knobs, rewrites, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import require_writable
 from ortune.errors import UsageError
-from ortune.fleet import made, runtimes
+from ortune.fleet import runtimes
 from ortune.knobs import facts
 from ortune.knobs.knob import Objective as ObjectiveName
 from ortune.profiling.headroom import headroom_of
@@ -24,8 +24,8 @@ from ortune.report import headroom_words, tune_words
 from ortune.search.figures import OBJECTIVES, TIMES, figure
 from ortune.search.guards import GUARDS
 from ortune.search.plan_edits import merge
-from ortune.search.proposals import propose, propose_on
-from ortune.trials.across import tried, with_targets
+from ortune.search.proposals import propose
+from ortune.trials.across import propose_elsewhere, with_runtime, with_targets
 from ortune.trials.baseline import Baseline
 from ortune.trials.replay import RESUMED, Replay, stored
 from ortune.trials.scratch import scratch_folder
@@ -225,20 +225,22 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         text = SideText(text=str(options.model), runtime=named(options.runtime))
         side = resolve(text, common=Plan(), base_model=None, scratch=scratch, say=watch.say)
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
-        side = with_targets(side, options.others, watch.say)
+        # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
+        everywhere = merge(Plan(providers=side.plan.providers), options.common)
+        side = replace(with_targets(side, options.others, watch.say), plan=Plan())
         with session("tune", options, watch) as kept:
             with kept.measuring(side.label):
                 # Journal and clock begin with the lock: waiting for another ortune costs nothing of the budget.
                 replay = _journal(kept, side, options)
                 baseline = Baseline(side, options.feeds, scratch, kept.log, watch.say, kept.machine)
-                run, envelope = _tune(options, baseline, replay, watch)
+                run, envelope = _tune(options, everywhere, baseline, replay, watch)
             return kept.keep(_bundle(run, envelope, options) if options.directory is not None else envelope)
 
 
 def _tune(
-    options: Options, baseline: Baseline, replay: Replay, watch: Watcher
+    options: Options, everywhere: Plan, baseline: Baseline, replay: Replay, watch: Watcher
 ) -> tuple[Tuning, Envelope[TuneResult]]:
-    """From the first trial to the document."""
+    """From the first trial to the document; ``everywhere`` is what the user wants in every plan."""
     model, allow = baseline.side.model, options.allow
     run = Tuning(
         baseline,
@@ -255,7 +257,7 @@ def _tune(
     headroom = _headroom(run, options)
     objective = cast("ObjectiveName", options.objective)
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)
-    held, allocators = facts.heldof(model.ir), baseline.machine.allocators.keys()
+    held = facts.facts_of(model.ir)
     proposed, refused = propose(
         held,
         rewrites.proposals(model.ir, allow, workload=baseline.work, objective=objective)
@@ -266,39 +268,22 @@ def _tune(
         ort_version=baseline.side.runtime.ort_version,
         objective=objective,
         allow=allow,
-        providers=options.common.provider_names,
-        allocators=allocators,
+        providers=everywhere.provider_names,
+        allocators=baseline.machine.allocators.keys(),
         as_asked=bool(options.set or options.plan or options.rewrite),
     )
-    for name in options.others:
-        on, why = tried(baseline, name)
-        more, too = (
-            ([], (why,))
-            if why
-            else propose_on(
-                on,
-                held,
-                baseline.host.effective_cpus,
-                ort_version=baseline.side.runtime_of(on).ort_version,
-                objective=objective,
-                allow=allow,
-                allocators=allocators,
-            )
-        )
-        proposed = sorted([*more, *proposed], key=lambda each: (each.late, -each.prior))
-        refused = (*refused, *too)
+    if options.others:
+        more, too = propose_elsewhere(baseline, options.others, held, objective=objective, allow=allow)
+        proposed, refused = sorted([*more, *proposed], key=lambda each: -each.prior), (*refused, *too)
     # What the user asks for is part of every plan that is tried, and never ablated.
-    asked = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), options.common)
+    asked = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), everywhere)
     run.enter(proposed, refused, required=asked)
     run.calibrate()
     run.race(baseline.host.effective_cpus)
     run.confirm()
     require_unchanged(baseline.side)
     result = make_result(run)
-    runtime = baseline.side.runtime_of(merge(options.common, result.winner))
-    if runtime != baseline.side.runtime:
-        adoption = made.adoption(runtime, baseline.side.runtime)
-        result = msgspec.structs.replace(result, runtime=runtime, adoption=adoption)
+    result = with_runtime(result, baseline.side)
     result = msgspec.structs.replace(
         result,
         headline=tune_words.headline(result),

@@ -1,0 +1,64 @@
+"""One model over releases of ONNX Runtime, in words."""
+
+from __future__ import annotations
+
+from ortune.records import Comparison, Envelope, HistoryResult, ReleaseRow
+from ortune.report.compare_words import control_words, span, statistic
+from ortune.report.document import Block, Column, Document, Line, Pairs, Tone, stopped, table
+from ortune.report.numbers import change, duration, memory
+
+_NOTHING = "-"
+
+
+def headline(result: HistoryResult) -> str:
+    """The releases where it changed, and the newest against the oldest."""
+    rows = {row.release: row.since_previous for row in result.rows}
+    changes = [f"{name} is {_words(found)}" for name in result.changed if (found := rows[name]) is not None]
+    parts = ["; ".join(changes) or "no release changed it by more than was to be seen"]
+    if result.whole is not None:
+        ran = [row.release for row in result.rows if row.figures is not None]
+        parts.append(f"{ran[0]} against {ran[-1]}: {_interval(result.whole)}")
+    return "; ".join(parts)
+
+
+def document(envelope: Envelope[HistoryResult]) -> Document:
+    """The sentence, a row a release, and what supports it."""
+    result = envelope.result
+    assert result is not None
+    tone: Tone = "strong" if result.changed else "unsure"
+    columns = [Column("onnxruntime", "label"), Column("latency"), Column("than the one before", "text")]
+    columns += [Column("load"), Column("memory"), Column("outputs", "text")]
+    blocks: list[Block] = [
+        *stopped(envelope),
+        Line(headline(result), tone),
+        table(columns, [_row(row) for row in result.rows], dense=True),
+        Pairs(rows=_details(result)),
+    ]
+    return Document(title=f"history of {result.side.label}", blocks=blocks)
+
+
+def _row(row: ReleaseRow) -> tuple[str, ...]:
+    if row.figures is None:
+        return (row.release, _NOTHING, row.failed, _NOTHING, _NOTHING, _NOTHING)
+    found, figures, outputs = row.since_previous, row.figures, row.outputs
+    differ = "" if outputs is None else "equal" if outputs.ok else outputs.what
+    peak = memory(figures.peak_bytes) if figures.peak_bytes else _NOTHING
+    since = _NOTHING if found is None else f"{_interval(found)}, {found.verdict}"
+    return (row.release, duration(figures.latency_ns), since, duration(figures.load_ns), peak, differ)
+
+
+def _details(result: HistoryResult) -> list[tuple[str, str]]:
+    found = [("statistic", statistic(result.estimand))]
+    found += [("noise", text) for text in control_words(result.controls)]
+    found += [("finding", f"{f.code} {f.what}; {f.fix}") for f in result.findings]
+    found += [("note", text) for text in result.notes]
+    found += [("which nodes", result.why), ("again", result.reproduce)]
+    return [(name, text) for name, text in found if text]
+
+
+def _words(found: Comparison) -> str:
+    return f"{found.verdict} than the release before: {_interval(found)}"
+
+
+def _interval(found: Comparison) -> str:
+    return f"{change(found.ratio)} ({span(found.ratio_low, found.ratio_high)})"

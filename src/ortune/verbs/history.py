@@ -1,0 +1,272 @@
+"""``ortune history``: one model under the last releases of ONNX Runtime, in the same blocks."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated
+
+from ortune import __version__
+from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
+from ortune.fleet import made
+from ortune.fleet.packages import RELEASES, require_recipe
+from ortune.knobs import parse_settings, version
+from ortune.records import (
+    Block,
+    Comparison,
+    Control,
+    Envelope,
+    Failed,
+    Figures,
+    HistoryResult,
+    ModelRef,
+    OutputDifference,
+    Plan,
+    ReleaseRow,
+    Runtime,
+)
+from ortune.search import confirm, controls
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured, run_block
+from ortune.search.figures import OBJECTIVES, WORDS, describe
+from ortune.trials.baseline import PILOT_RUNS, Baseline
+from ortune.trials.pilot import describe as failure
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.sides import SideText, require_unchanged, resolve
+from ortune.trials.watcher import Watcher
+from ortune.verbs._options import (
+    MODEL,
+    AnyPath,
+    Argument,
+    Budget,
+    Kept,
+    Objective,
+    Option,
+    Settings,
+    Tolerance,
+    command,
+)
+from ortune.verbs._session import Session, session
+
+FORMATS = ("text", "json", "markdown")
+STOPPING = "stopping after this block, then telling what is known; Ctrl-C again stops at once"
+
+LEAST_BLOCKS, MOST_BLOCKS = 9, 40
+SPARE = 1.3
+"""Of the time that blocks should take, so that those that are promised fit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Kept):
+    """Which release of ONNX Runtime made this model faster or slower here?
+
+    Runs the last six releases in the same blocks, each in an environment of its own, made once, and names the one where
+    it changed.
+    """
+
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort or model.onnx@git-revision.")]
+    release: Annotated[
+        Sequence[str],
+        Option(
+            "--release", "1.31.1", "A release instead of the last six. Repeatable, at least twice.", MODEL
+        ),
+    ] = ()
+    set: Settings = ()
+    objective: Objective = "latency"
+    tolerance: Tolerance = None
+    budget: Budget = "4m"
+
+    @cached_property
+    def releases(self) -> tuple[str, ...]:
+        """The releases to run, newest first."""
+        if len(self.release) == 1:
+            raise UsageError("one release has no history", where="--release", do="name two or more")
+        if self.objective not in OBJECTIVES:
+            raise UsageError(
+                f"no objective is called {self.objective!r}", do=f"one of {', '.join(OBJECTIVES)}"
+            )
+        found = sorted(dict.fromkeys(self.release or RELEASES), key=version, reverse=True)
+        for each in found:
+            require_recipe(f"onnxruntime=={each}")
+        return tuple(found)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What every release runs with."""
+        return Plan(settings=parse_settings(list(self.set)))
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryResult]:
+    """Measures the releases and names those where it changed.
+
+    Raises:
+        RuntimeNotFound: Fewer than two of the releases could be made.
+        OrtuneError: Nothing could be measured.
+    """
+    watch = watcher or Watcher()
+    with scratch_folder() as scratch, session("history", options, watch) as kept:
+        runtimes, missing = _runtimes(options, watch)
+        text = SideText(text=str(options.model), runtime=f"onnxruntime=={next(iter(runtimes))}")
+        side = resolve(text, common=options.plan, base_model=None, scratch=scratch, say=watch.say)
+        with kept.measuring(side.label):
+            names = " ".join(runtimes)
+            log = kept.begin(f"{side.model.info.sha256} {side.plan.id} {names}", model=side.label)
+            baseline = Baseline(side, options.feeds, scratch, log, watch.say, kept.machine)
+            envelope = _History(options, watch, baseline, runtimes, missing, kept).go()
+        return kept.keep(envelope)
+
+
+def _runtimes(options: Options, watch: Watcher) -> tuple[dict[str, Runtime], dict[str, str]]:
+    """The releases that are there or could be made, newest first; and of the others, why not."""
+    found, missing = {}, {}
+    for release in options.releases:
+        try:
+            found[release] = made.require(f"onnxruntime=={release}", watch.say).runtime
+        except RuntimeNotFound as error:
+            missing[release] = error.what
+            watch.say(str(error))
+    if len(found) < 2:
+        why = next(iter(missing.values()))
+        raise RuntimeNotFound(f"a history needs two releases: {why}", do="ortune runtime add, with a network")
+    return found, missing
+
+
+class _History:
+    """One history while it is measured; the newest release is the base of every block."""
+
+    def __init__(
+        self,
+        options: Options,
+        watch: Watcher,
+        baseline: Baseline,
+        runtimes: dict[str, Runtime],
+        missing: dict[str, str],
+        kept: Session,
+    ) -> None:
+        self.options, self.watch, self.baseline, self.runtimes = options, watch, baseline, runtimes
+        self.missing, self.kept, self.start = missing, kept, time.monotonic()
+        self.outputs: dict[str, OutputDifference] = {}
+        self.blocks: list[Block] = []
+        self.rng = random.Random(f"history-{options.seed}")
+
+    def go(self) -> Envelope[HistoryResult]:
+        baseline, executor = self.baseline, self.baseline.executor
+        baseline.settle(self.options.budget_s)
+        baseline.pilot(self.options.objective)
+        newest, *others = self.runtimes
+        arms = {BASE: baseline.arm(BASE), IDENTICAL: baseline.arm(IDENTICAL)}
+        arms[SPIKE] = baseline.arm(SPIKE, wait=controls.SPIKE_RATIO)
+        for release in others:
+            arms[release] = baseline.arm(release, side=replace(baseline.side, runtime=self.runtimes[release]))
+            outcome = executor.trial(arms[release], runs=PILOT_RUNS, keep_outputs=True)
+            if isinstance(outcome, Failed):
+                self.missing[release] = failure(outcome)
+                del arms[release]
+                continue
+            baseline.live_with(outcome)
+            self.outputs[release] = baseline.difference(outcome)
+        ran = [release for release in others if release in arms]
+        if not ran:
+            raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
+        executor.arms = arms
+        judgement, calibration = controls.calibrate(
+            executor,
+            [BASE],
+            OBJECTIVES[self.options.objective],
+            rng=self.rng,
+            stop=self.watch.stop,
+            on_block=lambda block: self.watch.line(f"calibrating, block {block.index + 1} of nine"),
+        )
+        baseline.retime(judgement, measured(calibration, BASE))
+        self._measure(ran, len(calibration))
+        late = controls.late_controls(log_ratios([*calibration, *self.blocks], IDENTICAL, judgement.estimand))
+        require_unchanged(baseline.side)
+        return self._envelope([newest, *ran], judgement.estimand, (*judgement.controls, *late))
+
+    def _measure(self, releases: Sequence[str], first: int) -> None:
+        """As many blocks as the time left holds, their number fixed before the first."""
+        left_ns = (self.options.budget_s - (time.monotonic() - self.start)) * 1e9
+        n_trials = len(releases) + 2
+        self.baseline.shorten(left_ns / (LEAST_BLOCKS * n_trials * SPARE))
+        fits = int(left_ns / (n_trials * self.baseline.trial_ns * SPARE))
+        n = max(LEAST_BLOCKS, min(MOST_BLOCKS, fits))
+        self.watch.say(f"{n} blocks of {n_trials} trials of {self.baseline.trial_ns / 1e9:.2f} s")
+        for number in range(n):
+            if self.watch.stop():
+                break
+            arms = [BASE, *releases, IDENTICAL]
+            block = run_block(
+                self.baseline.executor, arms, self.rng, first + number, "confirm", needed=[BASE]
+            )
+            assert block is not None
+            self.blocks.append(block)
+            self.watch.line(f"block {number + 1} of {n}")
+
+    def _envelope(
+        self, releases: Sequence[str], estimand: str, found: Sequence[Control]
+    ) -> Envelope[HistoryResult]:
+        baseline, newest = self.baseline, releases[0]
+        # Every release but the oldest is held against one other: as many claims, one error.
+        level = 1 - 0.05 / (len(releases) - 1)
+
+        def against(release: str, older: str) -> Comparison | None:
+            arm, base = (BASE if each == newest else each for each in (release, older))
+            return confirm.compare(self.blocks, arm, estimand, base=base, level=level)
+
+        older = dict(itertools.pairwise(releases))
+        rows = []
+        for release, runtime in self.runtimes.items():
+            trials = measured(self.blocks, BASE if release == newest else release)
+            figures: Figures | None = describe(trials, estimand, []) if trials else None
+            rows.append(
+                ReleaseRow(
+                    release=release,
+                    runtime=runtime,
+                    figures=figures,
+                    outputs=self.outputs.get(release),
+                    since_previous=against(release, older[release]) if release in older else None,
+                    failed=self.missing.get(release, "" if figures else "no block of it counts"),
+                )
+            )
+        rows += [
+            ReleaseRow(release=release, failed=why)
+            for release, why in self.missing.items()
+            if release not in self.runtimes
+        ]
+        rows.sort(key=lambda row: version(row.release), reverse=True)
+        side = baseline.side
+        claims = {row.release: row.since_previous for row in rows if row.since_previous is not None}
+        changed = [release for release, each in claims.items() if each.verdict in ("faster", "slower")]
+        why = ""
+        if changed:
+            most = max(changed, key=lambda release: max(claims[release].ratio, 1 / claims[release].ratio))
+            pair = f"--a-runtime onnxruntime=={older[most]} --b-runtime onnxruntime=={most}"
+            why = f"ortune compare {side.label if '@' in side.label else side.model.info.path} {pair}"
+        whole = against(newest, releases[-1])
+        result = HistoryResult(
+            side=side.record,
+            estimand=WORDS[estimand],
+            rows=tuple(rows),
+            changed=tuple(changed),
+            whole=whole,
+            controls=tuple(found),
+            findings=tuple(baseline.findings),
+            notes=(*baseline.work.notes, *baseline.notes, *awake(self.blocks)),
+            why=why,
+            reproduce=command("history", self.options),
+            session=self.kept.log.id,
+            elapsed_s=time.monotonic() - self.start,
+        )
+        return Envelope(
+            schema="ortune/history/1",
+            ortune=__version__,
+            host=baseline.host,
+            model=ModelRef(path=side.model.info.path, sha256=side.model.info.sha256),
+            workload=baseline.work,
+            status="interrupted" if self.watch.stop() else "ok",
+            verdict=whole.verdict if whole else "inconclusive",
+            result=result,
+        )

@@ -1,0 +1,60 @@
+"""A bundle whose winner runs on another ONNX Runtime than the user's: what it says, and what it does without it."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+import made_runtimes
+import ortune
+from conftest import Bundle, matmul, run_python
+from ortune.bundle import format as bundle_format
+from ortune.fleet import made
+from ortune.records import ProviderSpec
+
+PROVIDERS = (ProviderSpec(name="OpenVINOExecutionProvider"),)
+COMMAND = "pip install onnxruntime-openvino==1.24.1"
+
+
+def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundle) -> None:
+    found = made_runtimes.require("openvino")
+    own = ortune.runtime().result.runtimes  # the user's is the one that the test runs under
+    assert found in own
+    adoption = made.adoption(found.runtime, made.find(None, print))
+    assert adoption is not None
+    assert 200e6 < adoption.size_bytes < 400e6
+    assert (adoption.instead_of, adoption.licenses) == ("onnxruntime", ("MIT License",))
+    model = matmul(tmp_path / "m.onnx")
+    feeds = {"x": np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)}
+    bundle = make_bundle(
+        model, feeds, {"openvino_threads": 1}, providers=PROVIDERS, runtime=found.runtime, adoption=adoption
+    )
+    info = bundle_format.read(bundle)
+    assert info.requirements == adoption.requirements
+    assert info.ort_version == found.runtime.ort_version
+    assert COMMAND in (bundle / "load.py").read_text()
+    assert (
+        "RUN pip install --no-cache-dir onnxruntime-openvino==1.24.1"
+        in (bundle / "deploy" / "Dockerfile").read_text()
+    )
+    assert "needs an ONNX Runtime 1.24.1 that was built with it" in (bundle / "load.cpp").read_text()
+    there = run_python(bundle / "load.py", python=found.runtime.python)
+    assert there.returncode == 0, there.stderr
+    assert "with OpenVINOExecutionProvider" in there.stdout
+    # With the user's own build it goes on with the CPU, and says so.
+    here = run_python(bundle / "load.py")
+    assert (
+        f"OpenVINOExecutionProvider is not in this onnxruntime; the model runs on {CPU}: {COMMAND}"
+        in here.stderr
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        session = ortune.load(bundle)
+    assert session.get_providers() == [CPU] == ort.get_available_providers()[-1:]
+    assert any(COMMAND in str(each.message) for each in caught)
+
+
+CPU = "CPUExecutionProvider"

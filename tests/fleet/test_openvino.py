@@ -1,0 +1,113 @@
+"""OpenVINO beside the CPU: settings that arrive, nodes that are told, no silent way back, and what a bundle says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper, parser
+
+import made_runtimes
+import ortune
+from ortune.bundle.provider_options import put_option
+from ortune.bundle.settings import portable, providers, resolve
+from ortune.errors import MeasurementError
+from ortune.records import MadeRuntime, Plan, ProviderSpec
+
+OPENVINO = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
+
+
+@pytest.fixture(scope="module")
+def openvino() -> MadeRuntime:
+    return made_runtimes.require("openvino")
+
+
+def products(path: Path, *, odd: bool = False) -> Path:
+    """Products of matrices; between two of them, where it is odd, a node that OpenVINO leaves to the CPU."""
+    middle = "b = IsNaN(a) c = Cast<to = 1>(b) d = Add(a, c)" if odd else "d = Relu(a)"
+    text = f"""
+        <ir_version: 8, opset_import: ["": 17]>
+        products (float[128, 128] x) => (float[128, 128] y) {{
+            a = MatMul(x, w) {middle} y = MatMul(d, w)
+        }}
+    """
+    model = parser.parse_model(text)
+    weights = np.random.default_rng(0).standard_normal((128, 128)).astype(np.float32) / 11
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    onnx.save(model, path)
+    return path
+
+
+def test_a_key_with_parts_leads_into_the_json_of_an_option() -> None:
+    options = {"num_of_threads": "1"}
+    put_option(options, "load_config/CPU/INFERENCE_PRECISION_HINT", "bf16")
+    put_option(options, "load_config/CPU/ENABLE_HYPER_THREADING", "YES")
+    put_option(options, "num_streams", "2")
+    assert options.pop("load_config") == (
+        '{"CPU": {"INFERENCE_PRECISION_HINT": "bf16", "ENABLE_HYPER_THREADING": "YES"}}'
+    )
+    assert options == {"num_of_threads": "1", "num_streams": "2"}
+
+
+def test_a_bundle_gives_the_provider_plain_values() -> None:
+    plan = msgspec.structs.replace(OPENVINO, settings={"openvino_threads": 2, "openvino_precision": "bf16"})
+    stored = portable(plan)
+    given = dict(providers(stored, resolve(stored)))["OpenVINOExecutionProvider"]
+    assert given == {"num_of_threads": "2", "load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "bf16"}}'}
+
+
+def test_the_settings_reach_openvino_and_its_nodes_are_told(openvino: MadeRuntime, tmp_path: Path) -> None:
+    model = products(tmp_path / "m.onnx", odd=True)
+    plain = {"processes": 3, "runs": 3, "budget": "60s", "store": tmp_path / "store"}
+    found = ortune.bench(
+        model, runtime="openvino", set=["ov_threads=1", "ov_precision=bf16", "ov_cache=1"], **plain
+    ).result
+    assert found.side.runtime.name == "openvino"
+    assert found.side.plan.provider_names == ("OpenVINOExecutionProvider",)
+    cache = next(item for item in found.read_back if item.knob == "openvino_cache")
+    assert (cache.level, cache.seen) == ("effect", "read from its cache")
+    placement = {part.provider: part for part in found.side.placement}
+    assert placement["CPUExecutionProvider"].operators == {"IsNaN": 1}
+    assert placement["OpenVINOExecutionProvider"].n_parts == 2
+
+
+@pytest.mark.parametrize("setting", ["openvino_device=gpu", "openvino_device=npu"])
+def test_a_device_that_is_not_there_is_a_failure(openvino: MadeRuntime, tmp_path: Path, setting: str) -> None:
+    with pytest.raises(MeasurementError) as caught:
+        ortune.bench(products(tmp_path / "m.onnx"), runtime="openvino", set=[setting], processes=3)
+    assert "not-applied" in str(caught.value)
+
+
+def test_a_model_of_which_openvino_takes_nothing_is_a_failure(openvino: MadeRuntime, tmp_path: Path) -> None:
+    value = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [4])
+    result = helper.make_tensor_value_info("y", onnx.TensorProto.BOOL, [4])
+    graph = helper.make_graph([helper.make_node("IsNaN", ["x"], ["y"])], "g", [value], [result])
+    path = tmp_path / "nan.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    with pytest.raises(MeasurementError, match="OpenVINOExecutionProvider took none of the nodes"):
+        ortune.bench(path, runtime="openvino", processes=3)
+
+
+@pytest.mark.xdist_group("measuring")
+def test_plans_of_two_runtimes_race_in_the_same_blocks(openvino: MadeRuntime, tmp_path: Path) -> None:
+    model = products(tmp_path / "m.onnx")
+    envelope = ortune.tune(
+        model, targets="cpu,openvino", allow=["memory", "mean", "p95", "cpu"], budget="25s", output=tmp_path,
+        store=tmp_path / "store",
+    )  # fmt: skip
+    result = envelope.result
+    tried = [c.plan for c in result.candidates if c.plan.providers]
+    assert OPENVINO in tried
+    assert result.side.runtime.name == ""
+    on_openvino = bool(result.winner.providers)
+    assert (result.runtime is not None) == on_openvino
+    assert (result.adoption is not None) == on_openvino
+    if on_openvino:
+        assert result.runtime.name == "openvino"
+        assert result.adoption.requirements == ("onnxruntime-openvino==1.24.1",)
+        assert "onnxruntime-openvino 1.24.1" in result.headline
+        loader = (Path(result.bundle) / "load.py").read_text()
+        assert "pip install onnxruntime-openvino==1.24.1" in loader

@@ -1,0 +1,49 @@
+"""A model over releases of ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import parser
+
+import made_runtimes
+import ortune
+from ortune.errors import UsageError
+from ortune.report import history_words, terminal
+
+pytestmark = pytest.mark.xdist_group("measuring")
+TEXT = """
+    <ir_version: 8, opset_import: ["": 17]>
+    three (float[64, 64] x) => (float[64, 64] y) { a = MatMul(x, x) b = Relu(a) y = MatMul(b, x) }
+"""
+
+
+def test_two_releases_in_the_same_blocks(tmp_path: Path) -> None:
+    for release in ("1.22.1", "1.31.1"):
+        made_runtimes.require(f"onnxruntime=={release}")
+    model = tmp_path / "m.onnx"
+    onnx.save(parser.parse_model(TEXT), model)
+    envelope = ortune.history(model, release=["1.22.1", "1.31.1"], budget="15s", store=tmp_path / "store")
+    result = envelope.result
+    assert [row.release for row in result.rows] == ["1.31.1", "1.22.1"]
+    newest, oldest = result.rows
+    assert newest.runtime.ort_version == "1.31.1"
+    assert oldest.outputs.ok
+    assert oldest.since_previous is None
+    assert newest.since_previous == result.whole
+    assert set(result.changed) <= {"1.31.1"}
+    # Where it changed, the command that asks for the nodes is given.
+    assert bool(result.why) == bool(result.changed)
+    page = terminal.render(history_words.document(envelope))
+    assert page is not None
+    told = ortune.report("newest", store=tmp_path / "store").result
+    assert told.sessions[0].verb == "history"
+
+
+def test_one_release_has_no_history(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no history"):
+        ortune.history(tmp_path / "m.onnx", release=["1.22.1"])
+    with pytest.raises(UsageError, match="no runtime is called"):
+        ortune.history(tmp_path / "m.onnx", release=["1.22.1", "latest"])
