@@ -6,7 +6,6 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
 
 import made_runtimes
 import ortune
@@ -53,7 +52,7 @@ def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundl
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         session = ortune.load(bundle)
-    assert session.get_providers() == [CPU] == ort.get_available_providers()[-1:]
+    assert session.get_providers() == [CPU]
     assert any(COMMAND in str(each.message) for each in caught)
 
 

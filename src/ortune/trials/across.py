@@ -75,4 +75,7 @@ def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
     if runtime == side.runtime:
         return result
     adoption = made.adoption(runtime, side.runtime)
-    return msgspec.structs.replace(result, runtime=runtime, adoption=adoption)
+    code = result.code
+    if adoption is not None:
+        code = f"# pip install {' '.join(adoption.requirements)}  (in the place of {adoption.instead_of})\n{code}"
+    return msgspec.structs.replace(result, runtime=runtime, adoption=adoption, code=code)
