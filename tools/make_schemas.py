@@ -6,14 +6,16 @@ it would break who reads the document, so the document needs a new number.
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
 from ortune import records
+from ortune.api import verbs
 from ortune.records import Record
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schema"
@@ -21,23 +23,21 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def documents() -> dict[str, type[Record]]:
-    """Every document by its name and number, e.g. ``compare/1``."""
+    """Every document by its name and number, e.g. ``compare/1``: the answer of each verb, and what else is read."""
     return {
-        "compare/1": envelope(records.CompareResult),
-        "tune/1": envelope(records.TuneResult),
-        "doctor/1": envelope(records.DoctorResult),
-        "lock/1": envelope(records.LockResult),
+        **{f"{verb}/1": envelope(result_of(verb)) for verb in verbs()},
         "snapshot/1": records.Snapshot,
-        "look/1": envelope(records.LookResult),
-        "bench/1": envelope(records.BenchResult),
-        "profile/1": envelope(records.ProfileResult),
-        "report/1": envelope(records.ReportResult),
-        "history/1": envelope(records.HistoryResult),
-        "runtime/1": envelope(records.RuntimeResult),
         "plan/1": records.Plan,
         "workload/1": records.Workload,
         "bundle/1": records.BundleInfo,
     }
+
+
+def result_of(verb: str) -> type[Record]:
+    """The record that a verb's answer holds, as its function says."""
+    answer = get_type_hints(importlib.import_module(f"ortune.verbs.{verb}").run)["return"]
+    (result,) = get_args(answer)
+    return result  # type: ignore[no-any-return]
 
 
 def envelope(result: type[Record]) -> type[Record]:

@@ -6,22 +6,6 @@ import importlib
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = [
-    "Watcher",
-    "__version__",
-    "bench",
-    "compare",
-    "doctor",
-    "history",
-    "load",
-    "lock",
-    "look",
-    "profile",
-    "report",
-    "runtime",
-    "tune",
-]
-
 # Imported when first asked for: a service that only loads a bundle needs none of the tuner's dependencies.
 _HOMES = {"load": "ortune.loader", "Watcher": "ortune.trials.watcher"}
 
@@ -29,10 +13,17 @@ _HOMES = {"load": "ortune.loader", "Watcher": "ortune.trials.watcher"}
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in __all__:
+    if name == "__all__":
+        return ["__version__", *_HOMES, *_verbs()]
+    if name in _verbs():
         return importlib.import_module("ortune.api").function(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def _verbs() -> tuple[str, ...]:
+    found: tuple[str, ...] = importlib.import_module("ortune.api").verbs()
+    return found
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 def verbs() -> tuple[str, ...]:
     """Every verb: a module of ``verbs/`` each."""
-    from ortune import verbs as folder
-
+    folder = importlib.import_module("ortune.verbs")
     found = (module.name for module in pkgutil.iter_modules(folder.__path__))
     return tuple(name for name in found if not name.startswith("_"))
 

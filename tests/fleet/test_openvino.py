@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper, parser
+from ortune.bundle.provider_options import put_option
 
 import made_runtimes
 import ortune
-from ortune.bundle.provider_options import put_option
 from ortune.bundle.settings import portable, providers, resolve
 from ortune.errors import MeasurementError
 from ortune.records import MadeRuntime, Plan, ProviderSpec

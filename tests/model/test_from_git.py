@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -13,30 +11,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from git_repository import commit, git
 from ortune.errors import ModelError, UsageError
 from ortune.model import from_git
 from ortune.model.open import open_model
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-
-
-def git(folder: Path, *words: str) -> str:
-    environment = {
-        **os.environ,
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        **{f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-    }
-    done = subprocess.run(
-        ["git", "-C", str(folder), *words], env=environment, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
-def commit(folder: Path, message: str = "a change") -> str:
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", message)
-    return git(folder, "rev-parse", "HEAD")
 
 
 def write_model(path: Path, value: float, *, external: str = "") -> None:

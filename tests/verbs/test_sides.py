@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ortune import platform
+from ortune import platform, targets
 from ortune.errors import MeasurementError
 from ortune.records import BundleInfo, Plan, RewriteSpec
 from ortune.trials.sides import SideText, bundle_plan, require_unchanged, resolve
@@ -58,6 +58,31 @@ def test_a_model_bound_to_other_hardware_is_not_taken(tmp_path: Path, cpu: str, 
     assert side.plan.settings == {"intra_op_num_threads": 1, **level}
     assert bool(side.plan.rewrites) == (runs != "m.onnx")
     assert ("other hardware" in side.label) == (runs == "m.onnx")
+
+
+def test_a_rewrite_is_made_for_a_side_of_another_target(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [4], [1, 2, 3, 4])
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xwy"]
+    graph = helper.make_graph(
+        [helper.make_node("Mul", ["x", "w"], ["y"])], "g", values[:2], values[2:], [weight]
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    cuda = targets.find("cuda")
+    name = "initializers-out-of-inputs"
+    plan = tmp_path / "plan.json"
+    plan.write_bytes(msgspec.json.encode(Plan(settings={"intra_op_num_threads": 1})))
+    base = resolve(SideText(text=str(path)), common=Plan(), base_model=None, scratch=tmp_path)
+    side = resolve(
+        SideText(text=str(plan), rewrites=[name]),
+        common=Plan(providers=cuda.providers), base_model=base.model, scratch=tmp_path,
+    )  # fmt: skip
+    assert (base.plan, base.runs) == (Plan(), path)
+    assert side.plan.providers == cuda.providers
+    assert side.plan.settings == {"intra_op_num_threads": 1}
+    assert side.plan.rewrites == (RewriteSpec(name=name),)
+    assert [each.name for each in onnx.load(side.runs).graph.input] == ["x"]
+    assert targets.of(side.plan) is cuda
 
 
 def test_a_model_bound_to_another_build_is_not_taken(tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from git_repository import commit, git
 from ortune import records
+from ortune.model.open import open_model
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
@@ -49,7 +51,7 @@ def small_model(path: Path) -> Path:
     return path
 
 
-def command(folder: Path, model: Path, *words: str) -> list[str]:
+def command(folder: Path, model: Path | str, *words: str) -> list[str]:
     return [
         sys.executable, "-m", "ortune", "tune", str(model), "--store", str(folder / "store"),
         "--output", str(folder / "out"), *words,
@@ -62,8 +64,14 @@ def environment(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A tuning of a model as it was committed; the file of that name holds nothing by now."""
     folder = tmp_path_factory.mktemp("tuned")
-    model = small_model(folder / "small.onnx")
+    git(folder, "init", "-q", "-b", "main")
+    file = small_model(folder / "small.onnx")
+    revision = commit(folder)
+    committed = file.rename(folder / "committed.onnx")
+    file.write_bytes(b"changed since")
+    model = f"{file}@HEAD"
     for budget in (BUDGET, LARGER, LARGER):  # the first may not hold even one plan on a machine that is busy
         done = subprocess.run(
             command(folder, model, "--budget", budget, "--json", "--force", "--current", "intra=1,spin=0"),
@@ -73,7 +81,10 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
         if done.returncode == 0 and claims(json.loads(done.stdout)):
             break
     assert done.returncode == 0, done.stderr
-    return folder, json.loads(done.stdout)
+    document = json.loads(done.stdout)
+    assert document["model"]["sha256"] == open_model(committed).info.sha256
+    assert revision[:10] in document["result"]["bundle"]
+    return folder, document
 
 
 def claims(document: dict[str, Any]) -> bool:
@@ -119,7 +130,8 @@ def test_the_budget_is_promised_and_kept(tuned: tuple[Path, dict[str, Any]]) -> 
 def test_the_bundle_holds_what_the_answer_says(tuned: tuple[Path, dict[str, Any]]) -> None:
     folder, document = tuned
     bundle = Path(document["result"]["bundle"])
-    assert bundle == folder / "out" / "small.ortune"
+    assert bundle.parent == folder / "out"
+    assert bundle.name.startswith("small@") and bundle.suffix == ".ortune"
     info = json.loads((bundle / "ortune.json").read_text())
     assert info["schema"] == "ortune/bundle/1"
     page = html.unescape((bundle / "report.html").read_text())
@@ -169,7 +181,8 @@ def test_a_session_that_was_killed_before_its_answer_gives_the_same_one(
         db.execute("DELETE FROM event WHERE session = ? AND seq > ?", (session, *last))
     db.close()
     budget = f"{document['result']['budget']['budget_s']:g}s"
-    words = command(tmp_path, folder / "small.onnx", "--budget", budget, "--json", "--no-bundle")
+    model = f"{folder / 'small.onnx'}@HEAD"
+    words = command(tmp_path, model, "--budget", budget, "--json", "--no-bundle")
     before = outcomes(tmp_path / "store")
     done = subprocess.run(
         [*words, "--current", "intra=1,spin=0", "--resume", session],
@@ -229,7 +242,7 @@ def test_callers_and_sessions_share_one_process(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable, "-m", "ortune", "compare", str(model), "--b-set", "pool=2", "--sessions", "2",
-            "--callers", "2", "--objective", "throughput", "--budget", "20s", "--max-blocks", "6",
+            "--callers", "2", "--objective", "throughput", "--budget", "60s", "--max-blocks", "6",
             "--no-why", "--json", "--store", str(tmp_path / "store"),
         ],
         env=environment(tmp_path), capture_output=True, text=True, check=False,

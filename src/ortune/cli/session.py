@@ -157,28 +157,21 @@ def _write(stream: TextIO, text: str) -> OSError | None:
     return None
 
 
-def write_answer(
-    envelope: Envelope[R], document: Callable[[Envelope[R]], Document], form: str, output: str | None
-) -> None:
-    """The answer in the chosen format: to a file or stdout, and for GitHub to the job's summary too.
+def write_document(document: Document, form: str, output: str | None) -> None:
+    """The answer for people: to a file or stdout, and for GitHub to the job's summary too.
 
     Raises:
         UsageError, typer.Exit: As ``write_text``.
     """
-    if form == "json":
-        import msgspec
-
-        write_text(msgspec.json.encode(envelope).decode() + "\n", output)
-        return
     from ortune.report import github, markdown, terminal
 
     if form == "markdown":
-        write_text(markdown.render(document(envelope)), output)
+        write_text(markdown.render(document), output)
     elif form == "github":
-        _append_to_job_summary(markdown.render(document(envelope)))
-        write_text(github.render(document(envelope)), output)
+        _append_to_job_summary(markdown.render(document))
+        write_text(github.render(document), output)
     else:
-        _print_rich(terminal.render(document(envelope)), output)
+        _print_rich(terminal.render(document), output)
 
 
 def _append_to_job_summary(page: str) -> None:

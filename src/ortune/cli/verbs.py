@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell, write_answer, write_text
+from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell, write_document, write_text
 from ortune.errors import OrtuneError
 
 if TYPE_CHECKING:
@@ -113,12 +113,17 @@ def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], 
 
 
 def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | None) -> None:
-    words = importlib.import_module(f"ortune.report.{verb}_words")
     place = None if output is None else str(output)
+    if form == "json":
+        import msgspec
+
+        write_text(msgspec.json.encode(envelope).decode() + "\n", place)
+        return
+    words = importlib.import_module(f"ortune.report.{verb}_words")
     if form == "html":
         write_text(words.html(envelope), place)
     else:
-        write_answer(envelope, words.document, form, place)
+        write_document(words.document(envelope), form, place)
 
 
 def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parameter:

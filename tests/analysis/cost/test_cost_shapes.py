@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
+import tempfile
 import warnings
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -100,8 +102,14 @@ def test_contributed_operators_have_the_shapes_that_come_out(op, inputs, n_outpu
     assert [counter.dims(v) for v in model.graph.outputs] == [a.shape for a in session.run(None, feeds)]
 
 
-def traced(path, level, folder, *, prepack=True):
+@lru_cache(maxsize=2)  # the tests of a model run one after another, on one worker
+def traced(name, level, *, prepack=True):
     """The model, its shapes, the graph that ran, and the profile of one run; prepacked weights are not in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _traced(zoo.model_path(name), level, Path(folder), prepack=prepack)
+
+
+def _traced(path, level, folder, *, prepack):
     opened = open_model(path)
     work = workload.propose(opened.ir)
     ((case, feeds), *_) = workload.feeds(opened.ir, work)
@@ -118,14 +126,19 @@ def traced(path, level, folder, *, prepack=True):
     return opened.ir, shapes, open_model(folder / "optimised.onnx").ir, trace
 
 
+def grouped(name):
+    return pytest.param(name, marks=pytest.mark.xdist_group(f"traced {name}"))
+
+
+MULTIPLIED = ["oww-embedding", "basic-pitch", "ppocrv2-cls", "ppocrv4-rec", "piper-joe"]
 VALUES_DECIDE = {"piper-joe"}
 QUICK = [name for name in zoo.MODELS if not name.startswith("light-vgg") and name not in ("sigmoid", "mul-1")]
 
 
 @pytest.mark.parametrize("level", ["ORT_DISABLE_ALL", "ORT_ENABLE_ALL"])
-@pytest.mark.parametrize("name", QUICK)
-def test_every_shape_is_the_one_that_the_profile_tells(name, level, tmp_path):
-    original, shapes, optimised, trace = traced(zoo.model_path(name), level, tmp_path)
+@pytest.mark.parametrize("name", [grouped(name) for name in QUICK])
+def test_every_shape_is_the_one_that_the_profile_tells(name, level):
+    original, shapes, optimised, trace = traced(name, level)
     logged = list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
     mapping = as_logged(originals(original, optimised), logged)
     ran = executions(optimised.graph, mapping.keys, trace)
@@ -150,9 +163,9 @@ def test_every_shape_is_the_one_that_the_profile_tells(name, level, tmp_path):
     assert all("depends on values" in why for why in unknown)
 
 
-@pytest.mark.parametrize("name", ["oww-embedding", "basic-pitch", "ppocrv2-cls", "ppocrv4-rec", "piper-joe"])
-def test_what_ran_multiplies_as_much_as_the_model(name, tmp_path):
-    original, shapes, optimised, trace = traced(zoo.model_path(name), "ORT_ENABLE_ALL", tmp_path)
+@pytest.mark.parametrize("name", [grouped(name) for name in MULTIPLIED])
+def test_what_ran_multiplies_as_much_as_the_model(name):
+    original, shapes, optimised, trace = traced(name, "ORT_ENABLE_ALL")
     mapping = as_logged(
         originals(original, optimised), list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
     )
@@ -192,7 +205,7 @@ def multiplied(trace):
         "basic-pitch", "oww-embedding", "oww-melspectrogram", "oww-hey-jarvis", "light-shufflenet",
     ],
 )  # fmt: skip
-def test_products_are_counted_as_they_ran(name, tmp_path):
-    original, shapes, _, trace = traced(zoo.model_path(name), "ORT_DISABLE_ALL", tmp_path, prepack=False)
+def test_products_are_counted_as_they_ran(name):
+    original, shapes, _, trace = traced(name, "ORT_DISABLE_ALL", prepack=False)
     (values,) = workload.whole_numbers(original, workload.propose(original))
     assert costs(original, shapes, values).macs == multiplied(trace)

@@ -1,0 +1,184 @@
+"""What it takes to add a verb, and a rewrite: tried in a copy of the package, where nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnxruntime import datasets
+
+ROOT = Path(__file__).resolve().parents[1]
+MODEL = datasets.get_example("sigmoid.onnx")
+
+VERB = '''"""``ortune count``: how many nodes a model has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from ortune import __version__
+from ortune.model.open import open_model
+from ortune.records import Envelope
+from ortune.records.count import CountResult
+from ortune.trials.watcher import Watcher
+from ortune.verbs._options import MODEL, AnyPath, Argument, Option, command
+
+FORMATS = ("json",)
+STOPPING = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How many nodes does this model have?"""
+
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx.")]
+    times: Annotated[int, Option("--times", "N", "Count them N times.", MODEL, least=1)] = 1
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[CountResult]:
+    """Counts them."""
+    nodes = len(open_model(Path(options.model)).ir.graph) * options.times
+    result = CountResult(nodes=nodes, again=command("count", options))
+    return Envelope(schema="ortune/count/1", ortune=__version__, status="ok", result=result)
+
+
+def exit_code(envelope: Envelope[CountResult]) -> int:
+    """1 where there are none."""
+    return 0 if envelope.result.nodes else 1
+'''
+RECORD = '''"""What ``ortune count`` finds."""
+
+from ortune.records.base import Record
+
+
+class CountResult(Record, frozen=True, kw_only=True):
+    """The number of nodes."""
+
+    nodes: int
+    again: str
+'''
+REWRITE = '''"""Takes Identity nodes out.
+
+What it is: a node that hands on what it gets.
+Why it costs: it need not.
+Evidence: none.
+Fix and its safety: exact.
+Example: ``--rewrite without-identities``
+References: none.
+"""
+
+from onnx_ir import convenience
+
+from ortune.rewrites._base import Rewrite, RewriteResult
+
+
+def _change(model, params):
+    found = [node for node in model.graph if node.op_type == "Identity"]
+    for node in found:
+        convenience.replace_all_uses_with(node.outputs[0], node.inputs[0])
+        model.graph.remove(node, safe=True)
+    return RewriteResult(modified=bool(found), what=f"Took {len(found)} out.")
+
+
+def _proposes(model, workload):
+    there = any(node.op_type == "Identity" for node in model.graph)
+    return [({}, "it has Identity nodes")] if there else []
+
+
+REWRITE = Rewrite(
+    name="without-identities", summary="no Identity nodes", safety="exact", change=_change, proposes=_proposes
+)
+'''
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The package, without what Python compiled of it."""
+    package = tmp_path / "src" / "ortune"
+    shutil.copytree(ROOT / "src" / "ortune", package, ignore=shutil.ignore_patterns("__pycache__"))
+    return package
+
+
+def run(package: Path, *words: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": f"{package.parent}{os.pathsep}{ROOT / 'tools'}"}
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=package.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def python(package: Path, code: str) -> Any:
+    return json.loads(run(package, "-c", f"import json\n{code}"))
+
+
+def test_a_verb_is_a_file_and_the_record_of_its_answer(copy: Path) -> None:
+    (copy / "verbs" / "count.py").write_text(VERB, encoding="utf-8")
+    (copy / "records" / "count.py").write_text(RECORD, encoding="utf-8")
+    document = json.loads(run(copy, "-m", "ortune", "count", MODEL, "--times", "3", "--json"))
+    assert document["result"] == {"nodes": 3, "again": f"ortune count {MODEL} --times 3"}
+    listed = run(copy, "-m", "ortune", "--help")
+    assert "How many nodes does this model have?" in listed
+    assert "--times" in run(copy, "-m", "ortune", "count", "--help")
+    code = f"""
+import ortune, make_schemas, make_stub
+found = ortune.count({MODEL!r}, times=2)
+schema = make_schemas.schema("count/1", make_schemas.documents()["count/1"])
+print(json.dumps([found.result.nodes, "nodes" in schema, "def count(" in make_stub.stub()]))
+"""
+    assert python(copy, code) == [2, True, True]
+
+
+def test_a_rewrite_is_a_file(copy: Path) -> None:
+    (copy / "rewrites" / "without_identities.py").write_text(REWRITE, encoding="utf-8")
+    code = """
+import pathlib
+import numpy, onnx, onnxruntime
+from onnx import parser
+import make_docs
+from ortune import rewrites
+from ortune.model.open import open_model
+from ortune.records import Plan
+from ortune.trials.sides import SideText, resolve
+
+text = '<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y) { a = Identity(x) y = Relu(a) }'
+here = pathlib.Path.cwd()
+onnx.save(parser.parse_model(text), here / "m.onnx")
+proposed = [spec.name for spec, _ in rewrites.proposals(open_model(here / "m.onnx").ir)]
+side = resolve(
+    SideText(text=str(here / "m.onnx"), rewrites=["without-identities"]),
+    common=Plan(), base_model=None, scratch=here,
+)
+made = onnx.load(side.runs)
+feeds = {"x": numpy.array([-1, 0, 1, 2], numpy.float32)}
+outputs = [onnxruntime.InferenceSession(p).run(None, feeds)[0].tolist() for p in (here / "m.onnx", side.runs)]
+print(json.dumps({
+    "proposed": "without-identities" in proposed,
+    "plan": [spec.name for spec in side.plan.rewrites],
+    "nodes": [node.op_type for node in made.graph.node],
+    "provenance": [p.value for p in made.metadata_props],
+    "equal": outputs[0] == outputs[1],
+    "documented": "no Identity nodes" in make_docs.rewrites_page(),
+}))
+"""
+    assert python(copy, code) == {
+        "proposed": True,
+        "plan": ["without-identities"],
+        "nodes": ["Relu"],
+        "provenance": ["without-identities"],
+        "equal": True,
+        "documented": True,
+    }
