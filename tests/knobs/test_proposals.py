@@ -93,7 +93,7 @@ def settings_of(found: list[Proposal]) -> list[dict[str, Value]]:
 def test_one_change_at_a_time_best_first() -> None:
     found, _ = proposals(BLOCK, 4, "1.31.1", ["mimalloc"])
     assert [p.prior for p in found] == sorted((p.prior for p in found), reverse=True)
-    assert found[0].settings == {"disabled_optimizers": "SkipLayerNormFusion"}
+    assert {"disabled_optimizers": "SkipLayerNormFusion"} in settings_of(found)[:3]
     assert len({str(p.settings) for p in found}) == len(found)
     for proposal in found:
         needs = {pair.partition("=")[0] for name in proposal.settings for pair in knobs.find(name).needs}

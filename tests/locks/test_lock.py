@@ -20,7 +20,7 @@ from onnxruntime import datasets
 from rich.console import Console
 
 import ortune
-from ortune.errors import InputError, UsageError
+from ortune.errors import InputError, OrtuneError, UsageError
 from ortune.locks.check import differences
 from ortune.locks.file import encoded, read, write
 from ortune.locks.outputs import output_snapshots
@@ -315,10 +315,12 @@ def test_rounding_is_no_difference(base: Path, tmp_path: Path) -> None:
 
 
 def test_placement_is_that_of_the_run(base: Path, tmp_path: Path) -> None:
-    """With a provider that takes no node; what no profile tells is not called the CPU's."""
+    """A provider that takes no node is no way to run; what no profile tells is not called the CPU's."""
     plan, lock = tmp_path / "plan.json", tmp_path / "l.json"
     plan.write_text('{"providers": [{"name": "AzureExecutionProvider"}]}')
-    ortune.lock(base, output=lock, plan=plan, python=PYTHON)
+    with pytest.raises(OrtuneError, match="AzureExecutionProvider took none of the nodes"):
+        ortune.lock(base, output=lock, plan=plan, python=PYTHON)
+    ortune.lock(base, output=lock, python=PYTHON)
     was = read(lock, "m")
     assert was.run.placement == {"CPUExecutionProvider": was.hardware.levels["all"].nodes}
     nothing = msgspec.structs.replace(was, run=msgspec.structs.replace(was.run, placement={}))

@@ -338,7 +338,7 @@ def test_options_that_say_nothing_about_a_trace_are_refused(profiled: tuple[Path
     trace = profiled[0] / "kept.json"
     given: list[dict[str, Any]] = [
         {"set": ["intra=1"], "plan": "p.json", "processes": 3}, {"b_set": ["intra=1"]}, {"target": "cuda"},
-        {"python": "python3"}, {"dim": ["n=3"]}, {"shape": ["x:1x3"]}, {"inputs": "f.npz"}, {"seed": 7},
+        {"runtime": "python3"}, {"dim": ["n=3"]}, {"shape": ["x:1x3"]}, {"inputs": "f.npz"}, {"seed": 7},
         {"budget": "1m"},
     ]  # fmt: skip
     for options in given:

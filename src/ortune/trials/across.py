@@ -32,7 +32,7 @@ def with_targets(side: Resolved, names: Sequence[str], say: Callable[[str], None
 
 
 def _runtime(target: Target, own: Runtime, say: Callable[[str], None]) -> Runtime:
-    report = target.discover(target, own)
+    report = target.discover(own)
     if report.usable:
         return own
     if not target.made:

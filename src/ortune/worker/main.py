@@ -256,7 +256,9 @@ def _reason(error: Exception, phase: str) -> str:
         return "input-error"
     if name == "NotImplemented":
         return "unsupported"
-    if "unknown provider type" in text:  # one that older releases had; of others this build falls back in silence
+    if (
+        "unknown provider type" in text
+    ):  # one that older releases had; of others this build falls back in silence
         return "not-applied"
     return "load-error" if phase in ("importing", "loading") else "run-error"
 

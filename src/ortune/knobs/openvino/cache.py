@@ -5,7 +5,7 @@ Why it costs: compiling at every start; but the file is as large as the weights,
 Evidence: a file in the folder; the time to load, the first time and then.
 Fix and its safety: on where it starts faster; behaviour, since files appear in the program's working folder. The folder
     is always the same: a plan cannot name a place to write.
-Example: ``--target openvino --set openvino_cache=1 --objective cold-start``
+Example: ``--target openvino --objective cold-start --set openvino_cache=1``
 References: OpenVINO execution provider, ``cache_dir``.
 """
 
