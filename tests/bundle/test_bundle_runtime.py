@@ -27,7 +27,7 @@ def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundl
     assert 200e6 < adoption.size_bytes < 400e6
     assert (adoption.instead_of, adoption.licenses) == ("onnxruntime", ("MIT License",))
     model = matmul(tmp_path / "m.onnx")
-    feeds = {"x": np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)}
+    feeds = {"x": np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32)}
     bundle = make_bundle(
         model, feeds, {"openvino_threads": 1}, providers=PROVIDERS, runtime=found.runtime, adoption=adoption
     )

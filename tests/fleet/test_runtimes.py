@@ -271,7 +271,7 @@ def test_the_probes_model_is_valid():
         ("cuda", "Linux", "pip install onnxruntime-gpu in an environment of its own"),
         ("cuda", "Darwin", "Linux and Windows only"),
         ("coreml", "Linux", "macOS only"),
-        ("openvino", "Linux", "or onnxruntime-ep-openvino beside a plain onnxruntime"),
+        ("openvino", "Linux", "ortune runtime add openvino"),
         ("nnapi", "Linux", "in the Android package"),
         ("rocm", "Linux", "use MIGraphX"),
     ],

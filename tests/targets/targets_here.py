@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 
+import made_runtimes
 from ortune.fleet.runtimes import probe
 from ortune.records import ProviderReport, Runtime
 from ortune.targets import Target
@@ -20,8 +21,9 @@ def runtimes_here() -> tuple[Runtime, ...]:
 
 @functools.cache
 def discovered(target: Target) -> tuple[Runtime | None, ProviderReport]:
-    """The first runtime that a target can be used on, with what it says of it; None with what the last one lacks."""
-    for runtime in runtimes_here():
+    """The first runtime that a target can be used on, or one that ortune makes; None with what the last one lacks."""
+    built = (made_runtimes.require(target.made).runtime,) if target.made else ()
+    for runtime in (*runtimes_here(), *built):
         report = target.discover(runtime)
         if report.usable:
             return runtime, report

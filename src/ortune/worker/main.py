@@ -110,7 +110,8 @@ class Trial:
         threads_before = probes.thread_count()
         providers = channels.providers(request["providers"], settings.provider_options)
         # Else the Python package catches what a provider says, here or in a run, and goes on with the CPU alone.
-        strict = {"enable_fallback": 0} if request["providers"] else {}
+        names = {p["name"] for p in request["providers"]}
+        strict = {"enable_fallback": 0} if names and names <= set(ort.get_available_providers()) else {}
         start = timing.CLOCK()
         self.sessions = [
             ort.InferenceSession(request["model"], settings.session, providers=providers, **strict)
