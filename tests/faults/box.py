@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +21,8 @@ from typing import IO, Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+from ortune.cli.main import _run as program
 
 WIDTH = 64
 PATIENCE_S = 120
@@ -87,6 +92,28 @@ class Box:
         assert self.workers() == []
         assert list((self.folder / "tmp").iterdir()) == []
         return done
+
+    def here(self, *arguments: str) -> Done:
+        """Runs ortune's program within this process, which saves its start: for what is refused before it measures."""
+        out, err = io.StringIO(), io.StringIO()
+        before, temporary = dict(os.environ), tempfile.tempdir
+        try:
+            os.environ.clear()
+            os.environ.update(self.environment)
+            tempfile.tempdir = self.environment["TMPDIR"]
+            with (
+                contextlib.chdir(self.folder),
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(err),
+            ):
+                code = program(arguments)
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+            tempfile.tempdir = temporary
+        assert self.workers() == []
+        assert list((self.folder / "tmp").iterdir()) == []
+        return Done(code=code, out=out.getvalue(), err=err.getvalue())
 
     def compare(self, *arguments: str, **how: Any) -> Done:
         """``ortune compare`` with a small budget and JSON."""

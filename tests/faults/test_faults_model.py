@@ -53,14 +53,14 @@ FAULTS = [truncated, corrupt, empty, text, folder, missing, data_missing, data_t
 @pytest.mark.parametrize("make", FAULTS, ids=lambda make: make.__name__)
 def test_a_file_that_is_no_usable_model(box: Box, make) -> None:
     make(box.folder / "bad.onnx")
-    as_base = refused(box.compare("bad.onnx"), 2, "model")
+    as_base = refused(box.here("compare", "bad.onnx", "--json"), 2, "model")
     assert "bad.onnx" in as_base["where"]
     assert as_base["do"]
 
 
 def test_the_same_as_the_new_side(box: Box) -> None:
     text(box.folder / "bad.onnx")
-    refused(box.compare("m.onnx", "bad.onnx"), 2, "model")
+    refused(box.here("compare", "m.onnx", "bad.onnx", "--json"), 2, "model")
 
 
 def custom_operator(path: Path) -> None:
@@ -69,7 +69,7 @@ def custom_operator(path: Path) -> None:
 
 def test_an_unknown_operator_in_the_base_is_unusable_input(box: Box) -> None:
     custom_operator(box.folder / "custom.onnx")
-    error = refused(box.compare("custom.onnx", "m.onnx"), 2, "model")
+    error = refused(box.here("compare", "custom.onnx", "m.onnx", "--json"), 2, "model")
     assert "Zap" in error["what"]
     assert "--custom-ops" in error["do"]
 
@@ -77,7 +77,7 @@ def test_an_unknown_operator_in_the_base_is_unusable_input(box: Box) -> None:
 def test_a_new_side_that_cannot_run_at_all_is_a_failed_trial(box: Box) -> None:
     save_graph(box.folder / "base.onnx", [helper.make_node("Relu", ["x"], ["y"])], [1, 4])
     custom_operator(box.folder / "custom.onnx")
-    error = refused(box.compare("base.onnx", "custom.onnx"), 3, "load-error")
+    error = refused(box.here("compare", "base.onnx", "custom.onnx", "--json"), 3, "load-error")
     assert "B does not run" in error["what"]
     assert "custom.onnx" in error["where"]
     assert [t["outcome"]["outcome"] for t in box.events("outcome")].count("failed") == 1
@@ -86,7 +86,7 @@ def test_a_new_side_that_cannot_run_at_all_is_a_failed_trial(box: Box) -> None:
 def test_a_name_that_is_not_utf8(box: Box) -> None:
     name = b"m\xff.onnx".decode(errors="surrogateescape")
     (box.folder / name).write_bytes((box.folder / "m.onnx").read_bytes())
-    refused(box.compare(name), 2, "usage")
+    refused(box.here("compare", name, "--json"), 2, "usage")
 
 
 def test_wrong_outputs_are_a_verdict(box: Box) -> None:
@@ -97,7 +97,7 @@ def test_wrong_outputs_are_a_verdict(box: Box) -> None:
 
 
 def test_a_model_that_is_replaced_while_it_is_measured(box: Box) -> None:
-    running = box.start("compare", "m.onnx", "--budget", "40s", "--max-blocks", "9", "--json")
+    running = box.start("compare", "m.onnx", "--max-blocks", "6", "--set", "intra=1", "--json")
     running.until(lambda: box.events("block"))
     save_model(box.folder / "next.onnx", scale=0.5)
     (box.folder / "next.onnx").replace(box.folder / "m.onnx")

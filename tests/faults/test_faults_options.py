@@ -34,7 +34,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "name", "says"), WRONG, ids=lambda value: str(value)[:40])
 def test_a_wrong_value(box: Box, arguments: list[str], name: str, says: str) -> None:
-    error = refused(box.compare("m.onnx", *arguments), 2, name)
+    error = refused(box.here("compare", "m.onnx", *arguments, "--json"), 2, name)
     assert says in error["where"] + error["what"] + error["do"]
 
 
@@ -45,7 +45,7 @@ def test_a_wrong_value(box: Box, arguments: list[str], name: str, says: str) -> 
     ids=" ".join,
 )  # fmt: skip
 def test_options_that_there_are_not(box: Box, arguments: list[str]) -> None:
-    error = refused(box.run(*arguments, "--json"), 2, "usage")
+    error = refused(box.here(*arguments, "--json"), 2, "usage")
     assert "--help" in error["do"]
 
 
@@ -56,13 +56,13 @@ def test_without_json_stdout_stays_empty(box: Box) -> None:
 
 
 def test_a_budget_that_holds_nothing(box: Box) -> None:
-    error = refused(box.run("compare", "m.onnx", "--budget", "0s", "--json"), 2, "budget")
+    error = refused(box.here("compare", "m.onnx", "--budget", "0s", "--json"), 2, "budget")
     assert "--budget" in error["do"]
 
 
 def test_a_plan_that_is_none(box: Box) -> None:
     (box.folder / "plan.json").write_text("{")
-    error = refused(box.compare("m.onnx", "plan.json"), 2, "usage")
+    error = refused(box.here("compare", "m.onnx", "plan.json", "--json"), 2, "usage")
     assert error["where"] == "plan.json"
 
 
@@ -71,7 +71,7 @@ def test_a_provider_that_is_not_there(box: Box, side: str) -> None:
     plan = {"providers": [{"name": "CUDAExecutionProvider"}]}
     (box.folder / "cuda.json").write_text(json.dumps(plan))
     how = ["cuda.json"] if side == "plan" else ["--target", "cuda"]
-    error = refused(box.compare("m.onnx", *how), 3, "not-applied")
+    error = refused(box.here("compare", "m.onnx", *how, "--json"), 3, "not-applied")
     assert "CUDAExecutionProvider fell back" in error["what"]
     assert "CUDA" in error["where"]
 
@@ -82,5 +82,7 @@ def test_a_library_that_is_not_installed(box: Box) -> None:
     absent = [name for name in platform.INSTALL_HINTS if platform.allocator_library(name) is None]
     if not absent:
         pytest.skip("every allocator library is installed here")
-    error = refused(box.compare("m.onnx", "--b-set", f"allocator={absent[0]}"), 3, "unsupported")
+    error = refused(
+        box.here("compare", "m.onnx", "--b-set", f"allocator={absent[0]}", "--json"), 3, "unsupported"
+    )
     assert platform.INSTALL_HINTS[absent[0]] in error["what"]

@@ -65,10 +65,10 @@ def test_an_onnxruntime_on_a_relative_path(box: Box) -> None:
 
 @pytest.mark.parametrize("named", ["/bin/ls", "absent", "home", "m.onnx"])
 def test_python_that_is_no_interpreter(box: Box, named: str) -> None:
-    error = refused(box.compare("m.onnx", "--python", named), 2, "no-runtime")
+    error = refused(box.here("compare", "m.onnx", "--python", named, "--json"), 2, "no-runtime")
     assert error["where"] == f"--runtime {named}"
     assert error["do"]
-    refused(box.run("doctor", "--python", named, "--json"), 2, "no-runtime")
+    refused(box.here("doctor", "--python", named, "--json"), 2, "no-runtime")
 
 
 def interpreter_that(box: Box, does: str) -> str:

@@ -36,7 +36,7 @@ def test_a_worker_that_crashes_in_the_pilot(box: Box) -> None:
 
 
 def test_a_worker_that_is_killed_in_a_block_costs_that_block(box: Box) -> None:
-    running = box.start("compare", "m.onnx", "--budget", "60s", "--max-blocks", "9", "--json")
+    running = box.start("compare", "m.onnx", "--max-blocks", "6", "--set", "intra=1", "--json")
     running.until(lambda: box.events("block"))
     os.kill(running.until(box.workers)[0], signal.SIGKILL)
     done = running.wait()
@@ -45,7 +45,7 @@ def test_a_worker_that_is_killed_in_a_block_costs_that_block(box: Box) -> None:
     assert [e["outcome"]["reason"] for e in failed] == ["crash"]
     assert "SIGKILL" in failed[0]["outcome"]["what"]
     assert done.document["result"]["comparison"]["n_dropped"] == 1
-    assert done.document["result"]["comparison"]["n_blocks"] == 9
+    assert done.document["result"]["comparison"]["n_blocks"] == 6
 
 
 class Trial:
