@@ -66,11 +66,17 @@ def single() -> dict[str, dict[str, Value]]:
     }
 
 
+def owners(settings: dict[str, Value]) -> tuple[ProviderSpec, ...]:
+    """The execution providers, beside the CPU's, whose settings these are."""
+    names = {knobs.find(name).provider for name in settings} - {""}
+    return tuple(ProviderSpec(name=name) for name in sorted(names))
+
+
 @cache
 def plans() -> dict[str, dict[str, str]]:
     """Every setting one at a time, all at once, and no setting."""
     native = {name: knob for name, knob in knobs.all_knobs().items() if knob.channel != "page"}
-    found = {name: emitted(settings) for name, settings in single().items()}
+    found = {name: emitted(settings, owners(settings)) for name, settings in single().items()}
     everything = {
         name: knob.choices[-1] if knob.choices else values(knob)[0] for name, knob in native.items()
     }

@@ -12,7 +12,7 @@ from ortune.bundle.settings import portable, resolve
 from ortune.bundle.shared import thread_cap
 from ortune.bundle.snippet import python_lines
 from ortune.knobs import Knob
-from ortune.records import BundleInfo, Plan, Value
+from ortune.records import BundleInfo, Plan, ProviderSpec, Value
 
 BROWSER_ONLY = "page"
 
@@ -29,7 +29,8 @@ def some_value(knob: Knob) -> Value:
 @pytest.mark.parametrize("name", [n for n, k in knobs.all_knobs().items() if k.channel != BROWSER_ONLY])
 def test_is_in_the_code_of_every_language(name: str) -> None:
     knob = knobs.find(name)
-    given = Plan(settings={name: some_value(knob)})
+    own = (ProviderSpec(name=knob.provider),) if knob.provider else ()
+    given = Plan(settings={name: some_value(knob)}, providers=own)
     plan = portable(given)
     (setting,) = resolve(plan)
     emitted = emit_all(
@@ -44,17 +45,26 @@ def test_is_in_the_code_of_every_language(name: str) -> None:
     )
     tree = ast.parse(emitted["load.py"], feature_version=(3, 8))
     default = emit_all(
-        BundleInfo(schema="ortune/bundle/1", model="m.onnx", sha256="", plan=Plan(), host=platform.host())
+        BundleInfo(
+            schema="ortune/bundle/1",
+            model="m.onnx",
+            sha256="",
+            plan=Plan(providers=own),
+            host=platform.host(),
+        )
     )
     assert default["load.py"] != emitted["load.py"] or given.settings[name] == "run"
-    assert default["load.mjs"] != emitted["load.mjs"] or given.settings[name] == "run"
+    # Node can append no provider beside its own, which is said once for all that belongs to it.
+    assert default["load.mjs"] != emitted["load.mjs"] or given.settings[name] == "run" or own
     assert tree.body
     ast.parse(python_lines(given))
     ast.parse(python_lines(plan))
 
 
 def test_counts_of_threads_are_never_bare_numbers() -> None:
-    counts = [k for k in knobs.all_knobs().values() if any("{cpus" in text for text in k.tries)]
+    # A provider's option is plain text in every language.
+    own = [k for k in knobs.all_knobs().values() if k.channel != "provider_option"]
+    counts = [k for k in own if any("{cpus" in text for text in k.tries)]
     assert counts
     for knob in counts:
         stored = portable(Plan(settings={knob.name: 6})).settings[knob.name]

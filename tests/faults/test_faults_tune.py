@@ -80,7 +80,7 @@ def fates(result: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 def test_plans_that_crash_eat_memory_and_lie(box: Box) -> None:
     faults = {"mimalloc": "crash", "jemalloc": "memory", "tcmalloc": "wrong"}
-    result, page = tuned(box, "40s", faults, "--memory", "700m")
+    result, page = tuned(box, "60s", faults, "--memory", "700m")
     found = fates(result)
     assert found["mimalloc"][0] == "failed", found
     assert "SIGABRT" in found["mimalloc"][1]
@@ -118,7 +118,7 @@ def test_a_rewrite_that_hangs_is_cut_off_and_not_tried(box: Box) -> None:
     python.write_text(f'#!/bin/sh\n[ "$2" = tool ] && exec sleep 600\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     done = box.run(
-        "tune", "m.onnx", "--json", "--no-bundle", "--budget", "20s", "--objective", "cold-start",
+        "tune", "m.onnx", "--json", "--no-bundle", "--budget", "30s", "--objective", "cold-start",
         "--python", str(python),
     )  # fmt: skip
     assert done.code == 0, done.err

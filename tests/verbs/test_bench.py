@@ -310,19 +310,6 @@ def test_the_command_is_said_with_everything_that_mattered(tmp_path: Path) -> No
     assert set(" ".join(words[3:]).replace(" --", "\n--").splitlines()) == said
 
 
-def test_every_option_is_documented() -> None:
-    import typer
-
-    from ortune.cli.main import app, register
-
-    register("bench")
-    command = typer.main.get_command(app).commands["bench"]  # type: ignore[attr-defined]
-    page = (Path(__file__).resolve().parents[2] / "docs" / "bench.md").read_text(encoding="utf-8")
-    for parameter in command.params:
-        for name in [o for o in parameter.opts if o.startswith("--")]:
-            assert f"`{name}" in page, name
-
-
 def test_the_document_holds_what_the_schema_says(model: Path, tmp_path: Path) -> None:
     done = bench(tmp_path, str(model), "--json", "--processes", "3", "--runs", "5")
     document = json.loads(done.stdout)
