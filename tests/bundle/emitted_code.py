@@ -45,7 +45,9 @@ def emitted(
     host: Host | None = None,
     files: Collection[str] = tuple(LANGUAGES),
 ) -> dict[str, str]:
-    """The files for a plan; of the compiled languages, unless said."""
+    """The files for a plan; of the compiled languages, unless said. A provider's settings bring it along."""
+    own = {knobs.find(name).provider for name in settings} - {""}
+    providers = providers or tuple(ProviderSpec(name=name) for name in sorted(own))
     plan = portable(Plan(settings=settings, providers=providers))
     info = BundleInfo(
         schema="ortune/bundle/1", model=model, sha256="", plan=plan, applied=resolve(plan),
