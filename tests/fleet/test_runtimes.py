@@ -16,7 +16,6 @@ from ortune import targets
 from ortune.errors import RuntimeNotFound
 from ortune.fleet import probe_script, runtimes
 from ortune.fleet.probe import ask
-from ortune.targets.discover import why_absent
 from ortune.targets.inventory import report as report_of
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="shell scripts and links")
@@ -277,4 +276,4 @@ def test_the_probes_model_is_valid():
     ],
 )
 def test_an_absent_provider_says_where_it_comes_from(name, system, words):
-    assert words in why_absent(targets.find(name), system)
+    assert words in targets.find(name).why_absent(system)

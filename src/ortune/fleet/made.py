@@ -22,10 +22,11 @@ import psutil
 
 from ortune import launcher
 from ortune.errors import RuntimeNotFound, UsageError
+from ortune.fleet import packages
 from ortune.fleet.packages import Recipe, recipe, require_recipe
 from ortune.fleet.probe import ask
 from ortune.fleet.runtimes import find_runtime, interpreter, probe
-from ortune.records import Adoption, InstalledPackage, MadeRuntime, Runtime
+from ortune.records import AddableRuntime, Adoption, InstalledPackage, MadeRuntime, Runtime
 from ortune.store.places import cache_folder
 
 ABOUT = "runtime.json"
@@ -101,6 +102,12 @@ def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
     return done
 
 
+def addable() -> tuple[AddableRuntime, ...]:
+    """What is worth adding and is not there yet."""
+    there = {each.name for each in made()}
+    return tuple(each for each in packages.addable() if each.name not in there)
+
+
 def find(named: str | None, say: Callable[[str], None]) -> Runtime:
     """The runtime that ``--runtime`` names: one that is made where it is not there yet, or the user's own.
 
@@ -152,16 +159,16 @@ def _read(place: Path) -> MadeRuntime | None:
 def _install(wanted: Recipe, part: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED}
     uv = shutil.which("uv")
-    packages = ["--only-binary", ":all:", "--no-deps", *wanted.requirements]
+    wheels = ["--only-binary", ":all:", "--no-deps", *wanted.requirements]
     if uv:
         _run(wanted, [uv, "venv", "--quiet", "--python", sys.executable, str(part)], environment)
         python = interpreter(str(part))
-        _run(wanted, [uv, "pip", "install", "--python", python, *packages], environment)
+        _run(wanted, [uv, "pip", "install", "--python", python, *wheels], environment)
         return
     _run(wanted, [sys.executable, "-m", "venv", str(part)], environment)
     python = interpreter(str(part))
     pip = [python, "-m", "pip", "--no-input", "--disable-pip-version-check"]
-    _run(wanted, [*pip, "install", "--retries", "1", "--progress-bar", "off", *packages], environment)
+    _run(wanted, [*pip, "install", "--retries", "1", "--progress-bar", "off", *wheels], environment)
     _run(wanted, [*pip, "uninstall", "--yes", "--quiet", "setuptools", "pip"], environment)
 
 
@@ -210,7 +217,6 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
             raise RuntimeNotFound(
                 f"it was made and has no usable {wanted.provider}: {why}", where=f"--runtime {wanted.name}"
             )
-    packages = tuple(_packages(part))
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file() and not file.is_symlink())
     runtime = msgspec.structs.replace(
         found, python=str(place / Path(found.python).relative_to(part)), origin="--runtime", name=wanted.name
@@ -219,7 +225,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
         name=wanted.name,
         requirements=wanted.requirements,
         runtime=runtime,
-        packages=packages,
+        packages=tuple(_packages(part)),
         size_bytes=size,
         made=datetime.now(UTC).isoformat(timespec="seconds"),
     )

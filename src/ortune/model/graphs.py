@@ -56,24 +56,22 @@ def nodes(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Node]:
 def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
     """Every tensor stored in the model: initializers, then tensors in node attributes, graph by graph."""
     for graph in graphs(model):
-        if isinstance(graph, ir.Graph):
-            for value in graph.initializers.values():
-                if value.const_value is not None:
-                    yield value.const_value
-        for node in graph:
-            for attribute in node.attributes.values():
-                yield from attribute_tensors(attribute)
+        yield from _stored(graph, graph)
 
 
 def parameters(model: ir.Model) -> Iterator[ir.TensorProtocol]:
-    """Every initializer, then every tensor of a Constant node: some exporters keep the weights in these."""
+    """Every initializer, then every tensor of a Constant node: some exporters keep the weights in these; by graph."""
     for graph in graphs(model):
-        if isinstance(graph, ir.Graph):
-            yield from (v.const_value for v in graph.initializers.values() if v.const_value is not None)
-    for node in nodes(model):
-        if node.op_type == "Constant":
-            for attribute in node.attributes.values():
-                yield from attribute_tensors(attribute)
+        yield from _stored(graph, (node for node in graph if node.op_type == "Constant"))
+
+
+def _stored(graph: ir.Graph | ir.Function, holders: Iterable[ir.Node]) -> Iterator[ir.TensorProtocol]:
+    """A graph's initializers, then the tensors that some of its nodes hold."""
+    if isinstance(graph, ir.Graph):
+        yield from (v.const_value for v in graph.initializers.values() if v.const_value is not None)
+    for node in holders:
+        for attribute in node.attributes.values():
+            yield from attribute_tensors(attribute)
 
 
 def attribute_tensors(attribute: ir.Attr) -> Iterable[ir.TensorProtocol]:
@@ -119,19 +117,6 @@ def _type_text(kind: ir.TypeProtocol) -> str:
         return f"optional({_type_text(kind.elem_type)})"
     name = str(kind.dtype.name).lower()
     return f"sparse({name})" if isinstance(kind, ir.SparseTensorType) else name
-
-
-def weights(model: ir.Model) -> Iterator[ir.TensorProtocol]:
-    """Every initializer and every tensor of a Constant node, bodies and functions included."""
-    for graph in graphs(model):
-        if isinstance(graph, ir.Graph):
-            for value in graph.initializers.values():
-                if value.const_value is not None:
-                    yield value.const_value
-        for node in graph:
-            if node.op_type == "Constant":
-                for attribute in node.attributes.values():
-                    yield from attribute_tensors(attribute)
 
 
 def stored_bytes(tensor: ir.TensorProtocol) -> int:

@@ -15,14 +15,13 @@ def data_folder() -> Path:
     Raises:
         StoreError: The user has no home folder.
     """
-    if os.environ.get("XDG_DATA_HOME"):
-        return Path(os.environ["XDG_DATA_HOME"]) / "ortune"
-    home = _home("choose a place with --store PATH")
-    if sys.platform == "darwin":
-        return home / "Library" / "Application Support" / "ortune"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")) / "ortune"
-    return home / ".local" / "share" / "ortune"
+    return _place(
+        "XDG_DATA_HOME",
+        "choose a place with --store PATH",
+        mac="Library/Application Support/ortune",
+        windows="ortune",
+        other=".local/share/ortune",
+    )
 
 
 def cache_folder() -> Path:
@@ -31,14 +30,25 @@ def cache_folder() -> Path:
     Raises:
         StoreError: The user has no home folder.
     """
-    if os.environ.get("XDG_CACHE_HOME"):
-        return Path(os.environ["XDG_CACHE_HOME"]) / "ortune"
-    home = _home("set XDG_CACHE_HOME")
+    return _place(
+        "XDG_CACHE_HOME",
+        "set XDG_CACHE_HOME",
+        mac="Library/Caches/ortune",
+        windows="ortune/Cache",
+        other=".cache/ortune",
+    )
+
+
+def _place(variable: str, do: str, *, mac: str, windows: str, other: str) -> Path:
+    """The folder below the variable's, else in the user's home (on Windows, below its local application data)."""
+    if os.environ.get(variable):
+        return Path(os.environ[variable]) / "ortune"
+    home = _home(do)
     if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "ortune"
+        return home / mac
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")) / "ortune" / "Cache"
-    return home / ".cache" / "ortune"
+        return Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")) / windows
+    return home / other
 
 
 def _home(do: str) -> Path:

@@ -1,27 +1,13 @@
-"""Whether a runtime has a target's execution provider and can use it, or why not."""
+"""Whether a runtime can use an execution provider that it has, or why not."""
 
 from __future__ import annotations
 
-import platform
 import re
-from typing import TYPE_CHECKING
 
 from ortune.fleet.probe import Answer, Wheel, ask
 from ortune.records import ProviderReport, Runtime
 
-if TYPE_CHECKING:
-    from ortune.targets.target import Target
-
 _USE_TIMEOUT_S = 60.0
-_SYSTEM_NAMES = {"Darwin": "macOS"}
-
-
-def on_runtime(target: Target, runtime: Runtime) -> ProviderReport:
-    """Whether a target's provider is in a runtime and can be used, or why not."""
-    if target.provider not in runtime.providers:
-        why = why_absent(target, platform.system())
-        return ProviderReport(name=target.provider, in_build=False, usable=False, why=runtime.error or why)
-    return in_build(target.provider, runtime)
 
 
 def in_build(provider: str, runtime: Runtime) -> ProviderReport:
@@ -43,25 +29,6 @@ def plugged(runtime: Runtime, wheels: tuple[Wheel, ...]) -> list[ProviderReport]
         for wheel in wheels
         if wheel.name.startswith("onnxruntime-ep-") or (wheel.name == "onnxruntime-qnn" and not wheel.build)
     ]
-
-
-def why_absent(target: Target, system: str) -> str:
-    """One sentence on how to get the provider that a build lacks.
-
-    Args:
-        target: Whose provider it is.
-        system: ``platform.system()`` of the host.
-    """
-    if not target.wheel:
-        return f"not in this build, and in no wheel: {target.otherwise}"
-    if system not in target.systems:
-        places = " and ".join(_SYSTEM_NAMES.get(place, place) for place in target.systems)
-        return f"not in this build: {places} only"
-    if target.made:
-        return f"not in this build: ortune runtime add {target.made}"
-    plugin = f", or {target.plugin} beside a plain onnxruntime" if target.plugin else ""
-    note = f" ({target.otherwise})" if target.otherwise else ""
-    return f"not in this build: pip install {target.wheel} in an environment of its own{plugin}{note}"
 
 
 def _tried(name: str, answer: Answer) -> ProviderReport:

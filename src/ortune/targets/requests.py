@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ortune import knobs, platform, targets
 from ortune.records import Applied, FailureReason, Plan, Runtime, Value
+from ortune.targets import Target
 
 
 class CannotApply(Exception):
@@ -20,11 +21,12 @@ class CannotApply(Exception):
 
 def applied(plan: Plan, runtime: Runtime) -> tuple[Applied, ...]:
     """Every setting of the plan as data for what runs it. Raises CannotApply."""
-    return tuple(_one(name, value, plan, runtime) for name, value in sorted(plan.settings.items()))
+    target = targets.of(plan)
+    return tuple(_one(name, value, plan, runtime, target) for name, value in sorted(plan.settings.items()))
 
 
-def _one(name: str, value: Value, plan: Plan, runtime: Runtime) -> Applied:
-    knob, target = knobs.find(name), targets.of(plan)
+def _one(name: str, value: Value, plan: Plan, runtime: Runtime, target: Target) -> Applied:
+    knob = knobs.find(name)
     if knob.channel not in target.channels:
         raise CannotApply("unsupported", f"{name} has no meaning on the target {target.name}")
     too_old = knobs.too_old(knob, runtime.ort_version)

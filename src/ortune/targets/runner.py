@@ -35,21 +35,20 @@ def run(
     runners: list[Runner] = []
     prepared = [_prepared(task, machine, runners) for task in tasks]
     runners += [each for each in prepared if not isinstance(each, Failed)]
-    used = {target.name: target for target in (targets.of(task.plan) for task in tasks)}
+    places = [targets.of(task.plan) for task in tasks]
     try:
         if not load(runners, stop):
             return None
-        before = {name: target.sensors(machine) for name, target in used.items()}
+        before = {target: target.sensors(machine) for target in dict.fromkeys(places)}
         if not take_turns(runners, turns, rng or random.Random(), stop):
             return None
     finally:
         for runner in runners:
             runner.close()
-    after = {name: target.sensors(machine) for name, target in used.items()}
-    names = [targets.of(task.plan).name for task in tasks]
+    after = {target: target.sensors(machine) for target in before}
     return tuple(
-        each if isinstance(each, Failed) else each.outcome(before[name], after[name])
-        for each, name in zip(prepared, names, strict=True)
+        each if isinstance(each, Failed) else each.outcome(before[target], after[target])
+        for each, target in zip(prepared, places, strict=True)
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ortune.platform import Snapshot
 from ortune.records import Applied, Channel, ProviderReport, ProviderSpec, Runtime
-from ortune.targets.discover import on_runtime
+from ortune.targets.discover import in_build
 from ortune.targets.machine import Machine
 from ortune.targets.process import Process
 from ortune.targets.task import Task
@@ -20,6 +21,7 @@ NATIVE: tuple[Channel, ...] = (
 """What a process of this machine can be told."""
 
 CPU = "CPUExecutionProvider"
+_SYSTEM_NAMES = {"Darwin": "macOS"}
 DESKTOP = ("Linux", "Windows")
 
 
@@ -56,7 +58,23 @@ class Target:
 
     def discover(self, runtime: Runtime) -> ProviderReport:
         """Whether a runtime can run it, or why not."""
-        return on_runtime(self, runtime)
+        if self.provider in runtime.providers:
+            return in_build(self.provider, runtime)
+        why = runtime.error or self.why_absent(platform.system())
+        return ProviderReport(name=self.provider, in_build=False, usable=False, why=why)
+
+    def why_absent(self, system: str) -> str:
+        """One sentence on how to get the provider that a build lacks, on that ``platform.system()``."""
+        if not self.wheel:
+            return f"not in this build, and in no wheel: {self.otherwise}"
+        if system not in self.systems:
+            places = " and ".join(_SYSTEM_NAMES.get(place, place) for place in self.systems)
+            return f"not in this build: {places} only"
+        if self.made:
+            return f"not in this build: ortune runtime add {self.made}"
+        plugin = f", or {self.plugin} beside a plain onnxruntime" if self.plugin else ""
+        note = f" ({self.otherwise})" if self.otherwise else ""
+        return f"not in this build: pip install {self.wheel} in an environment of its own{plugin}{note}"
 
     def runner(
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]

@@ -12,7 +12,6 @@ from typing import Annotated
 from ortune import __version__, rules
 from ortune.errors import BusyError, Interrupted, MeasurementError
 from ortune.fleet import made, runtimes
-from ortune.fleet.packages import addable
 from ortune.model.open import open_model
 from ortune.profiling.peaks import load_peak, measure_peak
 from ortune.records import (
@@ -166,7 +165,7 @@ def _result(
         findings=rules.findings(facts),
         noise=noise,
         peak=peak,
-        addable=tuple(each for each in addable() if each.name not in {one.name for one in made.made()}),
+        addable=made.addable(),
     )
 
 

@@ -19,7 +19,7 @@ from ortune.errors import OrtuneError, RuntimeNotFound, UsageError
 from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
 from ortune.model import from_git
-from ortune.model.graphs import stored_bytes, type_name, weights
+from ortune.model.graphs import parameters, stored_bytes, type_name
 from ortune.model.open import OpenModel, open_model
 from ortune.profiling.look_nodes import explained, saving_s
 from ortune.profiling.processes import ENOUGH_RUNS, beside_plain, seen, turns_of
@@ -126,13 +126,13 @@ def exit_code(envelope: Envelope[LookResult]) -> int:
 def contents(model: OpenModel) -> LookResult:
     """Everything that is known without running the model and without input shapes."""
     sizes: Counter[str] = Counter()
-    parameters = 0
-    for tensor in weights(model.ir):
-        parameters += tensor.size
+    count = 0
+    for tensor in parameters(model.ir):
+        count += tensor.size
         sizes[type_name(tensor.dtype)] += stored_bytes(tensor)
     return LookResult(
         model=model.info,
-        parameters=parameters,
+        parameters=count,
         parameter_bytes=sizes.total(),
         weight_types=dict(sizes.most_common()),
         operators=dict(sorted(model.op_counts.items(), key=lambda item: (-item[1], item[0]))),

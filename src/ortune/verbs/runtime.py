@@ -9,7 +9,6 @@ from typing import Annotated, Literal, cast
 from ortune import __version__
 from ortune.errors import UsageError
 from ortune.fleet import made
-from ortune.fleet.packages import addable
 from ortune.records import Envelope, RuntimeResult
 from ortune.targets.machine import Machine
 from ortune.trials.watcher import Watcher
@@ -53,13 +52,12 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
             if o.action == "add":
                 made.require(name, watch.say)
             changed += [name] * (made.remove(name) if o.action == "remove" else name not in before)
-    there = tuple(made.made())
     result = RuntimeResult(
         action=cast("Literal['add', 'list', 'remove']", o.action),
         folder=str(made.folder()),
-        runtimes=there,
+        runtimes=tuple(made.made()),
         changed=tuple(changed),
-        addable=tuple(each for each in addable() if each.name not in {one.name for one in there}),
+        addable=made.addable(),
     )
     return Envelope(
         schema="ortune/runtime/1", ortune=__version__, host=Machine().host, status="ok", result=result

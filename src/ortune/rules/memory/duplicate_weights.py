@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
-from ortune.model.graphs import stored_bytes, weights
+from ortune.model.graphs import parameters, stored_bytes
 from ortune.records import Finding
 from ortune.rules._words import listed, percent, plural
 from ortune.rules.facts import Facts
@@ -35,7 +35,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, unless too much would have to be read."""
     if facts.model is None:
         return
-    stored = list(weights(facts.model.ir))
+    stored = list(parameters(facts.model.ir))
     total = sum(map(stored_bytes, stored))
     repeated, read = [], 0
     for group in _alike(stored):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.model.graphs import cast_to, nodes, weights
+from ortune.model.graphs import cast_to, nodes, parameters
 from ortune.records import Finding
 from ortune.rules._words import name_of, plural
 from ortune.rules.facts import Facts
@@ -28,7 +28,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     model = facts.model.ir
     inputs = [v.name or "" for v in model.graph.inputs if v.dtype == ir.DataType.DOUBLE]
-    tensors = [t.name or "" for t in weights(model) if t.dtype == ir.DataType.DOUBLE and t.size > 1]
+    tensors = [t.name or "" for t in parameters(model) if t.dtype == ir.DataType.DOUBLE and t.size > 1]
     casts = [name_of(n) for n in nodes(model) if cast_to(n) == ir.DataType.DOUBLE]
     groups = ((inputs, "input"), (tensors, "weight"), (casts, "Cast"))
     parts = [f"{len(group)} {plural(len(group), word)}" for group, word in groups if group]
