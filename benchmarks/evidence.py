@@ -71,7 +71,7 @@ class Design:
 def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, Design]:
     """Blocks of both designs in turn."""
     model = model_path(name)
-    side = resolve(SideText(text=str(model)), common=Plan(), base_model=None, scratch=folder)
+    side = resolve(SideText(text=str(model)), common=Plan(), scratch=folder)
     assert side.runtime == runtimes.find_runtime(None)
     baseline = Baseline(
         side, InputOptions(shapes=SHAPES.get(name, {})), folder, SessionLog(None, ""), print, Machine()

@@ -38,7 +38,7 @@ FIELD = 6
 
 def worth(model: str, n_blocks: int, folder: Path) -> dict[str, tuple[float, float]]:
     """Setting -> median ratio to the default, and the worst of its blocks."""
-    side = resolve(SideText(text=str(model_path(model))), common=Plan(), base_model=None, scratch=folder)
+    side = resolve(SideText(text=str(model_path(model))), common=Plan(), scratch=folder)
     baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
     baseline.settle(120)
     baseline.pilot("latency")

@@ -58,7 +58,7 @@ def profiled(model: Path, load: int, folder: Path) -> ProfileResult:
 
 def fed_by_ortune(model: Path, folder: Path) -> dict[str, FeedValue]:
     """The values that ortune runs the model with."""
-    side = resolve(SideText(text=str(model)), common=Plan(), base_model=None, scratch=folder)
+    side = resolve(SideText(text=str(model)), common=Plan(), scratch=folder)
     baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda text: None, Machine())
     baseline.settle(120)
     return read_feeds(Path(baseline.arm(BASE).feeds[0].path))

@@ -68,7 +68,7 @@ class Bench:
         self.path = model_path(name.removesuffix(PLANTED))
         if name.endswith(PLANTED):
             self.path = weights_as_inputs(self.path, folder)
-        side = resolve(SideText(text=str(self.path)), common=Plan(), base_model=None, scratch=folder)
+        side = resolve(SideText(text=str(self.path)), common=Plan(), scratch=folder)
         self.baseline = Baseline(
             side, InputOptions(), folder, SessionLog(None, ""), lambda text: None, Machine()
         )

@@ -35,7 +35,7 @@ LEVEL = 0.95
 
 def effects(model: str, turns: int, alone: int, folder: Path) -> list[dict[str, object]]:
     """One row a setting."""
-    side = resolve(SideText(text=str(model_path(model))), common=Plan(), base_model=None, scratch=folder)
+    side = resolve(SideText(text=str(model_path(model))), common=Plan(), scratch=folder)
     baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
     baseline.settle(120)
     baseline.pilot("latency")

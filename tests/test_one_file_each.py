@@ -160,7 +160,7 @@ onnx.save(parser.parse_model(text), here / "m.onnx")
 proposed = [spec.name for spec, _ in rewrites.proposals(open_model(here / "m.onnx").ir)]
 side = resolve(
     SideText(text=str(here / "m.onnx"), rewrites=["without-identities"]),
-    common=Plan(), base_model=None, scratch=here,
+    common=Plan(), scratch=here,
 )
 made = onnx.load(side.runs)
 feeds = {"x": numpy.array([-1, 0, 1, 2], numpy.float32)}

@@ -60,9 +60,7 @@ def test_what_the_profiler_cost_is_told(
 ) -> None:
     """Nodes of some tenths of a microsecond take longer with the profiler, one of a millisecond does not."""
     dims = {"rows": [(rows, 1.0)]}
-    side = resolve(
-        SideText(text=str(make(tmp_path / "m.onnx"))), common=Plan(), base_model=None, scratch=tmp_path
-    )
+    side = resolve(SideText(text=str(make(tmp_path / "m.onnx"))), common=Plan(), scratch=tmp_path)
     baseline = Baseline(
         side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None, Machine()
     )
@@ -86,7 +84,7 @@ def test_what_onnx_runtime_was_not_let_optimise_bounds_nothing(
 ) -> None:
     model = product(tmp_path / "m.onnx", overridable=overridable)
     text = SideText(text=str(model), settings=settings, rewrites=rewrites)
-    side = resolve(text, common=Plan(), base_model=None, scratch=tmp_path)
+    side = resolve(text, common=Plan(), scratch=tmp_path)
     dims = {"rows": [(8, 1.0)]}
     baseline = Baseline(
         side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None, Machine()

@@ -23,7 +23,7 @@ def side(tmp_path_factory: pytest.TempPathFactory) -> Resolved:
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
     with scratch_folder() as scratch:
-        return resolve(SideText(text=str(path)), common=Plan(), base_model=None, scratch=scratch)
+        return resolve(SideText(text=str(path)), common=Plan(), scratch=scratch)
 
 
 @pytest.mark.parametrize(

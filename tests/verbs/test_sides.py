@@ -50,9 +50,7 @@ def bundle(folder: Path, cpu: str, *, bound: bool = True, ort_version: str = "")
     ("cpu", "runs"), [(platform.host().cpu, "bound.onnx"), ("Another CPU 9000", "m.onnx")]
 )
 def test_a_model_bound_to_other_hardware_is_not_taken(tmp_path: Path, cpu: str, runs: str) -> None:
-    side = resolve(
-        SideText(text=str(bundle(tmp_path, cpu))), common=Plan(), base_model=None, scratch=tmp_path
-    )
+    side = resolve(SideText(text=str(bundle(tmp_path, cpu))), common=Plan(), scratch=tmp_path)
     assert side.runs.name == runs
     level = {} if runs == "m.onnx" else {"graph_optimization_level": "disable"}
     assert side.plan.settings == {"intra_op_num_threads": 1, **level}
@@ -72,7 +70,7 @@ def test_a_rewrite_is_made_for_a_side_of_another_target(tmp_path: Path) -> None:
     name = "initializers-out-of-inputs"
     plan = tmp_path / "plan.json"
     plan.write_bytes(msgspec.json.encode(Plan(settings={"intra_op_num_threads": 1})))
-    base = resolve(SideText(text=str(path)), common=Plan(), base_model=None, scratch=tmp_path)
+    base = resolve(SideText(text=str(path)), common=Plan(), scratch=tmp_path)
     side = resolve(
         SideText(text=str(plan), rewrites=[name]),
         common=Plan(providers=cuda.providers), base_model=base.model, scratch=tmp_path,
@@ -87,7 +85,7 @@ def test_a_rewrite_is_made_for_a_side_of_another_target(tmp_path: Path) -> None:
 
 def test_a_model_bound_to_another_build_is_not_taken(tmp_path: Path) -> None:
     path = bundle(tmp_path, platform.host().cpu, ort_version="0.1.0")
-    side = resolve(SideText(text=str(path)), common=Plan(), base_model=None, scratch=tmp_path)
+    side = resolve(SideText(text=str(path)), common=Plan(), scratch=tmp_path)
     assert side.runs.name == "m.onnx"
     assert side.plan == Plan(settings={"intra_op_num_threads": 1})
     assert side.label.endswith("here, tuned with 0.1.0)")
@@ -95,14 +93,14 @@ def test_a_model_bound_to_another_build_is_not_taken(tmp_path: Path) -> None:
 
 def test_a_bundle_that_is_not_bound_is_the_same_everywhere(tmp_path: Path) -> None:
     path = bundle(tmp_path, "Another CPU 9000", bound=False, ort_version="0.1.0")
-    side = resolve(SideText(text=str(path)), common=Plan(), base_model=None, scratch=tmp_path)
+    side = resolve(SideText(text=str(path)), common=Plan(), scratch=tmp_path)
     assert (side.runs.name, side.label) == ("bound.onnx", "m.ortune")
     assert side.plan.settings == {"intra_op_num_threads": 1, "graph_optimization_level": "disable"}
 
 
 def test_a_model_that_changed_is_noticed(tmp_path: Path) -> None:
     path = model(tmp_path / "m.onnx", "Relu")
-    side = resolve(SideText(text=str(path)), common=Plan(), base_model=None, scratch=tmp_path)
+    side = resolve(SideText(text=str(path)), common=Plan(), scratch=tmp_path)
     require_unchanged(side)
     shutil.copy(model(tmp_path / "other.onnx", "Sigmoid"), path)
     with pytest.raises(MeasurementError, match="changed while"):

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from ortune.errors import UsageError
 from ortune.records import Block, CaseTimes, Figures, Measured
 from ortune.stats import pairs
 
@@ -50,6 +51,13 @@ OBJECTIVES: dict[str, Estimand | None] = {
 
 TIMES = ("latency", "p95", "throughput")
 """Objectives that a profile of the steady runs says something about."""
+
+
+def require_objective(name: str) -> None:
+    """UsageError for what is no objective."""
+    if name not in OBJECTIVES:
+        raise UsageError(f"no objective is called {name!r}", do=f"one of {', '.join(OBJECTIVES)}")
+
 
 LEAST_PROCESSES = 6
 """With fewer, no interval of 95 % over processes exists."""

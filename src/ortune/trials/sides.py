@@ -75,7 +75,7 @@ def resolve(
     side: SideText,
     *,
     common: Plan,
-    base_model: OpenModel | None,
+    base_model: OpenModel | None = None,
     scratch: Path,
     custom_ops: Sequence[str] = (),
     plain: bool = False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,8 +15,9 @@ from ortune.records import Envelope, Record
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
 from ortune.targets.machine import Machine
+from ortune.trials.sides import Resolved, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import Stored
+from ortune.verbs._options import OnePlan, Stored
 
 R = TypeVar("R", bound=Record)
 
@@ -60,6 +62,12 @@ class Session:
         """Says what could not be kept."""
         if self.log.trouble:
             self.watch.say(self.log.trouble)
+
+
+def resolver(options: OnePlan, scratch: Path, watch: Watcher) -> partial[Resolved]:
+    """``resolve`` with what all sides of a verb have in common."""
+    libraries = options.feeds.custom_ops
+    return partial(resolve, common=options.common, scratch=scratch, custom_ops=libraries, say=watch.say)
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ from ortune.trials.baseline import Baseline
 from ortune.trials.bench_result import CaseTrial, make_result
 from ortune.trials.executor import Timing
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.sides import Resolved, SideText, require_unchanged, resolve
+from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import (
     MODEL,
@@ -47,7 +47,7 @@ from ortune.verbs._options import (
     command,
     named,
 )
-from ortune.verbs._session import Session, session
+from ortune.verbs._session import Session, resolver, session
 
 GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
 TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ
@@ -132,14 +132,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
             rewrites=options.rewrite,
             runtime=named(options.runtime),
         )
-        side = resolve(
-            text,
-            common=options.common,
-            base_model=None,
-            scratch=scratch,
-            custom_ops=options.feeds.custom_ops,
-            say=watch.say,
-        )
+        side = resolver(options, scratch, watch)(text)
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         with session("bench", options, watch) as kept:
             cpus = kept.machine.seen.effective_cpus

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -30,14 +30,14 @@ from ortune.report.compare_words import compared_ns, outputs, setting
 from ortune.report.difference_words import worded
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, awake, failures, measured
-from ortune.search.figures import OBJECTIVES, TIMES, describe
+from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
 from ortune.search.guards import case_results, guards
 from ortune.stats import evidence
 from ortune.trials import pairing
 from ortune.trials.baseline import PILOT_RUNS, Baseline
 from ortune.trials.executor import Arm
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.sides import Resolved, SideText, require_unchanged, resolve
+from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import (
     GATE,
@@ -56,7 +56,7 @@ from ortune.verbs._options import (
     pairs,
     share,
 )
-from ortune.verbs._session import Session, session
+from ortune.verbs._session import Session, resolver, session
 
 FORMATS = ("text", "json", "github", "markdown")
 STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
@@ -147,10 +147,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
         OrtuneError: Nothing could be compared; the exit code is the error's.
     """
     watch = watcher or Watcher()
-    if options.objective not in OBJECTIVES:
-        raise UsageError(
-            f"no objective is called {options.objective!r}", do=f"one of {', '.join(OBJECTIVES)}"
-        )
+    require_objective(options.objective)
     with scratch_folder() as scratch:
         a, b = _sides(options, scratch, watch)
         watch.say(_measuring_with(a, b))
@@ -163,7 +160,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
 
 
 def _sides(options: Options, scratch: Path, watch: Watcher) -> tuple[Resolved, Resolved]:
-    common, runtime = options.common, named(options.runtime)
+    runtime = named(options.runtime)
     a, b = (None if side is None else str(side) for side in (options.a, options.b))
     assert a is not None
     bundle = b is None and a.rstrip("/").endswith(".ortune")
@@ -175,17 +172,15 @@ def _sides(options: Options, scratch: Path, watch: Watcher) -> tuple[Resolved, R
         rewrites=options.rewrite,
         runtime=named(options.a_runtime) or runtime,
     )
-    shared: dict[str, Any] = {
-        "common": common, "scratch": scratch, "custom_ops": options.feeds.custom_ops, "say": watch.say,
-    }  # fmt: skip
-    base = resolve(first, base_model=None, plain=alone, **shared)
+    resolved = resolver(options, scratch, watch)
+    base = resolved(first, plain=alone)
     second = SideText(
         text=a if bundle else b,
         settings=options.b_set,
         rewrites=[*options.rewrite, *options.b_rewrite],
         runtime=named(options.b_runtime) or runtime,
     )
-    return base, resolve(second, base_model=base.model, **shared)
+    return base, resolved(second, base_model=base.model)
 
 
 def _measuring_with(a: Resolved, b: Resolved) -> str:

@@ -30,7 +30,7 @@ from ortune.records import (
 )
 from ortune.search import confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured, run_block
-from ortune.search.figures import OBJECTIVES, WORDS, describe
+from ortune.search.figures import OBJECTIVES, WORDS, describe, require_objective
 from ortune.trials.baseline import PILOT_RUNS, Baseline
 from ortune.trials.pilot import describe as failure
 from ortune.trials.scratch import scratch_folder
@@ -83,10 +83,7 @@ class Options(Kept):
         """The releases to run, newest first."""
         if len(self.release) == 1:
             raise UsageError("one release has no history", where="--release", do="name two or more")
-        if self.objective not in OBJECTIVES:
-            raise UsageError(
-                f"no objective is called {self.objective!r}", do=f"one of {', '.join(OBJECTIVES)}"
-            )
+        require_objective(self.objective)
         found = sorted(dict.fromkeys(self.release or RELEASES), key=version, reverse=True)
         for each in found:
             require_recipe(f"onnxruntime=={each}")
@@ -109,7 +106,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
     with scratch_folder() as scratch, session("history", options, watch) as kept:
         runtimes, missing = _runtimes(options, watch)
         text = SideText(text=str(options.model), runtime=f"onnxruntime=={next(iter(runtimes))}")
-        side = resolve(text, common=options.plan, base_model=None, scratch=scratch, say=watch.say)
+        side = resolve(text, common=options.plan, scratch=scratch, say=watch.say)
         with kept.measuring(side.label):
             names = " ".join(runtimes)
             log = kept.begin(f"{side.model.info.sha256} {side.plan.id} {names}", model=side.label)

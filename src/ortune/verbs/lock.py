@@ -174,7 +174,7 @@ def _side(
     text = SideText(text=str(o.model), settings=settings_of(asked), runtime=named(o.runtime))
     common = msgspec.structs.replace(asked, settings={})
     libraries = o.feeds.custom_ops
-    side = resolve(text, common=common, base_model=None, scratch=scratch, custom_ops=libraries, say=watch.say)
+    side = resolve(text, common=common, scratch=scratch, custom_ops=libraries, say=watch.say)
     if side.model.facts.format == "ort":
         raise ModelError(
             "A model in ORT format was optimised when it was made, so there is nothing to lock.",

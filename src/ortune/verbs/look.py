@@ -50,10 +50,10 @@ from ortune.trials.bench_result import load_words
 from ortune.trials.executor import Arm, Timing
 from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.sides import Resolved, SideText, resolve
+from ortune.trials.sides import Resolved, SideText
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, named, words
-from ortune.verbs._session import session
+from ortune.verbs._session import resolver, session
 
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 60_000
@@ -89,14 +89,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
     with scratch_folder() as scratch:
         try:
             text = SideText(text=str(options.model), settings=options.set, runtime=named(options.runtime))
-            side = resolve(
-                text,
-                common=options.common,
-                base_model=None,
-                scratch=scratch,
-                custom_ops=options.feeds.custom_ops,
-                say=watch.say,
-            )
+            side = resolver(options, scratch, watch)(text)
         except RuntimeNotFound as error:
             return _Look(options, watch, _unrun(str(options.model), scratch), None, scratch, start).envelope(
                 error

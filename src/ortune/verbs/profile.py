@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -40,7 +40,7 @@ from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace, as_one_run
 from ortune.trials.baseline import Baseline
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.sides import Resolved, SideText, resolve
+from ortune.trials.sides import Resolved, SideText
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import (
     MODEL,
@@ -55,7 +55,7 @@ from ortune.verbs._options import (
     option_fields,
     path,
 )
-from ortune.verbs._session import open_store, session
+from ortune.verbs._session import open_store, resolver, session
 
 PROCESSES = 5
 """Profiled processes a side of a difference: from three on a node's change has an interval."""
@@ -254,14 +254,11 @@ class _Models:
 
     def go(self) -> Envelope[ProfileResult]:
         o = self.options
-        shared: dict[str, Any] = {
-            "common": o.common, "scratch": self.scratch, "custom_ops": o.feeds.custom_ops, "say": self.watch.say,
-        }  # fmt: skip
-        text = SideText(text=str(o.subject), runtime=named(o.runtime))
-        sides = [resolve(text, base_model=None, **shared)]
+        resolved = resolver(o, self.scratch, self.watch)
+        sides = [resolved(SideText(text=str(o.subject), runtime=named(o.runtime)))]
         if o.against:
             text = SideText(text=str(o.against), settings=o.b_set, runtime=named(o.b_runtime or o.runtime))
-            sides.append(resolve(text, base_model=sides[0].model, **shared))
+            sides.append(resolved(text, base_model=sides[0].model))
         with session("profile", o, self.watch) as kept:
             key = " ".join(f"{s.model.info.sha256} {s.plan.id}" for s in sides)
             log = kept.begin(key, model=sides[0].label)

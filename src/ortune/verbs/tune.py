@@ -21,7 +21,7 @@ from ortune.knobs.knob import Objective as ObjectiveName
 from ortune.profiling.headroom import headroom_of
 from ortune.records import PROTOCOL_VERSION, Envelope, Headroom, Plan, RewriteSpec, TuneResult
 from ortune.report import headroom_words, tune_words
-from ortune.search.figures import OBJECTIVES, TIMES, figure
+from ortune.search.figures import TIMES, figure, require_objective
 from ortune.search.guards import GUARDS
 from ortune.search.plan_edits import merge
 from ortune.search.proposals import propose
@@ -183,10 +183,7 @@ class Options(Kept, Load, OnePlan):
 
     def check(self) -> None:
         """Raises UsageError for what cannot be searched or allowed."""
-        if self.objective not in OBJECTIVES:
-            raise UsageError(
-                f"no objective is called {self.objective!r}", do=f"one of {', '.join(OBJECTIVES)}"
-            )
+        require_objective(self.objective)
         known = {"numerics", "behaviour", *GUARDS, *knobs.all_knobs(), *rewrites.all_rewrites()}
         for name in self.allow:
             if name not in known:
@@ -223,7 +220,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         require_writable(options.directory)
     with scratch_folder() as scratch:
         text = SideText(text=str(options.model), runtime=named(options.runtime))
-        side = resolve(text, common=Plan(), base_model=None, scratch=scratch, say=watch.say)
+        side = resolve(text, common=Plan(), scratch=scratch, say=watch.say)
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
         everywhere = merge(Plan(providers=side.plan.providers), options.common)

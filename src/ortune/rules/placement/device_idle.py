@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rules._words import percent
+from ortune.rules._category import share_of_run
 from ortune.rules.facts import Facts
 
 CODE = "PLC001"
@@ -24,11 +24,10 @@ _WORTH_SAYING = 0.15
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In a trace of kernels alone."""
-    share = facts.share("device-idle")
-    if share > _WORTH_SAYING:
-        yield Finding(
-            code=CODE,
-            what=f"{percent(share)} of the run the device is idle between kernels: it waits for the host, "
-            "of which the trace tells nothing",
-            share_ratio=share,
-        )
+    return share_of_run(
+        facts,
+        CODE,
+        "device-idle",
+        _WORTH_SAYING,
+        "the device is idle between kernels: it waits for the host, of which the trace tells nothing",
+    )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rules._words import percent
+from ortune.rules._category import share_of_run
 from ortune.rules.facts import Facts
 
 CODE = "PLC002"
@@ -24,11 +24,11 @@ _WORTH_SAYING = 0.1
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In a profiled run."""
-    share = facts.share("device-wait")
-    if share > _WORTH_SAYING:
-        yield Finding(
-            code=CODE,
-            what=f"{percent(share)} of the run waits for the device and moves inputs and outputs there and back: "
-            "what runs there decides, and not the nodes' time on the host",
-            share_ratio=share,
-        )
+    return share_of_run(
+        facts,
+        CODE,
+        "device-wait",
+        _WORTH_SAYING,
+        "waits for the device and moves inputs and outputs there and back: what runs there decides, and not the nodes' "
+        "time on the host",
+    )
