@@ -102,6 +102,30 @@ def test_every_plan_of_a_round_gets_the_same_blocks_and_none_has_more_than_five(
     assert all(sum(t.arm == BASE for t in b.trials) == 1 for b in run.blocks)
 
 
+def test_what_is_plainly_slower_runs_once_and_what_is_idle_behind_a_leader_goes_after_two() -> None:
+    names = [str(i) for i in range(10)]
+    slow = {plan(n).id: 1.5 for n in names[1:4]}
+    field = Field({plan("0").id: 0.85} | slow | {plan(n).id: 1.0 for n in names[4:]}, noise=0.002)
+    run = race(field)
+    run.screen([run.add(entry(n)) for n in names])
+    counts = [len(run.entries[plan(n).id].ratios) for n in names]
+    assert counts[:4] == [8, 1, 1, 1]
+    # By luck one or two may look better than the default in two blocks.
+    assert counts[4:].count(2) >= 4
+    assert "slower than the default by" in run.entries[plan("1").id].why
+
+
+def test_a_gain_that_met_one_unlucky_moment_is_not_ruled_out() -> None:
+    found = 0
+    for seed in range(20):
+        names = [str(i) for i in range(10)]
+        run = race(Field({plan("0").id: 0.95} | {plan(n).id: 1.0 for n in names[1:]}, seed=seed, noise=0.02))
+        run.scale = 0.02 * 2**0.5
+        run.screen([run.add(entry(n)) for n in names])
+        found += run.live()[0].plan == plan("0")
+    assert found >= 17
+
+
 def test_current_stands_in_every_block() -> None:
     field = Field({plan("1").id: 1.0})
     run = race(field, current=True)

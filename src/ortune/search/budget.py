@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from ortune.search.controls import CALIBRATION_BLOCKS
 
-LEAST_CONFIRM, MOST_CONFIRM = 9, 24
+LEAST_CONFIRM, USUAL_CONFIRM, MOST_CONFIRM = 9, 16, 24
+"""Blocks of the confirmation: the fewest, as many as it gets where the time allows, and the most."""
 LEAST_ALONE, MOST_ALONE = 4, 6
 """Blocks of the last check alone: enough to contradict, too few to prove."""
 ALONE_SHARE = 0.3
@@ -19,10 +20,12 @@ ROUNDS = (2, 4, 8)
 """Blocks after which the field is halved."""
 FIELD = 5
 """Live plans in one block; a larger field is dealt at random into several, each with its own baseline."""
+SECOND_SHARE = 0.8
+"""Of the plans, those that need a second block: the others are plainly slower in their first."""
 IN_CALIBRATION = 5
 """Plans that take their turns in a block of the calibration."""
 TRY_SHARE = 0.75
-"""Of the race, for the first two blocks of each plan; what then leads needs time to be built upon."""
+"""Of the race, for the first blocks of each plan; what then leads needs time to be built upon."""
 CONFIRM_SHARE = 0.3
 SPARE = 1.06
 """Trials after the pilot cost a little more than the pilot said: new plans load more slowly, disks are busy."""
@@ -44,7 +47,7 @@ class Split:
 def tries(plans: int, references: int) -> float:
     """Trials of the first round of so many plans, which take their turns in the calibration's blocks if they fit."""
     calibrated = min(ROUNDS[0] * plans, CALIBRATION_BLOCKS * IN_CALIBRATION)
-    rest = ROUNDS[0] * plans - calibrated
+    rest = max(0.0, (1 + (ROUNDS[0] - 1) * SECOND_SHARE) * plans - calibrated)
     return calibrated + rest * (1 + references / FIELD)
 
 

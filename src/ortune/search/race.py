@@ -1,7 +1,8 @@
 """The race: many plans, one baseline, few blocks. It chooses; it claims nothing.
 
-Screening halves the field on block medians after 2, 4 and 8 blocks. The evidence only retires: a plan that is
-not better by the smallest effect that matters, or that the leader beats. Retired means "not worth more time".
+Screening drops what is plainly slower in its first block, and halves the field on block medians after 2, 4 and 8.
+The evidence only retires: a plan that is not better by the smallest effect that matters, or that the leader beats.
+Retired means "not worth more time".
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ EVIDENCE_LIMIT = float(np.log(20.0))
 GUARDED = "makes something else worse"
 NOISE = 2.0
 """Standard errors of the difference of two plans within which neither is called the better one."""
+PLAINLY = 6.0
+"""Times the noise of a block (and never less than ``PLAINLY_LEAST``) by which a first block rules a plan out."""
+PLAINLY_LEAST = 0.05
 CONTROL_EVERY = 10
 """Blocks of the race of which one holds the identical plan too: a machine may turn bad after the calibration."""
 
@@ -154,15 +158,21 @@ class Race:
         return self.stop() or self.clock() + (trials + self.reserved) * self.trial_ns > self.deadline
 
     def screen(self, entries: Sequence[Entry], rounds: Sequence[int] = ROUNDS) -> None:
-        """Successive halving on block medians; every plan gets the same number of blocks in a round."""
+        """Successive halving on block medians; every plan left gets the same number of blocks in a round."""
         for target in rounds:
             field_ = [e for e in entries if e.live]
-            while any(e.live and len(e.ratios) < target for e in field_):
-                waiting = [e for e in field_ if e.live and len(e.ratios) < target]
+            while waiting := [e for e in field_ if self._needs(e, target)]:
                 if not self.round(waiting):
                     self._late(waiting, target)
                     return
             self.halve([e for e in field_ if e.live], last=target == rounds[-1])
+
+    def _needs(self, entry: Entry, blocks: int) -> bool:
+        """Whether a plan is to run again before it has so many blocks; retires it where its first one is enough."""
+        limit = max(PLAINLY_LEAST, PLAINLY * self.scale)
+        if entry.live and entry.ratios and entry.middle > limit:
+            entry.retire("retired", f"slower than the default by {100 * math.expm1(entry.middle):.0f} %")
+        return entry.live and len(entry.ratios) < blocks
 
     def round(self, entries: Sequence[Entry]) -> bool:
         """One more block for each of the entries. False when the time is up."""
@@ -200,14 +210,18 @@ class Race:
     def halve(self, entries: Sequence[Entry], *, last: bool) -> None:
         """Keeps the better half and what is within the noise of the best: two unlucky blocks must not lose a winner.
 
-        The evidence retires what cannot win, and what a guard would refuse goes.
+        Of the better half too goes what is behind the best and no better than the default. The evidence retires what
+        cannot win, and what a guard would refuse goes.
         """
         ranked = sorted((e for e in entries if not self.refuse(e)), key=lambda e: e.middle)
         keep = max(1, -(-len(ranked) // 2))
         for place, entry in enumerate(ranked):
             self._retire_on_evidence(entry)
             behind = entry.middle - ranked[0].middle > NOISE * self.scale * math.sqrt(2 / len(entry.ratios))
-            if entry.live and place >= keep and behind and not last:
+            idle = entry.middle > -0.5 * math.log1p(self.worth)
+            if entry.live and behind and idle:
+                entry.retire("retired", f"no better than the default in {len(entry.ratios)} blocks")
+            elif entry.live and place >= keep and behind and not last:
                 entry.retire("retired", f"not among the better half after {len(entry.ratios)} blocks")
             elif entry.live and len(entry.ratios) >= ROUNDS[1] and entry.middle > np.log1p(self.worth):
                 entry.retire("retired", f"slower than the default in {len(entry.ratios)} blocks")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -160,7 +161,8 @@ class Baseline:
         second, *_ = (self.require_measured(base, outcome) for outcome in found)
         done, turns = second.done, self.executor.timing.turns
         self._run_ns = done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
-        elapsed_ns = sum(outcome.elapsed_ns for outcome in found) / len(found)
+        # Of the two the one that no stall made longer: what a budget holds is told from it.
+        elapsed_ns = min(outcome.elapsed_ns for outcome in found)
         self._start_ns = max(1e6, elapsed_ns - pilot.turns_ns(turns, self._run_ns))
         self._turns = turns
         self._use(turns)
@@ -184,9 +186,17 @@ class Baseline:
             self.findings.append(finding)
             self.say(f"{finding.code} {finding.what}; {finding.fix}")
 
-    def shorten(self, most_ns: float) -> None:
-        """Makes trials of a group as long as they should be, or as short as ``most_ns`` asks and makes sense."""
-        self._use(pilot.shortened(self._turns, self._start_ns, self._run_ns, most_ns, self._least_runs))
+    def shorten(self, most_ns: float, better_ns: float = math.inf) -> None:
+        """Makes trials of a group as long as they should be, or as short as is asked and makes sense.
+
+        Args:
+            most_ns: What a trial may take; rounds are cut for it, then runs.
+            better_ns: What it had better not exceed; rounds alone are cut for it.
+        """
+        turns = pilot.shortened(self._turns, self._start_ns, self._run_ns, most_ns, self._least_runs)
+        fewer = pilot.shortened(turns, self._start_ns, self._run_ns, better_ns, self._least_runs)
+        rounds = max(fewer.rounds, min(turns.rounds, pilot.LEAST_SHORT))
+        self._use(turns if fewer.rounds == turns.rounds else replace(turns, rounds=rounds))
 
     def _use(self, turns: Turns) -> None:
         turns = replace(turns, rounds=max(turns.rounds, -(-self._least_runs // turns.runs)))

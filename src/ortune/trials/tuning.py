@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 from collections.abc import Callable, Sequence
@@ -11,8 +12,8 @@ from ortune.errors import Interrupted, MeasurementError, OrtuneError, UsageError
 from ortune.knobs.propose import FIRST
 from ortune.records import Block, Failed, Measured, Outcome, OutputDifference, Plan
 from ortune.search import budget, confirm, controls
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
-from ortune.search.figures import OBJECTIVES, without_latencies
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratio, log_ratios, measured
+from ortune.search.figures import LATENCIES, OBJECTIVES, without_latencies
 from ortune.search.plan_edits import changed, merge
 from ortune.search.progress import forecast, race_status
 from ortune.search.proposals import Proposed
@@ -25,6 +26,8 @@ from ortune.trials.replay import NO_MODEL, SEEN, Replay
 from ortune.trials.rewriting import Models
 from ortune.trials.watcher import Watcher
 
+PLAINLY_SLOWER = 1.25
+"""Times the default's latency in the first turns of the calibration, after which a plan gets no second ones there."""
 LEAST_SHARE = 0.55
 """Of the time, for calibration, first blocks and confirmation together: the rest is for what the first blocks find."""
 
@@ -98,6 +101,7 @@ class Tuning:
         self.stopped = False
         self._asked: dict[str, int] = {}  # blocks of the calibration that a plan was put into
         self._asked_blocks = 0
+        self._ruled_out: set[str] = set()
 
     # --- before the race
 
@@ -114,8 +118,8 @@ class Tuning:
         race, wanted = self.search.race, len(self.entries)
         first = sum(e.prior >= FIRST for e in self.entries)
         # Shorter trials rather than fewer plans: what is not tried cannot win.
-        least = budget.SPARE * budget.least_trials(first, race.references)
-        self.baseline.shorten(LEAST_SHARE * left / least)
+        share = LEAST_SHARE * left / budget.SPARE
+        self.baseline.shorten(*(share / budget.least_trials(n, race.references) for n in (first, wanted)))
         trial_ns = self.baseline.trial_ns
         split = self.replay.split or budget.divide(
             left, trial_ns, wanted=wanted, references=race.references
@@ -182,6 +186,9 @@ class Tuning:
 
         def on_block(block: Block) -> None:
             race.see(block)
+            for arm in self._asked:
+                if (log_ratio(block, arm, LATENCIES[0]) or 0.0) > math.log(PLAINLY_SLOWER):
+                    self._ruled_out.add(arm)
             race.spent(block, self.replay.decided() - before[-1])
             before.append(self.replay.decided())
             self._after(block, f"calibrating, block {block.index + 1} of nine")
@@ -211,7 +218,8 @@ class Tuning:
         most = budget.ROUNDS[0] * -(-self._asked_blocks // controls.CALIBRATION_BLOCKS)
         race = self.search.race
         room = max(1, self.baseline.executor.most_alive - race.references - 2)
-        live = [e for e in race.entries.values() if e.live and self._asked.get(e.arm, 0) < most]
+        candidates = (e for e in race.entries.values() if e.live and e.arm not in self._ruled_out)
+        live = [e for e in candidates if self._asked.get(e.arm, 0) < most]
         self.rng.shuffle(live)
         chosen = sorted(live, key=lambda e: self._asked.get(e.arm, 0))[: min(room, budget.IN_CALIBRATION)]
         for entry in chosen:
@@ -347,7 +355,9 @@ class Tuning:
 
     def _confirmation_blocks(self, left_ns: float) -> int:
         """As many as can tell what the race saw from nothing, and trials as long as the noise says, if time is left."""
-        n, references = self.search.blocks_to_tell(), self.search.race.references
+        n, references = max(self.search.blocks_to_tell(), budget.USUAL_CONFIRM), self.search.race.references
+        # Blocks before rounds: what a change brings differs from one state of the machine to the next, and only
+        # further blocks meet another (a gain of 5.5 % at one clock was 0.5 % at the other).
         self.baseline.shorten((1 - budget.ALONE_SHARE) * left_ns / (n * (references + 1) * budget.SPARE))
         left_ns -= budget.alone_ns(self.baseline.trial_ns, left_ns)
         return min(n, budget.confirm_blocks(left_ns, self.baseline.trial_ns, references))
