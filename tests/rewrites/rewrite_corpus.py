@@ -209,6 +209,97 @@ def with_function() -> onnx.ModelProto:
     return made
 
 
+def number(name: str, value: float, *shape: int) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.full(shape, value, np.float32), name)
+
+
+def paddle_block() -> onnx.ModelProto:
+    """PP-LCNet: Conv, scale and shift, HardSwish, scale and shift, then a convolution that pads."""
+    weights = [
+        weight("w1", 16, 3, 1, 1), weight("b1", 16), weight("w2", 16, 1, 3, 3), number("s1", 1.4, 1),
+        number("t1", 0.6, 1), number("s2", 0.17, 1), number("t2", 0.3, 1), number("three", 3.0, 1),
+        number("zero", 0.0), number("six", 6.0), number("divisor", 6.0, 1),
+    ]  # fmt: skip
+    nodes = [
+        node("Conv", ["x", "w1", "b1"], ["c"], name="pointwise"),
+        node("Mul", ["s1", "c"], ["m"], name="scale"),
+        node("Add", ["m", "t1"], ["a"], name="shift"),
+        node("Add", ["a", "three"], ["p"], name="plus"),
+        node("Clip", ["p", "zero", "six"], ["k"], name="clip"),
+        node("Mul", ["a", "k"], ["h"], name="times"),
+        node("Div", ["h", "divisor"], ["hs"], name="over"),
+        node("Mul", ["s2", "hs"], ["m2"], name="scale2"),
+        node("Add", ["m2", "t2"], ["a2"], name="shift2"),
+        node("Conv", ["a2", "w2"], ["y"], name="depthwise", group=16, pads=[1, 1, 1, 1]),
+    ]
+    return model(
+        nodes, [info("x", FLOAT, ["n", 3, 9, 7])], [info("y", FLOAT, ["n", 16, 9, 7])], weights, opset=11
+    )
+
+
+def used_twice() -> onnx.ModelProto:
+    """A scale and a shift from a convolution to one that pads, whose result is used elsewhere too."""
+    weights = [
+        weight("w1", 16, 3, 1, 1),
+        weight("w2", 16, 1, 3, 3),
+        number("s", 1.4, 1),
+        weight("t", 1, 16, 1, 1),
+    ]
+    nodes = [
+        node("Conv", ["x", "w1"], ["c"], name="pointwise"),
+        node("Sigmoid", ["c"], ["g"], name="gate"),
+        node("Mul", ["g", "s"], ["m"], name="scale"),
+        node("Add", ["m", "t"], ["a"], name="shift"),
+        node("Conv", ["a", "w2"], ["d"], name="depthwise", group=16, pads=[1, 1, 1, 1]),
+        node("Add", ["a", "d"], ["y"], name="residual"),
+    ]
+    return model(nodes, [info("x", FLOAT, [1, 3, 9, 7])], [info("y", FLOAT, [1, 16, 9, 7])], weights)
+
+
+def hard_in_a_branch() -> onnx.ModelProto:
+    """HardSigmoid by Clip in a branch of an If, and one whose Clip is an output too, which must stay."""
+    then = helper.make_graph(
+        [
+            node("Add", ["x", "three"], ["p"], name="plus"),
+            node("Clip", ["p", "zero", "six"], ["k"], name="clip"),
+            node("Div", ["k", "six"], ["t"], name="over"),
+        ],
+        "then",
+        [],
+        [info("t", FLOAT, None)],
+    )
+    other = helper.make_graph(
+        [node("Add", ["x", "three"], ["e"], name="other")], "else", [], [info("e", FLOAT, None)]
+    )
+    return model(
+        [
+            node("If", ["go"], ["y"], name="if", then_branch=then, else_branch=other),
+            node("Add", ["x", "three"], ["q"], name="outer plus"),
+            node("Clip", ["q", "zero", "six"], ["z"], name="outer clip"),
+            node("Div", ["z", "six"], ["v"], name="outer over"),
+        ],
+        [info("x", FLOAT, [4, 4]), info("go", TensorProto.BOOL, [])],
+        [info("y", FLOAT, [4, 4]), info("z", FLOAT, [4, 4]), info("v", FLOAT, [4, 4])],
+        [number("three", 3.0), number("zero", 0.0), number("six", 6.0)],
+    )
+
+
+def up_and_normalise() -> onnx.ModelProto:
+    """ConvTranspose in groups, Add, BatchNormalization of opset 8; the last is an output and keeps its name."""
+    weights = [
+        weight("w", 4, 3, 2, 2), weight("shift", 1, 6, 1, 1), positive("scale", 6), weight("bias", 6),
+        weight("mean", 6), positive("var", 6),
+    ]  # fmt: skip
+    nodes = [
+        node("ConvTranspose", ["x", "w"], ["c"], name="up", group=2, strides=[2, 2]),
+        node("Add", ["c", "shift"], ["a"], name="add"),
+        node("BatchNormalization", ["a", "scale", "bias", "mean", "var"], ["y"], name="bn"),
+    ]
+    return model(
+        nodes, [info("x", FLOAT, [1, 4, 5, 5])], [info("y", FLOAT, [1, 6, 10, 10])], weights, opset=8
+    )
+
+
 def values(*shape: int) -> np.ndarray:
     return np.random.default_rng(len(shape)).standard_normal(shape, dtype=np.float32)
 
@@ -216,6 +307,9 @@ def values(*shape: int) -> np.ndarray:
 OUT = "initializers-out-of-inputs"
 SAVED = "ort-optimized-model"
 FIXED = "fixed-dimensions"
+SWISH = "hard-swish"
+INTO = "affine-into-weights"
+BETWEEN = "affine-as-convolution"
 
 CORPUS = (
     Sample(
@@ -234,6 +328,27 @@ CORPUS = (
         name="branches",
         build=lambda: branches(weights_are_inputs=False),
         feeds={"x": values(4, 4), "go": np.array(False)},
+    ),
+    Sample(
+        name="paddle",
+        build=paddle_block,
+        feeds={"x": values(1, 3, 9, 7)},
+        holds=frozenset({SWISH, INTO, FIXED, SAVED}),
+    ),
+    Sample(
+        name="used-twice",
+        build=used_twice,
+        feeds={"x": values(1, 3, 9, 7)},
+        holds=frozenset({BETWEEN, SAVED}),
+    ),
+    Sample(
+        name="hard-branch",
+        build=hard_in_a_branch,
+        feeds={"x": values(4, 4), "go": np.array(True)},
+        holds=frozenset({SWISH}),
+    ),
+    Sample(
+        name="up", build=up_and_normalise, feeds={"x": values(1, 4, 5, 5)}, holds=frozenset({INTO, SAVED})
     ),
     Sample(name="loop", build=loop, feeds={"x": values(2, 4)}, holds=frozenset({FIXED})),
     Sample(

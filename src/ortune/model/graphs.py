@@ -37,14 +37,15 @@ def scopes(model: ir.Model) -> list[ir.Graph | ir.Function]:
 def graphs(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Graph | ir.Function]:
     """Every graph: the main one, subgraphs right after the graph they lie in, then model-local functions."""
     for scope in scopes(model) if functions else [model.graph]:
-        yield from _nested(scope)
+        yield from nested(scope)
 
 
-def _nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph | ir.Function]:
+def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph | ir.Function]:
+    """A graph, and after it every graph that lies in one of its nodes."""
     yield graph
     for node in graph:
         for inner in subgraphs(node):
-            yield from _nested(inner)
+            yield from nested(inner)
 
 
 def nodes(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Node]:

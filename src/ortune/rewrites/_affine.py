@@ -1,0 +1,308 @@
+"""Scale and shift by channel: how a node says them, and how a convolution or a matrix product takes them up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.rewrites._graph import FLOATS, Array, Editor, constant, is_op, least_rank
+
+PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affine:
+    """``scale * x + shift``.
+
+    Attributes:
+        x: What goes in.
+        y: What comes out.
+        scale, shift: One number, or one a channel; rank 0 or 1.
+        rank: Of the constants: ``x`` must have this rank at least, or the shape changes.
+        last: Channels lie on the last axis, not on the second; None where there is one number for all.
+    """
+
+    x: ir.Value
+    y: ir.Value
+    scale: Array
+    shift: Array
+    rank: int
+    last: bool | None
+
+    @property
+    def finite(self) -> bool:
+        """Whether both are numbers."""
+        return bool(np.isfinite(self.scale).all() and np.isfinite(self.shift).all())
+
+
+def affine(node: ir.Node, rank: int) -> Affine | None:
+    """A node of a tensor of that rank as scale and shift; None for others.
+
+    Args:
+        node: Add, Sub, Mul or Div with a constant, or a BatchNormalization of inference.
+        rank: Of ``x``, as far as is known.
+    """
+    if is_op(node, "BatchNormalization"):
+        return _batch_normalization(node)
+    if not is_op(node, "Add", "Sub", "Mul", "Div") or len(node.inputs) != 2:
+        return None
+    for place in (0, 1):
+        x, other = node.inputs[place], node.inputs[1 - place]
+        numbers = constant(other)
+        if x is None or numbers is None or constant(x) is not None or numbers.dtype.kind != "f":
+            continue
+        if node.op_type == "Div" and place == 1:
+            return None
+        channels = _by_channel(numbers, rank)
+        if channels is None:
+            return None
+        values, last = channels
+        one, zero = np.ones(()), np.zeros(())
+        with np.errstate(all="ignore"):
+            scale, shift = {
+                "Add": (one, values),
+                "Sub": (one, -values) if place == 0 else (-one, values),
+                "Mul": (values, zero),
+                "Div": (1.0 / values, zero),
+            }[node.op_type]
+        found = Affine(x=x, y=node.outputs[0], scale=scale, shift=shift, rank=numbers.ndim, last=last)
+        return found if found.finite else None
+    return None
+
+
+def _by_channel(numbers: np.ndarray, rank: int) -> tuple[Array, bool | None] | None:
+    """The numbers as one or as one a channel, and where the channels lie; None where they vary otherwise."""
+    if numbers.size == 1:
+        return numbers.astype(np.float64).reshape(()), None
+    if rank < numbers.ndim:
+        return None
+    shape = (1,) * (rank - numbers.ndim) + numbers.shape
+    values = numbers.astype(np.float64).reshape(-1)
+    if rank >= 2 and shape[-1] == numbers.size:
+        return values, True
+    if rank >= 3 and shape[1] == numbers.size:
+        return values, False
+    return None
+
+
+def _batch_normalization(node: ir.Node) -> Affine | None:
+    if len(node.inputs) != 5 or any(v.uses() or v.is_graph_output() for v in node.outputs[1:]):
+        return None
+    training, epsilon = node.attributes.get("training_mode"), node.attributes.get("epsilon")
+    # Before opset 9 there are "spatial" and "is_test", whose other values mean something else.
+    if training is not None and (training.is_ref() or training.as_int()):
+        return None
+    if {"spatial", "is_test", "consumed_inputs"} & node.attributes.keys():
+        spatial = node.attributes.get("spatial")
+        if spatial is not None and not spatial.as_int():
+            return None
+    if epsilon is not None and epsilon.is_ref():
+        return None
+    found = [constant(v) for v in node.inputs[1:]]
+    if any(v is None or v.dtype.kind != "f" for v in found):
+        return None
+    gamma, beta, mean, variance = (v.astype(np.float64) for v in found if v is not None)
+    with np.errstate(all="ignore"):
+        scale = gamma / np.sqrt(variance + (epsilon.as_float() if epsilon is not None else 1e-5))
+    x = node.inputs[0]
+    assert x is not None
+    made = Affine(x=x, y=node.outputs[0], scale=scale, shift=beta - mean * scale, rank=2, last=False)
+    return made if made.finite else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """A convolution or matrix product with constant weights.
+
+    Attributes:
+        node: The node.
+        weight, bias: As stored; no bias is zeros.
+        outs, ins: Its channels.
+        groups: Of a convolution, 1 elsewhere.
+        rank: Of what goes in and comes out at least.
+        takes_bias: Whether the operator has one.
+    """
+
+    node: ir.Node
+    weight: np.ndarray
+    bias: Array
+    outs: int
+    ins: int
+    groups: int
+    rank: int
+    takes_bias: bool
+
+    @property
+    def last(self) -> bool:
+        """Whether its channels lie on the last axis."""
+        return is_op(self.node, "Gemm", "MatMul")
+
+
+def product(node: ir.Node | None) -> Product | None:
+    """A node as a product whose weights can be changed; None for others."""
+    if node is None or not is_op(node, *PRODUCTS) or len(node.inputs) < 2:
+        return None
+    if any(a.is_ref() for a in node.attributes.values()):
+        return None
+    value, weight = node.inputs[1], constant(node.inputs[1])
+    if value is None or weight is None or ir.DataType.from_numpy(weight.dtype) not in FLOATS:
+        return None
+    bias_value = node.inputs[2] if len(node.inputs) > 2 else None
+    bias = constant(bias_value)
+    if bias_value is not None and bias is None:
+        return None
+    if is_op(node, "Conv", "ConvTranspose"):
+        return _convolution(node, weight, bias)
+    return _matrix(node, weight, bias)
+
+
+def _convolution(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> Product | None:
+    groups = _int(node, "group", 1)
+    if weight.ndim < 3 or groups < 1 or weight.shape[0] % groups:
+        return None
+    straight = node.op_type == "Conv"
+    outs = weight.shape[0] if straight else weight.shape[1] * groups
+    ins = weight.shape[1] * groups if straight else weight.shape[0]
+    given = np.zeros(outs) if bias is None else bias.astype(np.float64)
+    if given.shape != (outs,):
+        return None
+    return Product(
+        node=node,
+        weight=weight,
+        bias=given,
+        outs=outs,
+        ins=ins,
+        groups=groups,
+        rank=weight.ndim,
+        takes_bias=True,
+    )
+
+
+def _matrix(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> Product | None:
+    gemm = node.op_type == "Gemm"
+    if weight.ndim != 2:
+        return None
+    if gemm and (
+        _int(node, "transA", 0) or _float(node, "alpha", 1.0) != 1.0 or _float(node, "beta", 1.0) != 1.0
+    ):
+        return None
+    turned = gemm and bool(_int(node, "transB", 0))
+    ins, outs = weight.shape[::-1] if turned else weight.shape
+    given = np.zeros(outs) if bias is None else bias.astype(np.float64)
+    if given.size == 1:
+        given = np.broadcast_to(given.reshape(()), (outs,))
+    if given.size != outs or given.reshape(-1).shape[0] != given.shape[-1]:
+        return None
+    rank = 2 if gemm else max(1, least_rank(node.inputs[0]))
+    return Product(
+        node=node,
+        weight=weight,
+        bias=given.reshape(-1),
+        outs=outs,
+        ins=ins,
+        groups=1,
+        rank=rank,
+        takes_bias=gemm,
+    )
+
+
+def _int(node: ir.Node, name: str, default: int) -> int:
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_int()
+
+
+def _float(node: ir.Node, name: str, default: float) -> float:
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_float()
+
+
+def pads(node: ir.Node) -> bool:
+    """Whether a convolution puts zeros around its input."""
+    auto, given = node.attributes.get("auto_pad"), node.attributes.get("pads")
+    if auto is not None and auto.as_string() not in ("NOTSET", "VALID"):
+        return True
+    return given is not None and (auto is None or auto.as_string() == "NOTSET") and any(given.as_ints())
+
+
+def fits(found: Affine, channels: int, made: Product) -> bool:
+    """Whether scale and shift go by the channels of a product, and change no shape."""
+    sizes = {found.scale.size, found.shift.size} - {1}
+    if sizes - {channels} or found.rank > made.rank:
+        return False
+    # One channel and one number a channel would be a broadcast.
+    return found.last is None or not sizes or found.last == made.last
+
+
+def after(made: Product, found: Affine) -> tuple[np.ndarray, Array] | None:
+    """Weights and bias of a product that is followed by scale and shift; None where it cannot take them."""
+    if not fits(found, made.outs, made):
+        return None
+    scale = np.broadcast_to(found.scale, (made.outs,))
+    bias = made.bias * scale + found.shift
+    if bias.any() and not made.takes_bias:
+        return None
+    weight = made.weight.astype(np.float64)
+    if is_op(made.node, "Conv"):
+        weight = weight * scale.reshape(-1, *[1] * (weight.ndim - 1))
+    elif is_op(made.node, "ConvTranspose"):
+        by_group = weight.reshape(made.groups, -1, *weight.shape[1:])
+        factors = scale.reshape(made.groups, 1, -1, *[1] * (weight.ndim - 2))
+        weight = (by_group * factors).reshape(weight.shape)
+    else:
+        weight = weight * (
+            scale[:, None] if weight.shape[0] == made.outs and _turned(made) else scale[None, :]
+        )
+    return _stored(made, weight, bias)
+
+
+def before(made: Product, found: Affine) -> tuple[np.ndarray, Array] | None:
+    """Weights and bias of a product of ``scale * x + shift``, to be fed with ``x``; None where it cannot be."""
+    if not is_op(made.node, "Conv", "Gemm", "MatMul") or not fits(found, made.ins, made):
+        return None
+    scale = np.broadcast_to(found.scale, (made.ins,))
+    shift = np.broadcast_to(found.shift, (made.ins,))
+    # Zeros around the input are zeros after the shift too.
+    if shift.any() and (not made.takes_bias or (is_op(made.node, "Conv") and pads(made.node))):
+        return None
+    weight = made.weight.astype(np.float64)
+    if is_op(made.node, "Conv"):
+        taps = weight.reshape(made.groups, -1, *weight.shape[1:])
+        shape = (made.groups, 1, -1, *[1] * (weight.ndim - 2))
+        axes = tuple(range(2, taps.ndim))
+        bias = made.bias + (taps * shift.reshape(shape)).sum(axis=axes).reshape(-1)
+        weight = (taps * scale.reshape(shape)).reshape(weight.shape)
+    elif _turned(made):
+        bias, weight = made.bias + weight @ shift, weight * scale[None, :]
+    else:
+        bias, weight = made.bias + shift @ weight, weight * scale[:, None]
+    return _stored(made, weight, bias)
+
+
+def _turned(made: Product) -> bool:
+    return is_op(made.node, "Gemm") and bool(_int(made.node, "transB", 0))
+
+
+def _stored(made: Product, weight: Array, bias: Array) -> tuple[np.ndarray, Array] | None:
+    """In the type of the weights; None where a number does not fit it."""
+    with np.errstate(all="ignore"):
+        result = weight.astype(made.weight.dtype)
+        if not (np.isfinite(result).all() and np.isfinite(bias.astype(made.weight.dtype)).all()):
+            return None
+    return result, bias
+
+
+def put(editor: Editor, made: Product, weight: np.ndarray, bias: Array) -> None:
+    """Gives a product other weights; those that nobody uses any more go."""
+    node = made.node
+    name = node.name or node.outputs[0].name or "product"
+    old = list(node.inputs[1:3])
+    node.replace_input_with(1, editor.constant(node, f"{name}_weight", weight))
+    if made.takes_bias and (bias.any() or len(old) > 1):
+        value = editor.constant(node, f"{name}_bias", bias.astype(weight.dtype))
+        if len(node.inputs) < 3:
+            node.resize_inputs(3)
+        node.replace_input_with(2, value)
+    for each in dict.fromkeys(old):
+        editor.drop(each)

@@ -1,0 +1,218 @@
+"""What rewrites share: constants of the graph, who uses a value, and putting nodes in the place of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from ortune.model.graphs import graphs, nested, scopes
+
+Scope = ir.Graph | ir.Function
+Array = NDArray[np.float64]
+
+FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE})
+_RANKED = {
+    "Conv": 3,
+    "ConvTranspose": 3,
+    "BatchNormalization": 2,
+    "Gemm": 2,
+    "GlobalAveragePool": 3,
+    "MaxPool": 3,
+}
+_ELEMENTWISE = frozenset(
+    {
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Relu",
+        "Sigmoid",
+        "Tanh",
+        "Clip",
+        "HardSigmoid",
+        "LeakyRelu",
+        "Identity",
+        "Cast",
+    }
+)
+_DEPTH = 16  # nodes looked through for a rank
+
+
+def is_op(node: ir.Node | None, *names: str) -> bool:
+    """Whether a node is one of these operators of the standard domain."""
+    return node is not None and node.domain in ("", "ai.onnx") and node.op_type in names
+
+
+def constant(value: ir.Value | None) -> np.ndarray | None:
+    """What a value always is: an initializer that no caller can override, or a Constant's; None for others."""
+    if value is None or value.is_graph_input():
+        return None
+    node = value.producer()
+    if node is None:
+        return value.const_value.numpy() if value.is_initializer() and value.const_value is not None else None
+    if not is_op(node, "Constant"):
+        return None
+    for name in ("value", "value_float", "value_floats", "value_int", "value_ints"):
+        attribute = node.attributes.get(name)
+        if attribute is None or attribute.is_ref():
+            continue
+        if name == "value":
+            return attribute.as_tensor().numpy()
+        return np.asarray(attribute.value, np.float32 if "float" in name else np.int64)
+    return None
+
+
+def scalar(value: ir.Value | None) -> float | None:
+    """The one number that a value always is, of whatever rank; None for others."""
+    if value is None or (value.const_value is not None and value.const_value.size != 1):
+        return None
+    found = constant(value)
+    return (
+        float(found.reshape(()))
+        if found is not None and found.size == 1 and found.dtype.kind in "fiu"
+        else None
+    )
+
+
+def rank_of_constant(value: ir.Value | None) -> int:
+    """The rank of a value that is constant."""
+    found = constant(value)
+    return 0 if found is None else found.ndim
+
+
+def least_rank(value: ir.Value | None, depth: int = _DEPTH) -> int:
+    """A rank that a value has at least, 0 where nothing tells: from its shape, or from what makes it."""
+    if value is None:
+        return 0
+    if value.shape is not None:
+        return len(value.shape)
+    node = value.producer()
+    if node is None or depth == 0:
+        return rank_of_constant(value) if node is None else 0
+    if is_op(node, *_RANKED):
+        return _RANKED[node.op_type]
+    if is_op(node, *_ELEMENTWISE):
+        return max((least_rank(v, depth - 1) for v in node.inputs), default=0)
+    return 0
+
+
+def only_user(value: ir.Value) -> ir.Node | None:
+    """The node that alone uses a value, once, in the same graph; None where others do, or the caller of the model."""
+    uses = tuple(value.uses())
+    if len(uses) != 1 or value.is_graph_output():
+        return None
+    user = uses[0].node
+    producer = value.producer()
+    return user if producer is None or user.graph is producer.graph else None
+
+
+def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
+    """What a node of two inputs takes beside a value; None where it takes it twice."""
+    inputs = list(node.inputs)
+    if len(inputs) != 2 or inputs[0] is inputs[1]:
+        return None
+    return inputs[1] if inputs[0] is value else inputs[0]
+
+
+def scopes_of(model: ir.Model) -> list[tuple[Scope, int]]:
+    """Every graph and function body, subgraphs included, each with its version of the standard operators."""
+    found: list[tuple[Scope, int]] = []
+    for root in scopes(model):
+        imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports
+        version = imports.get("", imports.get("ai.onnx", 1))
+        found += [(scope, version) for scope in nested(root)]
+    return found
+
+
+class Editor:
+    """Adds nodes and constants under names that are free, and puts values in the place of others."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self.model = model
+        self._names: set[str] = set()
+        for graph in graphs(model):
+            self._names.update(v.name or "" for v in graph.inputs)
+            if isinstance(graph, ir.Graph):
+                self._names.update(graph.initializers)
+            for node in graph:
+                self._names.add(node.name or "")
+                self._names.update(v.name or "" for v in node.outputs)
+
+    def fresh(self, wish: str) -> str:
+        """A name that nothing in the model has."""
+        name, count = wish, 1
+        while name in self._names:
+            count += 1
+            name = f"{wish}_{count}"
+        self._names.add(name)
+        return name
+
+    def constant(self, before: ir.Node, wish: str, array: np.ndarray) -> ir.Value:
+        """A constant for a node's graph: an initializer, or in a function's body a Constant node before the node."""
+        scope = before.graph
+        assert scope is not None
+        name = self.fresh(wish)
+        tensor = ir.tensor(np.ascontiguousarray(array), name=name)
+        if isinstance(scope, ir.Graph):
+            value = ir.Value(
+                name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor
+            )
+            scope.initializers[name] = value
+            return value
+        node = ir.Node(
+            "", "Constant", [], [ir.AttrTensor("value", tensor)], name=self.fresh(f"{wish}_constant")
+        )
+        node.outputs[0].name = name
+        scope.insert_before(before, node)
+        return node.outputs[0]
+
+    def node(
+        self,
+        before: ir.Node,
+        operator: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Sequence[ir.Attr] = (),
+        *,
+        name: str,
+    ) -> ir.Value:
+        """A new node with one output, before another one; its output."""
+        scope = before.graph
+        assert scope is not None
+        node = ir.Node("", operator, inputs, attributes, name=self.fresh(name))
+        node.outputs[0].name = self.fresh(f"{name}_output")
+        scope.insert_before(before, node)
+        return node.outputs[0]
+
+    def replace(self, old: ir.Value, new: ir.Value) -> None:
+        """Puts a value in the place of another, which goes with its node; a graph's output keeps its name."""
+        new.type = new.type or old.type
+        if new.shape is None:
+            new.shape = old.shape
+        given = old.is_graph_output()
+        ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
+        if given:
+            name, old.name = old.name, self.fresh(f"{old.name}_before")
+            new.name = name
+            new.type, new.shape = old.type, old.shape
+        self.drop(old)
+
+    def drop(self, value: ir.Value | None) -> None:
+        """Removes the node that makes a value which nobody uses, and what was made for that node alone."""
+        if value is None or value.uses() or value.is_graph_output():
+            return
+        node = value.producer()
+        if node is None:
+            graph = value.graph
+            # What a caller can override is part of the model's signature.
+            if graph is not None and value.is_initializer() and not value.is_graph_input():
+                del graph.initializers[value.name or ""]
+            return
+        if node.graph is None or any(v.uses() or v.is_graph_output() for v in node.outputs):
+            return
+        inputs = list(node.inputs)
+        node.graph.remove(node, safe=True)
+        for each in dict.fromkeys(inputs):
+            self.drop(each)

@@ -1,0 +1,160 @@
+"""Makes a 1x1 convolution by channel of a scale and shift that stand between convolutions.
+
+What it is: ``x * scale + shift`` by channel or with one number, where neither neighbour's weights can take it up (the
+    next convolution pads, or others use the value too), becomes one depthwise convolution of a single tap.
+Why it costs: the CPU provider computes convolutions in a blocked layout (NCHWc), which has no Mul or Add with a
+    constant. Around each the tensor is converted out of the layout and back: two passes over memory for every
+    product or sum. A depthwise convolution stays in the layout, and does both in one pass.
+Evidence: ReorderOutput before and ReorderInput after a Mul or Add in the optimised graph.
+Fix and its safety: exact: the same products and sums. Pays only where the layout is blocked: x86 and ARM CPUs, float32.
+Example: ``--rewrite affine-as-convolution``
+References: ONNX Runtime source, ``core/optimizer/nchwc_transformer.cc``; Cui et al., "PP-LCNet", 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites import _affine
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Array, Editor, constant, is_op, least_rank, only_user, scopes_of
+
+_BLOCK = 16  # channels of the widest block, AVX-512's; a multiple of it is one of the narrower ones too
+_IN_LAYOUT = (
+    "Relu",
+    "LeakyRelu",
+    "Sigmoid",
+    "Tanh",
+    "HardSigmoid",
+    "MaxPool",
+    "AveragePool",
+    "BatchNormalization",
+)
+_DEPTH = 6  # nodes looked through for a convolution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chain:
+    """Scales and shifts that follow each other.
+
+    Attributes:
+        x, y: What goes in, and what comes out.
+        scale, shift: By channel.
+        first: Its first node.
+    """
+
+    x: ir.Value
+    y: ir.Value
+    scale: Array
+    shift: Array
+    first: ir.Node
+
+
+def _from_convolution(value: ir.Value | None, depth: int = _DEPTH) -> int | None:
+    """Channels of a value that is in the blocked layout: a convolution's, and what is done to it there; else None."""
+    node = value.producer() if value is not None else None
+    if node is None or depth == 0 or (value is not None and value.dtype not in (None, ir.DataType.FLOAT)):
+        return None
+    if is_op(node, "Conv"):
+        made = _affine.product(node)
+        return (
+            made.outs
+            if made is not None and made.weight.ndim == 4 and made.weight.dtype == np.float32
+            else None
+        )
+    if is_op(node, *_IN_LAYOUT):
+        return _from_convolution(node.inputs[0], depth - 1)
+    if is_op(node, "Mul", "Add") and not any(constant(v) is not None for v in node.inputs):
+        found = {_from_convolution(v, depth - 1) for v in node.inputs}
+        return found.pop() if len(found) == 1 else None
+    return None
+
+
+def _chain(node: ir.Node) -> _Chain | None:
+    """The longest chain that begins with a node, where it goes from a convolution to another; else None."""
+    given = next((v for v in node.inputs if v is not None and constant(v) is None), None)
+    channels = _from_convolution(given)
+    if given is None or channels is None or channels % _BLOCK:
+        return None
+    scale, shift, value = np.ones(()), np.zeros(()), given
+    step: ir.Node | None = node
+    while step is not None:
+        found = _affine.affine(step, 4)
+        if found is None or found.x is not value or found.rank > 4 or found.last:
+            break
+        if {found.scale.size, found.shift.size} - {1, channels}:
+            break
+        scale, shift, value = scale * found.scale, shift * found.scale + found.shift, found.y
+        step = only_user(value)
+    if value is given or value.is_graph_output() or not any(is_op(u.node, "Conv") for u in value.uses()):
+        return None
+    return _Chain(
+        x=given,
+        y=value,
+        scale=np.broadcast_to(scale, (channels,)),
+        shift=np.broadcast_to(shift, (channels,)),
+        first=node,
+    )
+
+
+def _chains(scope: ir.Graph | ir.Function) -> list[_Chain]:
+    found: list[_Chain] = []
+    within: set[ir.Value] = set()
+    for node in scope:
+        if not is_op(node, "Mul", "Add", "Sub", "Div") or any(
+            v in within for v in node.inputs if v is not None
+        ):
+            continue
+        chain = _chain(node)
+        if chain is None or least_rank(chain.x) > 4:
+            continue
+        found.append(chain)
+        value: ir.Value | None = chain.x
+        while value is not None and value is not chain.y:
+            user = chain.first if value is chain.x else only_user(value)
+            value = user.outputs[0] if user is not None else None
+            if value is not None and value is not chain.y:
+                within.add(value)
+    return found
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    editor = Editor(model)
+    count = 0
+    for scope, _ in scopes_of(model):
+        for chain in _chains(scope):
+            node, channels = chain.first, len(chain.scale)
+            name = node.name or chain.y.name or "affine"
+            weight = chain.scale.astype(np.float32).reshape(-1, 1, 1, 1)
+            inputs = [chain.x, editor.constant(node, f"{name}_scale", weight)]
+            if chain.shift.any():
+                inputs.append(editor.constant(node, f"{name}_shift", chain.shift.astype(np.float32)))
+            attributes = [ir.AttrInt64s("kernel_shape", [1, 1]), ir.AttrInt64("group", channels)]
+            editor.replace(chain.y, editor.node(node, "Conv", inputs, attributes, name=f"{name}_affine"))
+            count += 1
+    if not count:
+        why = "no scale or shift by channel goes from a convolution to another"
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why,))
+    what = f"Made {count} 1x1 convolution{'s' if count > 1 else ''} by channel of scales and shifts."
+    return RewriteResult(modified=True, what=what)
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    count = sum(len(_chains(scope)) for scope, _ in scopes_of(model))
+    return (
+        [({}, f"{count} scales or shifts stand between convolutions and break their layout")] if count else []
+    )
+
+
+REWRITE = Rewrite(
+    name="affine-as-convolution",
+    summary="scales and shifts between convolutions become 1x1 convolutions by channel",
+    safety="exact",
+    change=_change,
+    proposes=_proposes,
+)

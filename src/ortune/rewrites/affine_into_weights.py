@@ -1,0 +1,109 @@
+"""Folds scales, shifts and batch normalisations into the weights beside them.
+
+What it is: Mul, Div, Add, Sub with a constant and BatchNormalization are a scale and a shift by channel. After a Conv,
+    ConvTranspose, Gemm or MatMul with constant weights they become part of weights and bias; before one too, a shift
+    only where no padding stands between.
+Why it costs: each reads and writes the whole tensor for a product and a sum. ONNX Runtime folds some of them, after a
+    Conv and by channel; it leaves those with one number for all channels, those before a convolution, those after
+    a transposed one, and a BatchNormalization behind an Add. Beside a convolution they also break its blocked layout.
+Evidence: Mul, Add and BatchNormalization with constants, between convolutions, in the optimised graph.
+Fix and its safety: exact: products and sums are rounded in another order.
+Example: ``--rewrite affine-into-weights``
+References: Jacob et al., "Quantization and Training of Neural Networks", 2018, section 3.2 (folding).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites import _affine
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, least_rank, only_user, scopes_of
+
+_MOST_CHANNELS = 1 << 24  # numbers of a weight that are looked at: larger ones take longer than they give
+
+
+def _after(editor: Editor | None, node: ir.Node) -> bool:
+    """Folds what follows a product into it; whether there is something."""
+    made = _affine.product(node) if _light(node) else None
+    user = only_user(node.outputs[0]) if made else None
+    if made is None or user is None:
+        return False
+    found = _affine.affine(user, max(made.rank, least_rank(node.outputs[0])))
+    if found is None or found.x is not node.outputs[0]:
+        return False
+    new = _affine.after(made, found)
+    if new is None:
+        return False
+    if editor is not None:
+        _affine.put(editor, made, *new)
+        editor.replace(found.y, found.x)
+    return True
+
+
+def _before(editor: Editor | None, node: ir.Node) -> bool:
+    """Folds what goes into a product into it; whether there is something."""
+    made = _affine.product(node) if _light(node) else None
+    given = node.inputs[0] if node.inputs else None
+    source = given.producer() if given is not None else None
+    if made is None or given is None or source is None or only_user(given) is not node:
+        return False
+    found = _affine.affine(source, max(made.rank, least_rank(given)))
+    if found is None or found.y is not given or not _same_shape(found, made):
+        return False
+    new = _affine.before(made, found)
+    if new is None:
+        return False
+    if editor is not None:
+        _affine.put(editor, made, *new)
+        node.replace_input_with(0, found.x)
+        editor.drop(found.y)
+    return True
+
+
+def _same_shape(found: _affine.Affine, made: _affine.Product) -> bool:
+    """Whether ``x`` has the rank and the channels that ``scale * x + shift`` has."""
+    if least_rank(found.x) < max(found.rank, made.rank if found.rank else 0):
+        return False
+    if found.last is None:
+        return True
+    channels = found.x.shape[-1 if found.last else 1] if found.x.shape is not None else None
+    return channels == made.ins
+
+
+def _light(node: ir.Node) -> bool:
+    value = node.inputs[1] if len(node.inputs) > 1 else None
+    stored = value.const_value if value is not None else None
+    return stored is None or stored.size <= _MOST_CHANNELS
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    editor = Editor(model)
+    count = 0
+    for scope, _ in scopes_of(model):
+        for node in list(scope):
+            # What is folded away is a node of the list too.
+            while node.graph is not None and (_after(editor, node) or _before(editor, node)):
+                count += 1
+    if not count:
+        why = "no scale or shift stands alone between a product with constant weights and its one neighbour"
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why,))
+    folded = "1 scale or shift" if count == 1 else f"{count} scales and shifts"
+    return RewriteResult(modified=True, what=f"Folded {folded} into weights.")
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    count = sum(_after(None, node) or _before(None, node) for scope, _ in scopes_of(model) for node in scope)
+    return [({}, f"{count} scales or shifts stand beside weights that can take them up")] if count else []
+
+
+REWRITE = Rewrite(
+    name="affine-into-weights",
+    summary="constant scales, shifts and batch normalisations go into the weights beside them",
+    safety="exact",
+    change=_change,
+    proposes=_proposes,
+)

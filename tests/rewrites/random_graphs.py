@@ -1,0 +1,256 @@
+"""Random small graphs of what rewrites look for: broadcast constants, values used twice, odd shapes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+Feeds = dict[str, np.ndarray]
+
+SCALARS = (3.0, 6.0, 1.0, 0.5, 0.2, 1 / 6, 2.5, -1.0, 0.0)
+
+
+@dataclass(slots=True)
+class _Graph:
+    """A graph that grows; values with their shapes, constants by name."""
+
+    rng: np.random.Generator
+    nodes: list[onnx.NodeProto]
+    weights: list[onnx.TensorProto]
+    values: dict[str, tuple[int, ...]]
+    opset: int
+    in_nodes: bool
+
+    def add(self, operator: str, inputs: list[str], shape: tuple[int, ...], **attributes: object) -> str:
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(
+            helper.make_node(operator, inputs, [name], name=f"{operator}_{len(self.nodes)}", **attributes)
+        )
+        self.values[name] = shape
+        return name
+
+    def constant(self, array: np.ndarray) -> str:
+        name = f"k{len(self.weights) + len(self.nodes)}"
+        tensor = numpy_helper.from_array(np.ascontiguousarray(array), name)
+        if self.in_nodes or self.rng.random() < 0.2:
+            self.nodes.append(helper.make_node("Constant", [], [name], name=f"{name}_node", value=tensor))
+        else:
+            self.weights.append(tensor)
+        return name
+
+    def number(self, value: float, rank: int) -> str:
+        ones = int(self.rng.integers(0, rank + 1))
+        return self.constant(np.full((1,) * ones, value, np.float32))
+
+    def some(self, *shape: int) -> np.ndarray:
+        return (self.rng.standard_normal(shape) * 0.4).astype(np.float32)
+
+    def pick(self, *ranks: int) -> str | None:
+        fitting = [name for name, shape in self.values.items() if not ranks or len(shape) in ranks]
+        if not fitting:
+            return None
+        # Mostly what came last, so that chains grow; now and then something older, which is then used twice.
+        return fitting[-1] if self.rng.random() < 0.8 else fitting[int(self.rng.integers(len(fitting)))]
+
+
+def _with_constant(g: _Graph) -> None:
+    x = g.pick()
+    assert x is not None
+    shape = g.values[x]
+    operator = str(g.rng.choice(["Add", "Sub", "Mul", "Div"]))
+    kind = g.rng.random()
+    if kind < 0.4:
+        value = g.number(float(g.rng.choice(SCALARS[:-1])), len(shape))
+    else:
+        dims = [size if g.rng.random() < 0.5 else 1 for size in shape]
+        if kind < 0.75 and len(dims) > 1:
+            channel = 1 if g.rng.random() < 0.7 else len(shape) - 1
+            dims = [size if axis == channel else 1 for axis, size in enumerate(shape)]
+        cut = int(g.rng.integers(0, len(dims))) if g.rng.random() < 0.4 else 0
+        array = g.some(*dims[cut:])
+        value = g.constant(np.where(np.abs(array) < 0.05, 0.5, array).astype(np.float32))
+    swapped = g.rng.random() < 0.3
+    g.add(operator, [value, x] if swapped else [x, value], shape)
+
+
+def _conv(g: _Graph) -> None:
+    x = g.pick(3, 4)
+    if x is None:
+        return
+    n, c, *spatial = g.values[x]
+    group = int(g.rng.choice([k for k in (1, 2, c) if c % k == 0]))
+    outs = group * int(g.rng.integers(1, 4)) if g.rng.random() < 0.7 else c
+    if outs % group or min(spatial) < 2 or len(spatial) > 2:
+        return
+    kernel = [int(g.rng.integers(1, 3)) for _ in spatial]
+    padded = bool(g.rng.random() < 0.5)
+    inputs = [x]
+    attributes: dict[str, object] = {"group": group}
+    if padded:
+        attributes["pads"] = [k - 1 for k in kernel] + [0] * len(kernel)
+    elif g.rng.random() < 0.2:
+        attributes["auto_pad"] = "VALID"
+    if g.rng.random() < 0.25:
+        attributes.pop("pads", None)
+        per_group = max(1, outs // group)
+        inputs.append(g.constant(g.some(c, per_group, *kernel)))
+        outs = per_group * group
+        attributes.pop("auto_pad", None)
+        shape = (n, outs, *[s + k - 1 for s, k in zip(spatial, kernel, strict=True)])
+        operator = "ConvTranspose"
+    else:
+        inputs.append(g.constant(g.some(outs, c // group, *kernel)))
+        shape = (n, outs, *[s if padded else s - k + 1 for s, k in zip(spatial, kernel, strict=True)])
+        operator = "Conv"
+    if g.rng.random() < 0.5:
+        inputs.append(g.constant(g.some(outs)))
+    g.add(operator, inputs, shape, **attributes)
+
+
+def _matrix(g: _Graph) -> None:
+    x = g.pick(2, 3)
+    if x is None:
+        return
+    shape = g.values[x]
+    outs = int(g.rng.integers(1, 6))
+    if len(shape) == 2 and g.rng.random() < 0.6:
+        turned = int(g.rng.integers(2))
+        inputs = [x, g.constant(g.some(outs, shape[1]) if turned else g.some(shape[1], outs))]
+        if g.opset < 11 or g.rng.random() < 0.6:
+            bias = [g.some(outs), g.some(1, outs), g.some(1), g.some(shape[0], outs)][int(g.rng.integers(4))]
+            inputs.append(g.constant(bias))
+        scaled = {"alpha": 0.5} if g.rng.random() < 0.2 else {}
+        g.add("Gemm", inputs, (shape[0], outs), transB=turned, **scaled)
+    else:
+        g.add("MatMul", [x, g.constant(g.some(shape[-1], outs))], (*shape[:-1], outs))
+
+
+def _batch_normalization(g: _Graph) -> None:
+    x = g.pick(2, 3, 4)
+    if x is None:
+        return
+    c = g.values[x][1]
+    numbers = [g.constant(g.some(c)) for _ in range(3)] + [g.constant(np.abs(g.some(c)) + 0.3)]
+    g.add("BatchNormalization", [x, *numbers], g.values[x], epsilon=0.001)
+
+
+def _unary(g: _Graph) -> None:
+    x = g.pick()
+    assert x is not None
+    g.add(str(g.rng.choice(["Relu", "Sigmoid", "Tanh", "Neg", "Identity"])), [x], g.values[x])
+
+
+def _binary(g: _Graph) -> None:
+    x = g.pick()
+    assert x is not None
+    same = [name for name, shape in g.values.items() if shape == g.values[x]]
+    g.add(str(g.rng.choice(["Add", "Mul"])), [x, same[int(g.rng.integers(len(same)))]], g.values[x])
+
+
+def _between(g: _Graph) -> None:
+    """A scale or shift between two convolutions whose channels fit the widest block."""
+    x = g.pick(4)
+    if x is None:
+        return
+    n, c, height, width = g.values[x]
+    kernel = {"kernel_shape": [1, 1]}
+    g.add("Conv", [x, g.constant(g.some(16, c, 1, 1))], (n, 16, height, width), **kernel)
+    for _ in range(int(g.rng.integers(1, 3))):
+        _with_constant(g)
+    y = list(g.values)[-1]
+    if g.values[y] == (n, 16, height, width):
+        weight = g.constant(g.some(16, 1, 3, 3))
+        g.add("Conv", [y, weight], g.values[y], group=16, pads=[1, 1, 1, 1])
+
+
+def _clip(g: _Graph, x: str, low: float, high: float) -> str:
+    shape = g.values[x]
+    if g.opset < 11:
+        return g.add("Clip", [x], shape, min=low, max=high)
+    bounds = [g.constant(np.float32(low)), g.constant(np.float32(high))]
+    return g.add("Clip", [x, *bounds], shape)
+
+
+def _hard(g: _Graph) -> None:
+    """HardSwish or HardSigmoid as exporters write it, sometimes with one number that is not theirs."""
+    x = g.pick()
+    assert x is not None
+    shape = g.values[x]
+    top = float(g.rng.choice([6.0, 6.0, 6.0, 1.0, 4.0]))
+    shift = float(g.rng.choice([3.0, 3.0, 0.5, 7.0]))
+    inner = x
+    if g.rng.random() < 0.3:
+        inner = g.add("Mul", [x, g.number(float(g.rng.choice([0.2, 1.0, -0.5])), len(shape))], shape)
+    added = g.add("Add", [inner, g.number(shift, len(shape))], shape)
+    clipped = _clip(g, added, 0.0, top)
+    by = top if g.rng.random() < 0.85 else 5.0
+    division = ("Div", by) if g.rng.random() < 0.6 else ("Mul", 1 / by)
+    form = int(g.rng.integers(4))
+    number = g.number(division[1], len(shape))
+    if form == 0:
+        g.add(division[0], [g.add("Mul", [x, clipped], shape), number], shape)
+    elif form == 1:
+        g.add("Mul", [g.add(division[0], [clipped, number], shape), x], shape)
+    elif form == 2:
+        g.add("Mul", [g.add(division[0], [x, number], shape), clipped], shape)
+    else:
+        g.add(division[0], [clipped, number], shape)
+
+
+_STEPS = (
+    _with_constant,
+    _with_constant,
+    _conv,
+    _conv,
+    _matrix,
+    _batch_normalization,
+    _unary,
+    _binary,
+    _hard,
+    _hard,
+    _between,
+)
+
+
+def random_graph(seed: int) -> tuple[onnx.ModelProto, Feeds]:
+    """A model and what to feed it; the same for the same seed."""
+    rng = np.random.default_rng(seed)
+    rank = int(rng.integers(1, 5))
+    wide = (2, 3, 16, 32) if rng.random() < 0.5 else (1, 2, 4, 6)
+    dims = [int(rng.integers(1, 3)), int(rng.choice(wide)), *[int(rng.integers(2, 7)) for _ in range(3)]]
+    shape = tuple(dims[:rank])
+    opset = int(rng.choice([9, 10, 13, 17]))
+    g = _Graph(
+        rng=rng, nodes=[], weights=[], values={"x": shape}, opset=opset, in_nodes=bool(rng.random() < 0.2)
+    )
+    for _ in range(int(rng.integers(2, 10))):
+        _STEPS[int(rng.integers(len(_STEPS)))](g)
+    used = {name for node in g.nodes for name in node.input}
+    outputs = [name for name in g.values if name != "x" and (name not in used or rng.random() < 0.1)]
+    if not outputs:
+        outputs = [g.add("Relu", ["x"], shape)]
+    symbolic = bool(rng.random() < 0.4)
+    graph = helper.make_graph(
+        g.nodes,
+        "random",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", *shape[1:]] if symbolic else shape)],
+        [
+            helper.make_tensor_value_info(
+                name,
+                TensorProto.FLOAT,
+                ["n" if symbolic else d for d in g.values[name][:1]] + list(g.values[name][1:]),
+            )
+            for name in outputs
+        ],
+        g.weights,
+        value_info=[
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, s)
+            for name, s in g.values.items()
+            if name not in ("x", *outputs) and not symbolic and rng.random() < 0.5
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    return model, {"x": rng.standard_normal(shape).astype(np.float32) * 2}

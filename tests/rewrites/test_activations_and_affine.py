@@ -1,0 +1,65 @@
+"""What the rewrites of activations, scales and shifts leave in the graph that ONNX Runtime runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import onnx
+import onnxruntime as ort
+import pytest
+from rewrite_corpus import BETWEEN, CORPUS, INTO, SWISH, hard_in_a_branch
+
+import zoo
+from ortune import rewrites
+from ortune.model.open import open_model
+from ortune.records import RewriteSpec
+
+ALL = [RewriteSpec(name=name) for name in (SWISH, INTO, BETWEEN)]
+BY_NAME = {sample.name: sample for sample in CORPUS}
+
+
+def optimised(path: Path, folder: Path) -> Counter[str]:
+    """Operators of the graph that ONNX Runtime runs."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.optimized_model_filepath = str(folder / "optimised.onnx")
+    ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return Counter(node.op_type for node in onnx.load(folder / "optimised.onnx").graph.node)
+
+
+def test_a_paddle_block_is_three_convolutions_and_one_activation(tmp_path: Path) -> None:
+    opened = open_model(BY_NAME["paddle"].write(tmp_path))
+    made = rewrites.rewrite_model(opened, ALL, tmp_path / "made")
+    kinds = Counter(node.op_type for node in onnx.load(made.path).graph.node)
+    assert kinds == {"Conv": 3, "HardSigmoid": 1, "Mul": 1}
+
+
+@pytest.mark.parametrize(("name", "least"), [("ppocrv4-rec", 20), ("ppocrv4-det", 20)])
+def test_ocr_models_stay_in_the_blocked_layout(name: str, least: int, tmp_path: Path) -> None:
+    original = zoo.model_path(name)
+    opened = open_model(original)
+    made = rewrites.rewrite_model(opened, ALL, tmp_path)
+    before, after = optimised(original, tmp_path), optimised(made.path, tmp_path)
+    if not before["ReorderOutput"]:
+        pytest.skip("this CPU has no blocked layout")
+    assert after["ReorderOutput"] < before["ReorderOutput"] / 1.9
+    assert after["Clip"] == 0
+    assert sum(before.values()) - sum(after.values()) > 8 * least
+
+
+def test_the_near_miss_is_told(tmp_path: Path) -> None:
+    onnx.save(hard_in_a_branch(), tmp_path / "branch.onnx")
+    result = rewrites.find(SWISH).apply(open_model(tmp_path / "branch.onnx").ir)
+    assert result.modified
+    (reason,) = result.reasons
+    assert "'outer clip'" in reason
+    assert "used elsewhere" in reason
+
+
+def test_the_proposals_say_what_is_there() -> None:
+    found = {
+        spec.name: reason for spec, reason in rewrites.proposals(open_model(zoo.model_path("ppocrv4-rec")).ir)
+    }
+    assert found[SWISH] == "28 activations are Clip arithmetic"
+    assert set(found) >= {SWISH, INTO}
