@@ -333,6 +333,15 @@ def test_the_gate_answers(factor: float, answer: str) -> None:
     assert duel.gate(state, r, plan).answer == answer
 
 
+def test_a_gate_of_several_sides_ends_with_an_interval_of_each() -> None:
+    r = rules(threshold_ratio=0.5)
+    state = fight(Machine(18, {"new-c": 0.99, "new-d": 1.01}), r, arms=THREE)
+    plan = duel.Design(sequential=True, n_blocks=60)
+    found = duel.conclude_all(state, r, plan)
+    assert [duel.gate(state, r, plan, arm=arm).answer for arm in THREE] == ["pass"] * 3
+    assert all(c.ratio_high is not None for c in found.values())
+
+
 def test_a_regression_at_the_threshold_stays_undecided() -> None:
     r = rules(threshold_ratio=0.05)
     state = fight(Machine(17, {NEW: 1.05}, noise=0.03), r)

@@ -100,7 +100,7 @@ def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0, n_new: int = 1)
     later = max(0.0, budget_ns - controls.CALIBRATION_BLOCKS * full) / (1.1 * plain)
     n = min(rules.max_blocks, int(controls.CALIBRATION_BLOCKS + later))
     # The sequential test needs about ten blocks to say anything; where few more fit, an exact test says more.
-    if budget_ns >= controls.CALIBRATION_BLOCKS * full and n >= 14:
+    if budget_ns >= controls.CALIBRATION_BLOCKS * full and n >= least + 8:
         return Design(sequential=True, n_blocks=n)
     few = min(rules.max_blocks, controls.CALIBRATION_BLOCKS, int(budget_ns / full))
     return Design(sequential=False, n_blocks=few)
@@ -217,8 +217,13 @@ def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
         return False
     if rules.threshold_ratio is not None:
         answer = gate(duel, rules, plan, arm=arm).answer
-        # The one-sided proof can come first; a gate that fails should not stand beside "no difference shown".
-        return answer == "pass" or (answer == "fail" and _verdict(duel, rules, d, alpha) == "slower")
+        if answer == "undecided":
+            return False
+        interval = evidence.confidence_sequence(d, alpha, duel.prior_scale)
+        # The one-sided proof can come first; a gate that fails should not stand beside "no difference shown", nor one
+        # that passes beside no interval at all.
+        slower = intervals.verdict(interval, rules.delta_ratio) == "slower"
+        return slower if answer == "fail" else math.isfinite(interval.high)
     # The interval costs a hundred times what three of its points cost, and it is asked for after every block.
     limit = -np.log(alpha)
     none, low, high = (
@@ -227,7 +232,7 @@ def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
     )
     if not (none or (low and high)):
         return False
-    verdict = _verdict(duel, rules, d, alpha)
+    verdict = intervals.verdict(evidence.confidence_sequence(d, alpha, duel.prior_scale), rules.delta_ratio)
     if verdict == "equivalent":
         # "No difference" is worth what could have been seen: a few more blocks where that is more than the verdict's
         # own width.
@@ -244,11 +249,6 @@ def _smallest(duel: Duel, plan: Design, arm: str, n_blocks: int, alpha: float) -
     return detect.smallest_effect(
         duel.scale(arm), n_blocks, alpha, method=_method(plan), prior_scale=duel.prior_scale
     )
-
-
-def _verdict(duel: Duel, rules: Rules, d: np.ndarray, alpha: float) -> intervals.Verdict:
-    interval = evidence.confidence_sequence(d, alpha, duel.prior_scale)
-    return intervals.verdict(interval, rules.delta_ratio)
 
 
 def gate(
