@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from ortune.records import ComparedSide, Envelope, Gate, OutputDifference
+from ortune.report import compare_outputs, github, markdown
 from ortune.report import compare_words as words
-from ortune.report import github, markdown
 
 WIDTHS = (80, 100, 140)
 
@@ -296,6 +296,18 @@ def test_several_sides_are_one_table_with_their_errors() -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_table_of_several_sides_fits_its_width(width: int) -> None:
     assert max(len(line) for line in shown(several(), width).splitlines()) <= width
+
+
+def test_a_label_that_flipped_is_named_beside_the_distance() -> None:
+    what = "output 'label' is 3 at element 0, where it was 4"
+    found = OutputDifference(ok=False, relative_l2=9e-6, cosine=1.0, what=what)
+    assert (
+        compare_outputs.outputs(found) == f"outputs differ: {what}, relative L2 9e-06, cosine 1; beyond exact"
+    )
+    assert (
+        compare_outputs.outputs(OutputDifference(ok=False, what=what))
+        == f"outputs differ: {what}; beyond exact"
+    )
 
 
 def test_a_difference_without_a_gate_is_a_warning() -> None:

@@ -19,7 +19,7 @@ from ortune.records import (
 )
 from ortune.report import difference_words, finding_words
 from ortune.report.compare_gate import gate
-from ortune.report.compare_outputs import beyond, error, outputs
+from ortune.report.compare_outputs import outputs, outputs_cell
 from ortune.report.document import (
     Annotation,
     Cell,
@@ -333,7 +333,7 @@ def ranking(result: CompareResult) -> Table:
             "" if side.figures is None else figure_value(side.figures, estimand),
             _against(side),
             "" if side.comparison is None else _interval(side.comparison),
-            _outputs_cell(side),
+            outputs_cell(side),
         )
         for side, called in zip(sides, names, strict=False)
     ]
@@ -358,15 +358,6 @@ def _against(side: ComparedSide) -> Cell:
 
 def _interval(c: Comparison) -> str:
     return "too few blocks" if c.ratio_high is None and not c.ratio_low else span(c.ratio_low, c.ratio_high)
-
-
-def _outputs_cell(side: ComparedSide) -> str:
-    found = side.outputs
-    if found is None:
-        return side.failures[-1].what if side.failures else ""
-    if found.ok:
-        return outputs(found).removeprefix("outputs ")
-    return f"{error(found)}, {beyond(found)}" if found.comparable else f"WRONG: {found.what}"
 
 
 def cases(rows: Sequence[CaseResult], base: str, new: str, change_head: str) -> Table:

@@ -57,7 +57,7 @@ class Sides(OnePlan):
         None
     )
     more: Annotated[
-        Sequence[AnyPath], Argument("[C ...]", "Further sides, up to H: each is held against A.")
+        Sequence[AnyPath], Argument("[C]", "Further sides, up to H: each is held against A.")
     ] = ()
     rewrite: Rewrites = ()
     a_set: Annotated[Pairs, _set("a")] = ()
