@@ -14,7 +14,7 @@ from ortune.api import function, verbs
 STUB = Path(__file__).resolve().parents[1] / "src" / "ortune" / "__init__.pyi"
 HEAD = '''"""Written by tools/make_stub.py from what each verb can be asked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ortune.loader import load as load

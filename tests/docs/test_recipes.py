@@ -135,38 +135,42 @@ def test_quick_options_are_for_the_quick_check_alone(tmp_path: Path) -> None:
     assert make_recipes.run(step, tmp_path).shown == ("took",)
 
 
-TOO_SHORT = "ortune: one trial takes 0.3 s: the 1 s budget holds not even 6 blocks"
+TOO_SHORT = "ortune: the 1 s budget holds not even one plan"
+
+
+UNPROVEN = "B against A +1.0 % (one block, too few for an interval)"
 
 
 @pytest.mark.parametrize(
-    ("marks", "said", "lost"),
+    ("marks", "said", "code", "lost"),
     [
-        ("long; holds: a=1 read back | faster", f"B ran: a=1 read back: echo\n{TOO_SHORT}", []),
-        (
-            "long; holds: a=1 read back | faster",
-            f"B ran: b=1 read back: echo\n{TOO_SHORT}",
-            ["a=1 read back"],
-        ),
-        (
-            "long; holds: outputs identical",
-            f"B ran: outputs equal to 1e-03\n{TOO_SHORT}",
-            ["outputs identical"],
-        ),
-        ("long; holds: a=1 read back", f"B ran: a=2 read back: echo\n{TOO_SHORT}", ["a=1 read back"]),
-        ("long", "ortune: no setting is called 'blok'", ["budget holds not even"]),
-        ("after long", "ortune: no finished tuning or comparison is stored", []),
-        ("after long", "ortune: No such option '--breif'", ["no finished tuning or comparison is stored"]),
+        ("long; holds: a=1 read back | faster", f"{UNPROVEN}\na=1 read back: echo", 0, []),
+        ("long; holds: a=1 read back | faster", f"{UNPROVEN}\nb=1 read back: echo", 0, ["a=1 read back"]),
+        ("long; holds: outputs identical", f"{UNPROVEN}; outputs equal to 1e-03", 0, ["outputs identical"]),
+        ("long; holds: a=1 read back", f"{UNPROVEN}\na=2 read back: echo", 0, ["a=1 read back"]),
+        ("long", "faster, 9 blocks", 0, ["too few for an interval"]),
+        ("long", TOO_SHORT, 2, []),
+        ("long", "ortune: no setting is called 'blok'", 2, ["budget holds not even"]),
+        ("after long; holds: CPUs busy", "2 CPUs busy", 0, []),
+        ("after long; holds: CPUs busy", "nothing", 0, ["CPUs busy"]),
     ],
 )
 def test_what_the_quick_check_demands_of_a_long_measurement(
-    tmp_path: Path, marks: str, said: str, lost: list[str]
+    tmp_path: Path, marks: str, said: str, code: int, lost: list[str]
 ) -> None:
     """Exit code 2 is also that of a mistake."""
     (tmp_path / "said").write_text(said)
-    (step,) = make_recipes.steps(f"<!-- recipe: {marks} -->\n```console\n$ cat said >&2; exit 2;:\n```\n")
+    command = f"cat said >&{'2' if code else '1'}; exit {code};:"
+    (step,) = make_recipes.steps(f"<!-- recipe: {marks} -->\n```console\n$ {command}\n```\n")
     found = make_recipes.run(step, tmp_path, quick=True)
     told = make_recipes.trouble(step, found, quick=True)
     assert [re.findall(r"'([^']*)' is not said", sentence)[0] for sentence in told] == lost
+
+
+def test_what_tells_of_a_comparison_is_no_mistake(tmp_path: Path) -> None:
+    (step,) = make_recipes.steps("<!-- recipe: after long -->\n```console\n$ exit 2;:\n```\n")
+    found = make_recipes.run(step, tmp_path, quick=True)
+    assert "exit code 2, not 0" in make_recipes.trouble(step, found, quick=True)[0]
 
 
 LONG = [

@@ -50,7 +50,7 @@ def test_an_output_that_is_a_device_stays_one(box: Box) -> None:
     os.mkfifo(device)
     reader = os.open(device, os.O_RDONLY | os.O_NONBLOCK)
     done = box.compare(*QUICK, "--output", str(device))
-    assert done.code == 0, done.err
+    assert done.code == 1, done.err
     assert device.is_fifo()
     assert b'"verdict":"wrong-output"' in os.read(reader, 1 << 20)
     os.close(reader)
@@ -70,7 +70,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(box: Box) -> None:
     os.close(reader)
     with os.fdopen(writer, "wb") as closed:
         done = box.compare(*QUICK, stdout=closed)
-    assert done.code == 0, done.err
+    assert done.code == 1, done.err
     assert "Broken" not in done.err
 
 
@@ -91,14 +91,14 @@ def test_a_store_that_is_no_database(box: Box) -> None:
 
 def test_a_home_that_cannot_be_written(box: Box) -> None:
     done = box.compare(*QUICK, env={"HOME": str(box.folder / "m.onnx")})
-    assert (done.code, done.document["verdict"]) == (0, "wrong-output"), done.err
+    assert (done.code, done.document["verdict"]) == (1, "wrong-output"), done.err
     assert "nothing will be kept" in done.err
     assert done.document["result"]["session"] == ""
 
 
 def test_a_lock_that_cannot_be_had(box: Box) -> None:
     done = box.compare(*QUICK, env={"ORTUNE_LOCK": str(box.folder / "m.onnx" / "lock")})
-    assert (done.code, done.document["verdict"]) == (0, "wrong-output"), done.err
+    assert (done.code, done.document["verdict"]) == (1, "wrong-output"), done.err
     assert "another ortune may measure at the same time" in done.err
 
 
@@ -112,7 +112,7 @@ def test_a_store_that_fills_up_in_the_middle(box: Box, small_disk: Path) -> None
         small_disk, leave=48 << 10
     )  # the empty store takes 24 KiB, and a page for each change while it is made
     done = box.compare(*QUICK, "--store", str(small_disk))
-    assert (done.code, done.document["verdict"]) == (0, "wrong-output"), done.err
+    assert (done.code, done.document["verdict"]) == (1, "wrong-output"), done.err
     assert "can no longer be written" in done.err
 
 

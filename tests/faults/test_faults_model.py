@@ -91,7 +91,7 @@ def test_a_name_that_is_not_utf8(box: Box) -> None:
 
 def test_wrong_outputs_are_a_verdict(box: Box) -> None:
     done = box.compare("m.onnx", "other.onnx")
-    assert done.code == 0, done.err
+    assert done.code == 1, done.err
     assert (done.document["status"], done.document["verdict"]) == ("ok", "wrong-output")
     assert done.document["result"]["outputs"]["what"]
 

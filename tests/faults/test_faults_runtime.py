@@ -60,7 +60,7 @@ def test_an_onnxruntime_on_a_relative_path(box: Box) -> None:
     links(box.folder / "links", without="ortune")
     env = {"PYTHONPATH": os.pathsep.join(["links", str(Path(ortune.__file__).parents[1])])}
     done = box.compare("m.onnx", "other.onnx", "--python", str(python), env=env)
-    assert (done.code, done.document["verdict"]) == (0, "wrong-output"), done.err
+    assert (done.code, done.document["verdict"]) == (1, "wrong-output"), done.err
 
 
 @pytest.mark.parametrize("named", ["/bin/ls", "absent", "home", "m.onnx"])
@@ -104,4 +104,4 @@ def test_a_worker_that_ends_without_a_word(box: Box) -> None:
 
 def test_a_banner_before_the_worker_speaks_does_no_harm(box: Box) -> None:
     done = box.compare("m.onnx", "other.onnx", "--python", interpreter_that(box, "echo welcome"))
-    assert (done.code, done.document["verdict"]) == (0, "wrong-output"), done.err
+    assert (done.code, done.document["verdict"]) == (1, "wrong-output"), done.err

@@ -8,9 +8,9 @@ import golden
 import msgspec
 import pytest
 
-from ortune.records import Envelope, Gate, OutputDifference
+from ortune.records import ComparedSide, Envelope, Gate, OutputDifference
+from ortune.report import compare_outputs, github, markdown
 from ortune.report import compare_words as words
-from ortune.report import github, markdown
 
 WIDTHS = (80, 100, 140)
 
@@ -206,12 +206,12 @@ def test_a_throughput_is_in_runs_a_second() -> None:
 
 def test_no_difference_comes_with_what_would_have_been_seen() -> None:
     made = golden.comparison(
-        ratio=0.997, ratio_low=0.9, ratio_high=None, verdict="inconclusive", more_blocks=80
+        ratio=0.997, ratio_low=0.9, ratio_high=None, verdict="inconclusive", more_blocks=80, more_s=372.0
     )
     text = words.headline(golden.compared(comparison=made).result)
     assert "no difference shown: B against A -0.3 %" in text
     assert "-10.0 % to anything" in text
-    assert "2.1 % would have been seen; about 80 more blocks would tell" in text
+    assert "2.1 % would have been seen; about 6 min more would tell" in text
 
 
 def test_an_interrupted_run_says_so_in_every_format() -> None:
@@ -237,3 +237,103 @@ def test_an_end_that_excludes_no_change_does_not_look_like_it(
         found.comparison, verdict=verdict, ratio=ratio, ratio_low=low, ratio_high=high
     )
     assert said in words.headline(msgspec.structs.replace(found, comparison=changed))
+
+
+def several() -> Envelope:
+    """C is the fastest and less exact, B equal, D another model's."""
+    usual = golden.compared(gate=None).result
+    inexact = OutputDifference(
+        ok=False,
+        relative_l2=0.004,
+        max_error=0.01,
+        cosine=0.99999,
+        what="y differs",
+        accepting_tolerance=0.005,
+    )
+    wrong = OutputDifference(ok=False, comparable=False, what="output 'y' has shape [3], not [4]")
+    sides = (
+        ComparedSide(
+            name="C",
+            side=golden.side("c.int8.onnx"),
+            comparison=golden.comparison(ratio=0.55, ratio_low=0.54, ratio_high=0.57, level=0.975),
+            outputs=inexact,
+            figures=golden.figures(6e6),
+        ),
+        ComparedSide(
+            name="B",
+            side=golden.side("b.onnx"),
+            comparison=golden.comparison(
+                ratio=1.001, ratio_low=0.995, ratio_high=1.004, level=0.975, verdict="equivalent"
+            ),
+            outputs=OutputDifference(ok=True),
+            figures=golden.figures(11e6),
+        ),
+        ComparedSide(name="D", side=golden.side("d.onnx"), outputs=wrong),
+    )
+    first = sides[0]
+    return golden.compared(
+        name="C", new=first.side, comparison=first.comparison, outputs=inexact, new_figures=first.figures,
+        candidates=sides, gate=None, base=usual.base,
+    )  # fmt: skip
+
+
+def test_several_sides_are_one_table_with_their_errors() -> None:
+    text = shown(several(), 140)
+    flat = " ".join(text.split())
+    assert "C is 1.82x faster than A: 11.0 ms -> 6.00 ms (97.5 % interval 1.75-1.85, 24 blocks)" in flat
+    assert (
+        "outputs differ: relative L2 0.004, cosine 0.99999; beyond exact: --tolerance 0.005 accepts it"
+        in flat
+    )
+    rows = [line.split()[:2] for line in text.splitlines() if line[:1] in "ABCD" and ".onnx" in line]
+    assert rows == [["C", "c.int8.onnx"], ["B", "b.onnx"], ["D", "d.onnx"], ["A", "a.onnx"]]
+    for part in ("1.82x faster", "no difference", "not timed", "WRONG: output 'y' has shape [3], not [4]"):
+        assert part in flat
+    assert "intervals of 97.5 % hold together with 95 %" in flat
+    assert markdown.render(words.document(several())).count("c.int8.onnx") >= 2
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_table_of_several_sides_fits_its_width(width: int) -> None:
+    assert max(len(line) for line in shown(several(), width).splitlines()) <= width
+
+
+def test_a_label_that_flipped_is_named_beside_the_distance() -> None:
+    what = "output 'label' is 3 at element 0, where it was 4"
+    found = OutputDifference(ok=False, relative_l2=9e-6, cosine=1.0, what=what)
+    assert (
+        compare_outputs.outputs(found) == f"outputs differ: {what}, relative L2 9e-06, cosine 1; beyond exact"
+    )
+    assert (
+        compare_outputs.outputs(OutputDifference(ok=False, what=what))
+        == f"outputs differ: {what}; beyond exact"
+    )
+
+
+def test_a_difference_without_a_gate_is_a_warning() -> None:
+    assert github.render(words.document(several())).startswith("::warning ")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.3, "1 s"), (38, "40 s"), (372, "6 min"), (5000, "83 min"), (9000, "2 h")]
+)
+def test_a_forecast_is_as_rough_as_it_is_known(seconds: float, said: str) -> None:
+    made = golden.comparison(verdict="inconclusive", more_blocks=80, more_s=seconds)
+    assert words.seen(made).endswith(f"; about {said} more would tell")
+
+
+def test_nothing_is_forecast_where_nothing_is_known_of_the_time() -> None:
+    assert words.seen(golden.comparison(verdict="inconclusive", more_blocks=3048)).endswith("have been seen")
+
+
+def test_too_few_blocks_have_no_interval_and_say_so() -> None:
+    made = golden.comparison(
+        ratio=0.7,
+        ratio_low=0.0,
+        ratio_high=None,
+        smallest_effect_ratio=None,
+        n_blocks=1,
+        verdict="inconclusive",
+    )
+    text = words.claim(golden.compared(comparison=made).result)
+    assert text.endswith("B against A -30.0 %, 11.0 ms -> 9.90 ms (one block, too few for an interval)")

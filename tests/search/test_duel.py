@@ -13,6 +13,7 @@ from ortune.errors import Interrupted, MeasurementError
 from ortune.records import CaseTimes, Failed, Measured, Outcome, TrialDone
 from ortune.search import duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, log_ratios
+from ortune.stats import evidence
 
 TRIAL_NS = 500_000_000
 RUN_NS = 5_000_000
@@ -149,8 +150,104 @@ def test_six_blocks_are_enough_for_an_exact_test_where_no_more_are_allowed() -> 
     assert (found.method, found.verdict, found.n_blocks) == ("sign-flip", "faster", 6)
 
 
-def test_a_budget_that_holds_not_six_blocks_is_refused_beforehand() -> None:
-    assert duel.design(6_000_000_000, rules()) is None
+@pytest.mark.parametrize(("budget_s", "n_blocks"), [(120, 5), (40, 3), (1, 1)])
+def test_a_budget_that_holds_no_test_tells_figures_and_claims_nothing(budget_s: int, n_blocks: int) -> None:
+    machine = Machine(0, {NEW: 0.5}, trial_ns=6_000_000_000)
+    r = rules(budget_ns=budget_s * 1_000_000_000, threshold_ratio=0.05)
+    plan = duel.design(machine.trial_ns, r)
+    assert plan == duel.Design(sequential=False, n_blocks=n_blocks, controlled=False)
+    state = fight(machine, r)
+    found = duel.conclude(state, r, plan)
+    assert (found.verdict, found.n_blocks) == ("inconclusive", n_blocks)
+    assert (found.ratio_low, found.ratio_high, found.smallest_effect_ratio) == (0, None, None)
+    assert found.ratio == pytest.approx(0.5, rel=0.1)
+    assert duel.gate(state, r, plan).answer == "undecided"
+    assert not state.controls
+
+
+THREE = (NEW, "new-c", "new-d")
+
+
+def test_several_sides_stand_in_the_same_blocks_until_each_is_decided() -> None:
+    machine = Machine(1, {NEW: 0.7, "new-c": 1.02, "new-d": 1.3}, noise=0.02)
+    state = fight(machine, rules(budget_ns=600_000_000_000), arms=THREE)
+    assert all({t.arm for t in b.trials} >= {BASE, *THREE} for b in state.blocks[:9])
+    plan = duel.Design(sequential=True, n_blocks=60)
+    found = duel.conclude_all(state, rules(), plan)
+    assert [found[arm].verdict for arm in THREE] == ["faster", "slower", "slower"]
+    # What is decided first is not measured any longer.
+    assert found[NEW].n_blocks < found["new-c"].n_blocks > found["new-d"].n_blocks
+    assert not any(t.arm == NEW for t in state.blocks[-1].trials)
+    assert all(c.level == pytest.approx(1 - 0.05 / 3) for c in found.values())
+
+
+def test_among_several_equal_sides_hardly_any_is_told_apart() -> None:
+    wrong = invalid = 0
+    for seed in range(20):
+        machine = Machine(seed, {"new-c": 1.0, "new-d": 1.0}, noise=0.03)
+        try:
+            state = fight(machine, rules(), seed, arms=THREE)
+        except MeasurementError:
+            invalid += 1
+            continue
+        found = duel.conclude_all(state, rules(), duel.Design(sequential=True, n_blocks=60))
+        wrong += any(c.verdict in ("faster", "slower") for c in found.values())
+    assert wrong <= 2
+    assert invalid <= 1
+
+
+def test_once_one_side_is_proven_holm_tests_the_next_at_more_of_the_error() -> None:
+    r = rules()
+    state = duel.Duel(arms=(NEW, "new-c"), estimand="median", prior_scale=0.02)
+    rng = np.random.default_rng(5)
+    # The evidence against "no difference" of the second lies between the two limits, 1 / 0.025 and 1 / 0.05.
+    series = {NEW: rng.normal(-0.3, 0.01, 20), "new-c": np.tile([0.012, 0.03, 0.002, 0.022, -0.012], 6)[:15]}
+    plan = duel.Design(sequential=True, n_blocks=60)
+    n = next(
+        n for n in range(10, 200)
+        if 0.025 < np.exp(-evidence.log_evidence(np.resize(series["new-c"], n), 0.0, 0.02)) <= 0.05
+    )  # fmt: skip
+    series["new-c"] = np.resize(series["new-c"], n)
+    state._series = {(arm, "median", 0): (0, d) for arm, d in series.items()}
+    found = duel.conclude_all(state, r, plan)
+    assert (found[NEW].verdict, found["new-c"].verdict) == ("faster", "slower")
+    assert found[NEW].level == pytest.approx(0.975)
+    assert found["new-c"].level == pytest.approx(0.95)
+    assert found["new-c"].ratio_low > 1
+    # Beside one that shows nothing it stays undecided.
+    state._series[NEW, "median", 0] = (0, rng.normal(0.0, 0.05, 20))
+    found = duel.conclude_all(state, r, plan)
+    assert found["new-c"].verdict == "inconclusive"
+
+
+def test_a_side_that_keeps_failing_leaves_the_others_their_blocks() -> None:
+    machine = Machine(9, {NEW: 0.8, "new-c": 1.0, "new-d": 1.2})
+    machine.fail = {"new-c": 99}
+    state = fight(machine, rules(), arms=THREE)
+    assert state.ended == "verdict"
+    assert list(state.failed) == ["new-c"]
+    assert not any(b.dropped for b in state.blocks)
+    found = duel.conclude_all(state, rules(), duel.Design(sequential=True, n_blocks=60))
+    assert {arm: c.verdict for arm, c in found.items()} == {NEW: "faster", "new-d": "slower"}
+    # It counts among those that were tested.
+    assert all(c.level == pytest.approx(1 - 0.05 / 3) for c in found.values())
+
+
+@pytest.mark.parametrize(("n_new", "least"), [(1, 6), (2, 7), (3, 7), (4, 8), (7, 9)])
+def test_more_sides_need_more_blocks_for_an_exact_test(n_new: int, least: int) -> None:
+    assert duel.least_blocks(rules().share(n_new)) == least
+    full_ns = (n_new + 3) * TRIAL_NS
+    enough = duel.design(TRIAL_NS, rules(budget_ns=least * full_ns), n_new=n_new)
+    assert enough == duel.Design(sequential=False, n_blocks=least)
+    assert not duel.design(TRIAL_NS, rules(budget_ns=least * full_ns - 1), n_new=n_new).controlled
+
+
+def test_a_forecast_says_a_time_from_what_blocks_took() -> None:
+    r = rules(budget_ns=20_000_000_000 + 9 * 4 * TRIAL_NS)
+    state = fight(Machine(3, {NEW: 1.015}, noise=0.02), r)
+    found = duel.conclude(state, r, duel.Design(sequential=True, n_blocks=60))
+    assert found.verdict == "inconclusive" and found.more_blocks
+    assert found.more_s == pytest.approx(found.more_blocks * 2 * TRIAL_NS / 1e9)
 
 
 def test_arms_come_in_random_order_and_are_adjacent() -> None:
@@ -184,8 +281,7 @@ def test_a_new_side_that_keeps_failing_ends_it_with_the_reason() -> None:
     machine.fail = {NEW: 99}
     state = fight(machine, rules())
     assert state.ended == "failed"
-    assert state.failed is not None
-    assert state.failed.reason == "crash"
+    assert state.failed[NEW].reason == "crash"
 
 
 def test_a_base_that_keeps_failing_is_an_error() -> None:
@@ -235,6 +331,15 @@ def test_the_gate_answers(factor: float, answer: str) -> None:
     state = fight(Machine(16, {NEW: factor}), r)
     plan = duel.Design(sequential=True, n_blocks=60)
     assert duel.gate(state, r, plan).answer == answer
+
+
+def test_a_gate_of_several_sides_ends_with_an_interval_of_each() -> None:
+    r = rules(threshold_ratio=0.5)
+    state = fight(Machine(18, {"new-c": 0.99, "new-d": 1.01}), r, arms=THREE)
+    plan = duel.Design(sequential=True, n_blocks=60)
+    found = duel.conclude_all(state, r, plan)
+    assert [duel.gate(state, r, plan, arm=arm).answer for arm in THREE] == ["pass"] * 3
+    assert all(c.ratio_high is not None for c in found.values())
 
 
 def test_a_regression_at_the_threshold_stays_undecided() -> None:

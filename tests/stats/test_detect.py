@@ -9,9 +9,9 @@ import pytest
 
 from ortune.errors import OrtuneError
 from ortune.stats.detect import blocks_needed, honest, more_blocks, smallest_effect
-from ortune.stats.evidence import evidence_path
+from ortune.stats.evidence import confidence_sequence, evidence_path
 from ortune.stats.intervals import Interval
-from ortune.stats.pairs import sign_flip, wilcoxon
+from ortune.stats.pairs import sign_flip, sign_flip_interval, wilcoxon
 
 
 def simulated_effect(found, scale, near):
@@ -85,12 +85,21 @@ def test_a_silent_machine_still_has_a_scale():
 def test_more_blocks_says_about_how_many_are_missing():
     rng = np.random.default_rng(4)
     d = rng.normal(0.012, 0.02, 400)
-    missing = more_blocks(d[:20])
+    missing = more_blocks(d[:20], confidence_sequence(d[:20]))
     assert missing is not None
     assert 10 < missing < 400
-    assert more_blocks(rng.normal(0.0, 0.003, 60)) == 0  # equivalent by now
-    assert more_blocks(rng.normal(0.2, 0.003, 60)) == 0  # slower by now
-    assert more_blocks([0.1]) is not None
+    for known in (rng.normal(0.0, 0.003, 60), rng.normal(0.2, 0.003, 60)):  # equivalent, and slower, by now
+        assert more_blocks(known, confidence_sequence(known)) == 0
+    assert more_blocks([0.1], confidence_sequence([0.1])) is None  # one block says nothing of its scale
+
+
+def test_outliers_that_widen_an_interval_are_in_the_forecast():
+    """Most blocks agree, and some lie far out: a robust scale alone says that the answer is there already."""
+    d = np.array([0.02, 0.021, 0.019, 0.02, 0.35, 0.022, -0.4, 0.018, 0.02])
+    interval = sign_flip_interval(d)
+    assert interval.low < -0.03 and interval.high > 0.05
+    missing = more_blocks(d, interval, method="sign-flip")
+    assert missing is None or missing > 9
 
 
 def test_bad_input_gives_one_clear_error():

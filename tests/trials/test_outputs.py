@@ -137,6 +137,51 @@ def test_the_users_tolerance_replaces_both_limits(compare):
     assert not compare({"y": X}, {"y": X * np.float32(1 + 1e-5)}, tolerance=1e-6).ok
 
 
+@pytest.mark.parametrize("error", [3e-3, 0.04, 0.3])
+def test_a_difference_beyond_the_limit_has_its_size_and_what_accepts_it(compare, error):
+    other = X + error * RNG.standard_normal(X.shape).astype(np.float32)
+    result = compare({"y": X}, {"y": other})
+    assert (result.ok, result.comparable) == (False, True)
+    cosine = np.vdot(X, other) / np.linalg.norm(X) / np.linalg.norm(other)
+    assert result.cosine == pytest.approx(cosine, abs=1e-6)
+    accepting = result.accepting_tolerance
+    assert result.relative_l2 < accepting < 11 * result.relative_l2
+    assert compare({"y": X}, {"y": other}, tolerance=accepting).ok
+    assert compare({"y": X}, {"y": other}, tolerance=result.relative_l2 / 2).tolerance
+
+
+@pytest.mark.parametrize(
+    ("reference", "candidate"),
+    [
+        ({"y": X}, {"y": X[:, :32]}),
+        ({"y": X}, {"y": np.where(X > 2, np.nan, X).astype(np.float32)}),
+        ({"y": X}, {"y": X[::-1].copy()}),
+        ({"y": X}, {"y": 2 * X}),
+        ({"y": X}, {"z": X}),
+        ({"y": np.arange(8)}, {"y": np.arange(8) + 1}),
+        ({"y": X, "z": X}, {"y": X + 0.01, "z": X[:5]}),
+    ],
+    ids=["shape", "nan", "another", "scaled", "missing", "numbers", "one of two"],
+)
+def test_what_is_no_answer_to_the_same_question_cannot_be_compared(compare, reference, candidate):
+    result = compare(reference, candidate)
+    assert (result.ok, result.comparable, result.accepting_tolerance) == (False, False, None)
+    assert "'y'" in result.what or "'z'" in result.what
+
+
+@pytest.mark.parametrize(
+    ("reference", "candidate"),
+    [
+        ({"y": X, "label": np.arange(8)}, {"y": X + 0.003, "label": np.arange(8) + 1}),
+        ({"label": np.arange(3)}, {"label": np.arange(3) + 1}),
+        ({"label": np.arange(8)}, {"label": np.arange(8) // 2}),
+    ],
+)
+def test_labels_that_flip_are_still_an_answer_which_no_tolerance_accepts(compare, reference, candidate):
+    result = compare(reference, candidate)
+    assert (result.ok, result.comparable, result.accepting_tolerance) == (False, True, None)
+
+
 def test_integers_booleans_and_strings_must_be_equal(compare):
     for values, wrong in (
         (np.arange(9), np.arange(9) + (np.arange(9) == 4)),

@@ -86,7 +86,7 @@ def test_a_real_session_is_told_again_exactly_with_its_date_and_machine(tmp_path
     code, document, trouble = compare(
         tmp_path, str(a), str(b)
     )  # wrong outputs: nothing is timed, so it is quick
-    assert code == 0 and document["verdict"] == "wrong-output", trouble
+    assert code == 1 and document["verdict"] == "wrong-output", trouble
     command = [
         sys.executable,
         "-m",

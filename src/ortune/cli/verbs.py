@@ -52,7 +52,7 @@ def _parsed(verb: str) -> ast.Module:
 
 def _light(node: ast.stmt) -> bool:
     if isinstance(node, ast.ImportFrom):
-        there_anyway = {"ortune.errors", "ortune.verbs._options"}
+        there_anyway = {"ortune.errors", "ortune.verbs._options", "ortune.verbs._sides"}
         return node.module in there_anyway or str(node.module).partition(".")[0] in sys.stdlib_module_names
     if isinstance(node, ast.Assign):
         return not any(isinstance(part, ast.Call | ast.Name) for part in ast.walk(node.value))
@@ -90,7 +90,7 @@ def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
             flags = [flag for flag in (spelling.flag, spelling.also, spelling.short) if flag]
             shown = typer.Option(
                 *flags, metavar=spelling.metavar or None, help=spelling.help, rich_help_panel=spelling.panel,
-                min=spelling.least, show_default=each.default is not None and not each.many,
+                min=spelling.least, hidden=spelling.hidden, show_default=each.default is not None and not each.many,
             )  # fmt: skip
         parameters.append(_parameter(each.name, _type(each), _default(each), shown))
     parameters += _answer(module.FORMATS, own_output)

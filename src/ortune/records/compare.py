@@ -40,7 +40,7 @@ class CaseResult(Record, frozen=True, kw_only=True):
 
 
 class Gate(Record, frozen=True, kw_only=True):
-    """The answer of ``--threshold``."""
+    """The answer of ``--threshold``; outputs beyond the tolerance fail it, whatever the times."""
 
     threshold_ratio: float
     answer: Literal["pass", "fail", "undecided"]
@@ -48,11 +48,38 @@ class Gate(Record, frozen=True, kw_only=True):
     provable_ratio: float | None = None
 
 
+class ComparedSide(Record, frozen=True, kw_only=True):
+    """One of several sides that were held against the base in the same blocks.
+
+    Attributes:
+        name: What it is called: "B", "C", ...
+        comparison: None where its outputs cannot be compared with the base's, and where it does not run.
+        outputs: None where it does not run; ``failures`` says why.
+    """
+
+    name: str
+    side: Side
+    comparison: Comparison | None = None
+    outputs: OutputDifference | None = None
+    figures: Figures | None = None
+    cases: tuple[CaseResult, ...] = ()
+    read_back: tuple[ReadBack, ...] = ()
+    mapped_inputs: dict[str, str] = {}
+    failures: tuple[Failed, ...] = ()
+    gate: Gate | None = None
+
+
 class CompareResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune compare --json``.
 
-    ``comparison`` and the figures are None when the new side's outputs were wrong: nothing was timed then.
+    ``comparison`` and the figures are None when the new side's outputs cannot be compared with the base's: nothing was
+    timed then. Outputs that differ beyond the tolerance are not ``outputs.ok``, and timed all the same.
     ``why`` is where a proven difference lies, from profiled processes of their own; None without one.
+
+    Attributes:
+        name: What the new side is called: "B", or of several that which is told first.
+        candidates: Where several sides were held against the base: all of them, the fastest first. What stands beside
+            it is said of the first of them.
     """
 
     base: Side
@@ -69,6 +96,8 @@ class CompareResult(Record, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     failures: tuple[Failed, ...] = ()
     gate: Gate | None = None
+    name: str = "B"
+    candidates: tuple[ComparedSide, ...] = ()
     why: ProfileDifference | None = None
     session: str = ""
     elapsed_s: float = 0.0

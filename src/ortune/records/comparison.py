@@ -35,6 +35,7 @@ class Comparison(Record, frozen=True, kw_only=True):
         smallest_effect_ratio: Smallest detectable effect, 80 % power at that level, as a share (0.02 is 2 %);
             None where so few blocks can find none.
         more_blocks: For inconclusive: about how many more blocks would tell, None when unknown.
+        more_s: What these would take, seconds.
     """
 
     estimand: str
@@ -52,3 +53,4 @@ class Comparison(Record, frozen=True, kw_only=True):
     verdict: VerdictName
     guards: tuple[Guard, ...] = ()
     more_blocks: int | None = None
+    more_s: float | None = None

@@ -69,6 +69,12 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         max_error: Largest absolute error over the largest reference value.
         compared_as: "values", "sets" (behind NMS, TopK, ArgMax) or "moments" (the model differs from itself).
         what: One sentence when not ok.
+        comparable: False where the outputs are no answers to the same question: another shape or kind, NaN where the
+            reference has none, or nothing in common with it.
+        cosine: Smallest cosine between an output and its reference, over the floating-point outputs; None where that
+            has no meaning.
+        tolerance: That the user gave; None for the limits of "the same".
+        accepting_tolerance: One that accepts the difference; None where none does, and where none is needed.
     """
 
     ok: bool
@@ -76,6 +82,10 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     max_error: float = 0.0
     compared_as: Literal["values", "sets", "moments"] = "values"
     what: str = ""
+    comparable: bool = True
+    cosine: float | None = None
+    tolerance: float | None = None
+    accepting_tolerance: float | None = None
 
 
 class Figures(Record, frozen=True, kw_only=True):

@@ -82,7 +82,7 @@ def answer(envelope: Envelope[Record]) -> Answer | None:
 def _compared(result: CompareResult) -> Answer:
     return Answer(
         base_name="A",
-        new_name="B",
+        new_name=result.name,
         base=result.base,
         new=result.new,
         base_figures=result.base_figures,

@@ -115,8 +115,9 @@ def _answer(found: Answer, decision: Decision) -> str:
     if decision == "ship" and compared is not None:
         return f"{tune_words.gain_words(compared)}, proven: change over"
     if decision == "stop":
-        wrong = found.outputs is not None and not found.outputs.ok
-        return "do not change over: the outputs are wrong" if wrong else "do not change over: a guard failed"
+        wrong = "the outputs are wrong" if compared is None else "the outputs differ beyond the tolerance"
+        failed = found.outputs is not None and not found.outputs.ok
+        return f"do not change over: {wrong if failed else 'a guard failed'}"
     if decision == "unproven":
         return "no gain is proven: keep what runs, or measure longer"
     if compared is not None and compared.verdict == "slower":

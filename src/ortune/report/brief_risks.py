@@ -70,7 +70,7 @@ def _outputs(found: Answer) -> BriefRisk:
     if outputs is None:
         return _risk("outputs", "look", "not compared")
     if not outputs.ok:
-        return _risk("outputs", "stop", f"WRONG: {outputs.what}")
+        return _risk("outputs", "stop", f"{'DIFFERENT' if found.comparison else 'WRONG'}: {outputs.what}")
     if outputs.compared_as == "moments":
         return _risk(
             "outputs", "look", "alike by shape, finiteness and moments: the model differs from itself"

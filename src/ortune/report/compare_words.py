@@ -6,20 +6,23 @@ from collections.abc import Sequence
 
 from ortune.records import (
     CaseResult,
+    ComparedSide,
     CompareResult,
     Comparison,
     Control,
     Envelope,
     Figures,
     Guard,
-    OutputDifference,
     Plan,
     ReadBack,
     VerdictName,
 )
 from ortune.report import difference_words, finding_words
+from ortune.report.compare_gate import gate
+from ortune.report.compare_outputs import outputs, outputs_cell
 from ortune.report.document import (
     Annotation,
+    Cell,
     Column,
     Document,
     Level,
@@ -30,7 +33,17 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.numbers import change, difference, duration, factor, memory, percent, shorten, speed, three
+from ortune.report.numbers import (
+    change,
+    duration,
+    factor,
+    memory,
+    percent,
+    shorten,
+    speed,
+    three,
+    waiting,
+)  # fmt: skip
 from ortune.report.placement_words import placed
 
 
@@ -38,7 +51,7 @@ def headline(result: CompareResult) -> str:
     """The one sentence: ratio, interval, smallest detectable effect, the outputs' difference."""
     comparison = result.comparison
     if comparison is None:
-        return f"B's outputs are wrong, so nothing was timed: {result.outputs.what} (accept more with --tolerance)"
+        return f"{result.name}'s outputs are wrong, so nothing was timed: {result.outputs.what}"
     return "; ".join(
         [claim(result), seen(comparison), outputs(result.outputs), *finding_words.caveats(result.findings)]
     )
@@ -48,7 +61,8 @@ def claim(result: CompareResult) -> str:
     """What is claimed about B against A, in the figure that was compared."""
     c = result.comparison
     assert c is not None
-    level = f"{100 * c.level:.0f} % interval"
+    # Of one side alone it is one of 95 %, which an exact test reaches or exceeds.
+    level, name = f"{100 * c.level:.{1 if result.candidates else 0}f} % interval", result.name
     values = (
         f"{figure_value(result.base_figures, c.estimand)} -> {figure_value(result.new_figures, c.estimand)}"
     )
@@ -57,13 +71,20 @@ def claim(result: CompareResult) -> str:
         faster = c.verdict == "faster"
         ends = (1 / high, 1 / c.ratio_low if c.ratio_low > 0 else None) if faster else (c.ratio_low, high)
         low, up = ("anything" if end is None else factor(end) for end in ends)
-        return f"B {_better_or_worse(c)}: {values} ({level} {low}-{up}, {c.n_blocks} blocks)"
+        return f"{name} {_better_or_worse(c)}: {values} ({level} {low}-{up}, {c.n_blocks} blocks)"
     start = "no difference" if c.verdict == "equivalent" else "no difference shown"
     # A throughput is shown in runs a second, and changes of it are those of the time a run, as everywhere else.
     what = "time a run" if _is_rate(c.estimand) else c.estimand.partition(" (")[0]
     of = {"latency": ""}.get(estimand_kind(c.estimand), f" in {what}")
+    blocks = "one block" if c.n_blocks == 1 else f"{c.n_blocks} blocks"
+    if c.ratio_high is None and not c.ratio_low:
+        return (
+            f"{start}: {name} against A {change(c.ratio)}{of}, {values} ({blocks}, too few for an interval)"
+        )
     interval = span(c.ratio_low, c.ratio_high)
-    return f"{start}: B against A {change(c.ratio)}{of}, {values} ({level} {interval}, {c.n_blocks} blocks)"
+    return (
+        f"{start}: {name} against A {change(c.ratio)}{of}, {values} ({level} {interval}, {c.n_blocks} blocks)"
+    )
 
 
 def estimand_kind(estimand: str) -> str:
@@ -129,40 +150,11 @@ def span(ratio_low: float, ratio_high: float | None) -> str:
 
 
 def seen(comparison: Comparison) -> str:
-    """The smallest detectable effect, and how many more blocks would tell."""
+    """The smallest detectable effect, and how much longer would tell."""
     text = f"{percent(comparison.smallest_effect_ratio)} would have been seen"
-    if comparison.verdict == "inconclusive" and comparison.more_blocks:
-        text += f"; about {comparison.more_blocks} more blocks would tell"
+    if comparison.verdict == "inconclusive" and comparison.more_s:
+        text += f"; about {waiting(comparison.more_s)} more would tell"
     return text
-
-
-def outputs(found: OutputDifference) -> str:
-    """How equal the outputs are, and how they were compared."""
-    if found.compared_as == "moments":
-        return "outputs alike by shape, finiteness and moments"
-    how = " (as sets)" if found.compared_as == "sets" else ""
-    return f"outputs {difference(found.relative_l2)}{how}"
-
-
-def gate(result: CompareResult) -> list[str]:
-    """What this runner can prove, and the gate's answer; empty without a gate."""
-    g = result.gate
-    if g is None:
-        return []
-    limit = percent(g.threshold_ratio)
-    lines = []
-    if g.provable_ratio is not None:
-        lines.append(f"this runner can prove a change of {percent(g.provable_ratio)} in the time given")
-    lines.append(
-        {
-            "fail": f"gate: FAIL, B is worse than the threshold of {limit}",
-            "pass": f"gate: pass, a regression of {limit} or more is ruled out",
-            "undecided": f"gate: undecided at {limit}, counted as {g.undecided_counts_as} (--undecided)",
-        }[g.answer]
-    )
-    if result.comparison is None:
-        lines[-1] = "gate: FAIL, B's outputs are wrong"
-    return lines
 
 
 def guard_state(item: Guard) -> str:
@@ -212,16 +204,19 @@ def control_words(controls: Sequence[Control]) -> list[str]:
 
 def details(result: CompareResult) -> list[tuple[str, str]]:
     """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
-    found = []
-    if result.read_back:
-        found.append(("settings", "; ".join(setting(r, result.new.plan) for r in result.read_back)))
+    sides = [(f"{c.name}: ", c.read_back, c.side) for c in result.candidates]
+    found = [
+        ("settings", name + "; ".join(setting(r, side.plan) for r in read_back))
+        for name, read_back, side in sides or [("", result.read_back, result.new)]
+        if read_back
+    ]
     if result.comparison:
         found.append(("statistic", statistic(result.comparison.estimand)))
         found.append(("guards", ", ".join(guard(g) for g in result.comparison.guards)))
         found.append(("noise", noise(result)))
     found += finding_words.rows(result.findings)
-    for name, side in (("A", result.base), ("B", result.new)):
-        found += [("placement", f"{name}: {text}") for text in placed(side.placement)]
+    for name, _, side in [("A: ", (), result.base), *(sides or [(f"{result.name}: ", (), result.new)])]:
+        found += [("placement", f"{name}{text}") for text in placed(side.placement)]
     found += [("note", text) for text in result.notes]
     found += [("failed", f"one trial ({f.reason}): {f.what}") for f in result.failures]
     return [(name, text) for name, text in found if text]
@@ -290,22 +285,79 @@ TONES: dict[VerdictName, Tone] = {
 def document(envelope: Envelope[CompareResult]) -> Document:
     """The comparison: the answer first, what supports it below."""
     result = envelope.result
-    sides = [Column("", "label"), Column("A", "text"), Column("B", "text")]
+    sides = [Column("", "label"), Column("A", "text"), Column(result.name, "text")]
     why = difference_words.brief(result.why) if result.why is not None else []
     return Document(
         title=f"ortune compare: {result.base.label} against {result.new.label}",
         blocks=[
             *(Line(line, "strong") for line in gate(result)),
             *stopped(envelope),
-            Line(headline(result), TONES[result.comparison.verdict if result.comparison else "wrong-output"]),
+            Line(headline(result), _tone(result)),
+            ranking(result),
             Pairs(rows=details(result)),
             # Values of a row have different units from those above and below: left-aligned, they read as a list.
             table(sides, side_rows(result)),
-            cases(result.cases, "A", "B", "B against A"),
+            cases(result.cases, "A", result.name, f"{result.name} against A"),
             Pairs(rows=[("" if i else "why", line) for i, line in enumerate(why)]),
         ],
         annotations=_annotations(result),
     )
+
+
+def _tone(result: CompareResult) -> Tone:
+    tone = TONES[result.comparison.verdict if result.comparison else "wrong-output"]
+    # What is faster and no longer the same is for its user to judge.
+    return "unsure" if tone == "good" and not result.outputs.ok else tone
+
+
+def ranking(result: CompareResult) -> Table:
+    """Every side that was held against the base, the fastest first; of one side alone no rows."""
+    sides = result.candidates
+    compared = [c for c in (side.comparison for side in sides) if c is not None]
+    estimand = compared[0].estimand if compared else "typical latency"
+    figure = "latency" if estimand_kind(estimand) == "latency" else estimand.partition(" (")[0]
+    told = [side.side for side in sides] + [result.base]
+    which = [
+        (Column("model", "name"), [side.label for side in told]),
+        (Column("settings", "text"), [side.plan.describe() for side in told]),
+    ]
+    # What is the same of all tells nothing.
+    which = [(column, texts) for column, texts in which if len(set(texts)) > 1]
+    names = list(zip(*(texts for _, texts in which), strict=True)) or [()] * len(told)
+    columns = [Column("", "label"), *(column for column, _ in which), Column(figure)]
+    columns += [Column("against A", "text"), Column("interval", "text"), Column("outputs", "text")]
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            side.name,
+            *called,
+            "" if side.figures is None else figure_value(side.figures, estimand),
+            _against(side),
+            "" if side.comparison is None else _interval(side.comparison),
+            outputs_cell(side),
+        )
+        for side, called in zip(sides, names, strict=False)
+    ]
+    if rows and result.base_figures is not None:
+        rows.append(("A", *names[-1], figure_value(result.base_figures, estimand), "", "", ""))
+    levels = {c.level for c in compared}
+    together = [f"intervals of {100 * min(levels):.3g} % hold together with 95 %"] if len(levels) == 1 else []
+    if len(levels) > 1:
+        together = ["intervals are as wide as many claims at once need, with 95 % for all (Holm)"]
+    return table(columns, rows, notes=together)
+
+
+def _against(side: ComparedSide) -> Cell:
+    c = side.comparison
+    if c is None:
+        return Cell("does not run" if side.outputs is None else "not timed", tone="bad")
+    words = {"equivalent": "no difference", "inconclusive": f"undecided ({change(c.ratio)})"}
+    tone = TONES[c.verdict]
+    ok = side.outputs is not None and side.outputs.ok
+    return Cell(words.get(c.verdict, speed(c.ratio)), tone=tone if ok or tone != "good" else "unsure")
+
+
+def _interval(c: Comparison) -> str:
+    return "too few blocks" if c.ratio_high is None and not c.ratio_low else span(c.ratio_low, c.ratio_high)
 
 
 def cases(rows: Sequence[CaseResult], base: str, new: str, change_head: str) -> Table:
@@ -329,11 +381,12 @@ def cases(rows: Sequence[CaseResult], base: str, new: str, change_head: str) -> 
 
 def _annotations(result: CompareResult) -> list[Annotation]:
     """One for the answer, one a finding."""
-    level: Level = "notice" if result.comparison else "error"
-    if result.gate:
-        undecided: Level = "error" if result.gate.undecided_counts_as == "fail" else "warning"
-        levels: dict[str, Level] = {"fail": "error", "undecided": undecided, "pass": "notice"}
-        level = levels[result.gate.answer]
+    level: Level = "error" if result.comparison is None else "notice" if result.outputs.ok else "warning"
+    gates = [g for g in (result.gate, *(c.gate for c in result.candidates)) if g is not None]
+    if gates:
+        answers = {g.undecided_counts_as if g.answer == "undecided" else g.answer for g in gates}
+        undecided = any(g.answer == "undecided" for g in gates)
+        level = "error" if "fail" in answers else "warning" if undecided else "notice"
     text = [*gate(result), headline(result)]
     return [
         Annotation(level=level, title=f"ortune: {result.new.label}", lines=text),

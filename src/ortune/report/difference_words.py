@@ -27,8 +27,8 @@ def headline(found: ProfileDifference) -> str:
     return found.sentence or sentence(found)
 
 
-def sentence(found: ProfileDifference) -> str:
-    """The same, made from the figures."""
+def sentence(found: ProfileDifference, name: str = "B") -> str:
+    """The same, made from the figures; ``name`` is what the second is called."""
     more = found.b_wall_ns - found.a_wall_ns
     both = f"{duration(found.a_wall_ns)} -> {duration(found.b_wall_ns)}"
     times = f"{both} a run, profiled ({'; '.join(_beside(found, more))})"
@@ -36,7 +36,7 @@ def sentence(found: ProfileDifference) -> str:
         return f"no difference shown: {times}{_alone(found)}"
     part = f" ({percent(abs(more) / found.a_wall_ns)})" if found.a_wall_ns else ""
     which = " in these two processes" if _over_runs(found) else ""
-    text = f"B takes {_more(more, part)} than A{which}: {times}"
+    text = f"{name} takes {_more(more, part)} than A{which}: {times}"
     # The owner pulls in the direction of the whole.
     owner = next((row for row in found.nodes if row.difference_ns * more > 0), None)
     if owner is not None and abs(owner.difference_ns) >= OWNER * abs(more):
@@ -46,9 +46,9 @@ def sentence(found: ProfileDifference) -> str:
     return text
 
 
-def worded(found: ProfileDifference) -> ProfileDifference:
+def worded(found: ProfileDifference, name: str = "B") -> ProfileDifference:
     """The difference with its sentence."""
-    return msgspec.structs.replace(found, sentence=sentence(found))
+    return msgspec.structs.replace(found, sentence=sentence(found, name))
 
 
 def no_difference(found: ProfileDifference) -> bool:

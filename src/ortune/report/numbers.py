@@ -50,6 +50,20 @@ def difference(relative: float) -> str:
     return "identical" if relative == 0 else f"equal to {relative:.0e}"
 
 
+def waiting(seconds: float) -> str:
+    """A time to come, as roughly as it is known: "40 s", "6 min", "3 h"."""
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(1.0, float(f'{seconds:.1g}')):.0f} s"
+
+
+def likeness(cosine: float) -> str:
+    """A cosine with enough digits that it does not look like 1: "0.97", "0.99999"."""
+    digits = next((n for n in range(2, 9) if float(f"{cosine:.{n}f}") != 1), 9)
+    return "1" if cosine >= 1 else f"{cosine:.{digits}f}"
+
+
 def shorten(text: str, length: int = 40) -> str:
     """The text, its middle left out where it is longer than that (paths differ at their ends)."""
     if len(text) <= length:

@@ -1,14 +1,15 @@
-"""Two sides, raced block by block to a verdict: the loop behind ``compare``.
+"""New sides against one base, raced block by block to a verdict on each: the loop behind ``compare``.
 
 It sees outcomes and a clock, never ONNX Runtime, so that a fake executor tests it without waiting. The first nine
-blocks carry the controls (an identical plan and a known wait) beside the new side; nothing is claimed unless they
-hold.
+blocks carry the controls (an identical plan and a known wait) beside the new sides; nothing is claimed unless they
+hold. Several new sides stand in the same blocks, each with its share of the error, until each is decided.
 """
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -28,11 +29,11 @@ from ortune.search.blocks import (
     run_block,
 )
 from ortune.search.controls import Judgement
-from ortune.search.figures import WORDS
-from ortune.stats import detect, evidence, intervals, pairs
+from ortune.search.figures import LATENCIES, WORDS
+from ortune.stats import detect, evidence, intervals, multiplicity, pairs
 
-DEAR_BLOCKS = 6  # the fewest blocks that an exact test can use
-FAILURES_ALLOWED = 1  # the second failure of a side ends the comparison
+FAILURES_ALLOWED = 1  # the second failure of a side ends its comparison
+CONTROLS = (IDENTICAL, SPIKE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class Rules:
     Attributes:
         budget_ns: All blocks together may take this long.
         max_blocks: Never more blocks than this, controls included.
-        alpha: One minus the level of the interval.
+        alpha: One minus the level of the interval; of all new sides together.
         delta_ratio: Half-width of "equivalent", as a share.
         threshold_ratio: The regression that a gate must find, as a share; None without a gate.
         control_every: One block in so many carries an identical arm after calibration.
@@ -59,6 +60,10 @@ class Rules:
     estimand: str | None = None
     wait_ratio: float = 0.05
 
+    def share(self, n_new: int) -> float:
+        """Each of several new sides' part of ``alpha``: their intervals then hold together (Bonferroni)."""
+        return self.alpha / n_new
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
@@ -67,22 +72,35 @@ class Design:
     Attributes:
         sequential: Watched after every block; False is a fixed number of blocks and an exact test.
         n_blocks: Blocks at most (sequential) or exactly (fixed).
+        controlled: The first blocks carry the controls. Without them nothing can be claimed: figures alone are told.
     """
 
     sequential: bool
     n_blocks: int
+    controlled: bool = True
 
 
-def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0) -> Design | None:
-    """How many blocks the budget holds at that cost a trial; None when it holds not even six."""
-    full = 4 * trial_ns
+def least_blocks(alpha: float) -> int:
+    """The fewest blocks with which an exact test can find anything: its smallest p is 2 in 2**n."""
+    return math.ceil(math.log2(2.0 / alpha))
+
+
+def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0, n_new: int = 1) -> Design:
+    """How many blocks the budget holds at that cost a trial.
+
+    Where it holds too few for any test, as many as it does hold without controls, one at least: their figures are told.
+    """
+    full, plain = (1 + n_new + len(CONTROLS)) * trial_ns, (1 + n_new) * trial_ns
     budget_ns = rules.budget_ns - spent_ns
-    if budget_ns < DEAR_BLOCKS * full:
-        return None
-    later = max(0.0, budget_ns - controls.CALIBRATION_BLOCKS * full) / (2.2 * trial_ns)
+    least = least_blocks(rules.share(n_new))
+    if budget_ns < least * full:
+        return Design(
+            sequential=False, n_blocks=max(1, min(least - 1, int(budget_ns / plain))), controlled=False
+        )
+    later = max(0.0, budget_ns - controls.CALIBRATION_BLOCKS * full) / (1.1 * plain)
     n = min(rules.max_blocks, int(controls.CALIBRATION_BLOCKS + later))
     # The sequential test needs about ten blocks to say anything; where few more fit, an exact test says more.
-    if budget_ns >= controls.CALIBRATION_BLOCKS * full and n >= 14:
+    if budget_ns >= controls.CALIBRATION_BLOCKS * full and n >= least + 8:
         return Design(sequential=True, n_blocks=n)
     few = min(rules.max_blocks, controls.CALIBRATION_BLOCKS, int(budget_ns / full))
     return Design(sequential=False, n_blocks=few)
@@ -90,16 +108,25 @@ def design(trial_ns: float, rules: Rules, spent_ns: float = 0.0) -> Design | Non
 
 @dataclass(slots=True, kw_only=True)
 class Duel:
-    """The state of a running comparison; ``ended`` says why it stopped."""
+    """The state of a running comparison; ``ended`` says why it stopped.
 
+    Attributes:
+        arms: The new sides.
+        live: Those that are neither decided nor failed.
+        failed: The last failure of each that failed too often.
+        block_ns: What a block of the base and one new side took, of each block so far.
+    """
+
+    arms: tuple[str, ...] = (NEW,)
+    live: list[str] = field(default_factory=list)
     estimand: str = "median"
     blocks: list[Block] = field(default_factory=list)
     controls: list[Control] = field(default_factory=list)
     calibrations: int = 0
     prior_scale: float | None = None
-    scale: float = 0.0
     ended: Literal["", "verdict", "blocks", "budget", "stopped", "failed"] = ""
-    failed: Failed | None = None
+    failed: dict[str, Failed] = field(default_factory=dict)
+    block_ns: list[float] = field(default_factory=list)
     _series: dict[tuple[str, str, int], tuple[int, np.ndarray]] = field(default_factory=dict)
 
     def ratios(self, arm: str) -> np.ndarray:
@@ -110,6 +137,11 @@ class Duel:
         self._series[key] = len(self.blocks), values
         return values
 
+    def scale(self, arm: str) -> float:
+        """Robust scale of a new side's log ratios; with few of them, of what does not differ."""
+        d = self.ratios(arm)
+        return intervals.robust_scale(d) if len(d) >= 5 else (self.prior_scale or 0.0)
+
 
 def run(
     execute: Execute,
@@ -118,26 +150,35 @@ def run(
     *,
     rng: random.Random,
     clock: Callable[[], int],
+    arms: Sequence[str] = (NEW,),
     stop: Callable[[], bool] = lambda: False,
     on_block: Callable[[Duel, Block], None] = lambda duel, block: None,
     calibrated: Callable[[Judgement, list[Block]], None] = lambda judgement, blocks: None,
     started_ns: int | None = None,
 ) -> Duel:
-    """Runs blocks until a verdict, the last block, the end of the budget, or a stop.
+    """Runs blocks until a verdict on every new side, the last block, the end of the budget, or a stop.
 
     Raises:
         MeasurementError: The controls failed twice, or the baseline cannot be measured.
         Interrupted: Stopped before the controls were through.
     """
-    duel = Duel()
+    duel = Duel(arms=tuple(arms), live=list(arms))
     start = clock() if started_ns is None else started_ns
+
+    def one_block(others: Sequence[str], phase: Literal["calibration", "race"]) -> bool:
+        began = clock()
+        there = _one_block(duel, execute, [BASE, *duel.live, *others], phase, rng, stop, on_block)
+        if there:
+            duel.block_ns.append((clock() - began) * 2 / len(duel.blocks[-1].trials))
+        return there
+
     for attempt in (1, 2):
-        judgement = _calibrate(duel, execute, rules, plan, rng, stop, on_block)
-        if duel.failed or judgement:
+        judgement = _calibrate(duel, one_block, rules, plan, stop)
+        if not duel.live or judgement or not plan.controlled:
             break
         if attempt == 2 or clock() - start > 0.8 * rules.budget_ns:
             raise controls.failed_twice()
-    if duel.failed:
+    if not duel.live:
         duel.ended = "failed"
         return duel
     if not plan.sequential:
@@ -145,89 +186,89 @@ def run(
         return duel
     assert judgement is not None
     calibrated(judgement, duel.blocks)
-    block_ns = 0
+    dearest_ns = 0
     while not duel.ended:
-        n = len(duel.ratios(NEW))
-        if decided(duel, rules, plan):
-            duel.ended = "verdict"
+        # A side that is decided stands in no further block: its claim holds from the block that decided it.
+        duel.live = [arm for arm in duel.live if not decided(duel, rules, plan, arm)]
+        n = max((len(duel.ratios(arm)) for arm in duel.live), default=0)
+        if not duel.live:
+            duel.ended = "failed" if len(duel.failed) == len(duel.arms) else "verdict"
         elif n >= rules.max_blocks or len(duel.blocks) >= 2 * rules.max_blocks:
             duel.ended = "blocks"
-        elif clock() - start + block_ns > rules.budget_ns:
+        elif clock() - start + dearest_ns > rules.budget_ns:
             duel.ended = "budget"
         elif stop():
             duel.ended = "stopped"
         else:
             began = clock()
-            arms = [BASE, NEW, IDENTICAL] if len(duel.blocks) % rules.control_every == 0 else [BASE, NEW]
-            if not _one_block(duel, execute, arms, "race", rng, stop, on_block):
-                duel.ended = "stopped" if stop() else "failed"
+            others = [IDENTICAL] if len(duel.blocks) % rules.control_every == 0 else []
+            if not one_block(others, "race") and stop():
+                duel.ended = "stopped"
             # The dearest block so far is what the next may cost, so that the promise is kept.
-            block_ns = max(block_ns, clock() - began)
+            dearest_ns = max(dearest_ns, clock() - began)
     duel.controls += controls.late_controls(duel.ratios(IDENTICAL))
     return duel
 
 
-def decided(duel: Duel, rules: Rules, plan: Design) -> bool:
+def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
     """Whether the evidence answers the question: the gate's where there is one, else the verdict's."""
-    d = duel.ratios(NEW)
+    d, alpha = duel.ratios(arm), rules.share(len(duel.arms))
+    if not len(d):
+        return False
     if rules.threshold_ratio is not None:
-        answer = gate(duel, rules, plan).answer
-        # The one-sided proof can come first; a gate that fails should not stand beside "no difference shown".
-        return answer == "pass" or (answer == "fail" and _verdict(duel, rules, d) == "slower")
+        answer = gate(duel, rules, plan, arm=arm).answer
+        if answer == "undecided":
+            return False
+        interval = evidence.confidence_sequence(d, alpha, duel.prior_scale)
+        # The one-sided proof can come first; a gate that fails should not stand beside "no difference shown", nor one
+        # that passes beside no interval at all.
+        slower = intervals.verdict(interval, rules.delta_ratio) == "slower"
+        return slower if answer == "fail" else math.isfinite(interval.high)
     # The interval costs a hundred times what three of its points cost, and it is asked for after every block.
-    limit = -np.log(rules.alpha)
+    limit = -np.log(alpha)
     none, low, high = (
         evidence.log_evidence(d, theta, duel.prior_scale) >= limit
         for theta in (0.0, np.log1p(-rules.delta_ratio), np.log1p(rules.delta_ratio))
     )
     if not (none or (low and high)):
         return False
-    verdict = _verdict(duel, rules, d)
+    verdict = intervals.verdict(evidence.confidence_sequence(d, alpha, duel.prior_scale), rules.delta_ratio)
     if verdict == "equivalent":
         # "No difference" is worth what could have been seen: a few more blocks where that is more than the verdict's
         # own width.
-        return _smallest(duel, rules, plan, d) <= rules.delta_ratio
+        return _smallest(duel, plan, arm, len(d), alpha) <= rules.delta_ratio
     return verdict != "inconclusive"
 
 
-def _smallest(duel: Duel, rules: Rules, plan: Design, d: np.ndarray) -> float:
-    """The smallest effect that the blocks so far could have found."""
+def _method(plan: Design) -> Literal["sequence", "sign-flip"]:
+    return "sequence" if plan.sequential else "sign-flip"
+
+
+def _smallest(duel: Duel, plan: Design, arm: str, n_blocks: int, alpha: float) -> float:
+    """The smallest effect that so many blocks find."""
     return detect.smallest_effect(
-        duel.scale,
-        len(d),
-        rules.alpha,
-        method="sequence" if plan.sequential else "sign-flip",
-        prior_scale=duel.prior_scale,
+        duel.scale(arm), n_blocks, alpha, method=_method(plan), prior_scale=duel.prior_scale
     )
 
 
-def _verdict(duel: Duel, rules: Rules, d: np.ndarray) -> intervals.Verdict:
-    interval = evidence.confidence_sequence(d, rules.alpha, duel.prior_scale)
-    return intervals.verdict(interval, rules.delta_ratio)
-
-
-def gate(duel: Duel, rules: Rules, plan: Design, undecided: Literal["pass", "fail"] = "pass") -> Gate:
+def gate(
+    duel: Duel, rules: Rules, plan: Design, undecided: Literal["pass", "fail"] = "pass", *, arm: str = NEW
+) -> Gate:
     """fail: a regression beyond the threshold is proven; pass: it is ruled out; else undecided."""
     assert rules.threshold_ratio is not None
     theta = float(np.log1p(rules.threshold_ratio))
-    d = duel.ratios(NEW)
+    d, alpha = duel.ratios(arm), rules.share(len(duel.arms))
     answer: Literal["pass", "fail", "undecided"] = "undecided"
     if plan.sequential:
-        limit = -np.log(rules.alpha)
+        limit = -np.log(alpha)
         if evidence.log_evidence_above(d, theta, duel.prior_scale) >= limit:
             answer = "fail"
         elif evidence.log_evidence_below(d, theta, duel.prior_scale) >= limit:
             answer = "pass"
-    else:
-        interval = pairs.sign_flip_interval(d, 1 - rules.alpha)
+    elif _enough(plan, d, alpha):
+        interval = pairs.sign_flip_interval(d, 1 - alpha)
         answer = "fail" if interval.low > theta else "pass" if interval.high < theta else "undecided"
-    provable = detect.smallest_effect(
-        duel.scale,
-        plan.n_blocks,
-        rules.alpha,
-        method="sequence" if plan.sequential else "sign-flip",
-        prior_scale=duel.prior_scale,
-    )
+    provable = _smallest(duel, plan, arm, plan.n_blocks, alpha) if plan.controlled else math.inf
     return Gate(
         threshold_ratio=rules.threshold_ratio,
         answer=answer,
@@ -236,18 +277,60 @@ def gate(duel: Duel, rules: Rules, plan: Design, undecided: Literal["pass", "fai
     )
 
 
-def conclude(duel: Duel, rules: Rules, plan: Design) -> Comparison:
+def _enough(plan: Design, d: np.ndarray, alpha: float) -> bool:
+    """Whether an exact test of so many blocks could find anything, and its controls were there."""
+    return plan.controlled and len(d) >= least_blocks(alpha)
+
+
+def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison]:
+    """The comparison of every new side that was measured.
+
+    All intervals hold together. A difference that is told by Holm's correction, which tests the next at more of the
+    error once the first ones are proven, and not by an interval of its share alone has the interval at the level at
+    which Holm tested it.
+    """
+    known = [arm for arm in duel.arms if len(duel.ratios(arm))]
+    share = rules.share(len(duel.arms))
+    p_values = {arm: _p(duel, plan, arm, share) for arm in known}
+    # A side that was not measured can prove nothing: it counts among those that were tested all the same.
+    adjusted = multiplicity.holm([*p_values.values()] + [1.0] * (len(duel.arms) - len(known)))
+    found = {}
+    for arm, by_holm in zip(known, adjusted, strict=False):
+        p = p_values[arm]
+        late = by_holm <= rules.alpha and p > share
+        found[arm] = conclude(duel, rules, plan, arm=arm, alpha=rules.alpha * p / by_holm if late else share)
+    return found
+
+
+def _p(duel: Duel, plan: Design, arm: str, alpha: float) -> float:
+    """Of "no difference". An e-value's inverse is a p-value that may be read after every block."""
+    d = duel.ratios(arm)
+    if plan.sequential:
+        return min(1.0, float(np.exp(-evidence.log_evidence(d, 0.0, duel.prior_scale))))
+    return pairs.sign_flip(d) if _enough(plan, d, alpha) else 1.0
+
+
+def conclude(
+    duel: Duel, rules: Rules, plan: Design, *, arm: str = NEW, alpha: float | None = None
+) -> Comparison:
     """The comparison that the blocks support. Guards are added by the caller, who has the trials."""
-    d = duel.ratios(NEW)
-    n_dropped = sum(bool(b.dropped) for b in duel.blocks)
+    d, alpha = duel.ratios(arm), rules.alpha if alpha is None else alpha
     p = e_value = None
     if plan.sequential:
-        interval = evidence.confidence_sequence(d, rules.alpha, duel.prior_scale)
+        interval = evidence.confidence_sequence(d, alpha, duel.prior_scale)
         e_value = float(np.exp(min(700.0, evidence.log_evidence(d, 0.0, duel.prior_scale))))
-    else:
-        interval = pairs.sign_flip_interval(d, 1 - rules.alpha)
+    elif _enough(plan, d, alpha):
+        interval = pairs.sign_flip_interval(d, 1 - alpha)
         p = pairs.sign_flip(d)
+    else:
+        interval = intervals.Interval(low=-math.inf, centre=float(d.mean()), high=math.inf, level=1 - alpha)
     verdict = intervals.verdict(interval, rules.delta_ratio)
+    smallest = math.inf
+    if plan.sequential or _enough(plan, d, alpha):
+        smallest = _smallest(duel, plan, arm, len(d), alpha)
+    more = None
+    if verdict == "inconclusive":
+        more = detect.more_blocks(d, interval, rules.delta_ratio, alpha, duel.prior_scale, _method(plan))
     return Comparison(
         estimand=WORDS[duel.estimand],
         ratio=interval.ratio,
@@ -256,47 +339,52 @@ def conclude(duel: Duel, rules: Rules, plan: Design) -> Comparison:
         level=interval.level,
         method="confidence sequence" if plan.sequential else "sign-flip",
         n_blocks=len(d),
-        n_dropped=n_dropped,
+        n_dropped=_n_dropped(duel, arm),
         evidence=e_value,
         p=p,
-        smallest_effect_ratio=detect.honest(_smallest(duel, rules, plan, d), interval),
+        smallest_effect_ratio=detect.honest(smallest, interval),
         phase="race",
         verdict=verdict,
-        more_blocks=(
-            detect.more_blocks(d, rules.delta_ratio, rules.alpha, duel.prior_scale)
-            if verdict == "inconclusive"
-            else None
-        ),
+        more_blocks=more,
+        more_s=1e-9 * more * float(np.median(duel.block_ns)) if more and duel.block_ns else None,
+    )
+
+
+def _n_dropped(duel: Duel, arm: str) -> int:
+    """Blocks that do not count for a new side: dropped whole, or without it because its own trial failed."""
+    return sum(
+        bool(b.dropped) or any(t.arm == arm and isinstance(t.outcome, Failed) for t in b.trials)
+        for b in duel.blocks
     )
 
 
 def _calibrate(
     duel: Duel,
-    execute: Execute,
+    one_block: Callable[[Sequence[str], Literal["calibration", "race"]], bool],
     rules: Rules,
     plan: Design,
-    rng: random.Random,
     stop: Callable[[], bool],
-    on_block: Callable[[Duel, Block], None],
 ) -> Judgement | None:
-    """Fixed number of blocks with both controls; None when they do not hold. Sets estimand and scales."""
+    """Fixed number of blocks with both controls; None when they do not hold. Sets estimand and scale."""
     duel.calibrations += 1
     first = len(duel.blocks)
-    wanted = plan.n_blocks if not plan.sequential else controls.CALIBRATION_BLOCKS
-    arms = [BASE, NEW, IDENTICAL, SPIKE]
+    wanted = controls.CALIBRATION_BLOCKS if plan.sequential else plan.n_blocks
     while sum(not b.dropped for b in duel.blocks[first:]) < wanted:
-        if not _one_block(duel, execute, arms, "calibration", rng, stop, on_block):
-            if stop():
-                raise Interrupted("stopped before the controls were through; nothing can be said yet")
+        there = one_block(CONTROLS if plan.controlled else (), "calibration")
+        if not there and stop():
+            raise Interrupted("stopped before the controls were through; nothing can be said yet")
+        if not there and not duel.live:
             return None
     mine = duel.blocks[first:]
+    if not plan.controlled:
+        duel.estimand = rules.estimand or LATENCIES[0]
+        return None
     judgement = controls.judge(mine, rules.estimand)
     duel.controls = list(judgement.controls)  # of a calibration that was repeated, the fresh one counts
     if not judgement.ok:
         duel.blocks[first:] = controls.dropped(mine)
         return None
     duel.estimand, duel.prior_scale = judgement.estimand, judgement.scale
-    duel.scale = _scale(duel)
     return judgement
 
 
@@ -309,23 +397,18 @@ def _one_block(
     stop: Callable[[], bool],
     on_block: Callable[[Duel, Block], None],
 ) -> bool:
-    """Runs and records one block. False when stopped or when a side failed too often."""
-    block = run_block(execute, arms, rng, len(duel.blocks), phase, stop)
+    """Runs and records one block. False when stopped or when a side failed too often, which is then out."""
+    # One side's failure is no matter to the others of a field; the one side of a duel is what its blocks are for.
+    needed = None if len(duel.arms) == 1 else [BASE, *CONTROLS]
+    block = run_block(execute, arms, rng, len(duel.blocks), phase, stop, needed=needed)
     if block is None:
         return False
     duel.blocks.append(block)
-    if not block.dropped and phase == "race":
-        duel.scale = _scale(duel)
     on_block(duel, block)
     controls.raise_if_base_fails(duel.blocks)
-    failed = failures(duel.blocks, NEW)
-    if len(failed) > FAILURES_ALLOWED:
-        duel.failed = failed[-1]
-        return False
-    return True
-
-
-def _scale(duel: Duel) -> float:
-    """Robust scale of the blocks' log ratios, both kinds together: each about its own middle."""
-    new = duel.ratios(NEW)
-    return intervals.robust_scale(new) if len(new) >= 5 else (duel.prior_scale or 0.0)
+    for arm in list(duel.live):
+        failed = failures(duel.blocks, arm)
+        if len(failed) > FAILURES_ALLOWED:
+            duel.failed[arm] = failed[-1]
+            duel.live.remove(arm)
+    return not any(t.arm in duel.failed for t in block.trials)

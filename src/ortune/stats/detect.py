@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ortune.errors import OrtuneError
-from ortune.stats.evidence import CLIP, DEFAULT_SCALE, FIRST_BLOCKS, RHO, SCALE_FLOOR, confidence_sequence
+from ortune.stats.evidence import CLIP, DEFAULT_SCALE, FIRST_BLOCKS, RHO, SCALE_FLOOR
 from ortune.stats.intervals import Interval, as_blocks, robust_scale, verdict
 from ortune.stats.pairs import rank_sum_distribution
 
@@ -100,29 +100,47 @@ def blocks_needed(
 
 
 def more_blocks(
-    d: ArrayLike, delta: float = 0.01, alpha: float = 0.05, prior_scale: float | None = None
+    d: ArrayLike,
+    interval: Interval,
+    delta: float = 0.01,
+    alpha: float = 0.05,
+    prior_scale: float | None = None,
+    method: Method = "sequence",
 ) -> int | None:
     """About how many further blocks would turn "inconclusive" into an answer.
 
     The nearer of two: enough to prove the difference seen so far, or enough to put the interval inside
     ±delta; at even odds, if what was seen so far is the truth.
 
+    Args:
+        d: Block log ratios (n,).
+        interval: What they reached. Outliers widen it beyond what a robust scale says, and go on doing so.
+        delta: Half-width of "equivalent", as a share.
+        alpha: One minus the level that is wanted.
+        prior_scale: Of the first blocks.
+        method: What gave the interval; further blocks are a sequence's.
+
     Returns:
-        The number of blocks, at least 1; 0 where the answer is there; None where thousands would not do.
+        The number of blocks, at least 1; 0 where the answer is there; None where thousands would not do, and where so
+        few blocks say nothing of their scale.
     """
     values = as_blocks(d)
-    interval = confidence_sequence(values, alpha, prior_scale)
     if verdict(interval, delta) != "inconclusive":
         return 0
+    half = 0.5 * (interval.high - interval.low)
+    if values.size < FIRST_BLOCKS or not math.isfinite(half):
+        return None
     scale = max(SCALE_FLOOR, robust_scale(values))
+    usual = smallest_effect(scale, values.size, alpha, 0.5, method, prior_scale)
+    scale *= max(1.0, half / math.log1p(usual))
     margins = (abs(math.expm1(interval.centre)), delta - abs(math.expm1(interval.centre)))
     totals = [
         blocks_needed(scale, margin, alpha, 0.5, prior_scale=prior_scale)
         for margin in margins
         if margin > 0.0
     ]
-    known = [total for total in totals if total is not None]
-    return max(1, min(known) - values.size) if known else None
+    missing = [total - values.size for total in totals if total is not None]
+    return min((n for n in missing if n > 0), default=None)
 
 
 def _power(

@@ -26,7 +26,7 @@ from ortune.records import (
 )
 from ortune.rules import Facts, all_rules
 from ortune.rules.measurement import depends_on_feeds
-from ortune.search.blocks import BASE, IDENTICAL, NEW
+from ortune.search.blocks import BASE, IDENTICAL, LETTERS
 from ortune.search.controls import Judgement
 from ortune.search.figures import PAIRED
 from ortune.stats.warmup import runs_per_trial
@@ -42,6 +42,7 @@ from ortune.trials.sides import Resolved
 P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
 HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
 LEAST_PATIENCE_S = 2.0
+LEAST_LOAD_S = 60.0  # of a first run, or a rewrite, however small the budget
 PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
 
@@ -126,7 +127,7 @@ class Baseline:
         Raises:
             InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
         """
-        self._limit(max(60.0, limit_s))
+        self._limit(max(LEAST_LOAD_S, limit_s))
         model = self.side.model.ir
         self.work = pilot.settle_workload(
             self.executor, lambda refs: self.arm(BASE, refs=refs), model, self.work, self.scratch, self.say
@@ -272,7 +273,7 @@ class Baseline:
         if arm.name == BASE or outcome.reason == "no-runtime":
             pilot.raise_if_unrunnable(outcome, arm)
         # Most verbs have one side, and no A.
-        name = "B" if arm.name == NEW else self.side.label
+        name = LETTERS[arm.name] if arm.name in LETTERS and arm.name != BASE else self.side.label
         raise MeasurementError(
             f"{name} does not run: {pilot.describe(outcome)}",
             where=pilot.place(arm),
@@ -321,7 +322,7 @@ class Baseline:
             )
             for case in self.work.cases
         ]
-        return max(found, key=lambda d: (not d.ok, d.relative_l2))
+        return max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
 
     def _proposed(self) -> Workload:
         o = self.options

@@ -11,6 +11,10 @@ What is compared how:
 - outputs of kind "set" (rows behind NMS, in any order) and "indices" (TopK, ArgMax): a near tie may go
   either way, so a small share may differ; see ``_compare_set`` and ``_compare_indices``;
 - outputs of a model that differs from itself (random operators): shape, finiteness, mean and spread.
+
+What differs beyond its limit may still be an answer to the same question, less exact. It is none where it has another
+shape or kind, is NaN where the reference is not, or is no nearer to the reference than zeros would be; and where no
+whole number, string or row of a model without other outputs is as it was.
 """
 
 from __future__ import annotations
@@ -47,6 +51,8 @@ DEFAULT_LIMITS = (1e-4, 1e-3)
 
 DIFFERING_SHARE = 0.01  # of indices or rows, where ties are near
 FEWEST_FOR_MOMENTS = 30
+NOTHING_IN_COMMON = 1.0  # relative L2: zeros would be as near
+FEWEST_TO_JUDGE = 4  # values that all differ, of which it is said: one label that flipped is still an answer
 WIDEST_TABLE = 8  # columns of a table of positions; NonMaxSuppression gives 3
 
 _ANY_COUNT = ("set", "indices", "moments")  # these compare what they can of outputs whose length varies
@@ -54,16 +60,38 @@ _ANY_COUNT = ("set", "indices", "moments")  # these compare what they can of out
 
 @dataclass(slots=True, kw_only=True)
 class _Found:
-    """What the comparison has found so far; ``what`` holds the first failure."""
+    """What the comparison has found so far.
+
+    Attributes:
+        what: The first failure.
+        wrong: The first output that is no answer to the same question.
+        unlike: The first whose values are equal or not, and all of them differ; without floating-point outputs beside
+            it, no answer either.
+        inexact: Every failure is one that some tolerance accepts.
+        floats: Floating-point outputs so far.
+    """
 
     relative_l2: float = 0.0
     max_error: float = 0.0
+    cosine: float | None = None
     what: str = ""
+    wrong: str = ""
+    unlike: str = ""
+    inexact: bool = True
     floats: int = 0
     ways: set[str] = field(default_factory=set)
 
-    def fail(self, what: str) -> None:
+    def fail(self, what: str, *, wrong: bool = True, inexact: bool = False) -> None:
         self.what = self.what or what
+        self.inexact = self.inexact and inexact
+        if wrong:
+            self.wrong = self.wrong or what
+
+    def differ(self, what: str, differing: int, count: int) -> None:
+        """So many of the values that are equal or not differ."""
+        self.fail(what, wrong=False)
+        if count >= FEWEST_TO_JUDGE and differing == count:
+            self.unlike = self.unlike or what
 
 
 def compare_outputs(
@@ -115,13 +143,25 @@ def compare_outputs(
         compared_as = "moments"
     elif found.ways & {"set", "indices"}:
         compared_as = "sets"
+    wrong = found.wrong or ("" if found.floats else found.unlike)
     return OutputDifference(
         ok=not found.what,
         relative_l2=found.relative_l2,
         max_error=found.max_error,
         compared_as=compared_as,
-        what=found.what,
+        what=wrong or found.what,
+        comparable=not wrong,
+        cosine=found.cosine,
+        tolerance=tolerance,
+        accepting_tolerance=_accepting(found) if found.what and found.inexact and not wrong else None,
     )
+
+
+def _accepting(found: _Found) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that accepts the difference as a tolerance."""
+    least = max(found.relative_l2, 0.1 * found.max_error)
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(float(f"{m * power:.0e}") for m in (1.0, 2.0, 5.0, 10.0) if m * power > least)
 
 
 def _compare_output(
@@ -201,7 +241,7 @@ def _compare_maps(
     _compare_floats(found, name, iter([(values[0], values[1])]), limits)
     for key in old.keys() - set(numbers):
         if old[key] != new[key]:
-            found.fail(f"output {name!r} is {new[key]!r} at {key}, where it was {old[key]!r}")
+            found.fail(f"output {name!r} is {new[key]!r} at {key}, where it was {old[key]!r}", wrong=False)
 
 
 def _compare_floats(
@@ -209,7 +249,7 @@ def _compare_floats(
 ) -> None:
     """Relative L2 distance and largest error; non-finite values must agree in place and sign."""
     found.floats += 1
-    error2 = norm2 = worst = largest = 0.0
+    error2 = norm2 = theirs2 = product = worst = largest = 0.0
     count = start = 0
     for old, new in decoded:
         finite = np.isfinite(old) & np.isfinite(new)
@@ -225,6 +265,10 @@ def _compare_floats(
             with np.errstate(over="ignore"):
                 difference = new[finite] - a
                 error2, norm2 = error2 + float(difference @ difference), norm2 + float(a @ a)
+                product, theirs2 = (
+                    product + float(a @ new[finite]),
+                    theirs2 + float(new[finite] @ new[finite]),
+                )
             worst = max(worst, min(float(np.abs(difference).max()), sys.float_info.max))
             largest = max(largest, float(np.abs(a).max()))
             count += a.size
@@ -236,24 +280,32 @@ def _compare_floats(
     relative_l2 = math.sqrt(error2) / norm if math.isfinite(error2 + norm2) else max_error
     found.relative_l2 = max(found.relative_l2, relative_l2)
     found.max_error = max(found.max_error, max_error)
+    lengths = math.sqrt(norm2) * math.sqrt(theirs2)
+    if math.isfinite(lengths) and math.isfinite(product) and lengths > 0.0:
+        cosine = max(-1.0, min(1.0, product / lengths))
+        found.cosine = cosine if found.cosine is None else min(found.cosine, cosine)
     for figure, value, limit in (
         ("relative L2 distance", relative_l2, limits[0]),
         ("largest error over the largest value", max_error, limits[1]),
     ):
         if value > limit:
-            found.fail(f"output {label!r} differs: {figure} {value:.2g}, limit {limit:.2g}")
+            what = f"output {label!r} differs: {figure} {value:.2g}, limit {limit:.2g}"
+            found.fail(what, wrong=relative_l2 >= NOTHING_IN_COMMON, inexact=True)
 
 
 def _compare_equal(found: _Found, label: str, arrays: tuple[Array, Array]) -> None:
-    start = 0
+    start = differing = 0
+    what = ""
     for old, new in pieces(*arrays):
         differ = np.flatnonzero(old != new)
-        if differ.size:
+        if differ.size and not what:
             at = int(differ[0])
             was, now = (f"{x!r}" if old.dtype.kind == "U" else f"{x}" for x in (str(old[at]), str(new[at])))
-            found.fail(f"output {label!r} is {now} at element {start + at}, where it was {was}")
-            return
+            what = f"output {label!r} is {now} at element {start + at}, where it was {was}"
+        differing += differ.size
         start += old.size
+    if what:
+        found.differ(what, differing, start)
 
 
 def _compare_indices(found: _Found, label: str, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
@@ -278,9 +330,11 @@ def _compare_indices(found: _Found, label: str, arrays: tuple[Array, Array], typ
     if differ > allowed and old.ndim == 2 and 1 < old.shape[1] == new.shape[1] <= WIDEST_TABLE:
         _compare_set(found, label, arrays, types, (0.0, 0.0))
     elif differ > allowed:
-        found.fail(
+        found.differ(
             f"output {label!r}: {differ} of {count} indices differ, limit {allowed} "
-            f"(shape {list(new.shape)}, {list(old.shape)} before)"
+            f"(shape {list(new.shape)}, {list(old.shape)} before)",
+            differ,
+            count,
         )
 
 
@@ -309,9 +363,11 @@ def _compare_set(
     allowed = max(int(DIFFERING_SHARE * rows), 1 if rows >= 4 or scores_agree else 0)
     unmatched = unmatched_rows(old, new, limits[1] if is_float else 0.0)
     if unmatched > allowed:
-        found.fail(
+        found.differ(
             f"output {label!r}: {unmatched} of {rows} rows have no counterpart, limit {allowed} "
-            f"({len(new)} rows, {len(old)} before)"
+            f"({len(new)} rows, {len(old)} before)",
+            unmatched,
+            rows,
         )
 
 
@@ -335,8 +391,10 @@ def _compare_moments(found: _Found, label: str, arrays: tuple[Array, Array], typ
     spread = max(was[1], now[1])
     room = max(0.5 * spread, 1e-2 * abs(was[0]), FLOOR)
     if abs(now[0] - was[0]) > room:
-        found.fail(f"output {label!r} has mean {now[0]:.3g}, was {was[0]:.3g}, limit ± {room:.2g}")
+        what = f"output {label!r} has mean {now[0]:.3g}, was {was[0]:.3g}, limit ± {room:.2g}"
+        found.fail(what, wrong=False)
     elif spread > room and spread > 2.0 * min(was[1], now[1]):
         found.fail(
-            f"output {label!r} has standard deviation {now[1]:.3g}, was {was[1]:.3g}, limit a factor of 2"
+            f"output {label!r} has standard deviation {now[1]:.3g}, was {was[1]:.3g}, limit a factor of 2",
+            wrong=False,
         )

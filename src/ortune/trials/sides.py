@@ -20,7 +20,10 @@ from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
 from ortune.records import BundleInfo, Measured, Plan, ProviderSpec, Runtime, Side, Value
 from ortune.search.plan_edits import merge
+from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
+
+USUAL_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +66,19 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideText:
-    """One side as it was written. ``text`` may be None for B: A's model; ``runtime`` is what the user named."""
+    """One side as it was written.
+
+    Attributes:
+        text: May be None for all but A: A's model.
+        runtime: What the user named.
+        target: Where this side alone runs; None for where all do.
+    """
 
     text: str | None
     settings: Sequence[str] = ()
     rewrites: Sequence[str] = ()
     runtime: str | None = None
+    target: str | None = None
 
 
 def resolve(
@@ -78,6 +88,7 @@ def resolve(
     base_model: OpenModel | None = None,
     scratch: Path,
     custom_ops: Sequence[str] = (),
+    limits: Limits = USUAL_LIMITS,
     plain: bool = False,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Resolved:
@@ -89,6 +100,7 @@ def resolve(
         base_model: A's model, for a B that names none.
         scratch: Where a model taken from git is written.
         custom_ops: Libraries with operators of the model, for rewrites that load it.
+        limits: Of a process that rewrites it.
         plain: Of a bundle, take the untouched model without its plan (the base when a bundle is re-proven).
         say: Told what is made first.
 
@@ -127,18 +139,38 @@ def resolve(
             model, label = open_model(path), path.name
     plan = merge(plan, Plan(settings=knobs.parse_settings(list(side.settings))))
     plan = merge(plan, Plan(rewrites=tuple(rewrites.parse(text) for text in side.rewrites)))
+    plan = _on_target(plan, side)
     runs = model.path
     if plan.rewrites and not (side.text and bundle_format.is_bundle(Path(side.text))):
         # A bundle's model is rewritten already.
         plan = merge(Plan(settings=rewrites.settings_for(plan.rewrites)), plan)
-        tool = ToolProcess(runtime=runtime, folder=scratch, custom_ops=tuple(custom_ops))
+        tool = ToolProcess(
+            runtime=runtime,
+            folder=scratch,
+            plan=_as_optimised(plan),
+            custom_ops=tuple(custom_ops),
+            limits=limits,
+        )
         runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
     knobs.check_conflicts(plan.settings)
+    return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs)
+
+
+def _on_target(plan: Plan, side: SideText) -> Plan:
+    """The plan where the side runs: as it says itself, else as the plan does, else where its runtime is made for."""
+    if side.target is not None:
+        return msgspec.structs.replace(plan, providers=targets.find(side.target).providers)
     implied = recipe(side.runtime or "")
     if implied is not None and implied.provider and not plan.providers:
         # "openvino" asks for OpenVINO, not for the CPU provider of a build that has it.
-        plan = msgspec.structs.replace(plan, providers=(ProviderSpec(name=implied.provider),))
-    return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs)
+        return msgspec.structs.replace(plan, providers=(ProviderSpec(name=implied.provider),))
+    return plan
+
+
+def _as_optimised(plan: Plan) -> Plan:
+    """What of a plan decides the graph that ONNX Runtime makes: where it runs, and that provider's options."""
+    settings = {k: v for k, v in plan.settings.items() if knobs.find(k).channel == "provider_option"}
+    return Plan(settings=settings, providers=plan.providers)
 
 
 def _elsewhere(info: BundleInfo, runtime: Runtime) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ortune.records import Failed, Measured, Outcome, Plan, SoFar
-from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE
+from ortune.search.blocks import IDENTICAL, LETTERS, SPIKE
 from ortune.search.figures import describe
 from ortune.search.race import CURRENT
 from ortune.store.db import Event
 
-ARM_NAMES = {"compare": {BASE: "A", NEW: "B"}}
+ARM_NAMES = {"compare": LETTERS}
 """What contestants are called beside their plan, by verb."""
 
 

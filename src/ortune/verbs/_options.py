@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -52,6 +52,7 @@ class Option:
         short: ``-n``.
         again: It is part of what was measured, so the command that measures it again has it.
         also: An older spelling that is understood too.
+        hidden: The help leaves it out: it is another's like for a further side, and is told there.
     """
 
     flag: str
@@ -62,6 +63,7 @@ class Option:
     short: str = ""
     again: bool = True
     also: str = ""
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class OptionField:
     @property
     def many(self) -> bool:
         """Whether it may be given several times."""
-        return get_origin(self.type) is Sequence
+        return any(get_origin(kind) is Sequence for kind in (self.type, *get_args(self.type)))
 
     def given(self, options: Any) -> bool:
         """Whether something else than the default was asked for."""
@@ -186,6 +188,15 @@ def named(runtime: AnyPath | None) -> str | None:
     return None if runtime is None else str(runtime)
 
 
+def _each(given: Any) -> tuple[Any, ...]:
+    """What may be given several times, from Python as one alone or by name too."""
+    if isinstance(given, str | Path):
+        return (given,)
+    if isinstance(given, Mapping):
+        return tuple(f"{name}={int(v) if isinstance(v, bool) else v}" for name, v in given.items())
+    return tuple(given)
+
+
 def path(given: AnyPath | None) -> Path | None:
     """A path, or None."""
     return None if given is None else Path(given)
@@ -194,8 +205,10 @@ def path(given: AnyPath | None) -> Path | None:
 # --- what several verbs can be asked
 
 
+Pairs = Sequence[str] | Mapping[str, str | int | float | bool]
+"""Settings as the command line has them, or by name from Python; options hold them as the command line does."""
 Settings = Annotated[
-    Sequence[str],
+    Pairs,
     Option("--set", "KNOB=VALUE", "A setting, e.g. intra=4, spin=0, level=basic. Repeatable.", MODEL),
 ]
 Rewrites = Annotated[
@@ -273,6 +286,9 @@ class Feeding:
     custom_ops: CustomOps = ()
 
     def __post_init__(self) -> None:
+        for each in option_fields(type(self)):
+            if each.many:
+                object.__setattr__(self, each.name, _each(getattr(self, each.name)))
         for name in dir(type(self)):
             if isinstance(getattr(type(self), name), cached_property):
                 getattr(self, name)
@@ -363,7 +379,12 @@ class Kept(Stored):
     @cached_property
     def budget_s(self) -> float:
         """All measuring together."""
-        return seconds(self.budget, "--budget")
+        found = seconds(self.budget, "--budget")
+        if not found:
+            raise UsageError(
+                "no time to measure anything", where="--budget", do="e.g. --budget 30s", code="budget"
+            )
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

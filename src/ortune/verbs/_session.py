@@ -15,7 +15,9 @@ from ortune.records import Envelope, Record
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
 from ortune.targets.machine import Machine
-from ortune.trials.sides import Resolved, resolve
+from ortune.targets.task import Limits
+from ortune.trials.baseline import LEAST_LOAD_S
+from ortune.trials.sides import USUAL_LIMITS, Resolved, resolve
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import OnePlan, Stored
 
@@ -67,7 +69,12 @@ class Session:
 def resolver(options: OnePlan, scratch: Path, watch: Watcher) -> partial[Resolved]:
     """``resolve`` with what all sides of a verb have in common."""
     libraries = options.feeds.custom_ops
-    return partial(resolve, common=options.common, scratch=scratch, custom_ops=libraries, say=watch.say)
+    # A rewrite may take as long as the first run of the model may; "no budget" is the usual limit.
+    budget_s = getattr(options, "budget_s", None)
+    limits = USUAL_LIMITS if budget_s is None else Limits(load_s=max(LEAST_LOAD_S, budget_s))
+    return partial(
+        resolve, common=options.common, scratch=scratch, custom_ops=libraries, limits=limits, say=watch.say
+    )
 
 
 @contextlib.contextmanager

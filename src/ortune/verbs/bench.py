@@ -128,7 +128,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
     with scratch_folder() as scratch:
         text = SideText(
             text=str(options.model),
-            settings=options.set,
+            settings=tuple(options.set),
             rewrites=options.rewrite,
             runtime=named(options.runtime),
         )

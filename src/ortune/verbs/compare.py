@@ -1,4 +1,4 @@
-"""``ortune compare``: is B faster than A, here?"""
+"""``ortune compare``: is B faster than A, here? And of several, which is the fastest?"""
 
 from __future__ import annotations
 
@@ -11,87 +11,62 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
+import numpy as np
 
 from ortune import __version__
-from ortune.errors import MeasurementError, OrtuneError, UsageError
+from ortune.errors import OrtuneError, UsageError
 from ortune.fleet import runtimes
 from ortune.profiling.why import why
 from ortune.records import (
     Block,
     CompareResult,
-    Comparison,
     Envelope,
     Failed,
-    Gate,
     Measured,
-    OutputDifference,
 )
-from ortune.report.compare_words import compared_ns, outputs, setting
+from ortune.report.compare_outputs import outputs
+from ortune.report.compare_words import compared_ns, setting
 from ortune.report.difference_words import worded
 from ortune.search import controls, duel
-from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, awake, failures, measured
+from ortune.search.blocks import BASE, IDENTICAL, LETTERS, NEW, SPIKE, awake, failures, measured
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
-from ortune.search.guards import case_results, guards
 from ortune.stats import evidence
-from ortune.trials import pairing
+from ortune.trials import pairing, pilot
 from ortune.trials.baseline import PILOT_RUNS, Baseline
-from ortune.trials.executor import Arm
+from ortune.trials.compare_result import New, Raced, rank
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.sides import Resolved, SideText, require_unchanged
+from ortune.trials.sides import Resolved, require_unchanged
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import (
     GATE,
     MODEL,
     RUN,
-    AnyPath,
-    Argument,
     Kept,
     Load,
     Objective,
-    OnePlan,
     Option,
-    Rewrites,
     Tolerance,
-    named,
     pairs,
     share,
 )
 from ortune.verbs._session import Session, resolver, session
+from ortune.verbs._sides import Sides
 
 FORMATS = ("text", "json", "github", "markdown")
 STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Kept, Load, OnePlan):
+class Options(Kept, Load, Sides):
     """Is B faster than A on this machine?
 
-    Runs both sides in fresh processes, in random order, block by block, until the evidence answers or the time is
-    up (2 minutes). Says "no difference" when that is so, and what it could have seen.
+    Runs all sides in fresh processes, in random order, block by block, until the evidence answers or the time is
+    up (2 minutes). Says "no difference" when that is so, and what it could have seen. Of several sides, B, C, ..., each
+    is held against A in the same blocks, and all are ranked.
     """
 
-    a: Annotated[
-        AnyPath, Argument("A", "The base: model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
-    ]
-    b: Annotated[AnyPath | None, Argument("[B]", "The new side; also a plan.json. Omitted: A's model.")] = (
-        None
-    )
-    a_set: Annotated[Sequence[str], Option("--a-set", "KNOB=VALUE", "A setting of A alone.", MODEL)] = ()
-    b_set: Annotated[Sequence[str], Option("--b-set", "KNOB=VALUE", "A setting of B alone.", MODEL)] = ()
-    rewrite: Rewrites = ()
-    b_rewrite: Annotated[
-        Sequence[str], Option("--b-rewrite", "NAME[:k=v]", "A rewrite of B alone.", MODEL)
-    ] = ()
-    a_runtime: Annotated[
-        AnyPath | None,
-        Option("--a-runtime", "PATH|NAME", "The onnxruntime of A alone.", MODEL, also="--a-python"),
-    ] = None
-    b_runtime: Annotated[
-        AnyPath | None,
-        Option("--b-runtime", "PATH|NAME", "The onnxruntime of B alone.", MODEL, also="--b-python"),
-    ] = None
     map: Annotated[
-        Sequence[str], Option("--map", "a=b", "Input a of A is input b of B. Repeatable.", MODEL)
+        Sequence[str], Option("--map", "a=b", "Input a of A is input b of the new side. Repeatable.", MODEL)
     ] = ()
     objective: Objective = "latency"
     tolerance: Tolerance = None
@@ -149,63 +124,49 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
     watch = watcher or Watcher()
     require_objective(options.objective)
     with scratch_folder() as scratch:
-        a, b = _sides(options, scratch, watch)
-        watch.say(_measuring_with(a, b))
+        base, news = _sides(options, scratch, watch)
+        watch.say(_measuring_with(base, news))
         with session("compare", options, watch) as kept:
-            with kept.measuring(a.label):
-                key = f"{a.model.info.sha256} {b.model.info.sha256} {a.plan.id} {b.plan.id}"
-                kept.begin(key, a=a.label, b=b.label)
-                envelope = _Run(options, watch, a, b, scratch, kept).go()
+            with kept.measuring(base.label):
+                each = [base, *(new.side for new in news)]
+                shas = " ".join(side.model.info.sha256 for side in each)
+                plans = " ".join(side.plan.id for side in each)
+                labels = {new.name.lower(): new.side.label for new in news}
+                kept.begin(f"{shas} {plans}", a=base.label, **labels)
+                envelope = _Run(options, watch, base, news, scratch, kept).go()
             return kept.keep(envelope)
 
 
-def _sides(options: Options, scratch: Path, watch: Watcher) -> tuple[Resolved, Resolved]:
-    runtime = named(options.runtime)
-    a, b = (None if side is None else str(side) for side in (options.a, options.b))
-    assert a is not None
-    bundle = b is None and a.rstrip("/").endswith(".ortune")
-    # A bundle alone is proven again, against its own untouched model; what alters B makes B the bundle as altered.
-    alone = bundle and not (options.b_set or options.b_runtime or options.a_runtime or options.b_rewrite)
-    first = SideText(
-        text=a,
-        settings=options.a_set,
-        rewrites=options.rewrite,
-        runtime=named(options.a_runtime) or runtime,
-    )
+def _sides(options: Options, scratch: Path, watch: Watcher) -> tuple[Resolved, list[New]]:
     resolved = resolver(options, scratch, watch)
-    base = resolved(first, plain=alone)
-    second = SideText(
-        text=a if bundle else b,
-        settings=options.b_set,
-        rewrites=[*options.rewrite, *options.b_rewrite],
-        runtime=named(options.b_runtime) or runtime,
-    )
-    return base, resolved(second, base_model=base.model)
+    base = resolved(options.side("a"), plain=options.proves_bundle)
+    arms = [arm for arm in LETTERS if arm != BASE]
+    return base, [
+        New(arm=arm, side=resolved(options.side(letter), base_model=base.model))
+        for arm, letter in zip(arms, options.new_letters, strict=False)
+    ]
 
 
-def _measuring_with(a: Resolved, b: Resolved) -> str:
-    if a.runtime == b.runtime:
-        return f"measuring with {runtimes.describe(a.runtime)}"
-    return f"measuring A with {runtimes.describe(a.runtime)}, B with {runtimes.describe(b.runtime)}"
+def _measuring_with(a: Resolved, news: Sequence[New]) -> str:
+    with_a = runtimes.describe(a.runtime)
+    others = [
+        f"{n.name} with {runtimes.describe(n.side.runtime)}" for n in news if n.side.runtime != a.runtime
+    ]
+    return ", ".join([f"measuring A with {with_a}", *others]) if others else f"measuring with {with_a}"
 
 
 class _Run:
     """One comparison while it runs."""
 
     def __init__(
-        self, options: Options, watch: Watcher, a: Resolved, b: Resolved, scratch: Path, kept: Session
+        self, options: Options, watch: Watcher, a: Resolved, news: list[New], scratch: Path, kept: Session
     ) -> None:
-        self.options, self.watch, self.a, self.b, self.scratch, self.log = (
-            options,
-            watch,
-            a,
-            b,
-            scratch,
-            kept.log,
-        )
+        self.options, self.watch, self.a, self.news = options, watch, a, news
+        self.scratch, self.log = scratch, kept.log
         self.start = time.monotonic_ns()
-        self.starts: list[list[Measured]] = [[], []]  # of A and B alone
-        self.pairs = pairing.pair_inputs(a.model.ir, b.model.ir, options.mapped)
+        self.starts: list[Measured] = []  # of A alone
+        for new in news:
+            new.pairs = pairing.pair_inputs(a.model.ir, new.side.model.ir, options.mapped, new.name)
         self.baseline = Baseline(a, options.feeds, scratch, kept.log, watch.say, kept.machine)
         self.rules = duel.Rules(
             budget_ns=int(options.budget_s * 1e9),
@@ -218,29 +179,27 @@ class _Run:
     def go(self) -> Envelope[CompareResult]:
         baseline, executor = self.baseline, self.baseline.executor
         baseline.settle(self.options.budget_s)
-        refs = pairing.feeds_for(baseline.refs, self.b.model.ir, self.pairs, self.scratch / "feeds")
-        renamed = {b: a for b, a in self.pairs.items() if a != b}
-        if renamed:
-            self.watch.say("inputs paired: " + ", ".join(f"{a} -> {b}" for b, a in renamed.items()))
+        for new in self.news:
+            folder, model = self.scratch / "feeds", new.side.model.ir
+            refs = pairing.feeds_for(baseline.refs, model, new.pairs, folder, new.name)
+            wait = self.options.wait_ratio if new.arm == NEW else 0.0
+            new.contestant = baseline.arm(new.arm, side=new.side, refs=refs, wait=wait)
+            renamed = ", ".join(f"{a} -> {b}" for b, a in new.pairs.items() if a != b)
+            if renamed:
+                self.watch.say(f"inputs paired: {renamed}")
         baseline.pilot(self.options.objective)
-        new = baseline.arm(NEW, side=self.b, refs=refs, wait=self.options.wait_ratio)
-        trial = baseline.require_measured(new, executor.trial(new, runs=PILOT_RUNS, keep_outputs=True))
-        renames = pairing.pair_outputs(self.a.model.ir, self.b.model.ir)
-        for case in baseline.work.cases:
-            pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)
-        baseline.live_with(trial)
-        difference = baseline.difference(trial)
-        if not difference.ok:
-            return self._envelope(None, difference, None)
-        told = [*(setting(r, self.b.plan) for r in trial.done.read_back), outputs(difference)]
-        self.watch.say(f"B ran: {'; '.join(told)}")
-        baseline.expect(max(baseline.trial_ns, trial.elapsed_ns))
-        alone_ns = (baseline.first.elapsed_ns + trial.elapsed_ns) / 2
+        for new in self.news:
+            self._try(new)
+        timed = [new for new in self.news if new.comparable]
+        if not timed:
+            return self._envelope(None, None)
+        alone_ns = float(np.mean([baseline.first.elapsed_ns, *(new.trials[0].elapsed_ns for new in timed)]))
+        baseline.expect(max(baseline.trial_ns, *(new.trials[0].elapsed_ns for new in timed)))
         trial_ns = baseline.trial_ns * max(1.0, alone_ns / baseline.first.elapsed_ns)
-        design = self._design(trial_ns)
+        design = self._design(trial_ns, len(timed))
         executor.arms = {
             BASE: baseline.arm(BASE),
-            NEW: new,
+            **{new.arm: new.contestant for new in timed if new.contestant},
             IDENTICAL: baseline.arm(IDENTICAL),
             SPIKE: baseline.arm(SPIKE, wait=self.rules.wait_ratio),
         }
@@ -250,25 +209,58 @@ class _Run:
             design,
             rng=random.Random(f"{self.options.seed}-{self.start}"),
             clock=time.monotonic_ns,
+            arms=[new.arm for new in timed],
             stop=self.watch.stop,
             on_block=lambda d, block: self._on_block(d, design, block),
-            calibrated=lambda judgement, blocks: self._retime(judgement, blocks, design),
+            calibrated=lambda judgement, blocks: self._retime(judgement, blocks, design, len(timed)),
             started_ns=self.start,
         )
-        starts = (
-            baseline.starts(baseline.arm(BASE), new) if state.ended not in ("stopped", "failed") else [[], []]
-        )
-        self.starts = [[baseline.first, *starts[0]], [trial, *starts[1]]]
-        require_unchanged(self.a, self.b)
-        return self._with_why(self._envelope(state, difference, design), new)
+        self._starts(state, design)
+        require_unchanged(self.a, *(new.side for new in self.news))
+        return self._with_why(self._envelope(state, design))
 
-    def _retime(self, judgement: controls.Judgement, blocks: Sequence[Block], design: duel.Design) -> None:
+    def _try(self, new: New) -> None:
+        """Runs a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
+        baseline = self.baseline
+        assert new.contestant is not None
+        outcome = baseline.executor.trial(new.contestant, runs=PILOT_RUNS, keep_outputs=True)
+        if isinstance(outcome, Failed) and len(self.news) > 1 and outcome.reason != "no-runtime":
+            new.failed = outcome
+            self.watch.say(f"{new.name} does not run: {pilot.describe(outcome)}")
+            if all(other.failed for other in self.news):
+                baseline.require_measured(new.contestant, outcome)
+            return
+        trial = baseline.require_measured(new.contestant, outcome)
+        renames = pairing.pair_outputs(self.a.model.ir, new.side.model.ir)
+        for case in baseline.work.cases:
+            pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)
+        baseline.live_with(trial)
+        new.trials = [trial]
+        new.difference = baseline.difference(trial)
+        if new.comparable:
+            told = [*(setting(r, new.side.plan) for r in trial.done.read_back), outputs(new.difference)]
+            self.watch.say(f"{new.name} ran: {'; '.join(told)}")
+
+    def _starts(self, state: duel.Duel, design: duel.Design) -> None:
+        """How long each side takes to load and to run first, alone."""
+        raced = [new for new in self.news if new.arm in state.arms and new.arm not in state.failed]
+        more = state.ended != "stopped" and design.controlled and raced
+        arms = [new.contestant for new in raced if new.contestant]
+        base, *others = self.baseline.starts(self.baseline.arm(BASE), *arms) if more else [[]]
+        self.starts = [self.baseline.first, *base]
+        for new, found in zip(raced, others, strict=False):
+            new.trials += found
+
+    def _retime(
+        self, judgement: controls.Judgement, blocks: Sequence[Block], design: duel.Design, n_new: int
+    ) -> None:
         """Blocks after the calibration are as long as its noise says, and the budget allows for all of them."""
         self.baseline.retime(judgement, measured(blocks, BASE))
         left_ns = self.rules.budget_ns - (time.monotonic_ns() - self.start)
-        self.baseline.shorten(left_ns / (2.2 * max(1, design.n_blocks - controls.CALIBRATION_BLOCKS)))
+        n_blocks = max(1, design.n_blocks - controls.CALIBRATION_BLOCKS)
+        self.baseline.shorten(left_ns / (1.1 * (1 + n_new) * n_blocks))
 
-    def _with_why(self, envelope: Envelope[CompareResult], new: Arm) -> Envelope[CompareResult]:
+    def _with_why(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
         """Where a proven difference lies: profiles tell it of the time of runs, not of memory, CPU time or a start."""
         result = envelope.result
         proven = envelope.status == "ok" and envelope.verdict in ("faster", "slower")
@@ -279,9 +271,11 @@ class _Run:
         latencies = (a.latency_ns, b.latency_ns)
         # The profiles are of typical runs: against a p95 or a throughput they cannot be held.
         plain = compared_ns(b) - compared_ns(a) if self.options.objective == "latency" else None
-        sides, arms = (self.a, self.b), (self.baseline.arm(BASE), new)
+        new = next(each for each in self.news if each.name == result.name)
+        assert new.contestant is not None
+        sides, arms = (self.a, new.side), (self.baseline.arm(BASE), new.contestant)
         try:
-            found = worded(why(self.baseline, sides, arms, latencies, plain, self.watch.line))
+            found = worded(why(self.baseline, sides, arms, latencies, plain, self.watch.line), result.name)
             result = msgspec.structs.replace(result, why=found)
         except OrtuneError as error:
             # An answer is not lost because its reason is.
@@ -289,23 +283,20 @@ class _Run:
             result = msgspec.structs.replace(result, notes=(*result.notes, note))
         return msgspec.structs.replace(envelope, result=result)
 
-    def _design(self, trial_ns: float) -> duel.Design:
+    def _design(self, trial_ns: float, n_new: int) -> duel.Design:
         left_ns = self.rules.budget_ns - (time.monotonic_ns() - self.start)
         before = self.baseline.trial_ns
-        self.baseline.shorten(left_ns / (controls.CALIBRATION_BLOCKS * 4) * before / trial_ns)
+        n_arms = 1 + n_new + len(duel.CONTROLS)
+        self.baseline.shorten(left_ns / (controls.CALIBRATION_BLOCKS * n_arms) * before / trial_ns)
         trial_ns *= self.baseline.trial_ns / before
-        design = duel.design(trial_ns, self.rules, spent_ns=time.monotonic_ns() - self.start)
-        if design is None:
-            need = int(duel.DEAR_BLOCKS * 4 * trial_ns / 1e9) + 30
-            raise UsageError(
-                f"one trial takes {trial_ns / 1e9:.1f} s: the {self.options.budget_s:.0f} s budget holds not even "
-                f"{duel.DEAR_BLOCKS} blocks",
-                do=f"--budget {need}s",
-                code="budget",
-            )
+        design = duel.design(trial_ns, self.rules, time.monotonic_ns() - self.start, n_new)
+        blocks = f"up to {design.n_blocks} blocks"
+        if not design.controlled:
+            n = "one block" if design.n_blocks == 1 else f"{design.n_blocks} blocks"
+            blocks = f"{n}, too few to prove anything,"
         self.watch.say(
             f"one trial {trial_ns / 1e9:.2f} s, {self.baseline.executor.timing.turns.describe()}; "
-            f"up to {design.n_blocks} blocks in {self.options.budget_s:.0f} s"
+            f"{blocks} in {self.options.budget_s:.0f} s"
         )
         return design
 
@@ -316,49 +307,37 @@ class _Run:
         self.watch.block(state, design, block)
         self.watch.line(progress_line(state, design, block))
 
-    def _envelope(
-        self, state: duel.Duel | None, difference: OutputDifference, design: duel.Design | None
-    ) -> Envelope[CompareResult]:
-        comparison: Comparison | None = None
-        gate: Gate | None = None
-        failed: tuple[Failed, ...] = ()
-        if state is not None and design is not None:
-            failed = tuple(failures(state.blocks, BASE) + failures(state.blocks, NEW))
-            if state.failed:
-                raise MeasurementError(
-                    f"B failed again and again: {state.failed.what}",
-                    where=self.b.label,
-                    code=state.failed.reason,
-                )
-            comparison = msgspec.structs.replace(
-                duel.conclude(state, self.rules, design), guards=guards(state.blocks, self.options.objective)
-            )
-            if self.rules.threshold_ratio is not None:
-                gate = duel.gate(state, self.rules, design, self.options.counts_as)
-        elif self.rules.threshold_ratio is not None:
-            gate = Gate(
-                threshold_ratio=self.rules.threshold_ratio,
-                answer="fail",
-                undecided_counts_as=self.options.counts_as,
-            )
+    def _envelope(self, state: duel.Duel | None, design: duel.Design | None) -> Envelope[CompareResult]:
         blocks = state.blocks if state else []
         estimand = state.estimand if state else "median"
-        base, new = measured(blocks, BASE), measured(blocks, NEW)
+        raced = Raced(
+            work=self.baseline.work,
+            objective=self.options.objective,
+            rules=self.rules,
+            counts_as=self.options.counts_as,
+            state=state,
+            design=design,
+        )
+        ranked = rank(raced, self.news)
+        first, base = ranked[0], measured(blocks, BASE)
+        assert first.outputs is not None
         result = CompareResult(
             base=self.a.seen(base),
-            new=self.b.seen(new),
-            comparison=comparison,
-            outputs=difference,
-            base_figures=describe(base, estimand, self.starts[0]) if base else None,
-            new_figures=describe(new, estimand, self.starts[1]) if new else None,
-            cases=case_results(blocks, self.baseline.work, estimand, state.prior_scale) if state else (),
+            new=first.side,
+            comparison=first.comparison,
+            outputs=first.outputs,
+            base_figures=describe(base, estimand, self.starts) if base else None,
+            new_figures=first.figures,
+            cases=first.cases,
             controls=tuple(state.controls) if state else (),
             findings=tuple(self.baseline.findings),
-            read_back=new[-1].done.read_back if new else (),
-            mapped_inputs={a: b for b, a in self.pairs.items()},
+            read_back=first.read_back,
+            mapped_inputs=first.mapped_inputs,
             notes=(*self.baseline.work.notes, *self.baseline.notes, *awake(blocks)),
-            failures=failed,
-            gate=gate,
+            failures=(*failures(blocks, BASE), *first.failures),
+            gate=first.gate,
+            name=first.name,
+            candidates=tuple(ranked) if len(ranked) > 1 else (),
             session=self.log.id,
             elapsed_s=(time.monotonic_ns() - self.start) / 1e9,
         )
@@ -370,7 +349,7 @@ class _Run:
             model=self.a.model.ref,
             workload=self.baseline.work,
             status="interrupted" if interrupted else "ok",
-            verdict=comparison.verdict if comparison else "wrong-output",
+            verdict=first.comparison.verdict if first.comparison else "wrong-output",
             result=result,
         )
 
@@ -379,18 +358,25 @@ def progress_line(state: duel.Duel, design: duel.Design, block: Block) -> str:
     """Where the comparison stands, for a progress line."""
     n = len(state.blocks)
     if block.phase == "calibration":
-        return f"block {n}: calibrating (an identical plan and a known wait)"
-    interval = evidence.confidence_sequence(state.ratios(NEW), prior_scale=state.prior_scale)
-    return (
-        f"block {n} of at most {design.n_blocks}: B takes {100 * (interval.ratio - 1):+.1f} % of A's time "
-        f"({100 * (interval.ratio_low - 1):+.1f} to {100 * (interval.ratio_high - 1):+.1f})"
-    )
+        what = (
+            "calibrating (an identical plan and a known wait)" if design.controlled else "too few for a claim"
+        )
+        return f"block {n}: {what}"
+    parts = []
+    for arm in state.arms if len(state.arms) == 1 else state.live:
+        interval = evidence.confidence_sequence(state.ratios(arm), prior_scale=state.prior_scale)
+        parts.append(
+            f"{LETTERS[arm]} takes {100 * (interval.ratio - 1):+.1f} % of A's time "
+            f"({100 * (interval.ratio_low - 1):+.1f} to {100 * (interval.ratio_high - 1):+.1f})"
+        )
+    return f"block {n} of at most {design.n_blocks}: {', '.join(parts)}"
 
 
 def exit_code(envelope: Envelope[CompareResult]) -> int:
-    """0 done; 1 the gate failed."""
-    gate = envelope.result.gate
-    if gate is None:
-        return 0
-    answer = gate.undecided_counts_as if gate.answer == "undecided" else gate.answer
-    return 1 if answer == "fail" else 0
+    """0 done; 1 a gate failed, or outputs cannot be compared."""
+    result = envelope.result
+    sides = [(c.outputs, c.gate) for c in result.candidates] or [(result.outputs, result.gate)]
+    if any(outputs is not None and not outputs.comparable for outputs, _ in sides):
+        return 1
+    answers = [g.undecided_counts_as if g.answer == "undecided" else g.answer for _, g in sides if g]
+    return 1 if "fail" in answers else 0

@@ -88,7 +88,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
     watch, start = watcher or Watcher(), time.monotonic()
     with scratch_folder() as scratch:
         try:
-            text = SideText(text=str(options.model), settings=options.set, runtime=named(options.runtime))
+            text = SideText(
+                text=str(options.model), settings=tuple(options.set), runtime=named(options.runtime)
+            )
             side = resolver(options, scratch, watch)(text)
         except RuntimeNotFound as error:
             return _Look(options, watch, _unrun(str(options.model), scratch), None, scratch, start).envelope(

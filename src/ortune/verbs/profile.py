@@ -51,6 +51,7 @@ from ortune.verbs._options import (
     Kept,
     OnePlan,
     Option,
+    Pairs,
     named,
     option_fields,
     path,
@@ -93,7 +94,7 @@ class Options(Kept, OnePlan):
         ),
     ] = None
     b_set: Annotated[
-        Sequence[str],
+        Pairs,
         Option(
             "--b-set",
             "KNOB=VALUE",
@@ -257,7 +258,9 @@ class _Models:
         resolved = resolver(o, self.scratch, self.watch)
         sides = [resolved(SideText(text=str(o.subject), runtime=named(o.runtime)))]
         if o.against:
-            text = SideText(text=str(o.against), settings=o.b_set, runtime=named(o.b_runtime or o.runtime))
+            text = SideText(
+                text=str(o.against), settings=tuple(o.b_set), runtime=named(o.b_runtime or o.runtime)
+            )
             sides.append(resolved(text, base_model=sides[0].model))
         with session("profile", o, self.watch) as kept:
             key = " ".join(f"{s.model.info.sha256} {s.plan.id}" for s in sides)

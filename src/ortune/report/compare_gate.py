@@ -1,0 +1,40 @@
+"""The answer of a gate in words: of one side, or of each of several."""
+
+from __future__ import annotations
+
+from ortune.records import CompareResult, Comparison, Gate, OutputDifference
+from ortune.report.compare_outputs import beyond
+from ortune.report.numbers import percent
+
+
+def gate(result: CompareResult) -> list[str]:
+    """What this runner can prove, and the gate's answer; empty without a gate."""
+    if result.gate is None:
+        return []
+    provable = result.gate.provable_ratio
+    lines = []
+    if provable is not None:
+        lines.append(f"this runner can prove a change of {percent(provable)} in the time given")
+    sides = [(c.name, c.gate, c.comparison, c.outputs) for c in result.candidates]
+    for name, each, comparison, found in sides or [
+        (result.name, result.gate, result.comparison, result.outputs)
+    ]:
+        if each is not None:
+            of = f"{name}: " if sides and each.answer != "fail" else ""
+            lines.append(f"gate: {of}{_gate_answer(name, each, comparison, found)}")
+    return lines
+
+
+def _gate_answer(name: str, g: Gate, comparison: Comparison | None, found: OutputDifference | None) -> str:
+    limit = percent(g.threshold_ratio)
+    if found is None:
+        return f"FAIL, {name} does not run"
+    if comparison is None:
+        return f"FAIL, {name}'s outputs are wrong" if not found.ok else f"FAIL, {name} failed again and again"
+    if not found.ok:
+        return f"FAIL, {name}'s outputs differ from A's, {beyond(found)}"
+    return {
+        "fail": f"FAIL, {name} is worse than the threshold of {limit}",
+        "pass": f"pass, a regression of {limit} or more is ruled out",
+        "undecided": f"undecided at {limit}, counted as {g.undecided_counts_as} (--undecided)",
+    }[g.answer]

@@ -1,0 +1,140 @@
+"""The answer of a comparison: what became of each side that was held against the base, the fastest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from ortune.errors import MeasurementError
+from ortune.records import (
+    Block,
+    ComparedSide,
+    Comparison,
+    Failed,
+    Gate,
+    Measured,
+    OutputDifference,
+    Workload,
+)
+from ortune.search import duel
+from ortune.search.blocks import LETTERS, failures, measured
+from ortune.search.figures import describe
+from ortune.search.guards import case_results, guards
+from ortune.trials.executor import Arm
+from ortune.trials.sides import Resolved
+
+
+@dataclass(slots=True, kw_only=True)
+class New:
+    """A side that is held against the base, and what became of it.
+
+    Attributes:
+        arm: Of its trials.
+        pairs: Its inputs to A's.
+        contestant: None before its inputs are written.
+        trials: Those alone, which show how long it takes to start; its outputs are the first one's.
+        difference: Of its outputs from the base's; None where it does not run.
+        failed: Why it does not run.
+    """
+
+    arm: str
+    side: Resolved
+    pairs: dict[str, str] = field(default_factory=dict)
+    contestant: Arm | None = None
+    trials: list[Measured] = field(default_factory=list)
+    difference: OutputDifference | None = None
+    failed: Failed | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return LETTERS[self.arm]
+
+    @property
+    def comparable(self) -> bool:
+        """Whether its times say anything beside the base's."""
+        return self.difference is not None and self.difference.comparable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raced:
+    """What a comparison measured.
+
+    Attributes:
+        counts_as: What an undecided gate counts as.
+        state, design: None where no side could be timed.
+    """
+
+    work: Workload
+    objective: str
+    rules: duel.Rules
+    counts_as: Literal["pass", "fail"]
+    state: duel.Duel | None
+    design: duel.Design | None
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """All of them, dropped ones included."""
+        return self.state.blocks if self.state else ()
+
+
+def rank(raced: Raced, news: Sequence[New]) -> list[ComparedSide]:
+    """Every new side, the fastest first; what cannot be compared after these, and what does not run last.
+
+    Raises:
+        MeasurementError: All that could be timed failed again and again.
+    """
+    found: dict[str, Comparison] = {}
+    if raced.state is not None and raced.design is not None:
+        if raced.state.ended == "failed":
+            raise _failed(raced.state, news)
+        found = duel.conclude_all(raced.state, raced.rules, raced.design)
+    sides = [_one(raced, new, found.get(new.arm)) for new in news]
+    return sorted(
+        sides, key=lambda s: (s.outputs is None, s.comparison.ratio if s.comparison else float("inf"))
+    )
+
+
+def _failed(state: duel.Duel, news: Sequence[New]) -> MeasurementError:
+    arm, failed = next(iter(state.failed.items()))
+    new = next(each for each in news if each.arm == arm)
+    what = f"{new.name} failed again and again: {failed.what}"
+    return MeasurementError(what, where=new.side.label, code=failed.reason)
+
+
+def _one(raced: Raced, new: New, found: Comparison | None) -> ComparedSide:
+    state, blocks = raced.state, raced.blocks
+    trials = measured(blocks, new.arm)
+    estimand, scale = (state.estimand, state.prior_scale) if state else ("median", None)
+    if found is None or state is None or new.arm in state.failed:
+        found = None
+    else:
+        found = msgspec.structs.replace(found, guards=guards(blocks, raced.objective, arm=new.arm))
+    return ComparedSide(
+        name=new.name,
+        side=new.side.seen(trials),
+        comparison=found,
+        outputs=new.difference,
+        figures=describe(trials, estimand, new.trials) if trials else None,
+        cases=case_results(blocks, raced.work, estimand, scale, arm=new.arm) if found else (),
+        read_back=trials[-1].done.read_back if trials else (),
+        mapped_inputs={a: b for b, a in new.pairs.items()},
+        failures=(*failures(blocks, new.arm), *([new.failed] if new.failed else [])),
+        gate=_gate(raced, new),
+    )
+
+
+def _gate(raced: Raced, new: New) -> Gate | None:
+    """The gate's answer: outputs beyond the tolerance fail it, and so does what does not run."""
+    limit, state = raced.rules.threshold_ratio, raced.state
+    if limit is None:
+        return None
+    gate = Gate(threshold_ratio=limit, answer="fail", undecided_counts_as=raced.counts_as)
+    if state is None or raced.design is None or new.arm not in state.arms or new.arm in state.failed:
+        return gate
+    gate = duel.gate(state, raced.rules, raced.design, raced.counts_as, arm=new.arm)
+    ok = new.difference is not None and new.difference.ok
+    return gate if ok else msgspec.structs.replace(gate, answer="fail")
