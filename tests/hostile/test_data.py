@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
 
 from box import Box
 
-from hostile.data import CASES, Case
+from hostile.data import CASES, FIRST, Case
 
 LIMIT_S = 60
 MEMORY_BYTES = 16 << 30
