@@ -20,6 +20,9 @@ COMMANDS = "\n::error::owned\n##[add-path]/owned%0A::set-env name=A::b\n"
 NAME = f"n{ESCAPES}{COMMANDS}@octocat `x` <script>alert(1)</script> |a| [l](http://e.vil)"
 
 
+FILE = NAME.replace("/", "|")[:180]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """One hostile file and a command line over it; ``{file}`` stands for its path.
@@ -215,6 +218,23 @@ def _models() -> Iterator[Case]:
                command=("lock", "{file}", "--format", "github"), codes=RUNS)  # fmt: skip
 
 
+def _names_of_files() -> Iterator[Case]:
+    for name, command, codes in (
+        ("model", ("look", "{file}"), RUNS),
+        ("model as json", ("profile", "--no-peak", "{file}", "--json"), RUNS),
+        ("second model", ("compare", "m.onnx", "{file}"), REFUSED),
+        ("file alone", ("{file}.",), REFUSED),
+        ("missing model", ("compare", "missing{file}"), REFUSED),
+        ("missing model as json", ("tune", "missing{file}", "--json"), REFUSED),
+        ("revision", ("look", "m.onnx@{file}"), REFUSED),
+        ("lock", ("lock", "m.onnx", "--check", "{file}"), REFUSED),
+        ("place to write", ("profile", "{file}", "--output", "no/{file}"), REFUSED),
+        ("interpreter", ("look", "m.onnx", "--python", "{file}"), REFUSED),
+    ):
+        yield Case(name=f"escapes in the name of a {name}", make=names, file=f"{FILE}.onnx", command=command,
+                   codes=codes)  # fmt: skip
+
+
 def _no_files() -> Iterator[Case]:
     for what, make in (("pipe", fifo), ("device", device)):
         for kind, file, command in (
@@ -289,14 +309,18 @@ def _bundles() -> Iterator[Case]:
 
 
 def _traces() -> Iterator[Case]:
-    def case(name: str, *more: str, says: tuple[str, ...] = (), longest: int = 8000, **how: Any) -> Case:
+    def case(
+        name: str, *more: str, says: tuple[str, ...] = (), written: tuple[str, ...] = (), **how: Any
+    ) -> Case:
         return Case(name=f"trace with {name}", make=partial(trace, **how), file="t.json",
-                    command=("profile", "{file}", *more), codes=RUNS, says=says, longest=longest)  # fmt: skip
+                    command=("profile", "{file}", *more), codes=RUNS, says=says, longest=8000,
+                    written=written)  # fmt: skip
 
     for form in ("text", "json", "markdown"):
         yield case(f"names as {form}", "--format", form, node=NAME, op_name=NAME, provider=NAME)
     yield case("names in a difference", "--against", "{file}", node=NAME)
     yield case("half a character", node="\ud800")
+    yield case("names on a page", "--report", "page.html", written=("page.html",), node=NAME, op_name=NAME)
     for form in ("text", "markdown"):
         yield case(f"a name of 10 MB as {form}", "--format", form, node="x" * 10_000_000)
     yield case("an operator of 10 MB", op_name="x" * 10_000_000)
@@ -313,4 +337,4 @@ INPUT = {"name": "x", "dtype": "float", "shape": [1, 4], "role": "data"}
 CASE = {"name": "usual", "inputs": [INPUT], "weight": 1.0}
 WORKLOAD = {"cases": [CASE]}
 
-CASES: list[Case] = [*_models(), *_no_files(), *_texts(), *_bundles(), *_traces()]
+CASES: list[Case] = [*_models(), *_names_of_files(), *_no_files(), *_texts(), *_bundles(), *_traces()]

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
 
 from box import Box
 
-from hostile.data import CASES, FIRST, Case
+from hostile.data import CASES, FIRST, NAME, Case, trace
 
 LIMIT_S = 60
 MEMORY_BYTES = 16 << 30
@@ -44,6 +44,14 @@ def limits() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_AS, before[1])
 
 
+def require_harmless(text: str) -> None:
+    """Nothing in it acts on a terminal, or on the log of a job on GitHub."""
+    assert [hex(ord(c)) for c in sorted(set(text)) if not c.isprintable() and c != "\n"] == []
+    for line in text.splitlines():
+        assert not line.lstrip().startswith("::") or OWN_COMMAND.match(line)
+        assert "##[" not in line
+
+
 def tree(folder: Path) -> dict[str, bytes | str]:
     """All that lies in a folder, but for the user's own places."""
     found: dict[str, bytes | str] = {}
@@ -62,21 +70,33 @@ def test_a_hostile_file(box: Box, case: Case) -> None:
     told = done.out + done.err
     assert done.code in case.codes, told[-1000:]
     assert "Traceback" not in told
-    assert [hex(ord(c)) for c in sorted(set(told)) if not c.isprintable() and c != "\n"] == []
-    for line in told.splitlines():
-        assert not line.lstrip().startswith("::") or OWN_COMMAND.match(line)
-        assert "##[" not in line
+    require_harmless(told)
     assert all(text in told for text in case.says), told[-1000:]
     assert len(told) < case.longest
     after = tree(box.folder)
     assert {name: after[name] for name in after if name not in case.written} == before
+    for name in case.written:
+        text = (box.folder / name).read_text()
+        require_harmless(text)
+        assert "<script>alert" not in text
 
 
-@pytest.mark.parametrize(
-    "case", [c for c in CASES if "damage" in c.name or "duration" in c.name], ids=lambda case: case.name
-)
+DAMAGED = [case for case in CASES if case.says == FIRST]
+
+
+@pytest.mark.parametrize("case", DAMAGED, ids=lambda case: case.name.replace(" ", "-"))
 def test_damage_is_said_before_any_figure(box: Box, case: Case) -> None:
     case.make(box.folder / case.file)
     done = box.here(*(part.format(file=case.file) for part in case.command))
     first = done.out.splitlines()[0].strip("*")
     assert first.startswith("the trace is damaged: 1 event is left out")
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "github", "html"])
+def test_what_is_stored_of_a_hostile_file_is_told_as_harmlessly(box: Box, form: str) -> None:
+    trace(box.folder / "t.json", node=NAME, took=-50)
+    assert box.here("profile", "t.json").code == 0
+    done = box.here("report", "newest", "--format", form)
+    assert done.code == 0, done.err
+    require_harmless(done.out + done.err)
+    assert "<script>alert" not in done.out or form not in ("html", "markdown")
