@@ -77,8 +77,10 @@ def test_a_hostile_file(box: Box, case: Case) -> None:
     assert {name: after[name] for name in after if name not in case.written} == before
     for name in case.written:
         text = (box.folder / name).read_text()
-        require_harmless(text)
-        assert "<script>alert" not in text
+        assert "\x1b" not in text
+        if name.endswith(".html"):
+            require_harmless(text)
+            assert "<script>alert" not in text
 
 
 DAMAGED = [case for case in CASES if case.says == FIRST]
@@ -92,7 +94,7 @@ def test_damage_is_said_before_any_figure(box: Box, case: Case) -> None:
     assert first.startswith("the trace is damaged: 1 event is left out")
 
 
-@pytest.mark.parametrize("form", ["text", "json", "markdown", "github", "html"])
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "html"])
 def test_what_is_stored_of_a_hostile_file_is_told_as_harmlessly(box: Box, form: str) -> None:
     trace(box.folder / "t.json", node=NAME, took=-50)
     assert box.here("profile", "t.json").code == 0

@@ -14,8 +14,12 @@ _COMMAND_INSIDE = re.compile(r"##(?=\w*\[)")
 
 
 def visible(text: str) -> str:
-    """The text with every character that a terminal would act on written out, as in a Python literal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    """The text with what a terminal or a runner of jobs would act on written out, as in a Python literal.
+
+    Runners obey ``##[...]`` and ``##name[...]`` anywhere in a line.
+    """
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return _COMMAND_INSIDE.sub(r"\\x23#", text)
 
 
 def shown(text: str) -> str:
@@ -24,15 +28,8 @@ def shown(text: str) -> str:
 
 
 def lines(text: str) -> str:
-    """What a terminal or the log of a job gets: only line ends act, and no line is a command to a runner of jobs.
-
-    Runners obey lines that begin with ``::``, and ``##[...]`` or ``##name[...]`` anywhere in one.
-    """
-    return "\n".join(_no_command(visible(line)) for line in text.split("\n"))
-
-
-def _no_command(line: str) -> str:
-    return _COMMAND_INSIDE.sub(r"\\x23#", _COMMAND_AT_START.sub(r"\1\\x3a", line))
+    """What a terminal or the log of a job gets: only line ends act, and no line begins with ``::``, a command too."""
+    return "\n".join(_COMMAND_AT_START.sub(r"\1\\x3a", visible(line)) for line in text.split("\n"))
 
 
 def json_text(text: str) -> str:
