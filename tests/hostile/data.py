@@ -211,6 +211,11 @@ def _models() -> Iterator[Case]:
                command=("look", "{file}"), codes=REFUSED, says=("deep",))  # fmt: skip
     yield Case(name="names that are no text", make=not_text, file="m.onnx", command=("look", "{file}"),
                codes=REFUSED)  # fmt: skip
+    long = partial(save, dims=[1, 4], node="n" * 1_000_000, names=("x" * 1_000_000, "y" * 1_000_000))
+    for verb in ("look", "profile"):
+        yield Case(name=f"{verb}: names of a megabyte", make=long, file="m.onnx",
+                   command=(verb, "{file}", *(["--no-peak"] if verb == "profile" else [])),
+                   codes=RUNS, longest=10_000)  # fmt: skip
     for form in ("text", "json", "markdown"):
         yield Case(name=f"profile: names as {form}", make=names, file="m.onnx",
                    command=("profile", "--no-peak", "{file}", "--format", form), codes=RUNS)  # fmt: skip

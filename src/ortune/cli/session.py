@@ -14,6 +14,7 @@ import typer
 from ortune.cli import output
 from ortune.errors import Interrupted, OrtuneError, UsageError
 from ortune.report import escape
+from ortune.report.numbers import shorten
 
 if TYPE_CHECKING:
     from ortune.records import Envelope
@@ -72,11 +73,11 @@ class Say:
     def __call__(self, sentence: str) -> None:
         """Prints one sentence."""
         if not self.console.is_terminal:
-            output.write(sys.stderr, sentence + "\n")
+            output.write(sys.stderr, shorten(sentence, escape.LONGEST) + "\n")
             return
         from rich.text import Text
 
-        self.console.print(Text(escape.lines(sentence), style="dim"))
+        self.console.print(Text(escape.lines(shorten(sentence, escape.LONGEST)), style="dim"))
 
     @contextlib.contextmanager
     def progress(self) -> Iterator[Callable[[str], None]]:
