@@ -196,7 +196,7 @@ class _Reader:
                     f"no {kind} of this model is stored", where=text, do="ortune report lists what is stored"
                 )
             return found
-        if files.is_folder(text) or "/" in text:
+        if files.is_folder(Path(text)) or "/" in text:
             raise UsageError(
                 "is neither a session nor a bundle", where=text, do="give the folder NAME.ortune"
             )
