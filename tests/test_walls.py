@@ -16,6 +16,7 @@ ROOMS = {
     "records": set(),
     "errors": set(),
     "launcher": set(),
+    "files": set(),
     "stats": set(),
     "model": {"launcher"},
     "trace": set(),
@@ -123,7 +124,7 @@ def test_every_room_has_its_walls() -> None:
 
 @pytest.mark.parametrize("file", named([f for f in FILES if room(f) in ROOMS]))
 def test_room_imports_only_what_it_may(file: Path) -> None:
-    free = set() if room(file) in ("records", "errors", "worker") else {"records", "errors"}
+    free = set() if room(file) in ("records", "errors", "worker") else {"records", "errors", "files"}
     assert rooms_imported(file) <= ROOMS[room(file)] | free
 
 
@@ -199,6 +200,19 @@ def test_only_the_launcher_starts_and_ends_processes(file: Path) -> None:
         name for name in called if name.startswith(("os.fork", "os.exec", "os.spawn", "os.posix_spawn"))
     }
     assert not called & {"os.system", "os.popen", "os.kill", "os.killpg"}
+
+
+# The worker's stdout is read by ortune alone, as is that of what asks an interpreter what it has.
+@pytest.mark.parametrize(
+    "file",
+    named([f for f in FILES if room(f) not in ("worker", "fleet") and f.name != "output.py"]),
+)
+def test_only_one_file_writes_to_a_terminal(file: Path) -> None:
+    """It escapes what comes from files."""
+    called = {ast.unparse(n.func) for n in ast.walk(tree(file)) if isinstance(n, ast.Call)}
+    streams = {name for name in called if "sys.stdout" in name or "sys.stderr" in name}
+    assert not streams - {"sys.stdout.isatty"}
+    assert "print" not in called
 
 
 @pytest.mark.parametrize("file", named([f for f in FILES if room(f) in ("rules", "knobs", "rewrites")]))

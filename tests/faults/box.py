@@ -255,5 +255,7 @@ def save_graph(
 def _child(prepare: Callable[[], None] | None) -> None:
     """A test run in the background may have been started with Ctrl-C ignored, and that is inherited."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
     if prepare:
         prepare()

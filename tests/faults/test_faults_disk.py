@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from box import Box, refused
 
+from hostile.data import trace
+
 # A comparison that ends soon: wrong outputs are found before anything is raced.
 QUICK = ("m.onnx", "other.onnx")
 
@@ -28,6 +30,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
             subprocess.run(["umount", "-l", str(place)], check=True)
             return
     pytest.skip("mounting a small disk needs root")
+
+
+def save_trace(path: Path) -> str:
+    trace(path)
+    return path.name
 
 
 def fill(disk: Path, *, leave: int) -> None:
@@ -72,6 +79,51 @@ def test_a_reader_that_has_seen_enough_is_no_error(box: Box) -> None:
         done = box.compare(*QUICK, stdout=closed)
     assert done.code == 1, done.err
     assert "Broken" not in done.err
+
+
+@pytest.mark.parametrize("command", [["--help"], ["tune", "--help"], ["--version"]], ids=" ".join)
+def test_help_for_a_reader_that_has_seen_enough(box: Box, command: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        done = box.run(*command, stdout=closed)
+    assert (done.code, done.err) == (0, "")
+
+
+@pytest.mark.parametrize("command", [["--help"], ["report"], ["report", "--json"]], ids=" ".join)
+def test_a_closed_stdout(box: Box, command: list[str]) -> None:
+    box.here("profile", save_trace(box.folder / "t.json"))  # something to report
+    done = box.run(*command, prepare=lambda: os.close(1))
+    assert done.code == 2
+    assert done.err.startswith("ortune: stdout: cannot be written: ")
+
+
+def test_everything_closed(box: Box) -> None:
+    before = save_trace(box.folder / "t.json")
+    assert box.run("profile", before, prepare=lambda: os.closerange(0, 3)).code == 2
+    assert len(box.events("result")) == 1
+
+
+def test_a_working_folder_that_is_gone(box: Box) -> None:
+    def leave() -> None:
+        gone = box.folder / "gone"
+        gone.mkdir()
+        os.chdir(gone)
+        gone.rmdir()
+
+    error = refused(box.run("look", str(box.folder / "m.onnx"), "--json", prepare=leave), 2, "usage")
+    assert "working folder" in error["what"]
+    assert box.run("--help", prepare=leave).code == 0
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX"])
+def test_a_name_of_many_alphabets_in_a_locale_of_one(box: Box, locale: str) -> None:
+    name = "modèle 模型.onnx"
+    (box.folder / name).write_bytes((box.folder / "m.onnx").read_bytes())
+    done = box.run("lock", name, env={"LC_ALL": locale})
+    assert done.code == 0, done.err
+    assert name in done.out
+    assert (box.folder / f"{name}.lock.json").is_file()
 
 
 @pytest.mark.parametrize("store", ["m.onnx/store", "/proc/1/store"])

@@ -70,12 +70,26 @@ def test_ctrl_c_twice_stops_at_once(box: Box) -> None:
     assert box.workers() == []
 
 
-def test_sigterm_stops_at_once(box: Box) -> None:
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=lambda number: number.name
+)
+def test_a_signal_to_end_stops_at_once_and_keeps_the_journal(box: Box, number: signal.Signals) -> None:
     running = box.start(*SLOW)
-    running.until(box.workers)
-    running.signal(signal.SIGTERM)
+    running.until(lambda: box.events("outcome") and box.workers())
+    running.signal(number)
     assert "nothing is claimed" in stopped(running)["what"]
     assert box.workers() == []
+    assert len(box.events("trial")) >= len(box.events("outcome")) >= 1
+
+
+def test_a_lost_terminal_is_no_reason_to_stop_under_nohup(box: Box) -> None:
+    running = box.start(*SLOW, prepare=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    running.until(box.workers)
+    running.signal(signal.SIGHUP)
+    known = len(box.events("outcome"))
+    running.until(lambda: len(box.events("outcome")) > known)
+    running.signal(signal.SIGTERM)
+    stopped(running)
 
 
 def test_kill_9_takes_the_worker_along_and_keeps_the_journal(box: Box) -> None:

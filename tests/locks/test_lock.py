@@ -332,7 +332,7 @@ def test_placement_is_that_of_the_run(base: Path, tmp_path: Path) -> None:
 def test_a_lock_that_cannot_be_written_says_so(base: Path, tmp_path: Path) -> None:
     for place in (base / "x.json", tmp_path / ("x" * 300)):
         with pytest.raises(UsageError, match="the lock cannot be written"):
-            write(place, read(locked(base), "m"))
+            write(place, read(locked(base), "m"), typed=True)
 
 
 def test_names_keep_their_commas(base: Path) -> None:

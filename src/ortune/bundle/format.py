@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from ortune import files
 from ortune.bundle.shared import INDEX, SCHEMA, is_inside
 from ortune.errors import UsageError
 from ortune.records import BundleInfo
@@ -18,14 +19,14 @@ MODELS = (".onnx", ".ort")
 
 def is_bundle(path: Path) -> bool:
     """Whether the path is a bundle's folder."""
-    return path.suffix == SUFFIX and path.is_dir()
+    return path.suffix == SUFFIX and files.is_folder(path)
 
 
 def read(path: Path) -> BundleInfo:
     """Reads ``ortune.json``; UsageError when it is missing, broken or of another version."""
     index = path / INDEX
     try:
-        info = msgspec.json.decode(index.read_bytes(), type=BundleInfo)
+        info = msgspec.json.decode(files.read(index), type=BundleInfo)
     except OSError as error:
         raise UsageError(
             f"not a bundle: {error.strerror}", where=str(index), do="give the folder NAME.ortune"
@@ -40,7 +41,7 @@ def read(path: Path) -> BundleInfo:
         # A bundle comes from elsewhere: it must not reach outside its own folder.
         if not is_inside(name):
             raise UsageError(f"names a model outside the bundle: {name!r}", where=str(index))
-        if not (path / name).is_file():
+        if not files.is_file(path / name):
             raise UsageError(f"the model {name} is missing", where=str(path), do="make the bundle again")
     return info
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 SCHEMA = "ortune/bundle/1"
 INDEX = "ortune.json"
 
-_THREADS = re.compile(r"min\((\d+), ?cpus\)")
+_THREADS = re.compile(r"min\((\d{1,9}), ?cpus\)")
 
 
 def is_inside(name: str) -> bool:

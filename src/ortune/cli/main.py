@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import io
 import itertools
 import os
 import re
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Annotated, cast
 
 import typer
 import typer.main
 
-from ortune import __version__
+from ortune import __version__, files
 from ortune.api import verbs
+from ortune.cli.output import Stream, require_written, write
 from ortune.cli.quick_start import import_later
 from ortune.cli.session import tell
 from ortune.cli.verbs import command, short_help
@@ -24,6 +28,8 @@ from ortune.errors import Interrupted, OrtuneError, UsageError
 
 SESSION_ID = re.compile(r"\d{8}-[0-9a-f]{6}")
 MODEL_NAME = re.compile(r".*\.(onnx|ort|ortune)/?(@.+)?", re.IGNORECASE | re.DOTALL)
+
+HELP = {"-h", "--help", "--version"}
 
 app = typer.Typer(
     name="ortune",
@@ -69,11 +75,26 @@ def main() -> None:
     """Entry point of the console script."""
     sys.excepthook = _internal_error
     import_later()
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A file or a pipe gets UTF-8, which JSON is; a terminal that lacks a character shows its number.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     sys.exit(_run(sys.argv[1:] or ["--help"]))
+
+
+def _open_closed_streams() -> None:
+    """Gives stdin, stdout and stderr a file each where they were closed, so that no other file gets their number.
+
+    Writing to it fails, as it does where they are closed.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)  # the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -82,9 +103,10 @@ def _run(arguments: Sequence[str]) -> int:
         _require_utf8(arguments)
         arguments = _with_look(arguments)
         register(*_verb(arguments), for_help=arguments[1:] in (["-h"], ["--help"]))
-        # Not app(...): that puts typer's own hook for unexpected errors over ours.
-        program = typer.main.get_command(app)
-        return program.main(_with_resume(arguments), prog_name="ortune", standalone_mode=False) or 0
+        if HELP & {*arguments}:
+            return _help(arguments)
+        _require_folder()
+        return _program(_with_resume(arguments))
     except _Refused as error:
         line = " ".join(["ortune", *_verb(arguments)])
         refusal = UsageError(error.format_message(), do=f"{line} --help shows what there is")
@@ -95,12 +117,33 @@ def _run(arguments: Sequence[str]) -> int:
         return _refuse(Interrupted("stopped; nothing is claimed"), arguments)
 
 
+def _program(arguments: Sequence[str]) -> int:
+    # Not app(...): that puts typer's own hook for unexpected errors over ours.
+    program = typer.main.get_command(app)
+    return program.main(arguments, prog_name="ortune", standalone_mode=False) or 0
+
+
+def _help(arguments: Sequence[str]) -> int:
+    """What typer prints itself."""
+    with contextlib.redirect_stdout(Stream(sys.stdout)) as stream:
+        code = _program(arguments)
+    require_written(stream.trouble)
+    return code
+
+
+def _require_folder() -> None:
+    try:
+        Path.cwd()
+    except OSError:
+        raise UsageError("the working folder is gone", where=".", do="cd to a folder that is there") from None
+
+
 def _with_look(arguments: Sequence[str]) -> Sequence[str]:
     """A model where a verb is expected asks for the first look."""
     first = arguments[0] if arguments else ""
     if not first or first.startswith("-") or _verb(arguments):
         return arguments
-    if MODEL_NAME.fullmatch(first) or os.path.exists(first):  # noqa: PTH110 -- False for any name, however long
+    if MODEL_NAME.fullmatch(first) or files.exists(first):
         return ["profile" if first.endswith(".json") else "look", *arguments]
     near = difflib.get_close_matches(first, verbs(), n=1, cutoff=0.5)
     hint = f"did you mean ortune {near[0]}?" if near else "ortune MODEL.onnx for a first look, or"
@@ -127,9 +170,23 @@ def _require_utf8(arguments: Sequence[str]) -> None:
         try:
             argument.encode()
         except UnicodeEncodeError:
+            if sys.getfilesystemencoding() != "utf-8" and _is_utf8(os.fsencode(argument)):
+                raise UsageError(
+                    f"Python reads names as {sys.getfilesystemencoding()} here, and this one is UTF-8",
+                    where=ascii(argument),
+                    do="set PYTHONUTF8=1",
+                ) from None
             raise UsageError(
                 "the name is not UTF-8, which JSON and the store need", where=ascii(argument), do="rename it"
             ) from None
+
+
+def _is_utf8(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _verb(arguments: Sequence[str]) -> list[str]:
@@ -156,6 +213,5 @@ def _internal_error(kind: type[BaseException], error: BaseException, trace: Trac
     )
     code = _refuse(bug, sys.argv[1:])
     if os.environ.get("ORTUNE_DEBUG"):
-        sys.__excepthook__(kind, error, trace)
-    sys.stderr.flush()
+        write(sys.stderr, "".join(traceback.format_exception(kind, error, trace)))
     os._exit(code)

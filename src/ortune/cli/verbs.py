@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell, write_document, write_text
+from ortune.cli.output import write_document, write_envelope, write_text
+from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell
 from ortune.errors import OrtuneError
 
 if TYPE_CHECKING:
@@ -115,13 +116,11 @@ def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], 
 def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | None) -> None:
     place = None if output is None else str(output)
     if form == "json":
-        import msgspec
-
-        write_text(msgspec.json.encode(envelope).decode() + "\n", place)
+        write_envelope(envelope, place)
         return
     words = importlib.import_module(f"ortune.report.{verb}_words")
     if form == "html":
-        write_text(words.html(envelope), place)
+        write_text(words.html(envelope), place, safe=True)
     else:
         write_document(words.document(envelope), form, place)
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ortune import files
 from ortune.errors import RuntimeNotFound
 from ortune.fleet.probe import OLDEST_PYTHON, Answer, Wheel, ask
 from ortune.records import Runtime
@@ -122,10 +123,10 @@ def interpreter(named: str) -> str:
     Links are not followed: a virtual environment's python is a link, and its target is not in the environment.
     """
     path = Path(named).expanduser()
-    if path.is_dir():
+    if files.is_folder(path):
         inside = (path / name for name in _IN_A_FOLDER)
         return next((os.path.abspath(file) for file in inside if file.is_file()), "")  # noqa: PTH100
-    if path.is_file():
+    if files.is_file(path):
         return os.path.abspath(path)  # noqa: PTH100  (Path.absolute keeps "..", Path.resolve follows links)
     return os.path.abspath(command) if (command := shutil.which(named)) else ""  # noqa: PTH100
 

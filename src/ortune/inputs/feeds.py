@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Collection, Sequence
 from typing import Any, Literal
@@ -24,6 +25,11 @@ Kind = Literal["usual", "zeros", "extreme"]
 _WORDS = ("the", "quick", "model", "runs", "faster", "on", "a", "warm", "cache", "today")
 SEQUENCE_LENGTH = 3
 """Elements of a generated sequence."""
+MOST_DIMENSIONS = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
+"""What an array of numpy can have."""
+MOST_NUMBERS = 1 << 28
+"""Numbers that are made for all inputs together: 2 GiB while they are doubles."""
+_STRING_NUMBERS = 64  # what a made text counts for
 
 
 def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual") -> dict[str, FeedValue]:
@@ -47,12 +53,41 @@ def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual
             where=f"inputs {', '.join(missing)}",
             do="make the workload anew for this model",
         )
+    _require_possible(case.inputs)
     return {choice.name: _value(choice, seed, kind) for choice in case.inputs}
 
 
 def make_some(case: Case, names: Collection[str], *, seed: int) -> dict[str, FeedValue]:
     """The values that ``make_feeds`` makes for some inputs of a case."""
-    return {choice.name: _value(choice, seed, "usual") for choice in case.inputs if choice.name in names}
+    some = [choice for choice in case.inputs if choice.name in names]
+    _require_possible(some)
+    return {choice.name: _value(choice, seed, "usual") for choice in some}
+
+
+def _require_possible(choices: Sequence[InputChoice]) -> None:
+    """Refuses what no memory holds: sizes come from the model, from a workload's file and from options."""
+    numbers = 0
+    for choice in choices:
+        where = f"input {choice.name!r}"
+        if len(choice.shape) > MOST_DIMENSIONS:
+            what = (
+                f"it has {len(choice.shape)} dimensions, and values can be made for at most {MOST_DIMENSIONS}"
+            )
+            raise InputError(what, where=where, do="export the model with fewer dimensions")
+        if min(choice.shape, default=0) < 0:
+            raise InputError(
+                f"{min(choice.shape)} is no size",
+                where=where,
+                do="give --shape NAME:SIZES with sizes from 0 on",
+            )
+        numbers += math.prod(choice.shape) * (_STRING_NUMBERS if "string" in choice.dtype else 1)
+        if numbers > MOST_NUMBERS:
+            sizes = "x".join(map(str, choice.shape))
+            raise InputError(
+                f"values of {sizes} are more than can be made",
+                where=where,
+                do="choose smaller sizes with --dim or --shape, or give the values with --inputs",
+            )
 
 
 def _value(choice: InputChoice, seed: int, kind: Kind) -> FeedValue:

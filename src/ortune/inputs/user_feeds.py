@@ -13,6 +13,7 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
+from ortune import files
 from ortune.analysis.symbolic_sizes import Size, feedable, input_sizes
 from ortune.errors import InputError
 from ortune.inputs.feed_files import Array, onnx_type, read_feeds
@@ -35,7 +36,7 @@ def load(path: Path, ir_model: ir.Model) -> list[dict[str, FeedValue]]:
     Raises:
         InputError: The file is unreadable, or a name, type, rank or fixed size does not fit the model.
     """
-    if not path.exists():
+    if not files.exists(path):
         raise InputError("there is no such file or folder", where=f"--inputs {path}", do=f"give {_LAYOUT}")
     values = feedable(ir_model)
     sets = [(where, _named(raw, values, where)) for where, raw in _raw_sets(path)]
@@ -44,7 +45,7 @@ def load(path: Path, ir_model: ir.Model) -> list[dict[str, FeedValue]]:
 
 def _raw_sets(path: Path) -> list[tuple[Path, Mapping[str, FeedValue] | list[FeedValue]]]:
     """Every set of feeds under a path: by name, or in the order of the model's inputs."""
-    if path.is_file():
+    if not files.is_folder(path):
         return [(path, _from_numpy(path))]
     if (path / "feeds.json").is_file():
         return [(path, read_feeds(path))]
@@ -61,12 +62,13 @@ def _by_number(paths: object) -> list[Path]:
 
 def _from_numpy(path: Path) -> Mapping[str, FeedValue] | list[FeedValue]:
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return [loaded]
-        with loaded:
-            return {name: loaded[name] for name in loaded.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        with files.open_file(path) as file:
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return [loaded]
+            with loaded:
+                return {name: loaded[name] for name in loaded.files}
+    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
         raise InputError(
             f"it cannot be read without running code from it: {error}"
             if "pickle" in str(error)
@@ -82,7 +84,10 @@ def _from_protobuf(folder: Path) -> list[FeedValue]:
 
 def _value_of(path: Path) -> FeedValue:
     """One ``input_N.pb``: a tensor, or else a sequence or an optional."""
-    raw = path.read_bytes()
+    try:
+        raw = files.read(path)
+    except OSError as error:
+        raise InputError(f"it cannot be read: {error.strerror}", where=str(path)) from error
     try:
         tensor = onnx.TensorProto.FromString(raw)
         if tensor.data_type in onnx.TensorProto.DataType.values()[1:]:

@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 from google.protobuf.message import EncodeError
 
+from ortune import files
 from ortune.errors import InputError
 
 VERSION = 1
@@ -49,7 +50,7 @@ def read_index(folder: Path, what: Literal["feeds", "outputs"]) -> list[StoredVa
     """
     index = folder / f"{what}.json"
     try:
-        listed = json.loads(index.read_text(encoding="utf-8"))
+        listed = json.loads(files.read(index))
         if listed["version"] != VERSION:
             raise ValueError(f"version {listed['version']} is not {VERSION}")
         return [_entry(folder, entry) for entry in listed[what]]

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import onnx_ir as ir
 
+from ortune import files
 from ortune.analysis.symbolic_sizes import kind_of_name
 from ortune.errors import InputError, UsageError
 from ortune.inputs import user_feeds
@@ -316,7 +317,7 @@ def save(path: Path, workload: Workload) -> None:
     """Save a workload as JSON."""
     text = msgspec.json.format(msgspec.json.encode(workload), indent=2)
     try:
-        path.write_bytes(text + b"\n")
+        files.write(path, text + b"\n", typed=True)
     except OSError as error:
         raise UsageError(
             f"the workload cannot be written: {error.strerror}", where=str(path), do="choose another path"
@@ -330,7 +331,7 @@ def load(path: Path) -> Workload:
         InputError: The file cannot be read or is no workload.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Workload)
+        return msgspec.json.decode(files.read(path), type=Workload)
     except OSError as error:
         raise InputError(f"the workload cannot be read: {error.strerror}", where=str(path)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

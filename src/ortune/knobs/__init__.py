@@ -90,6 +90,8 @@ def parse_value(knob: Knob, text: str) -> Value:
             raise _refused(knob, text, "a whole number") from None
         if knob.minimum is not None and number < knob.minimum:
             raise _refused(knob, text, f"at least {knob.minimum}")
+        if number > knob.maximum:
+            raise _refused(knob, text, f"at most {knob.maximum}")
         return number
     if knob.choices and value.lower() not in knob.choices:
         raise _refused(knob, text, " | ".join(knob.choices))

@@ -19,6 +19,9 @@ OFTEN = 0.2
 SELDOM = 0.08
 """Priors: what pays on many models, and what pays on few healthy ones."""
 
+MOST_THREADS = 4096
+"""More than any machine has CPUs: a pool of a million would take the machine with it."""
+
 _NOT_RUNS = ("cold-start", "memory")
 
 
@@ -52,7 +55,7 @@ class Knob(Record, frozen=True, kw_only=True):
         provider: The execution provider that it belongs to, by ONNX Runtime's name; "" is the whole session's.
         kind: Type of the value.
         choices: The values allowed, as text; empty means any of the kind.
-        minimum: Smallest allowed value of an int.
+        minimum, maximum: Smallest and largest allowed value of an int; ONNX Runtime's own have 32 bits.
         spelled: (value, as the channel wants it) pairs, where the two differ.
         default: ORT's default in words. A knob that is absent is recorded as ``default``, never as a guess.
         probe: Name of the worker's check that the setting arrived; "" where none is possible.
@@ -88,6 +91,7 @@ class Knob(Record, frozen=True, kw_only=True):
     kind: Literal["int", "bool", "choice", "text"]
     choices: tuple[str, ...] = ()
     minimum: int | None = None
+    maximum: int = 2**31 - 1
     spelled: tuple[tuple[str, str], ...] = ()
     default: str
     probe: str = ""

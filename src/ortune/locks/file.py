@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from pathlib import Path
 
 import msgspec
 
+from ortune import files
 from ortune.errors import UsageError
 from ortune.locks.take import SCHEMA
 from ortune.model import from_git
@@ -32,19 +32,15 @@ def encoded(snapshot: Snapshot) -> str:
     return shapes.sub(lambda found: f"[{' '.join(found.group().strip('[]').split())}]", text) + "\n"
 
 
-def write(path: Path, snapshot: Snapshot) -> None:
-    """Writes a lock file beside its place and renames it.
+def write(path: Path, snapshot: Snapshot, *, typed: bool) -> None:
+    """Writes a lock file; a link in the place that it has by default is replaced, since nobody named that.
 
     Raises:
         UsageError: It cannot be written.
     """
-    part = path.with_name(path.name + ".part")
     try:
-        part.write_text(encoded(snapshot), encoding="utf-8")
-        part.replace(path)
+        files.write(path, encoded(snapshot), typed=typed)
     except OSError as error:
-        with contextlib.suppress(OSError):  # a place that cannot be written holds nothing to remove either
-            part.unlink()
         raise UsageError(
             f"the lock cannot be written: {error.strerror}", where=str(path), do="choose another --output"
         ) from error
@@ -58,7 +54,7 @@ def read(path: Path, model: str) -> Snapshot:
     """
     again = f"ortune lock {model}" + ("" if path == default_path(model) else f" --output {path}")
     try:
-        text = path.read_bytes()
+        text = files.read(path)
     except FileNotFoundError:
         raise UsageError("there is no lock file", where=str(path), do=f"write it: {again}") from None
     except OSError as error:

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from ortune import launcher
+from ortune import files, launcher
 from ortune.errors import ModelError, UsageError
 from ortune.model import wire
 
@@ -21,7 +21,7 @@ _LIMIT_S = 600.0  # a partial clone fetches what it lacks
 
 def split(text: str) -> tuple[str, str] | None:
     """``path@revision`` as its parts, or None when it is a plain path (an existing file always is)."""
-    if Path(text).exists() or "@" not in text:
+    if files.exists(text) or "@" not in text:
         return None
     path, _, revision = text.rpartition("@")
     return (path, revision) if path and revision else None

@@ -42,6 +42,7 @@ def to_ir(proto: onnx.ModelProto, files: WeightFiles, where: str) -> ir.Model:
             for graph in graphs.scopes(model):
                 graph.sort()
         translation.attach(model)
+        graphs.require_finite(model)
     except (SerdeError, ValueError, TypeError, KeyError, NotImplementedError, RecursionError) as error:
         raise ModelError(
             f"The graph contradicts itself: {_root_cause(error)}",

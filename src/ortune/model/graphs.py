@@ -13,6 +13,10 @@ MAP_TYPE_PROTO = "ortune.onnx_type_proto"
 """Key in ``Value.meta`` for that type itself, so that it can be written again."""
 
 
+_MOST_CALLS = 64
+_MOST_NODES = 10_000_000
+
+
 def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
     """The graphs in a node's attributes, in order."""
     for attribute in node.attributes.values():
@@ -32,6 +36,43 @@ def op_set(names: str) -> frozenset[str]:
 def scopes(model: ir.Model) -> list[ir.Graph | ir.Function]:
     """The outermost graphs: the main one and every model-local function."""
     return [model.graph, *model.functions.values()]
+
+
+def require_finite(model: ir.Model) -> None:
+    """Checks that functions end when they are called.
+
+    Raises:
+        ValueError: One calls itself, or they call each other too deep or too often.
+    """
+    size: dict[ir.OperatorIdentifier, int] = {}  # nodes of a function with those of all that it calls
+    depth: dict[ir.OperatorIdentifier, int] = {}
+    functions = model.functions
+    for first in functions:
+        way = [(first, iter(_called(model, functions[first])))]
+        while way:
+            name, calls = way[-1]
+            inner = next((call for call in calls if call not in size), None)
+            if inner is None:
+                own = _called(model, functions[name])
+                depth[name] = 1 + max((depth[call] for call in own), default=0)
+                n_nodes = sum(1 for graph in _nested(functions[name]) for _ in graph)
+                size[name] = min(n_nodes + sum(size[call] for call in own), _MOST_NODES + 1)
+                way.pop()
+            elif any(inner == outer for outer, _ in way):
+                raise ValueError(f"the function {inner[1]!r} calls itself")
+            else:
+                way.append((inner, iter(_called(model, functions[inner]))))
+    if max(depth.values(), default=0) > _MOST_CALLS:
+        raise ValueError(f"functions call each other more than {_MOST_CALLS} deep")
+    main = [node.op_identifier() for graph in _nested(model.graph) for node in graph]
+    if sum(size.get(name, 0) for name in main) > _MOST_NODES:
+        raise ValueError(f"with its functions written out it has more than {_MOST_NODES:,} nodes")
+
+
+def _called(model: ir.Model, function: ir.Function) -> list[ir.OperatorIdentifier]:
+    """The functions that a function calls, once for each time."""
+    names = (node.op_identifier() for graph in _nested(function) for node in graph)
+    return [name for name in names if name in model.functions]
 
 
 def graphs(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Graph | ir.Function]:

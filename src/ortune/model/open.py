@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import onnx_ir as ir
 
+from ortune import files
 from ortune.errors import ModelError
 from ortune.model.graphs import graphs, nodes, parameters, tensors
 from ortune.model.onnx_file import read_onnx
@@ -111,13 +112,13 @@ def open_model(path: str | Path) -> OpenModel:
 
 
 def _require_file(path: Path) -> None:
-    if path.is_dir():
+    if files.is_folder(path):
         inside = sorted(entry.name for entry in path.iterdir() if entry.suffix in (".onnx", ".ort"))
         do = f"Give one of the models in it: {', '.join(inside[:5])}." if inside else "Give the model's file."
         raise ModelError("This is a folder, not a model.", where=str(path), do=do)
-    if not path.exists():
+    if not files.exists(path):
         raise ModelError("There is no such file.", where=str(path), do="Check the path and its spelling.")
-    if not path.is_file():
+    if not files.is_file(path):
         raise ModelError(
             "This is not a regular file, and a model is mapped, not streamed.",
             where=str(path),

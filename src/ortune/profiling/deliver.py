@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from ortune import files
 from ortune.errors import UsageError
 from ortune.records import Envelope, ProfileResult, Timeline
 from ortune.store.db import SessionLog
@@ -71,7 +72,8 @@ def deliver(
 
 def _kept(envelope: Envelope[ProfileResult], path: Path, keep: Path) -> object:
     try:
-        shutil.copyfile(path, keep)
+        with files.open_file(path) as trace:
+            files.write(keep, partial(shutil.copyfileobj, trace), typed=True)
     except OSError as error:
         raise UsageError(
             f"the trace cannot be kept: {error.strerror}", where=str(keep), do="choose another --keep"
@@ -80,13 +82,9 @@ def _kept(envelope: Envelope[ProfileResult], path: Path, keep: Path) -> object:
 
 
 def _write_page(page: str, path: Path) -> None:
-    part = path.with_name(f"{path.name}.part")
     try:
-        part.write_text(page, encoding="utf-8")
-        part.replace(path)
+        files.write(path, page, typed=True)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
         raise UsageError(
             f"the page cannot be written: {error.strerror}", where=str(path), do="choose another --report"
         ) from error

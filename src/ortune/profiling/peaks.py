@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from ortune import files
 from ortune.errors import Interrupted, StoreError
 from ortune.profiling import peak_models
 from ortune.records import Applied, Host, MachinePeak, Record, Runtime
@@ -261,7 +260,7 @@ def _path(store_folder: Path | None) -> Path | None:
 def _read(path: Path) -> dict[str, _Stored]:
     """What is stored; nothing where the file is not there, or is not ours: peaks can be measured again."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, _Stored])
+        return msgspec.json.decode(files.read(path), type=dict[str, _Stored])
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return {}
 
@@ -282,12 +281,8 @@ def _keep(
         peak=peak,
     )
     text = msgspec.json.format(msgspec.json.encode(_read(path) | {_key(host, ort_version): entry}), indent=2)
-    part = path.with_name(f"{FILE}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(text)
-        part.replace(path)
+        files.private_folder(path.parent, own=store_folder is None)
+        files.write(path, text, private=True)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)  # on a full disk, what was written of it is in the way
         say(f"the peaks are not kept: {path} cannot be written ({error.strerror})")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from ortune import files
 from ortune.bundle import format as bundle_format
 from ortune.errors import UsageError
 from ortune.trace.read import HEAD_BYTES, looks_like_trace
@@ -21,9 +22,9 @@ def kind_of(text: str) -> Kind:
     path = Path(text)
     if path.suffix in bundle_format.MODELS or bundle_format.is_bundle(path):
         return "model"
-    if not path.is_file():
+    if not files.is_file(path):
         return "missing" if path.suffix in TEXTS else "model"
-    with path.open("rb") as file:
+    with files.open_file(path) as file:
         head = file.read(HEAD_BYTES)
     if not head:
         return "missing"

@@ -303,6 +303,7 @@ class TraceInfo(Record, frozen=True, kw_only=True):
         format: "ort-json", "web-console", ...
         device_only: It holds kernels on a device and nothing of the host: these are the nodes.
         complete: False where it was cut off and read as far as it goes.
+        n_unreadable: Events and lines that are left out: they cannot be read, or their times are impossible.
         missing: What it does not hold, in sentences.
     """
 
@@ -420,6 +421,7 @@ class ProfileDifference(Record, frozen=True, kw_only=True):
             are over its runs, and tell nothing of how processes differ.
         plain_ns: The difference that was measured without the profiler; None where it was not.
         a_slowdown_ratio, b_slowdown_ratio: A profiled run over one that is not profiled; None where not known.
+        b_trace: What was read for B, where two traces are compared.
         by_name, by_order: Pairs of nodes that were matched by name and operator, and by operator in order alone, since
             of one of them it is not known which node of the model it stands for.
         same_ns: Sum of the nodes' differences that are within noise.
@@ -442,6 +444,7 @@ class ProfileDifference(Record, frozen=True, kw_only=True):
     categories: tuple[DifferenceRow, ...] = ()
     operators: tuple[DifferenceRow, ...] = ()
     nodes: tuple[DifferenceRow, ...] = ()
+    b_trace: TraceInfo | None = None
     by_name: int = 0
     by_order: int = 0
     same_ns: float = 0.0

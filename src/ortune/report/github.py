@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.report.document import Annotation, Document
-from ortune.report.escape import visible
+from ortune.report.escape import shown
 
 
 def render(document: Document) -> str:
@@ -18,5 +18,5 @@ def _command(annotation: Annotation) -> str:
 
 
 def _data(text: str) -> str:
-    # What is visible holds no line end.
-    return visible(text).replace("%", "%25")
+    # What is shown holds no line end.
+    return shown(text).replace("%", "%25")

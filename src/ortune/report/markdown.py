@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, Table
-from ortune.report.escape import visible
+from ortune.report.escape import shown
 from ortune.report.numbers import shorten
 
 LONGEST = 120
 """Characters of a name in a table."""
-_SIGNS = "\\`*_{}[]<>|#~"
+_SIGNS = "\\`*_{}[]<>|#~$"
+_LINK = re.compile(r"(?<!\w)@(?=\w)|(?<=www)\.|:(?=//)|(?<=\\#)(?=\d)", re.IGNORECASE)
+"""What GitHub makes a mention, a link or a reference of, although nothing marks it as one."""
 
 
 def render(document: Document) -> str:
@@ -32,10 +35,10 @@ def render(document: Document) -> str:
 
 def _safe(text: str) -> str:
     """One line that shows the text as it is; safe inside a table cell too."""
-    text = visible(text).replace("&", "&amp;")
+    text = shown(text).replace("&", "&amp;")
     for sign in _SIGNS:
         text = text.replace(sign, "\\" + sign)
-    return text
+    return _LINK.sub(r"\g<0><!-- -->", text)
 
 
 def _line(line: Line) -> list[str]:
@@ -53,7 +56,7 @@ def _block(block: Block) -> list[str]:
             return [f"- {_safe(item)}" for item in block.items]
         case Code():
             # Indented, not fenced: no line of the code can close a fence.
-            return [f"    {visible(line)}" for line in block.lines]
+            return [f"    {shown(line)}" for line in block.lines]
         case Table():
             return _table(block)
 

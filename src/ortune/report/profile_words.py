@@ -14,6 +14,7 @@ from ortune.records import (
     MemoryProfile,
     ProfiledNode,
     ProfileResult,
+    TraceInfo,
 )
 from ortune.report import difference_words, finding_words
 from ortune.report.document import Block, Cell, Column, Document, Line, Pairs, Points, Table, Tone, table
@@ -353,12 +354,29 @@ def interference(result: ProfileResult) -> str:
 
 def trace_notes(result: ProfileResult) -> list[str]:
     """What the trace does not hold."""
-    found = list(result.trace.missing)
-    if not result.trace.complete and not any("cut off" in text for text in found):
-        found.append("its end: it was cut off and is read as far as it goes")
-    if result.trace.n_unreadable:
-        n = result.trace.n_unreadable
-        found.append(f"{n} {'line' if n == 1 else 'lines'} that could not be read")
+    return [text for text in result.trace.missing if "cut off" not in text]
+
+
+def damage(result: ProfileResult) -> list[str]:
+    """What is wrong with the traces that were read, which a reader must know before any figure."""
+    b = result.against.b_trace if result.against else None
+    if b is None:
+        return _damage(result.trace, "the trace")
+    return _damage(result.trace, "the trace of A") + _damage(b, "the trace of B")
+
+
+def _damage(trace: TraceInfo, which: str) -> list[str]:
+    found = []
+    if trace.n_unreadable:
+        n = trace.n_unreadable
+        why = (
+            "it cannot be read, or its times are impossible"
+            if n == 1
+            else ("they cannot be read, or their times are impossible")
+        )
+        found.append(f"{which} is damaged: {n:,} {'event is' if n == 1 else 'events are'} left out: {why}")
+    if not trace.complete:
+        found.append(f"{which} was cut off: it is told as far as it goes")
     return found
 
 
@@ -389,6 +407,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
     written = [("written", f"{kind}: {path}") for kind, path in result.exports.items()]
     return Document(
         title=f"ortune profile: {subject(result)}",
+        before=[Line(text, "look") for text in damage(result)],
         blocks=[
             *_against(result),
             Line(run_sentence(result), "" if result.against else "strong"),

@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, Table, Tone
-from ortune.report.escape import visible
+from ortune.report.escape import shown
 from ortune.report.numbers import shorten
 
 STYLES: dict[Tone, str] = {
@@ -47,7 +47,7 @@ def render(document: Document) -> RenderableType:
 
 def _text(text: str, tone: Tone = "") -> Text:
     # A Text never reads markup; what is not printable is written out.
-    return Text(visible(text), style=STYLES[tone], overflow="fold")
+    return Text(shown(text), style=STYLES[tone], overflow="fold")
 
 
 def _block(block: Block) -> Iterator[RenderableType]:
@@ -130,7 +130,7 @@ class _Fitting:
         """Characters for a name beside columns that stay whole."""
         others = [i for i, column in enumerate(self.block.columns) if column.kind != "name"]
         cells = [[heads[i], *(row[i].text for row in self.block.rows)] for i in others]
-        return max(NARROWEST, width - sum(gap + max(cell_len(visible(text)) for text in c) for c in cells))
+        return max(NARROWEST, width - sum(gap + max(cell_len(shown(text)) for text in c) for c in cells))
 
 
 def _cell(cell: Cell, column: Column, room: int) -> Text:
@@ -145,8 +145,8 @@ def _cell(cell: Cell, column: Column, room: int) -> Text:
 
 def _fitted(text: str, room: int) -> str:
     """The text in that many cells; wide characters count two."""
-    text = visible(text)
+    text = shown(text)
     length = room
-    while cell_len(shown := shorten(text, length)) > room and length > 4:
+    while cell_len(fitted := shorten(text, length)) > room and length > 4:
         length -= 1
-    return shown
+    return fitted

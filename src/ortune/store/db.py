@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from ortune import files
 from ortune.errors import StoreError
 from ortune.store.places import data_folder
 
@@ -75,7 +76,8 @@ class Store:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or data_folder()
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            files.private_folder(self.folder, own=folder is None)
+            files.private_file(self.folder / DATABASE)  # SQLite gives its journal the same mode
             self._db = sqlite3.connect(self.folder / DATABASE, timeout=30, isolation_level=None)
             if self._require_known() < SCHEMA_VERSION:
                 self._db.executescript(
@@ -162,14 +164,9 @@ class Store:
         name = hashlib.sha256(data).hexdigest()
         path = self.folder / "blobs" / name[:2] / name
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(f".{os.getpid()}")
-            try:
-                part.write_bytes(zlib.compress(data))
-                part.rename(path)
-            except OSError:
-                part.unlink(missing_ok=True)  # on a full disk, what was written of it is in the way
-                raise
+            files.private_folder(self.folder / "blobs", own=True)
+            files.private_folder(path.parent, own=True)
+            files.write(path, zlib.compress(data), private=True)
         return name
 
     def _body(self, body: str | None, blob: str | None) -> bytes:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from ortune import files
 from ortune.errors import UsageError
 from ortune.trace.builder import TraceBuilder
 from ortune.trace.events import BROKEN, Event, document_events, many_events, one_event
@@ -34,12 +35,12 @@ def read_profile(path: Path) -> Trace:
     """
     reading = _Reading()
     try:
-        with path.open("rb") as file:
+        with files.open_file(path) as file:
             for block in _blocks(file):
                 reading.take(block)
         if not reading.builder.n_events:
             reading = _Reading()
-            found = document_events(path.read_bytes().removeprefix(BYTE_ORDER_MARK))
+            found = document_events(files.read(path).removeprefix(BYTE_ORDER_MARK))
             reading.take_events(found[0])
             _, reading.builder.n_damaged, reading.builder.n_unreadable, reading.builder.complete = found
     except OSError as error:

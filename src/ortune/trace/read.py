@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ortune import files
 from ortune.errors import UsageError
 from ortune.trace.ort_profile import BYTE_ORDER_MARK, read_profile
 from ortune.trace.table import Trace
@@ -24,7 +25,7 @@ def read_trace(path: Path) -> Trace:
         UsageError: The file cannot be read, or holds neither.
     """
     try:
-        with path.open("rb") as file:
+        with files.open_file(path) as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
@@ -51,5 +52,5 @@ def looks_like_trace(head: bytes) -> bool:
 
 
 def _mentions(path: Path, text: bytes) -> bool:
-    with path.open("rb") as file:
+    with files.open_file(path) as file:
         return any(text in line for line in file)

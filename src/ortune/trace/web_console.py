@@ -25,6 +25,7 @@ from typing import Annotated, BinaryIO
 import msgspec
 from msgspec import Meta
 
+from ortune import files
 from ortune.errors import UsageError
 from ortune.trace.builder import TraceBuilder
 from ortune.trace.events import BROKEN, Event, one_event
@@ -87,7 +88,7 @@ def read_console(path: Path) -> Trace:
         UsageError: The file cannot be read, or nothing in it is onnxruntime-web's.
     """
     try:
-        with path.open("rb") as file:
+        with files.open_file(path) as file:
             log = _read(file)
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error

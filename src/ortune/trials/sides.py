@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import knobs, rewrites, targets
+from ortune import files, knobs, rewrites, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle import machine
 from ortune.bundle.settings import tuned_on
@@ -206,7 +206,7 @@ def read_plan(path: Path) -> Plan:
     """A plan file, its settings' names and values made canonical. A misspelt key would test nothing: refused."""
     example = 'e.g. {"settings": {"intra_op_num_threads": 4}}'
     try:
-        text = path.read_bytes()
+        text = files.read(path)
         plan = msgspec.json.decode(text, type=Plan)
         unknown = sorted(set(msgspec.json.decode(text)) - set(Plan.__struct_fields__))
     except OSError as error:

@@ -125,7 +125,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         inputs, kept = _inputs(options, was)
         now = take(side, inputs, scratch, watch, machine, stored=stored, given=given, kept=kept)
     if was is None:
-        write(path, now)
+        write(path, now, typed=options.output is not None)
         result = LockResult(path=str(path), written=True, snapshot=now, headline=f"locked in {path}")
         verdict = "written"
     else:

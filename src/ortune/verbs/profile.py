@@ -27,7 +27,7 @@ from ortune.records import (
     Timeline,
     Workload,
 )
-from ortune.report import headroom_words
+from ortune.report import headroom_words, profile_words
 from ortune.report.difference_words import worded
 from ortune.report.finding_words import sentence
 from ortune.search.figures import figure
@@ -201,10 +201,9 @@ class _Traces:
             other, other_found, other_result = self._one(str(self.options.against))
             a = side_times(str(self.options.subject), [(trace, found)], Origins())
             b = side_times(str(self.options.against), [(other, other_found)], Origins())
-            told = [f"B: {text}" for text in (*other_result.trace.missing, *other_result.notes)]
-            result = msgspec.structs.replace(
-                result, against=worded(difference_of(a, b)), notes=(*result.notes, *told)
-            )
+            told = [f"B: {text}" for text in (*profile_words.trace_notes(other_result), *other_result.notes)]
+            against = msgspec.structs.replace(worded(difference_of(a, b)), b_trace=other_result.trace)
+            result = msgspec.structs.replace(result, against=against, notes=(*result.notes, *told))
         store, _ = open_store(self.options.folder)
         try:
             log = SessionLog(None, "")

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, knobs
+from ortune import __version__, files, knobs
 from ortune.bundle import format as bundle_format
 from ortune.bundle.format import MODELS, is_bundle
 from ortune.errors import StoreError, UsageError
@@ -196,7 +196,7 @@ class _Reader:
                     f"no {kind} of this model is stored", where=text, do="ortune report lists what is stored"
                 )
             return found
-        if Path(text).is_dir() or "/" in text:
+        if files.is_folder(Path(text)) or "/" in text:
             raise UsageError(
                 "is neither a session nor a bundle", where=text, do="give the folder NAME.ortune"
             )

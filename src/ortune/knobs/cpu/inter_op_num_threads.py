@@ -10,7 +10,7 @@ References: ONNX Runtime documentation, "Thread management"; microsoft/onnxrunti
 """
 
 from ortune.knobs.cpu.execution_mode import wide
-from ortune.knobs.knob import SELDOM, Knob
+from ortune.knobs.knob import MOST_THREADS, SELDOM, Knob
 
 KNOB = Knob(
     name="inter_op_num_threads",
@@ -19,6 +19,7 @@ KNOB = Knob(
     key="inter_op_num_threads",
     kind="int",
     minimum=0,
+    maximum=MOST_THREADS,
     default="the machine's physical cores, in parallel mode only",
     probe="threads",
     summary="operators that run at once in parallel mode",

@@ -9,7 +9,7 @@ Example: ``--set intra=4``
 References: ONNX Runtime documentation, "Thread management"; microsoft/onnxruntime#29510.
 """
 
-from ortune.knobs.knob import OFTEN, Knob
+from ortune.knobs.knob import MOST_THREADS, OFTEN, Knob
 
 KNOB = Knob(
     name="intra_op_num_threads",
@@ -18,6 +18,7 @@ KNOB = Knob(
     key="intra_op_num_threads",
     kind="int",
     minimum=0,
+    maximum=MOST_THREADS,
     default="the machine's physical cores, quota and affinity not consulted",
     probe="threads",
     summary="threads that work on one operator",

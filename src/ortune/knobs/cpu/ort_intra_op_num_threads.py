@@ -8,7 +8,7 @@ Example: ``--set env_intra=4``
 References: microsoft/onnxruntime#29510, #29688.
 """
 
-from ortune.knobs.knob import Knob
+from ortune.knobs.knob import MOST_THREADS, Knob
 
 KNOB = Knob(
     name="ort_intra_op_num_threads",
@@ -18,6 +18,7 @@ KNOB = Knob(
     key="ORT_INTRA_OP_NUM_THREADS",
     kind="int",
     minimum=1,
+    maximum=MOST_THREADS,
     default="the machine's physical cores",
     probe="threads",
     conflicts=("intra_op_num_threads", "intra_op_thread_affinities"),

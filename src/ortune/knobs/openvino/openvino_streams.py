@@ -8,7 +8,7 @@ Example: ``--target openvino --callers 2 --set openvino_streams=2``
 References: OpenVINO execution provider, ``num_streams``; OpenVINO, ``NUM_STREAMS``.
 """
 
-from ortune.knobs.knob import Knob
+from ortune.knobs.knob import MOST_THREADS, Knob
 
 KNOB = Knob(
     name="openvino_streams",
@@ -19,6 +19,7 @@ KNOB = Knob(
     key="num_streams",
     kind="int",
     minimum=1,
+    maximum=MOST_THREADS,
     default="1",
     summary="requests that OpenVINO computes at the same time",
     tries=("{cpus}", "{cpus/2}"),

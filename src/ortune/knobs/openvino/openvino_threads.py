@@ -8,7 +8,7 @@ Example: ``--target openvino --set openvino_threads=1``
 References: OpenVINO execution provider, ``num_of_threads``; OpenVINO, ``INFERENCE_NUM_THREADS``.
 """
 
-from ortune.knobs.knob import OFTEN, Knob
+from ortune.knobs.knob import MOST_THREADS, OFTEN, Knob
 
 KNOB = Knob(
     name="openvino_threads",
@@ -18,6 +18,7 @@ KNOB = Knob(
     key="num_of_threads",
     kind="int",
     minimum=1,
+    maximum=MOST_THREADS,
     default="OpenVINO's choice: one a core",
     summary="threads of OpenVINO's pool",
     threads="intra",

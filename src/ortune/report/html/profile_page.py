@@ -48,6 +48,7 @@ def render(
         run_sentence=words.run_sentence(result) if result.against else "",
         headroom=result.headroom.sentence if result.headroom else "",
         facts=_facts(envelope),
+        damage=words.damage(result),
         interrupted=envelope.status == "interrupted",
         stored=stored,
         sections=shown,

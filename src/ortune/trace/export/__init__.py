@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from ortune import files
 from ortune.errors import UsageError
 from ortune.records import ProfileResult
 from ortune.trace.export import chrome, columns, csv, model_explorer, speedscope
@@ -68,13 +70,9 @@ def write(kind: str, trace: Trace, result: ProfileResult, path: Path) -> None:
     """
     if kind not in KINDS:
         raise UsageError("is no format to export to", where=f"--export {kind}", do=_choices())
-    beside = path.with_name(f"{path.name}.part")
     try:
-        with beside.open("wb") as file:
-            KINDS[kind].write(trace, result, file)
-        beside.replace(path)
+        files.write(path, partial(KINDS[kind].write, trace, result), typed=True)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise UsageError(
             f"cannot be written: {error.strerror}", where=str(path), do="choose another file for --export"
         ) from error

@@ -1,0 +1,170 @@
+"""What is written for the user: the one place that writes to a terminal, and what is written to files."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import typer
+
+from ortune import files
+from ortune.errors import OrtuneError, UsageError
+from ortune.report import escape
+from ortune.report.numbers import shorten
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ortune.records import Envelope, Record
+    from ortune.report.document import Document
+
+PLAIN_WIDTH = 100  # a log or a file has no width of its own
+
+
+def write(stream: TextIO, text: str, *, safe: bool = False) -> OSError | None:
+    """Writes to stdout or stderr; returns the error when that cannot be done.
+
+    Args:
+        stream: One of the two.
+        text: What to write.
+        safe: Whoever made it has escaped what came from files, and means what is left.
+    """
+    try:
+        stream.write(text if safe else escape.lines(text))
+        stream.flush()
+    except OSError as error:
+        # What is still buffered must not fail again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return error
+    return None
+
+
+class Stream(io.TextIOWrapper):
+    """stdout or stderr for libraries that print, which would fail where it is closed or a terminal is lost.
+
+    Attributes:
+        trouble: Why it could not be written.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(io.BytesIO(), encoding=getattr(stream, "encoding", None) or "utf-8")
+        self._stream = stream
+        self.trouble: OSError | None = None
+
+    def write(self, text: str) -> int:
+        """Writes what is safe already; what cannot be written is lost."""
+        self.trouble = write(self._stream, text, safe=True) or self.trouble
+        return len(text)
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """What it writes to."""
+        return self._stream.fileno()
+
+
+def write_text(text: str, output: str | None, *, safe: bool = False) -> None:
+    """To a file or to stdout, where it goes too when the file cannot be written.
+
+    Raises:
+        UsageError: stdout cannot be written.
+        typer.Exit: The file cannot be written (2); that was said, and the text is on stdout.
+    """
+    if output is None:
+        require_written(write(sys.stdout, text, safe=safe))
+        return
+    try:
+        files.write(Path(output), text if safe else escape.lines(text), typed=True)
+    except OSError as error:
+        write_text(text, None, safe=safe)  # what was measured is not lost for the want of a writable folder
+        what = f"cannot be written: {error.strerror}; the result went to stdout instead"
+        write_error(UsageError(what, where=output, do="choose another --output"))
+        raise typer.Exit(UsageError.exit_code) from error
+
+
+def require_written(trouble: OSError | None) -> None:
+    """Refuses a stdout that could not be written. A reader that has seen enough (``| head``) is no error.
+
+    Raises:
+        UsageError: It could not.
+    """
+    if trouble and not isinstance(trouble, BrokenPipeError):
+        raise UsageError(
+            f"cannot be written: {trouble.strerror}", where="stdout", do="free space, or use --output FILE"
+        )
+
+
+def write_envelope(envelope: Envelope[Record] | Envelope[None], output: str | None) -> None:
+    """The document as one line of JSON.
+
+    Raises:
+        UsageError, typer.Exit: As ``write_text``.
+    """
+    write_text(_json(envelope), output, safe=True)
+
+
+def write_document(document: Document, form: str, output: str | None) -> None:
+    """The answer for people: to a file or stdout, and for GitHub to the job's summary too.
+
+    Raises:
+        UsageError, typer.Exit: As ``write_text``.
+    """
+    from ortune.report import github, markdown, terminal
+
+    if form == "markdown":
+        write_text(markdown.render(document), output)
+    elif form == "github":
+        _append_to_job_summary(markdown.render(document))
+        write_text(github.render(document), output, safe=True)  # commands are what it is made of
+    elif output is None and sys.stdout.isatty():
+        write_text(_printed(terminal.render(document), None), None, safe=True)
+    else:
+        plain = _printed(terminal.render(document), PLAIN_WIDTH).splitlines()
+        write_text("\n".join(line.rstrip() for line in plain) + "\n", output)
+
+
+def write_error(error: OrtuneError, envelope: Envelope[None] | None = None) -> None:
+    """Says what went wrong: on stderr, and as the one document on stdout where JSON is expected."""
+    if envelope is not None:
+        write(sys.stdout, _json(envelope), safe=True)
+    place = f"{escape.shown(error.where)}: " if error.where else ""
+    # Words of ONNX Runtime may have several lines; none of them can be taken for one of ortune's own.
+    what, do = (shorten(text, escape.LONGEST).replace("\n", "\n    ") for text in (error.what, error.do))
+    write(sys.stderr, f"ortune: {place}{what}\n" + (f"  -> {do}\n" if do else ""))
+
+
+def _json(envelope: Envelope[Record] | Envelope[None]) -> str:
+    import msgspec
+
+    return escape.json_text(msgspec.json.encode(envelope).decode()) + "\n"
+
+
+def _append_to_job_summary(page: str) -> None:
+    """Adds Markdown to the summary page of a GitHub job; elsewhere there is none, and nothing is done."""
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not summary:
+        return
+    try:
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(page)
+    except OSError as error:
+        write(sys.stderr, f"ortune: $GITHUB_STEP_SUMMARY cannot be written: {error.strerror}\n")
+
+
+def _printed(page: RenderableType, width: int | None) -> str:
+    """The page as text: as wide as the terminal and in its colours where no width is given."""
+    from rich.console import Console
+
+    if width is not None:
+        file = io.StringIO()
+        Console(file=file, highlight=False, width=width, force_terminal=False).print(page)
+        return file.getvalue()
+    console = Console(highlight=False)
+    with console.capture() as captured:
+        console.print(page)
+    return captured.get()

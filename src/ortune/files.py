@@ -1,0 +1,155 @@
+"""Files of the user's and of others: written whole or not at all, and only read where they are files.
+
+A folder that comes from elsewhere may hold links, pipes and devices under any name that can be guessed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+_PRIVATE, _USUAL = 0o600, 0o666
+_STEM = 100  # characters of a name that the temporary name keeps: the two together must be a name
+
+
+def write(
+    path: Path,
+    content: str | bytes | Callable[[BinaryIO], object],
+    *,
+    typed: bool = False,
+    private: bool = False,
+) -> None:
+    """Writes a file beside its place, under a name that nobody can guess, and renames it.
+
+    Args:
+        path: Its place; what is there is replaced, of a link the link itself.
+        content: A text (UTF-8), bytes, or what writes them to the open file.
+        typed: The user wrote this very path: where it is a link what it leads to is written, and so is a device.
+        private: Nobody but the user may read it.
+
+    Raises:
+        OSError: It cannot be written; what was there is as it was.
+    """
+    fill = content if callable(content) else _filler(content)
+    if typed and path.exists() and not path.is_file():
+        with path.open("wb") as file:  # a device or a pipe; a folder refuses
+            fill(file)
+        return
+    if typed:
+        path = path.resolve()
+    part = path.with_name(f".{path.name[:_STEM]}.{secrets.token_hex(8)}.part")
+    fd = os.open(part, _flags(os.O_WRONLY | os.O_CREAT | os.O_EXCL), _PRIVATE if private else _USUAL)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            if private:
+                _restrict(file.fileno(), _PRIVATE)
+            fill(file)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Opens a file to read; a pipe is not waited for, and a device not read without end.
+
+    Raises:
+        OSError: It cannot be opened, or is no regular file.
+    """
+    try:
+        fd = os.open(path, _flags(os.O_RDONLY | getattr(os, "O_NONBLOCK", 0), follow=True))
+    except ValueError as error:  # a zero byte in its name
+        raise OSError(errno.EINVAL, "no file can have this name", ascii(str(path))) from error
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(fd, "rb")
+    os.close(fd)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "it is not a regular file; save it to one first", str(path))
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        OSError: As ``open_file``.
+    """
+    with open_file(path) as file:
+        return file.read()
+
+
+def is_file(path: Path | str) -> bool:
+    """Whether a regular file is there; False for every name that no file can have, however long."""
+    return os.path.isfile(path)  # noqa: PTH113 -- Path.is_file raises for such names
+
+
+def is_folder(path: Path | str) -> bool:
+    """Whether a folder is there; False for every name that none can have."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def exists(path: Path | str) -> bool:
+    """Whether anything is there; False for every name that nothing can have."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def private_folder(path: Path, *, own: bool) -> None:
+    """Makes a folder that only the user may enter, with those above it as they come.
+
+    Args:
+        path: The folder.
+        own: It is ortune's own place: one that is there already is closed to others too.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        if not own:
+            return
+    with contextlib.suppress(PermissionError):  # another user's, who has let this one in
+        path.chmod(0o700)
+
+
+def private_file(path: Path) -> None:
+    """Makes an empty file that only the user may read, or makes what is there so.
+
+    Raises:
+        OSError: It cannot be made, or a link is there.
+    """
+    fd = os.open(path, _flags(os.O_RDWR | os.O_CREAT), _PRIVATE)
+    try:
+        _restrict(fd, _PRIVATE)
+    finally:
+        os.close(fd)
+
+
+def _filler(content: str | bytes) -> Callable[[BinaryIO], object]:
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    return lambda file: file.write(data)
+
+
+def _restrict(fd: int, mode: int) -> None:
+    if hasattr(os, "fchmod"):  # not on Windows, where the profile's folder is the user's own
+        with contextlib.suppress(PermissionError):
+            os.fchmod(fd, mode)
+
+
+def _flags(flags: int, *, follow: bool = False) -> int:
+    for name in ("O_CLOEXEC", "O_BINARY", *(() if follow else ("O_NOFOLLOW",))):
+        flags |= getattr(os, name, 0)
+    return flags
