@@ -55,7 +55,7 @@ def require_finite(model: ir.Model) -> None:
             if inner is None:
                 own = _called(model, functions[name])
                 depth[name] = 1 + max((depth[call] for call in own), default=0)
-                n_nodes = sum(1 for graph in _nested(functions[name]) for _ in graph)
+                n_nodes = sum(1 for graph in nested(functions[name]) for _ in graph)
                 size[name] = min(n_nodes + sum(size[call] for call in own), _MOST_NODES + 1)
                 way.pop()
             elif any(inner == outer for outer, _ in way):
@@ -64,14 +64,14 @@ def require_finite(model: ir.Model) -> None:
                 way.append((inner, iter(_called(model, functions[inner]))))
     if max(depth.values(), default=0) > _MOST_CALLS:
         raise ValueError(f"functions call each other more than {_MOST_CALLS} deep")
-    main = [node.op_identifier() for graph in _nested(model.graph) for node in graph]
+    main = [node.op_identifier() for graph in nested(model.graph) for node in graph]
     if sum(size.get(name, 0) for name in main) > _MOST_NODES:
         raise ValueError(f"with its functions written out it has more than {_MOST_NODES:,} nodes")
 
 
 def _called(model: ir.Model, function: ir.Function) -> list[ir.OperatorIdentifier]:
     """The functions that a function calls, once for each time."""
-    names = (node.op_identifier() for graph in _nested(function) for node in graph)
+    names = (node.op_identifier() for graph in nested(function) for node in graph)
     return [name for name in names if name in model.functions]
 
 

@@ -20,8 +20,8 @@ from ortune.rewrites._registry import all_rewrites, canonical, find
 
 __all__ = [
     "ANY_NAME", "MODEL_KEY", "NODE_KEY", "Param", "Rewrite", "RewriteResult", "Rewritten", "Step", "Tool",
-    "all_rewrites", "apply_all", "canonical", "completed", "find", "made_by", "parse", "proposals", "rewrite_model",
-    "settings_for",
+    "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "made_by", "parse", "proposals",
+    "rewrite_model", "settings_for",
 ]  # fmt: skip
 
 
@@ -57,6 +57,11 @@ def settings_for(specs: Iterable[RewriteSpec]) -> dict[str, Value]:
     for spec in specs:
         settings.update(find(spec.name).settings)
     return settings
+
+
+def in_order(specs: Iterable[RewriteSpec]) -> tuple[RewriteSpec, ...]:
+    """Rewrites as they build on each other; those of one stage stay in the order given."""
+    return tuple(sorted(specs, key=lambda spec: find(spec.name).stage))
 
 
 def proposals(

@@ -86,6 +86,7 @@ class Rewrite:
         params: What can be asked of it.
         settings: What a plan with this rewrite must set besides.
         objectives: What it can improve ("cold-start", ...); empty means any.
+        stage: Its place in a row of rewrites: what others build on comes first.
         change: The change in memory.
         task: The task of the tool process that writes the new model instead, from file to file.
         refuses: For a task: why it has nothing to do for this model; empty when it has.
@@ -100,6 +101,7 @@ class Rewrite:
     params: tuple[Param, ...] = ()
     settings: Mapping[str, Value] = field(default_factory=dict)
     objectives: tuple[str, ...] = ()
+    stage: int = 5
     change: Change | None = None
     task: str = ""
     refuses: Callable[[ir.Model], tuple[str, ...]] | None = None

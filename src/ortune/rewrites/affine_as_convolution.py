@@ -155,6 +155,7 @@ REWRITE = Rewrite(
     name="affine-as-convolution",
     summary="scales and shifts between convolutions become 1x1 convolutions by channel",
     safety="exact",
+    stage=3,
     change=_change,
     proposes=_proposes,
 )

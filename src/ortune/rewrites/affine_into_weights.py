@@ -104,6 +104,7 @@ REWRITE = Rewrite(
     name="affine-into-weights",
     summary="constant scales, shifts and batch normalisations go into the weights beside them",
     safety="exact",
+    stage=2,
     change=_change,
     proposes=_proposes,
 )

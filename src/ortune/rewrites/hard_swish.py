@@ -205,6 +205,7 @@ REWRITE = Rewrite(
     name="hard-swish",
     summary="Clip arithmetic becomes HardSigmoid and HardSwish",
     safety="exact",
+    stage=1,
     change=_change,
     proposes=_proposes,
 )

@@ -62,6 +62,7 @@ REWRITE = Rewrite(
     name=NAME,
     summary="ONNX Runtime's optimised graph is saved, to start faster",
     safety="exact",
+    stage=9,
     hardware_bound=True,
     params=(
         Param(

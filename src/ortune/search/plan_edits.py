@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ortune import knobs
+from ortune import knobs, rewrites
 from ortune.errors import UsageError
 from ortune.records import Plan
 
@@ -37,8 +37,12 @@ def only(plan: Plan, names: set[str], required: Plan) -> Plan:
 
 def merge(under: Plan, over: Plan) -> Plan:
     """Both plans together; where they speak of the same thing, ``over`` wins."""
+    more = tuple(r for r in over.rewrites if r not in under.rewrites)
     return Plan(
-        rewrites=under.rewrites + tuple(r for r in over.rewrites if r not in under.rewrites),
+        # As the user wrote them, where nothing comes to them.
+        rewrites=rewrites.in_order(under.rewrites + more)
+        if more and under.rewrites
+        else under.rewrites + more,
         settings={**under.settings, **over.settings},
         providers=over.providers or under.providers,
     )

@@ -20,6 +20,7 @@ from ortune.knobs.propose import refusal
 from ortune.records import Host, Plan, RewriteSpec, Value, Workload
 
 REWRITE_PRIOR = 0.5
+TOGETHER_PRIOR = 0.6  # of all exact rewrites at once: one often pays only where another has been before it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,10 @@ def propose(
     for spec, reason in rewritten:
         plan = Plan(rewrites=(spec,), settings=rewrites.settings_for([spec]))
         plans.append(Proposed(plan=plan, origin=f"rewrite {spec.name}: {reason}", prior=REWRITE_PRIOR))
+    exact = rewrites.in_order(spec for spec, _ in rewritten if rewrites.find(spec.name).safety == "exact")
+    if len(exact) > 1:
+        plan = Plan(rewrites=exact, settings=rewrites.settings_for(exact))
+        plans.append(Proposed(plan=plan, origin="all exact rewrites together", prior=TOGETHER_PRIOR))
     if as_asked:
         plans.insert(0, Proposed(plan=Plan(), origin="as asked", prior=1.0))
     unique: dict[str, Proposed] = {}
