@@ -86,13 +86,26 @@ def _run(arguments: Sequence[str]) -> int:
         program = typer.main.get_command(app)
         return program.main(_with_resume(arguments), prog_name="ortune", standalone_mode=False) or 0
     except _Refused as error:
-        line = " ".join(["ortune", *_verb(arguments)])
-        refusal = UsageError(error.format_message(), do=f"{line} --help shows what there is")
-        return _refuse(refusal, arguments)
+        return _refuse(_refusal(error, arguments), arguments)
     except UsageError as error:
         return _refuse(error, arguments)
     except (KeyboardInterrupt, typer.Abort):
         return _refuse(Interrupted("stopped; nothing is claimed"), arguments)
+
+
+def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
+    """What is wrong with the options, and what to write instead where that can be known."""
+    line = " ".join(["ortune", *_verb(arguments)])
+    do = f"{line} --help shows what there is"
+    unknown: str = getattr(error, "option_name", None) or ""
+    offered = {flag for each in error.ctx.command.params for flag in each.opts} if error.ctx else set()
+    if unknown and unknown not in offered:
+        from ortune.cli.guesses import instead
+
+        better = instead(unknown, arguments, offered)
+        if better:
+            return UsageError(f"there is no option {unknown}", do=f"{better}; {do}")
+    return UsageError(error.format_message(), do=do)
 
 
 def _with_look(arguments: Sequence[str]) -> Sequence[str]:
