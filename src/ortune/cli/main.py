@@ -100,7 +100,7 @@ def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
     unknown: str = getattr(error, "option_name", None) or ""
     offered = {flag for each in error.ctx.command.params for flag in each.opts} if error.ctx else set()
     if unknown and unknown not in offered:
-        from ortune.cli.guesses import instead
+        from ortune.verbs._guesses import instead
 
         better = instead(unknown, arguments, offered)
         if better:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import signal
 import sys
@@ -17,15 +16,12 @@ import typer
 from ortune.errors import Interrupted, OrtuneError, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from ortune.records import Envelope
     from ortune.report.document import Document
 
 R = TypeVar("R")
 
 FORMATS = ("text", "json", "github", "markdown")
-PLAIN_WIDTH = 100  # a log or a file has no width of its own
 
 
 class StopRequest:
@@ -163,7 +159,7 @@ def write_document(document: Document, form: str, output: str | None) -> None:
     Raises:
         UsageError, typer.Exit: As ``write_text``.
     """
-    from ortune.report import github, markdown, terminal
+    from ortune.report import github, markdown
 
     if form == "markdown":
         write_text(markdown.render(document), output)
@@ -171,7 +167,7 @@ def write_document(document: Document, form: str, output: str | None) -> None:
         _append_to_job_summary(markdown.render(document))
         write_text(github.render(document), output)
     else:
-        _print_rich(terminal.render(document), output)
+        _print_rich(document, output)
 
 
 def _append_to_job_summary(page: str) -> None:
@@ -186,17 +182,16 @@ def _append_to_job_summary(page: str) -> None:
         sys.stderr.write(f"ortune: $GITHUB_STEP_SUMMARY cannot be written: {error.strerror}\n")
 
 
-def _print_rich(page: RenderableType, output: str | None) -> None:
-    """Prints for people: as wide as the terminal and in its colours; plain and 100 columns wide elsewhere."""
+def _print_rich(document: Document, output: str | None) -> None:
+    """Prints for people: as wide as the terminal and in its colours; plain elsewhere."""
     from rich.console import Console
 
+    from ortune.report import terminal
+
     if output is None and sys.stdout.isatty():
-        Console(highlight=False).print(page)
-        return
-    plain = io.StringIO()
-    Console(file=plain, highlight=False, width=PLAIN_WIDTH, force_terminal=False).print(page)
-    lines = plain.getvalue().splitlines()
-    write_text("\n".join(line.rstrip() for line in lines) + "\n", output)
+        Console(highlight=False).print(terminal.render(document))
+    else:
+        write_text(terminal.plain(document), output)
 
 
 @contextlib.contextmanager

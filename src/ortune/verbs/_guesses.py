@@ -91,7 +91,8 @@ GUESSES = (
     ),
     Guess(
         flags="warmup warm-up warmups warmup-runs warmup-iters",
-        instead=("--budget 2m",), note="every process is warmed up before it is timed; more time is all that can be given",
+        instead=("--budget 2m",),
+        note="every process is warmed up before it is timed; more time is all that can be given",
     ),
     Guess(
         flags="duration time max-time timeout time-limit",
@@ -100,7 +101,10 @@ GUESSES = (
     Guess(flags="concurrency clients workers", instead=("--callers {}",), sample="4", takes=_COUNT),
     Guess(flags="cpus cores cpu-limit", instead=("--cpus {}",), sample="2", takes=r"\d+(\.\d+)?"),
     Guess(flags="mem ram memory-limit", instead=("--memory {}",), sample="2g", takes=_SIZE),
-    Guess(flags="custom-op custom-ops-library custom-op-library", instead=("--custom-ops {}",), sample="libops.so", takes=_FILE),
+    Guess(
+        flags="custom-op custom-ops-library custom-op-library",
+        instead=("--custom-ops {}",), sample="libops.so", takes=_FILE,
+    ),
 )  # fmt: skip
 
 

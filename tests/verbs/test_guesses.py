@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from ortune.cli import main
-from ortune.cli.guesses import GUESSES, instead
+from ortune.verbs._guesses import GUESSES, instead
 from ortune.verbs._options import option_fields
 
 MEASURING = ("bench", "compare", "look", "profile", "tune")
