@@ -171,12 +171,15 @@ def require_unchanged(*sides: Resolved) -> None:
 
 
 def read_plan(path: Path) -> Plan:
-    """A plan file, its settings' names and values made canonical. A misspelt key would test nothing: refused."""
+    """A plan file, its settings' names and values made canonical. A misspelt key would test nothing: refused.
+
+    It may name its schema, as editors want it, which says nothing of what is run.
+    """
     example = 'e.g. {"settings": {"intra_op_num_threads": 4}}'
     try:
         text = path.read_bytes()
         plan = msgspec.json.decode(text, type=Plan)
-        unknown = sorted(set(msgspec.json.decode(text)) - set(Plan.__struct_fields__))
+        unknown = sorted(set(msgspec.json.decode(text)) - {*Plan.__struct_fields__, "$schema", "schema"})
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
