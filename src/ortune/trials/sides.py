@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -80,6 +81,7 @@ def resolve(
     custom_ops: Sequence[str] = (),
     plain: bool = False,
     say: Callable[[str], None] = lambda sentence: None,
+    alone: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Resolved:
     """Opens what the side names.
 
@@ -91,6 +93,7 @@ def resolve(
         custom_ops: Libraries with operators of the model, for rewrites that load it.
         plain: Of a bundle, take the untouched model without its plan (the base when a bundle is re-proven).
         say: Told what is made first.
+        alone: Held while the model is rewritten.
 
     Raises:
         UsageError, ModelError, RuntimeNotFound: Each says which side and what to do.
@@ -132,7 +135,9 @@ def resolve(
         # A bundle's model is rewritten already.
         plan = merge(Plan(settings=rewrites.settings_for(plan.rewrites)), plan)
         tool = ToolProcess(runtime=runtime, folder=scratch, custom_ops=tuple(custom_ops))
-        runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
+        with alone():
+            say(f"rewriting {label}: {', '.join(r.name for r in plan.rewrites)}")
+            runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
     knobs.check_conflicts(plan.settings)
     implied = recipe(side.runtime or "")
     if implied is not None and implied.provider and not plan.providers:
