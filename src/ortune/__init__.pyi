@@ -137,6 +137,7 @@ def lock(
     strict: bool = ...,
     rewrite: Sequence[str] | str | Mapping[str, object] = ...,
     tolerance: float | None = ...,
+    no_wait: bool = ...,
     seed: int | None = ...,
     output: str | Path | None = ...,
     watcher: Watcher | None = ...,
