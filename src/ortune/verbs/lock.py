@@ -126,8 +126,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         scratch_folder() as scratch,
         exclusive(f"lock {options.model}", watch, wait=not options.no_wait),  # it runs the model
     ):
+        watch.line(f"reading {options.model}")
         side, stored, given = _side(options, was, scratch, machine, watch)
         watch.say(f"looking with {runtimes.describe(side.runtime)}")
+        watch.line("running the model")
         inputs, kept = _inputs(options, was)
         now = take(side, inputs, scratch, watch, machine, stored=stored, given=given, kept=kept)
     if was is None:
