@@ -47,7 +47,8 @@ ROOMS = {
         "stats", "model", "trace", "knobs", "targets", "store", "report", "fleet", "analysis", "inputs", "rewrites",
         "rules", "bundle", "search", "trials", "profiling", "locks",
     },
-    "api": {"verbs"},
+    "answer": {"report"},
+    "api": {"verbs", "answer"},
     "cli": {"api", "verbs", "report"},
 }  # fmt: skip
 PLAIN = {"records", "errors", "stats", "search", "report", "store"}

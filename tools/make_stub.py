@@ -17,6 +17,7 @@ HEAD = '''"""Written by tools/make_stub.py from what each verb can be asked."""
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ortune.answer import Answer as Answer
 from ortune.loader import load as load
 from ortune.records import (
     {results},
@@ -31,7 +32,7 @@ __version__: str
 def stub() -> str:
     """The whole file."""
     functions = "".join(_function(verb) for verb in verbs())
-    results = {"Envelope", *re.findall(r"Envelope\[(\w+)\]", functions)}
+    results = set(re.findall(r"Answer\[(\w+)\]", functions))
     return HEAD.replace("{results}", ",\n    ".join(sorted(results))) + functions
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ortune.records import Envelope, Record
+    from ortune.answer import Answer
+    from ortune.records import Record
+    from ortune.verbs._options import OptionField
 
 
 def verbs() -> tuple[str, ...]:
@@ -21,31 +24,67 @@ def verbs() -> tuple[str, ...]:
 
 
 @cache
-def function(verb: str) -> Callable[..., Envelope[Record]]:
+def function(verb: str) -> Callable[..., Answer[Record]]:
     """The Python function of a verb.
 
     Its arguments are the fields of the verb's ``Options``, with the names of the command line; ``watcher`` is told what
-    happens meanwhile. It returns the whole document, and raises OrtuneError where there is none.
+    happens meanwhile. What may be given several times may be text, a list, or names with their values. It returns the
+    whole document, and raises OrtuneError where there is none.
     """
+    from ortune.answer import Answer, answered
+    from ortune.verbs._options import option_fields
+
     module = importlib.import_module(f"ortune.verbs.{verb}")
-    result = inspect.signature(module.run).return_annotation
+    result = str(inspect.signature(module.run).return_annotation).replace("Envelope", Answer.__name__)
     signature = inspect.Signature(list(_parameters(module.Options)), return_annotation=result)
 
     renamed = dict(_renamed(module.Options))
+    fields = {each.name: each for each in option_fields(module.Options)}
 
-    def call(*args: Any, **kwargs: Any) -> Envelope[Record]:
+    def call(*args: Any, **kwargs: Any) -> Answer[Record]:
         given = signature.bind(
             *args, **{renamed.get(name, name): value for name, value in kwargs.items()}
         ).arguments
         watcher = given.pop("watcher", None)
-        document: Envelope[Record] = module.run(module.Options(**given), watcher)
-        return document
+        spelled = {name: as_written(fields[name], value) for name, value in given.items() if name in fields}
+        return answered(module.run(module.Options(**spelled), watcher))
 
     call.__name__ = call.__qualname__ = verb
     call.__module__ = "ortune"
     call.__doc__ = f"{inspect.getdoc(module.Options)}\n\n{inspect.getdoc(module.run)}"
     vars(call)["__signature__"] = signature  # what inspect and help() show
     return call
+
+
+def as_written(field: OptionField, value: Any) -> Any:
+    """A value from Python as the command line has it.
+
+    What may be given several times may be one text, or names with their values: ``{"intra": 1}``,
+    ``{"x": (1, 3, 224, 224)}`` for a shape, ``{"seq": [16, 128]}`` for a dimension.
+
+    Raises:
+        UsageError: Names with values are given for what has none.
+    """
+    from ortune.errors import UsageError
+    from ortune.verbs._options import AnyPath, Option, written
+
+    if not (field.many and isinstance(field.spelling, Option)):
+        return value
+    if isinstance(value, AnyPath):
+        return (value,)
+    if not isinstance(value, Mapping):
+        return value
+    sign = re.search("[=:]", field.spelling.metavar)
+    if sign is None or "[" in field.spelling.metavar:
+        raise UsageError(
+            f"{value!r} is no list", where=field.name, do=f"give {field.spelling.metavar} or a list"
+        )
+    between = "x" if sign[0] == ":" else ","
+    texts = {
+        name: between.join(map(written, each)) if isinstance(each, list | tuple) else written(each)
+        for name, each in value.items()
+    }
+    return tuple(f"{name}{sign[0]}{text}" for name, text in texts.items())
 
 
 def _renamed(options: type) -> Iterator[tuple[str, str]]:
@@ -72,5 +111,7 @@ def _parameters(options: type) -> list[inspect.Parameter]:
             else inspect.Parameter.KEYWORD_ONLY
         )
         default = inspect.Parameter.empty if each.required or many else each.default
-        found.append(inspect.Parameter(each.name, kind, default=default, annotation=each.type))
+        several = each.many and not argument
+        annotation = each.type | str | Mapping[str, object] if several else each.type
+        found.append(inspect.Parameter(each.name, kind, default=default, annotation=annotation))
     return [*found, inspect.Parameter("watcher", inspect.Parameter.KEYWORD_ONLY, default=None)]

@@ -25,7 +25,7 @@ from ortune.locks.check import differences
 from ortune.locks.file import encoded, read, write
 from ortune.locks.outputs import output_snapshots
 from ortune.locks.take import placed
-from ortune.records import BundleInfo, Plan
+from ortune.records import BundleInfo, LockChange, Plan
 from ortune.report import lock_words, terminal
 
 PYTHON = sys.executable
@@ -210,7 +210,28 @@ def test_other_weights_pass_and_their_outputs_are_told(base: Path, tmp_path: Pat
     assert (verdict, headline.split(":")[0]) == ("unchanged", "same snapshot, other weights")
     assert "the outputs changed" in headline
     assert any(line.startswith("output y: norm ") for line in said), said
-    assert "other weights" in said
+    assert "weight g has other values" in said
+    assert not [line for line in said if line.startswith("weight ") and "weight g " not in line]
+
+
+def test_weights_without_names_in_the_lock_are_told_together(base: Path, tmp_path: Path) -> None:
+    lock = edited(base, tmp_path / "l.json", lambda found: found["model"].update(tensors={}))
+    assert "other weights" in check(model(tmp_path / "new.onnx", scale=2.0), lock)[2]
+
+
+def test_outputs_are_compared_as_closely_as_the_machine_allows(base: Path, tmp_path: Path) -> None:
+    """A weight scaled so little that the outputs move by less than one per cent: told here, not elsewhere."""
+    slightly = model(tmp_path / "new.onnx", scale=1.005)
+    assert "the outputs changed" in check(slightly, locked(base))[1]
+    assert check(base, locked(base))[1].endswith("outputs as locked (outputs within 0.0001)")
+    other = edited(base, tmp_path / "l.json", lambda found: found.update(ort_version="1.2.3"))
+    said = check(slightly, other)[1]
+    assert "outputs as locked (outputs within 0.01)" in said
+
+
+def test_what_is_fewer_than_in_the_model_is_removed() -> None:
+    change = LockChange(part="inserted", name="Cast", was=0, now=-2, fails=False)
+    assert lock_words.sentence(change) == "Cast against the export: as many -> 2 removed"
 
 
 def test_other_names_are_silent(base: Path, tmp_path: Path) -> None:

@@ -74,7 +74,8 @@ def told(was: Snapshot, now: Snapshot, **options: Any) -> list[str]:
 
 
 def headline(was: Snapshot, now: Snapshot, **options: Any) -> str:
-    return lock_words.headline(was, now, differences(was, now, **options).changes)
+    found = differences(was, now, **options)
+    return lock_words.headline(was, now, found.changes, (), found.tolerance_ratio)
 
 
 def test_weights_that_change_places_are_no_names(tmp_path: Path) -> None:

@@ -103,6 +103,13 @@ def test_wrong_outputs_and_failed_guards_stop() -> None:
     assert risks(failed)["guard: memory"][0] == "stop"
 
 
+def test_a_load_that_the_cpus_do_not_hold_is_named() -> None:
+    found = msgspec.structs.replace(made(with_guards(CPU), 200.0), cpus_there=2)
+    said = brief_words.cpu_words(found)
+    assert "3.30 CPUs busy today, overloaded: there are 2, tuned 1.65 (1.32 to 1.98): the change" in said
+    assert "overloaded" not in brief_words.cpu_words(msgspec.structs.replace(found, cpus_there=4))
+
+
 def test_race_data_is_no_proof() -> None:
     found = made(golden_tune.tuned(against_default=confirmed(0.9, 0.88, 0.92, phase="race")))
     assert found.decision == "unproven"
@@ -117,9 +124,7 @@ def test_cpus_are_cpu_seconds_a_run_times_the_load() -> None:
     assert found.cpus.tuned == pytest.approx(found.cpus.today / 2)
     assert brief.bounds(found.cpus) == "1.32 to 1.98"
     assert brief.saving(found.cpus) == "saves 1.65 (1.32 to 1.98)"
-    assert "at 200 requests/s the model keeps 3.30 CPUs busy today, tuned 1.65" in brief_words.cpu_words(
-        found
-    )
+    assert "at 200 requests/s the model keeps 3.30 CPUs busy today" in brief_words.cpu_words(found)
     example = brief_words.cpu_words(made(with_guards(CPU)))
     assert "at 100 requests/s (an example: --load says yours)" in example
 

@@ -86,6 +86,16 @@ def test_a_size_without_a_name_is_said_as_a_shape(tmp_path: Path) -> None:
     assert (found["guessed-sizes"].where, found["guessed-sizes"].fix) == (("x[0]",), "--shape x:Nx96")
 
 
+def test_every_guessed_size_is_in_the_remedy(tmp_path: Path) -> None:
+    chosen = work(
+        InputChoice(name="x", dtype="float", shape=(8, 96), guessed_axes=(0, 1)),
+        InputChoice(name="z", dtype="float", shape=(8, 96), guessed_axes=(0, 1)),
+    )
+    inputs = [info("x", TensorProto.FLOAT, ["batch", "seq"]), info("z", TensorProto.FLOAT, [None, "seq"])]
+    found = seen(plain(tmp_path, work=chosen, inputs=inputs))
+    assert found["guessed-sizes"].fix == "--dim batch=N --dim seq=N --shape z:NxN"
+
+
 @pytest.mark.parametrize(("slowdown", "trusted"), [(1.1, True), (None, True), (4.0, False)])
 def test_shares_of_a_profile_that_the_profiler_made_are_not_believed(
     slowdown: float | None, trusted: bool

@@ -184,3 +184,8 @@ def test_what_a_small_cache_lost_comes_from_memory() -> None:
     # One cache full of it is still there.
     assert [n.floor_ns for n in (made, read)] == [pytest.approx(3 * CACHE / 20)] * 2
     assert (made.bound, read.bound) == ("memory", "memory")
+
+
+def test_walking_trees_has_no_floor() -> None:
+    (trees,) = with_floors([node(flops=4e9, op_type="TreeEnsembleRegressor")], PEAK, 1)
+    assert trees.floor_ns is None

@@ -211,6 +211,10 @@ def test_the_budget_that_is_suggested_holds_what_was_left_out(
     enough, profiled = taken(seconds(words[-1], "--budget"))
     assert not enough.left_out and profiled
     assert enough._next(None, set()) == ["ortune tune m.onnx"]
+    # Time for the profile, and for no timed process before it: the plain one beside the profiled one is timed.
+    first_s, trial_s = load_s + latency_s, load_s + 6 * latency_s
+    hurried, profiled = taken(first_s + 2.2 * trial_s)
+    assert profiled and not hurried.left_out and now == first_s
 
 
 def test_a_profile_that_holds_nothing_is_left_out_and_the_rest_is_told(tmp_path: Path) -> None:

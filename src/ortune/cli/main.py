@@ -108,9 +108,7 @@ def _run(arguments: Sequence[str]) -> int:
         _require_folder()
         return _program(_with_resume(arguments))
     except _Refused as error:
-        line = " ".join(["ortune", *_verb(arguments)])
-        refusal = UsageError(error.format_message(), do=f"{line} --help shows what there is")
-        return _refuse(refusal, arguments)
+        return _refuse(_refusal(error, arguments), arguments)
     except UsageError as error:
         return _refuse(error, arguments)
     except (KeyboardInterrupt, typer.Abort):
@@ -136,6 +134,21 @@ def _require_folder() -> None:
         Path.cwd()
     except OSError:
         raise UsageError("the working folder is gone", where=".", do="cd to a folder that is there") from None
+
+
+def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
+    """What is wrong with the options, and what to write instead where that can be known."""
+    line = " ".join(["ortune", *_verb(arguments)])
+    do = f"{line} --help shows what there is"
+    unknown: str = getattr(error, "option_name", None) or ""
+    offered = {flag for each in error.ctx.command.params for flag in each.opts} if error.ctx else set()
+    if unknown and unknown not in offered:
+        from ortune.verbs._guesses import instead
+
+        better = instead(unknown, arguments, offered)
+        if better:
+            return UsageError(f"there is no option {unknown}", do=f"{better}; {do}")
+    return UsageError(error.format_message(), do=do)
 
 
 def _with_look(arguments: Sequence[str]) -> Sequence[str]:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ortune.records import Envelope, Record
     from ortune.report.document import Document
 
-PLAIN_WIDTH = 100  # a log or a file has no width of its own
-
 
 def write(stream: TextIO, text: str, *, safe: bool = False) -> OSError | None:
     """Writes to stdout or stderr; returns the error when that cannot be done.
@@ -122,10 +120,9 @@ def write_document(document: Document, form: str, output: str | None) -> None:
         _append_to_job_summary(markdown.render(document))
         write_text(github.render(document), output, safe=True)  # commands are what it is made of
     elif output is None and sys.stdout.isatty():
-        write_text(_printed(terminal.render(document), None), None, safe=True)
+        write_text(_printed(terminal.render(document)), None, safe=True)
     else:
-        plain = _printed(terminal.render(document), PLAIN_WIDTH).splitlines()
-        write_text("\n".join(line.rstrip() for line in plain) + "\n", output)
+        write_text(terminal.plain(document), output)
 
 
 def write_error(error: OrtuneError, envelope: Envelope[None] | None = None) -> None:
@@ -156,14 +153,10 @@ def _append_to_job_summary(page: str) -> None:
         write(sys.stderr, f"ortune: $GITHUB_STEP_SUMMARY cannot be written: {error.strerror}\n")
 
 
-def _printed(page: RenderableType, width: int | None) -> str:
-    """The page as text: as wide as the terminal and in its colours where no width is given."""
+def _printed(page: RenderableType) -> str:
+    """The page as wide as the terminal and in its colours."""
     from rich.console import Console
 
-    if width is not None:
-        file = io.StringIO()
-        Console(file=file, highlight=False, width=width, force_terminal=False).print(page)
-        return file.getvalue()
     console = Console(highlight=False)
     with console.capture() as captured:
         console.print(page)

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.locks.outputs import step
 from ortune.records import GraphSnapshot, LockChange, OutputSnapshot, Snapshot, Uncompared, Value
+from ortune.trials.outputs import DEFAULT_LIMITS, LIMITS
 
-TOLERANCE = 0.01
-"""Of the outputs' mean and norm: far above reassociation, far below what a wrong kernel does."""
+ELSEWHERE = 0.01
+"""Of the outputs' figures on another kind of processor or another onnxruntime, whose kernels round elsewhere: far above
+reassociation, far below what a wrong kernel does. On the same ones, as closely as outputs are compared elsewhere."""
 
 PEAK_WORTH_SAYING = 0.01
 
@@ -29,10 +31,12 @@ class Differences:
     Attributes:
         changes: Most important first.
         uncompared: What was compared only in part, or not at all.
+        tolerance_ratio: How far figures of floating-point outputs could be apart.
     """
 
     changes: tuple[LockChange, ...]
     uncompared: tuple[Uncompared, ...]
+    tolerance_ratio: float
 
     @property
     def not_compared(self) -> tuple[str, ...]:
@@ -41,9 +45,11 @@ class Differences:
 
 
 def differences(
-    was: Snapshot, now: Snapshot, *, tolerance: float = TOLERANCE, strict: bool = False
+    was: Snapshot, now: Snapshot, *, tolerance: float | None = None, strict: bool = False
 ) -> Differences:
-    """The changes, and what could not be compared."""
+    """The changes, and what could not be compared; without a tolerance, outputs are compared as closely as they can."""
+    alike = same_processor(was, now) and was.ort_version == now.ort_version
+    usual = DEFAULT_LIMITS[0] if alike else ELSEWHERE
     seen: list[Uncompared] = []
     found = [
         *_settings(was, now),
@@ -51,7 +57,7 @@ def differences(
         *_model(was, now),
         *_interface(was, now),
         *_run(was, now, seen),
-        *_outputs(was, now, tolerance, seen),
+        *_outputs(was, now, tolerance, usual, seen),
         *_versions(was, now),
     ]
     found += _file(was, now, found)
@@ -61,7 +67,11 @@ def differences(
     # Stable: within a part the order found is kept, which puts the largest changes first.
     found.sort(key=lambda c: (not c.fails, _ORDER.index(c.part)))
     seen.sort(key=lambda each: not each.part)
-    return Differences(changes=tuple(found), uncompared=tuple(seen))
+    return Differences(
+        changes=tuple(found),
+        uncompared=tuple(seen),
+        tolerance_ratio=usual if tolerance is None else tolerance,
+    )
 
 
 def same_processor(was: Snapshot, now: Snapshot) -> bool:
@@ -167,7 +177,17 @@ def _model(was: Snapshot, now: Snapshot) -> Iterator[LockChange]:
     if old.parameters != new.parameters:
         yield LockChange(part="parameters", was=old.parameters, now=new.parameters)
     if old.weights != new.weights:
-        yield LockChange(part="weights", was=old.weights, now=new.weights, fails=False)
+        named = list(_weights(old.tensors, new.tensors)) if old.tensors else []
+        yield from named or [LockChange(part="weights", was=old.weights, now=new.weights, fails=False)]
+
+
+def _weights(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[LockChange]:
+    """Tensors with other values; one that has another name alone is none of them."""
+    for name in dict.fromkeys((*was, *now)):
+        before, after = was.get(name), now.get(name)
+        moved = after in was.values() if before is None else after is None and before in now.values()
+        if before != after and not moved:
+            yield LockChange(part="weights", name=name, was=before, now=after, fails=False)
 
 
 def _file(was: Snapshot, now: Snapshot, found: list[LockChange]) -> Iterator[LockChange]:
@@ -247,7 +267,9 @@ def _placement(was: Snapshot, now: Snapshot, seen: list[Uncompared]) -> Iterator
             yield LockChange(part="placement", name=name, was=before, now=after)
 
 
-def _outputs(was: Snapshot, now: Snapshot, tolerance: float, seen: list[Uncompared]) -> Iterator[LockChange]:
+def _outputs(
+    was: Snapshot, now: Snapshot, asked: float | None, usual: float, seen: list[Uncompared]
+) -> Iterator[LockChange]:
     if was.run.feeds != now.run.feeds:
         seen.append(Uncompared(part="outputs", why="feeds"))
         return
@@ -274,6 +296,7 @@ def _outputs(was: Snapshot, now: Snapshot, tolerance: float, seen: list[Uncompar
                 now=output.finite,
             )
             continue
+        tolerance = max(usual, LIMITS.get(output.dtype, DEFAULT_LIMITS)[0]) if asked is None else asked
         differs = _differs(old, output, tolerance, exact=same_processor(was, now))
         if differs:
             figure, a, b = differs

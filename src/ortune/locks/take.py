@@ -106,6 +106,7 @@ def take(
     shapes = {choice.name: choice.shape for choice in work.cases[0].inputs}
     level = str(side.plan.settings.get(LEVEL.name, LEVEL.default))
     profile = Path(trial.done.profile)
+    watch.line("optimising the model at each level")
     levels = _levels(side, model, inputs, shapes, None if random else profile, scratch)
     return Snapshot(
         schema=SCHEMA,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +11,11 @@ import msgspec
 import numpy as np
 
 from ortune import rewrites
+from ortune.knobs import too_old
+from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
+from ortune.knobs.cpu.ort_intra_op_num_threads import KNOB as VARIABLE
 from ortune.profiling.memory import memory_of
 from ortune.profiling.nodes import Origins, profiled_nodes, whole_numbers
 from ortune.profiling.processes import Seen
@@ -224,9 +228,17 @@ def _conditions(side: Resolved | None, cpus: int) -> Conditions:
     """What a plan and a model decide."""
     if side is None:
         return Conditions()
-    asked = side.plan.settings.get(THREADS.name)
-    threads = min(int(asked), cpus) if isinstance(asked, int) and asked > 0 else cpus
-    return Conditions(threads=threads, cpus=cpus, unbounded=_unbounded(side))
+    return Conditions(threads=_threads(side, cpus), cpus=cpus, unbounded=_unbounded(side))
+
+
+def _threads(side: Resolved, cpus: int) -> int:
+    """Threads that compute: of the session's own pool, of the process's, or as the variable says."""
+    asked = [side.plan.settings.get(knob.name) for knob in (THREADS, POOL, VARIABLE)]
+    if not too_old(VARIABLE, side.runtime.ort_version):
+        text = os.environ.get(VARIABLE.key, "")
+        asked.append(int(text) if text.isdecimal() else None)
+    given = next((int(count) for count in asked if isinstance(count, int) and count > 0), cpus)
+    return min(given, cpus)
 
 
 def _unbounded(side: Resolved) -> str:

@@ -59,6 +59,7 @@ class LockedModel(Record, frozen=True, kw_only=True):
 
     Attributes:
         weights: Digest of the weights' values, whatever they are called and wherever they are used.
+        tensors: Digest of each named weight's values, by name; {} in a lock of an ortune that did not keep them.
         contents: Digest of the whole graph without its names, the values of each weight in their place; "" in a lock
             of an ortune that did not keep it.
         weights_bytes: By element type; small int64 tensors are shapes and axes, and count as structure.
@@ -76,6 +77,7 @@ class LockedModel(Record, frozen=True, kw_only=True):
     weights_bytes: dict[str, int] = {}
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    tensors: dict[str, str] = {}
 
 
 class LockedRun(Record, frozen=True, kw_only=True):
@@ -167,6 +169,8 @@ class LockResult(Record, frozen=True, kw_only=True):
         changes: Most important first; empty when written.
         headline: The answer in one sentence.
         notes: What could not be compared, or only in part, and why.
+        tolerance_ratio: How far figures of floating-point outputs could be apart, as a share of their norm; None where
+            it was written. Outputs of less precise types have at least that of their type.
         not_compared: Parts that were not compared ("outputs", "level all", "placement"); with ``--strict`` each is
             among the changes too.
     """
@@ -178,3 +182,4 @@ class LockResult(Record, frozen=True, kw_only=True):
     headline: str = ""
     notes: tuple[str, ...] = ()
     not_compared: tuple[str, ...] = ()
+    tolerance_ratio: float | None = None

@@ -97,6 +97,7 @@ class LookResult(Record, frozen=True, kw_only=True):
         findings: What stands out, the weightiest first; () in older documents.
         facts: The same as in older documents.
         left_out: What the time did not allow, in sentences.
+        busy: That the CPUs were wanted by others meanwhile, in words; "" where they were not, or nothing tells.
         next_commands: What to type next, the best first.
     """
 
@@ -118,5 +119,6 @@ class LookResult(Record, frozen=True, kw_only=True):
     facts: tuple[LookFact, ...] = ()
     left_out: tuple[str, ...] = ()
     next_commands: tuple[str, ...] = ()
+    busy: str = ""
     session: str = ""
     elapsed_s: float = 0.0

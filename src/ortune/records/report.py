@@ -132,6 +132,7 @@ class Brief(Record, frozen=True, kw_only=True):
         today_plan, tuned_plan: In words.
         figures: The objective first, then CPU time and memory; empty where nothing was measured.
         cpus: CPUs busy at that load; None where CPU time was not measured.
+        cpus_there: CPUs that there are on the machine that was measured; None where that is not known.
         cpus_note: Why ``cpus`` is the least that is busy, and no saving is claimed; "" where it is not so.
     """
 
@@ -145,6 +146,7 @@ class Brief(Record, frozen=True, kw_only=True):
     load_given: bool = False
     figures: tuple[BriefFigure, ...] = ()
     cpus: BriefFigure | None = None
+    cpus_there: int | None = None
     cpus_note: str = ""
     risks: tuple[BriefRisk, ...] = ()
     next_steps: tuple[str, ...] = ()

@@ -71,6 +71,7 @@ def make(
         load_given=load_per_s is not None,
         figures=figures,
         cpus=cpus,
+        cpus_there=envelope.host.effective_cpus if envelope.host else None,
         cpus_note=note if cpus else "",
         risks=tuple(risks(found, safety, bound, envelope.status == "interrupted")),
         next_steps=tuple(_next(found, decision, envelope.workload)),

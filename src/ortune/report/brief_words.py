@@ -33,12 +33,19 @@ def cpu_words(brief: Brief) -> str:
         return ""
     least = "at least " if brief.cpus_note else ""
     today = f"at {load_words(brief)} the model keeps {least}{number(found, found.today)} CPUs busy today"
+    today += _overload(brief, found.today)
     if brief.cpus_note:
         change_words = "what the change saves is not known: " if brief.tuned_plan else ""
         return f"{today}; {change_words}{brief.cpus_note}"
     if not brief.tuned_plan:
         return today
-    return f"{today}, tuned {number(found, found.tuned)} ({bounds(found)}): the change {saving(found)}"
+    tuned = f"tuned {number(found, found.tuned)} ({bounds(found)}){_overload(brief, found.tuned)}"
+    return f"{today}, {tuned}: the change {saving(found)}"
+
+
+def _overload(brief: Brief, busy: float) -> str:
+    there = brief.cpus_there
+    return f", overloaded: there are {there}" if there is not None and busy > there else ""
 
 
 CPU_NOTE = (

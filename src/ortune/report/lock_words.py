@@ -15,7 +15,11 @@ MOST_LINES = 20
 
 
 def headline(
-    was: Snapshot, now: Snapshot, changes: Sequence[LockChange], not_compared: Sequence[str] = ()
+    was: Snapshot,
+    now: Snapshot,
+    changes: Sequence[LockChange],
+    not_compared: Sequence[str],
+    tolerance_ratio: float,
 ) -> str:
     """The answer of a check in one sentence; it claims nothing of what was not compared."""
     failing = [c for c in changes if c.fails]
@@ -31,6 +35,8 @@ def headline(
     same = ["operators", *(["memory"] if "peak-memory" not in parts else [])]
     by_value = "outputs" not in not_compared and not now.run.random and not was.run.random
     same += ["outputs"] if by_value and "output-values" not in parts else []
+    close = any(o.l2 is not None for o in now.run.outputs) and "outputs" in same
+    within = f" (outputs within {tolerance_ratio:g})" if close else ""
     also = ["the outputs changed"] if "output-values" in parts else []
     also += ["outputs alike by type and rank"] if not by_value and "outputs" not in not_compared else []
     also += [sentence(c) for c in changes if c.part in ("ort-version", "file")]
@@ -39,7 +45,9 @@ def headline(
     if "level all" in not_compared and level in now.hardware.levels:
         level = "extended"  # the highest that no processor decides
     count = {**now.levels, **now.hardware.levels}[level].nodes
-    return "; ".join([f"{start}: {plural(count, 'node')} at level {level}, {_and(same)} as locked", *also])
+    return "; ".join(
+        [f"{start}: {plural(count, 'node')} at level {level}, {_and(same)} as locked{within}", *also]
+    )
 
 
 def _and(names: Sequence[str]) -> str:
@@ -74,13 +82,9 @@ def sentence(change: LockChange) -> str:
         return f"another file{f', in {name} alone' if name else ''}"
     if change.part in _SENTENCES:
         return _SENTENCES[change.part].format(name=short(name), was=was, now=now)
-    if change.part == "nodes":
-        return f"{_signed(was, now)} ({was} -> {now})"
-    if change.part == "peak-memory":
-        return _peak_words(change)
     if change.part in ("input", "output"):
         return _interface(change.part, change)
-    return _figure_words(change)
+    return _WORDED.get(change.part, _figure_words)(change)
 
 
 def uncompared(missing: Uncompared, was: Snapshot, now: Snapshot) -> str:
@@ -128,16 +132,25 @@ def _other_feeds(was: LockedRun, now: LockedRun) -> str:
 _SENTENCES = {
     "operator": "{name} {was} -> {now}",
     "structure": "the same operators, wired differently or with other attributes",
-    "inserted": "{name} inserted by ONNX Runtime: {was} -> {now}",
     "level": "at level {name}, which is not the one that runs: other operators, {was} -> {now} nodes",
     "placement": "{name} has {now} nodes, had {was}",
     "settings": "{name} {was} -> {now}",
     "shapes": "fed {name} as {now}, locked as {was}",
     "ort-version": "onnxruntime {now}, locked with {was}",
     "producer": "exporter {was} -> {now}",
-    "weights": "other weights",
     "not-compared": "{now}",
 }
+
+
+def _weights_words(change: LockChange) -> str:
+    if not change.name:
+        return "other weights"
+    state = "is new" if change.was is None else "is gone" if change.now is None else "has other values"
+    return f"weight {shorten(change.name, 60)} {state}"
+
+
+def _inserted_words(change: LockChange) -> str:
+    return f"{short(change.name)} against the export: {_moved(change.was)} -> {_moved(change.now)}"
 
 
 def _figure_words(change: LockChange) -> str:
@@ -157,6 +170,14 @@ def _peak_words(change: LockChange) -> str:
     share = f"{100 * (now / was - 1):+.0f} %" if was else "from nothing"
     least = "" if change.fails else ", at least: some sizes are not known"
     return f"peak memory {share} ({_apart(was, now, _size)}{least})"
+
+
+_WORDED: dict[str, Callable[[LockChange], str]] = {
+    "weights": _weights_words,
+    "inserted": _inserted_words,
+    "nodes": lambda change: f"{_signed(change.was, change.now)} ({change.was} -> {change.now})",
+    "peak-memory": _peak_words,
+}
 
 
 def _interface(part: str, change: LockChange) -> str:
@@ -238,11 +259,15 @@ def plural(count: int, name: str) -> str:
     return f"{count} {name}{'' if count == 1 else 's'}"
 
 
+def _moved(count: object) -> str:
+    """How many more, or fewer, there are than the model came with."""
+    assert isinstance(count, int)
+    return f"{abs(count)} {'removed' if count < 0 else 'inserted'}" if count else "as many"
+
+
 def _counts(counts: dict[str, int], signed: bool = False) -> str:
     ordered = sorted(counts.items(), key=lambda item: (-abs(item[1]), item[0]))
-    shown = ", ".join(
-        f"{short(name)} {count:+d}" if signed else f"{short(name)} {count}" for name, count in ordered[:8]
-    )
+    shown = ", ".join(f"{short(name)} {_moved(count) if signed else count}" for name, count in ordered[:8])
     return shown + (f" and {len(ordered) - 8} more kinds" if len(ordered) > 8 else "")
 
 

@@ -103,6 +103,8 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
     plan = result.plan.describe()
     also += [f"onnxruntime {result.runtime.ort_version}"] if result.runtime else []
     rows.append(("", ", ".join(also)))
+    if result.busy:
+        rows.append(("busy", f"this machine was, so times are too long: {result.busy}"))
     if result.headroom is not None:
         rows.append(("headroom", result.headroom.sentence))
     return rows if plan == "default" else [*rows, ("with", plan)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len
@@ -28,6 +29,8 @@ BAR = 24
 """Characters of a whole."""
 NARROWEST = 20
 """Characters that a name has at least."""
+PLAIN_WIDTH = 100
+"""A log, a file or a notebook has no width of its own."""
 
 
 def render(document: Document) -> RenderableType:
@@ -43,6 +46,22 @@ def render(document: Document) -> RenderableType:
         parts += _block(block)
         last = block
     return Group(*parts)
+
+
+def plain(document: Document) -> str:
+    """The document as text without colours, for what is no terminal."""
+    shown = io.StringIO()
+    Console(file=shown, highlight=False, width=PLAIN_WIDTH, force_terminal=False).print(render(document))
+    return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines())
+
+
+def html(document: Document) -> str:
+    """The document as a terminal shows it, as HTML that stands for itself."""
+    console = Console(
+        file=io.StringIO(), highlight=False, width=PLAIN_WIDTH, record=True, force_terminal=True
+    )
+    console.print(render(document))
+    return console.export_html(inline_styles=True, code_format='<pre style="line-height:normal">{code}</pre>')
 
 
 def _text(text: str, tone: Tone = "") -> Text:

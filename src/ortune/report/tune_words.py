@@ -186,6 +186,7 @@ def _default_best(result: TuneResult) -> list[str]:
     parts = [f"the default {_stands(result)} {_tried_words(result)}"]
     if not tried(result.candidates):
         parts = ["the default stays: no other setting was tried"]
+        parts += [result.budget.promise] if not result.budget.n_trials else []
     parts += [*_refused(result), _seen(result)]
     if left := _left_out(result.candidates):
         parts.append(f"{len(left)} more did not fit the budget")
@@ -363,6 +364,8 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
 
 
 def _level(item: SettingWorth) -> str:
+    if not item.value and item.read_back == "effect":
+        return "; it is in the model's file"
     return "; set, not verified" if item.read_back == "none" else f"; read back: {item.read_back}"
 
 

@@ -43,6 +43,6 @@ def race_status(race: Race) -> str:
     found = pairs.wilcoxon_interval(best.ratios)
     middle, low, high = (f"{100 * np.expm1(x):+.1f}" for x in (found.centre, found.low, found.high))
     return (
-        f"racing {len(ranked)} of {len(race.entries)} plans; leader {best.plan.describe()} {middle} % against the "
-        f"default ({low} to {high}, {len(best.ratios)} blocks, exploratory)"
+        f"racing {len(ranked)} of {len(race.entries)} plans; the leader {middle} % against the default "
+        f"({low} to {high}, {len(best.ratios)} blocks, exploratory): {best.plan.describe()}"
     )

@@ -34,6 +34,8 @@ UNCHANGED = 1.0, 1.0  # the default and itself
 def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
     """What each setting and rewrite of the winner is worth, then those that were left out of it."""
     read_back = {r.knob: r.level for r in trials[-1].done.read_back} if trials else {}
+    # A rewrite is in the file that was loaded, where anybody can see it.
+    read_back |= dict.fromkeys((spec.name for spec in winner.rewrites), "effect" if trials else "none")
     parts = [(name, str(value)) for name, value in winner.settings.items()]
     parts += [(spec.name, "") for spec in winner.rewrites]
     dropped = [name for name in search.ablation if name not in {n for n, _ in parts}]

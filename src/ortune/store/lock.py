@@ -9,7 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from ortune.errors import BusyError
+from ortune.records import Record
 
 POLL_S = 0.5
 
@@ -24,14 +27,38 @@ def lock_path() -> Path:
     return Path("/tmp/ortune.lock") if os.name == "posix" else Path(tempfile.gettempdir()) / "ortune.lock"
 
 
+class Holder(Record, frozen=True, kw_only=True):
+    """Who holds the lock, as its file says for those who wait.
+
+    Attributes:
+        what: What it does ("tune resnet50.onnx").
+        since_s: When it began, in seconds since 1970.
+        budget_s: What it may take from then on; None where it has no budget.
+    """
+
+    what: str
+    pid: int
+    since_s: float
+    budget_s: float | None = None
+
+
 @contextlib.contextmanager
-def measuring(what: str, *, wait: bool, say: Callable[[str], None]) -> Iterator[None]:
+def measuring(
+    what: str,
+    *,
+    wait: bool,
+    say: Callable[[str], None],
+    line: Callable[[str], None] = lambda text: None,
+    budget_s: float | None = None,
+) -> Iterator[None]:
     """Holds the machine's measuring lock; where there can be none, says so and goes on.
 
     Args:
         what: Who holds it, for the one who waits ("compare resnet50.onnx").
         wait: Wait for the other; else BusyError.
         say: Called once with a sentence when waiting begins.
+        line: Called again and again while waiting.
+        budget_s: What it will take, for the one who waits.
 
     Raises:
         BusyError: Another ortune is measuring and ``wait`` is False.
@@ -54,21 +81,35 @@ def measuring(what: str, *, wait: bool, say: Callable[[str], None]) -> Iterator[
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                other = os.pread(fd, 400, 0).decode("utf-8", "replace").strip() or "another ortune"
+                other = holder_words(os.pread(fd, 2000, 0), time.time())
                 if not wait:
-                    raise BusyError(
-                        f"{other} is measuring on this machine", do="wait for it, or leave out --no-wait"
-                    ) from None
+                    raise BusyError(other, do="wait for it, or leave out --no-wait") from None
                 if not told:
-                    say(f"waiting: {other} is measuring on this machine")
+                    say(f"waiting: {other}")
                     told = True
+                line(f"waiting: {other}")
                 time.sleep(POLL_S)
         with contextlib.suppress(OSError):  # a full disk: the lock holds, only its holder stays unnamed
+            mine = Holder(what=what, pid=os.getpid(), since_s=time.time(), budget_s=budget_s)
             os.ftruncate(fd, 0)
-            os.pwrite(fd, f"ortune {what} (pid {os.getpid()})".encode(), 0)
+            os.pwrite(fd, msgspec.json.encode(mine), 0)
         yield
     finally:
         os.close(fd)
+
+
+def holder_words(text: bytes, now_s: float) -> str:
+    """That somebody holds the lock: who, since when, and how long its budget still runs."""
+    try:
+        holder = msgspec.json.decode(text, type=Holder)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return "another ortune is measuring on this machine"
+    gone_s = max(0.0, now_s - holder.since_s)
+    told = f"ortune {holder.what} (pid {holder.pid}) is measuring on this machine, for {gone_s:.0f} s now"
+    if holder.budget_s is None:
+        return told
+    left_s = holder.budget_s - gone_s
+    return f"{told}, {left_s:.0f} s of its budget left" if left_s > 0 else f"{told}, its budget is over"
 
 
 def _open(path: Path) -> int:

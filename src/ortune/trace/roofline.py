@@ -36,6 +36,8 @@ PRODUCTS = INT8_OPERATORS | {
     "Conv", "FusedConv", "ConvTranspose", "MatMul", "FusedMatMul", "Gemm", "FusedGemm",
 }  # fmt: skip
 """Operators whose kernels come near what their arithmetic and their memory need, however small they are."""
+LOOKUPS = frozenset(("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"))
+"""Operators that walk from one value to the next: no rate of arithmetic says what they need."""
 SHORT_NS = 10_000.0
 """An execution that is shorter, and far from its floor, is mostly started and ended."""
 WAKING_NS = 100_000.0
@@ -129,7 +131,7 @@ def with_floors(
     traffic = from_memory(steps, weights, cache) if cache else {}
     found = []
     for node in nodes:
-        if node.flops is None or node.provider not in providers:
+        if node.flops is None or node.op_type in LOOKUPS or node.provider not in providers:
             found.append(node)
             continue
         whole = node.op_type in INT8_OPERATORS or node.name in int8 or node.op_type in int8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,6 +92,7 @@ def resolve(
     limits: Limits = USUAL_LIMITS,
     plain: bool = False,
     say: Callable[[str], None] = lambda sentence: None,
+    alone: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Resolved:
     """Opens what the side names.
 
@@ -103,6 +105,7 @@ def resolve(
         limits: Of a process that rewrites it.
         plain: Of a bundle, take the untouched model without its plan (the base when a bundle is re-proven).
         say: Told what is made first.
+        alone: Held while the model is rewritten.
 
     Raises:
         UsageError, ModelError, RuntimeNotFound: Each says which side and what to do.
@@ -151,7 +154,9 @@ def resolve(
             custom_ops=tuple(custom_ops),
             limits=limits,
         )
-        runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
+        with alone():
+            say(f"rewriting {label}: {', '.join(r.name for r in plan.rewrites)}")
+            runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
     knobs.check_conflicts(plan.settings)
     return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs)
 
@@ -203,12 +208,15 @@ def require_unchanged(*sides: Resolved) -> None:
 
 
 def read_plan(path: Path) -> Plan:
-    """A plan file, its settings' names and values made canonical. A misspelt key would test nothing: refused."""
+    """A plan file, its settings' names and values made canonical. A misspelt key would test nothing: refused.
+
+    It may name its schema, as editors want it, which says nothing of what is run.
+    """
     example = 'e.g. {"settings": {"intra_op_num_threads": 4}}'
     try:
         text = files.read(path)
         plan = msgspec.json.decode(text, type=Plan)
-        unknown = sorted(set(msgspec.json.decode(text)) - set(Plan.__struct_fields__))
+        unknown = sorted(set(msgspec.json.decode(text)) - {*Plan.__struct_fields__, "$schema", "schema"})
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ortune.errors import Interrupted, MeasurementError, OrtuneError, UsageError
+from ortune.errors import Interrupted, MeasurementError, OrtuneError
 from ortune.knobs.propose import FIRST
 from ortune.records import Block, Failed, Measured, Outcome, OutputDifference, Plan
 from ortune.search import budget, confirm, controls
@@ -105,11 +105,10 @@ class Tuning:
 
     # --- before the race
 
-    def enter(self, proposed: Sequence[Proposed], refused: Sequence[str], *, required: Plan) -> None:
-        """Enters as many of the plans as the budget holds, and says so before it is spent.
+    def enter(self, proposed: Sequence[Proposed], refused: Sequence[str], *, required: Plan) -> bool:
+        """Enters as many of the plans as the budget holds, and says so before it is spent; False: not even one.
 
-        Raises:
-            UsageError: It holds not even one.
+        The answer is then what the pilot saw of the default, undecided, with the budget that a search needs.
         """
         self.required, self.refused = required, tuple(refused)
         self.entries = self._entries(proposed)
@@ -126,11 +125,19 @@ class Tuning:
         )  # as the interrupted session decided, where there was one
         if split is None:
             need = budget.needed_ns(1, trial_ns, race.references) + self.clock()
-            raise UsageError(
-                f"one trial takes {trial_ns / 1e9:.1f} s: the {self.budget_s:.0f} s budget holds not even one plan",
-                do=f"--budget {int(need / 1e9) + 5}s",
-                code="budget",
+            self.forecast = (
+                f"one trial takes {trial_ns / 1e9:.1f} s: the {self.budget_s:.0f} s budget holds not even one other "
+                f"plan (--budget {int(need / 1e9) + 5}s does)"
             )
+            self.watch.say(self.forecast)
+            self.search.judgement = controls.Judgement(
+                estimand=OBJECTIVES[race.objective] or "median",
+                controls=(),
+                scale=0.0,
+                within=0.0,
+                between=0.0,
+            )
+            return False
         if self.replay.split is None:
             self.log.add("split", split)
         self.forecast = forecast(
@@ -148,6 +155,7 @@ class Tuning:
         race.deadline = int(self.budget_s * 1e9 - split.confirm_ns)
         for entry in self.entries[: split.plans]:
             race.add(entry)
+        return True
 
     def _entries(self, proposed: Sequence[Proposed]) -> list[Entry]:
         """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
@@ -292,8 +300,7 @@ class Tuning:
                 "block",
                 {"index": block.index, "phase": block.phase, "order": [t.arm for t in block.trials]},
             )
-        left = max(0.0, self.budget_s - self.clock() / 1e9)
-        self.watch.line(f"{sentence}; {left:.0f} s left")
+        self.watch.progress(sentence, self.clock() / 1e9, self.budget_s)
 
     # --- after the race
 
@@ -336,7 +343,7 @@ class Tuning:
             race,
             winner,
             n,
-            lambda block, total: self._after(block, f"confirming {name} on {total} fresh blocks"),
+            lambda block, total: self._after(block, f"confirming on {total} fresh blocks: {name}"),
         )
         if winner.live:
             search.alone = confirm.alone(

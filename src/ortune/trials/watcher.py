@@ -24,3 +24,9 @@ class Watcher:
     block: Callable[[duel.Duel, duel.Design, Block], None] = lambda state, design, block: None
     stop: Callable[[], bool] = lambda: False
     line: Callable[[str], None] = lambda text: None
+
+    def progress(self, sentence: str, spent_s: float, budget_s: float) -> None:
+        """A progress line: the figures first, so that a narrow terminal cuts the sentence alone."""
+        done = min(1.0, spent_s / budget_s) if budget_s > 0 else 1.0
+        left_s = max(0.0, budget_s - spent_s)
+        self.line(f"{100 * done:.0f} %, {spent_s:.0f} s, {left_s:.0f} s left: {sentence}")

@@ -125,7 +125,7 @@ def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
             if isinstance(value, bool):
                 found.append(on if value else off)
             else:
-                found += [word for v in values for word in (on, _written(v))]
+                found += [word for v in values for word in (on, written(v))]
     return found
 
 
@@ -134,8 +134,11 @@ def command(verb: str, options: Any) -> str:
     return shlex.join(["ortune", verb, *words(options)])
 
 
-def _written(value: object) -> str:
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
+def written(value: object) -> str:
+    """A value as the command line has it."""
+    return (
+        f"{value:.12g}" if isinstance(value, float) else str(int(value) if isinstance(value, bool) else value)
+    )
 
 
 # --- values as people write them
@@ -166,9 +169,9 @@ def share(text: str | float | None, option: str) -> float | None:
 
 def size_bytes(text: str | int, option: str) -> int:
     """Reads 512m, 2g, 2Gi or a plain number of bytes."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgKMG]?)(?:i?[bB])?\s*", str(text))
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgKMG]?)i?[bB]?\s*", str(text))
     if not found:
-        raise UsageError(f"{text!r} is not a size", where=option, do="write e.g. 512m or 2g")
+        raise UsageError(f"{text!r} is not a size", where=option, do="write e.g. 512m, 2g or 2Gi")
     return int(float(found.group(1)) * 1024 ** " kmg".index(found.group(2).lower() or " "))
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ortune.errors import StoreError
 from ortune.fleet.environment import clean_environment, recorded
@@ -17,9 +16,9 @@ from ortune.store.db import SessionLog, Store
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
 from ortune.trials.baseline import LEAST_LOAD_S
-from ortune.trials.sides import USUAL_LIMITS, Resolved, resolve
+from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import OnePlan, Stored
+from ortune.verbs._options import Kept, OnePlan, Stored
 
 R = TypeVar("R", bound=Record)
 
@@ -31,6 +30,8 @@ class Session:
     Attributes:
         verb: Who measures.
         store: Where it is kept; None where the user's own place cannot be written.
+        wait: For another ortune that measures.
+        budget_s: What measuring may take; None where nothing limits it.
         machine: What is measured on.
         log: The journal; one that keeps nothing until ``begin``.
     """
@@ -39,12 +40,14 @@ class Session:
     store: Store | None
     watch: Watcher
     wait: bool
+    budget_s: float | None
     machine: Machine
     log: SessionLog
 
     def measuring(self, label: str = "") -> contextlib.AbstractContextManager[None]:
         """The lock of the machine: two measurements at once are each other's noise."""
-        return lock.measuring(f"{self.verb} {label}".rstrip(), wait=self.wait, say=self.watch.say)
+        what = f"{self.verb} {label}".rstrip()
+        return exclusive(what, self.watch, wait=self.wait, budget_s=self.budget_s)
 
     def begin(self, key: str, **names: str) -> SessionLog:
         """Begins the journal; its header has the machine and the workers' environment."""
@@ -66,15 +69,37 @@ class Session:
             self.watch.say(self.log.trouble)
 
 
-def resolver(options: OnePlan, scratch: Path, watch: Watcher) -> partial[Resolved]:
+def exclusive(
+    what: str, watch: Watcher, *, wait: bool, budget_s: float | None = None
+) -> contextlib.AbstractContextManager[None]:
+    """The lock of the machine, for whatever would be another measurement's noise."""
+    return lock.measuring(what, wait=wait, say=watch.say, line=watch.line, budget_s=budget_s)
+
+
+def resolver(options: OnePlan, scratch: Path, watch: Watcher) -> Callable[..., Resolved]:
     """``resolve`` with what all sides of a verb have in common."""
-    libraries = options.feeds.custom_ops
+    wait = not getattr(options, "no_wait", False)
     # A rewrite may take as long as the first run of the model may; "no budget" is the usual limit.
     budget_s = getattr(options, "budget_s", None)
     limits = USUAL_LIMITS if budget_s is None else Limits(load_s=max(LEAST_LOAD_S, budget_s))
-    return partial(
-        resolve, common=options.common, scratch=scratch, custom_ops=libraries, limits=limits, say=watch.say
-    )
+
+    def resolved(side: SideText, **more: Any) -> Resolved:
+        watch.line(f"reading {side.text or 'the same model'}")
+        found = resolve(
+            side,
+            common=options.common,
+            scratch=scratch,
+            custom_ops=options.feeds.custom_ops,
+            limits=limits,
+            say=watch.say,
+            # Rewriting is work that a measurement of another ortune would see.
+            alone=lambda: exclusive("rewriting a model", watch, wait=wait),
+            **more,
+        )
+        watch.line(f"running {found.label} for the first time")
+        return found
+
+    return resolved
 
 
 @contextlib.contextmanager
@@ -96,7 +121,15 @@ def session(verb: str, options: Stored, watch: Watcher, machine: Machine | None 
         watch.say(trouble)
     log = SessionLog(None, "")
     try:
-        yield Session(verb=verb, store=store, watch=watch, wait=not options.no_wait, machine=machine, log=log)
+        yield Session(
+            verb=verb,
+            store=store,
+            watch=watch,
+            wait=not options.no_wait,
+            budget_s=options.budget_s if isinstance(options, Kept) else None,
+            machine=machine,
+            log=log,
+        )
     finally:
         machine.close()
         if store:

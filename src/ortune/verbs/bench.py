@@ -266,7 +266,9 @@ class _Run:
                 if self.watch.stop():
                     return True
                 case = cases[i].name
-                self.watch.line(f"process {len(self.trials) + 1}, round {rounds}: {case}")
+                spent_s = (time.monotonic_ns() - self.start) / 1e9
+                sentence = f"process {len(self.trials) + 1}, round {rounds}: {case}"
+                self.watch.progress(sentence, spent_s, self.options.budget_s)
                 outcome = self._process(i, timings[i], self.baseline.refs[i], rounds)
                 costs[i] = float(outcome.elapsed_ns)
                 in_a_row[i] = 0 if isinstance(outcome, Measured) else in_a_row[i] + 1

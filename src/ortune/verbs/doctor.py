@@ -31,7 +31,6 @@ from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, SPIKE, log_ratios, measured
 from ortune.search.figures import figure
 from ortune.stats import detect, intervals
-from ortune.store.lock import measuring
 from ortune.targets.inventory import report
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
@@ -41,7 +40,7 @@ from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import RUN, AnyPath, Argument, Option, RuntimeOption, Stored, named
-from ortune.verbs._session import open_store, session
+from ortune.verbs._session import exclusive, open_store, session
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BLOCKS = 12
@@ -109,6 +108,11 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
             try:
                 noise, work, kept = _measured(side, o, scratch, watch, machine)
                 peak = _peak(usable, o, scratch, watch, machine)
+            except BusyError as error:
+                if o.no_wait:
+                    raise
+                # The inventory needs nobody's leave; the noise of another's measurement would not be the machine's.
+                watch.say(f"neither noise nor peaks were measured: {error.what}")
             except Interrupted:
                 # The inventory is done and worth having; only the noise is not known, or the peaks.
                 interrupted = True
@@ -174,7 +178,7 @@ def _peak(
 ) -> MachinePeak | None:
     """What the machine can do at most; where that cannot be measured, says why."""
     try:
-        with measuring("doctor", wait=not o.no_wait, say=watch.say):
+        with exclusive("doctor", watch, wait=False):
             return measure_peak(runtime, scratch, o.folder, machine, say=watch.say, stop=watch.stop)
     except (ToolFailed, BusyError) as error:
         watch.say(f"the peaks of this machine were not measured: {error.what}")
@@ -185,13 +189,12 @@ def _measured(
     side: Resolved, o: Options, scratch: Path, watch: Watcher, machine: Machine
 ) -> tuple[NoiseReport, Workload, str]:
     """The noise, journalled like every measurement, and the session's id ("" where it is not kept)."""
-    with session("doctor", o, watch, machine) as kept:
+    with session("doctor", o, watch, machine) as kept, exclusive("doctor", watch, wait=False):
         log = kept.begin(side.model.info.sha256, model=side.label)
-        with kept.measuring():
-            baseline = Baseline(side, o.feeds, scratch, log, watch.say, machine)
-            baseline.settle(60.0)
-            baseline.pilot("latency")
-            noise = _noise(baseline, side.runtime, watch)
+        baseline = Baseline(side, o.feeds, scratch, log, watch.say, machine)
+        baseline.settle(60.0)
+        baseline.pilot("latency")
+        noise = _noise(baseline, side.runtime, watch)
         log.add("result", noise)
         return noise, baseline.work, "" if log.trouble else log.id
 

@@ -199,7 +199,8 @@ class _History:
             )
             assert block is not None
             self.blocks.append(block)
-            self.watch.line(f"block {number + 1} of {n}")
+            spent_s = time.monotonic() - self.start
+            self.watch.progress(f"block {number + 1} of {n}", spent_s, self.options.budget_s)
 
     def _envelope(
         self, releases: Sequence[str], estimand: str, found: Sequence[Control]

@@ -15,7 +15,7 @@ from ortune.bundle import format as bundle_format
 from ortune.bundle.shared import thread_cap
 from ortune.errors import ModelError, UsageError
 from ortune.fleet import runtimes
-from ortune.locks.check import TOLERANCE, differences
+from ortune.locks.check import differences
 from ortune.locks.file import default_path, read, write
 from ortune.locks.take import take
 from ortune.records import Envelope, LockResult, Plan, Snapshot
@@ -33,6 +33,7 @@ from ortune.verbs._options import (
     RUN,
     AnyPath,
     Argument,
+    NoWait,
     OnePlan,
     Option,
     Rewrites,
@@ -40,6 +41,7 @@ from ortune.verbs._options import (
     named,
     path,
 )
+from ortune.verbs._session import exclusive
 
 FORMATS = ("text", "json", "github", "markdown")
 STOPPING = ""
@@ -65,6 +67,7 @@ class Options(OnePlan):
     ] = False
     rewrite: Rewrites = ()
     tolerance: Tolerance = None
+    no_wait: NoWait = False
     seed: Annotated[
         int | None,
         Option("--seed", "N", "Seed of the inputs; default is 0, or with --check that of the lock.", RUN),
@@ -97,14 +100,14 @@ class Options(OnePlan):
         return path(self.output) if self.check else None
 
     @cached_property
-    def allowed(self) -> float:
-        """How far the outputs' mean and norm may be apart, relative."""
+    def allowed(self) -> float | None:
+        """How far the outputs' figures may be apart, relative; None is as close as the two can be compared."""
         given = self.tolerance
         if given is not None and not (math.isfinite(given) and given > 0.0):
             raise UsageError(
                 f"{given} is not a positive number", where="--tolerance", do="e.g. --tolerance 0.05"
             )
-        return TOLERANCE if given is None else given
+        return given
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult]:
@@ -119,9 +122,14 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
     watch = watcher or Watcher()
     path, machine = options.place, Machine()
     was = read(path, str(options.model)) if options.check else None
-    with scratch_folder() as scratch:
+    with (
+        scratch_folder() as scratch,
+        exclusive(f"lock {options.model}", watch, wait=not options.no_wait),  # it runs the model
+    ):
+        watch.line(f"reading {options.model}")
         side, stored, given = _side(options, was, scratch, machine, watch)
         watch.say(f"looking with {runtimes.describe(side.runtime)}")
+        watch.line("running the model")
         inputs, kept = _inputs(options, was)
         now = take(side, inputs, scratch, watch, machine, stored=stored, given=given, kept=kept)
     if was is None:
@@ -141,9 +149,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
             written=False,
             snapshot=now,
             changes=changes,
-            headline=lock_words.headline(was, now, changes, found.not_compared),
+            headline=lock_words.headline(was, now, changes, found.not_compared, found.tolerance_ratio),
             notes=tuple(text for missing, text in why.items() if not (options.strict and missing.part)),
             not_compared=found.not_compared,
+            tolerance_ratio=found.tolerance_ratio,
         )
         verdict = "changed" if any(c.fails for c in found.changes) else "unchanged"
     return Envelope(

@@ -220,6 +220,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         require_writable(options.directory)
     with scratch_folder() as scratch:
         text = SideText(text=str(options.model), runtime=named(options.runtime))
+        watch.line(f"reading {options.model}")
         side = resolve(text, common=Plan(), scratch=scratch, say=watch.say)
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
@@ -231,7 +232,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
                 replay = _journal(kept, side, options)
                 baseline = Baseline(side, options.feeds, scratch, kept.log, watch.say, kept.machine)
                 run, envelope = _tune(options, everywhere, baseline, replay, watch)
-            return kept.keep(_bundle(run, envelope, options) if options.directory is not None else envelope)
+            # Where nothing could be tried there is nothing to ship.
+            ships = options.directory is not None and envelope.result.budget.n_trials > 0
+            return kept.keep(_bundle(run, envelope, options) if ships else envelope)
 
 
 def _tune(
@@ -249,8 +252,11 @@ def _tune(
         budget_s=options.budget_s,
         current=options.today,
     )
+    watch.line("running the model for the first time")
     baseline.settle(options.budget_s)
+    watch.line("timing a few runs, to plan the session")
     baseline.pilot(options.objective)
+    watch.line("profiling, to see what settings could win at most")
     headroom = _headroom(run, options)
     objective = cast("ObjectiveName", options.objective)
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)
@@ -274,10 +280,10 @@ def _tune(
         proposed, refused = sorted([*more, *proposed], key=lambda each: -each.prior), (*refused, *too)
     # What the user asks for is part of every plan that is tried, and never ablated.
     asked = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), everywhere)
-    run.enter(proposed, refused, required=asked)
-    run.calibrate()
-    run.race(baseline.host.effective_cpus)
-    run.confirm()
+    if run.enter(proposed, refused, required=asked):
+        run.calibrate()
+        run.race(baseline.host.effective_cpus)
+        run.confirm()
     require_unchanged(baseline.side)
     result = make_result(run)
     result = with_runtime(result, baseline.side)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from ortune.locks.snapshot.contents import contents
 from ortune.locks.snapshot.structure import MOST_SHAPE_ELEMENTS
-from ortune.model.graphs import nodes, tensors, type_text
+from ortune.model.graphs import attribute_tensors, graphs, nodes, tensors, type_text
 from ortune.model.open import OpenModel
 from ortune.model.tensors import FileTensor
 from ortune.records import LockedModel
@@ -39,6 +39,7 @@ def locked_model(model: OpenModel) -> LockedModel:
         weights=hashlib.sha256("".join(sorted(digests[id(t)] for t in weights)).encode()).hexdigest()[:16],
         contents=contents(model.ir, lambda tensor: digests.get(id(tensor)) or _digest(tensor)),
         weights_bytes=dict(sorted(by_type.items())),
+        tensors={name: digests[id(t)][:12] for name, t in _named(model.ir)},
         inputs=tuple(interface(v) for v in given),
         outputs=tuple(interface(v) for v in graph.outputs),
     )
@@ -62,6 +63,18 @@ def interface(value: ir.Value) -> str:
         return f"{value.name}: {kind}[...]"
     dims = (str(d) if isinstance(d, int) else str(d.value or "?") for d in value.shape)
     return f"{value.name}: {kind}[{','.join(dims)}]"
+
+
+def _named(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
+    """Weights with the names of the values that they are; of a name in several graphs, the last."""
+    for graph in graphs(model):
+        if isinstance(graph, ir.Graph):
+            values = [(v.name or "", v.const_value) for v in graph.initializers.values()]
+            yield from ((name, t) for name, t in values if t is not None and not _is_structure(t))
+        for node in graph:
+            if node.op_type == "Constant":
+                held = (t for a in node.attributes.values() for t in attribute_tensors(a))
+                yield from ((node.outputs[0].name or "", t) for t in held if not _is_structure(t))
 
 
 def _is_structure(tensor: ir.TensorProtocol) -> bool:

@@ -25,23 +25,26 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     declared = {value.name: value.shape for value in facts.model.ir.graph.inputs}
     sizes: dict[str, int] = {}
-    unnamed: dict[str, str] = {}
+    named: dict[str, None] = {}
+    shapes: list[str] = []
     for choice in facts.work.cases[0].inputs if facts.work.cases else ():
         shape = declared.get(choice.name)
+        symbols: dict[int, str] = {}
         for axis in choice.guessed_axes:
             if axis >= len(choice.shape):
                 continue
-            symbol = getattr(shape[axis], "value", None) if shape is not None and axis < len(shape) else None
-            place = symbol or f"{choice.name}[{axis}]"
-            sizes.setdefault(place, choice.shape[axis])
-            if not symbol:
-                dims = ["N" if i == axis else str(size) for i, size in enumerate(choice.shape)]
-                unnamed[place] = f"{choice.name}:{'x'.join(dims)}"
+            known = shape[axis] if shape is not None and axis < len(shape) else None
+            symbols[axis] = getattr(known, "value", None) or ""
+            sizes.setdefault(symbols[axis] or f"{choice.name}[{axis}]", choice.shape[axis])
+        if "" in symbols.values():
+            dims = ["N" if i in symbols else str(size) for i, size in enumerate(choice.shape)]
+            shapes.append(f"--shape {choice.name}:{'x'.join(dims)}")
+        else:
+            named |= dict.fromkeys(symbols.values())
     if sizes:
-        first = next(iter(sizes))
         yield Finding(
             code=CODE,
             what=f"guessed sizes: {listed(f'{name}={size}' for name, size in sizes.items())}",
             where=tuple(sizes),
-            fix=f"--dim {first}=N" if first not in unnamed else f"--shape {unnamed[first]}",
+            fix=" ".join([*(f"--dim {name}=N" for name in named), *shapes]),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, Host, TuneResult
+from ortune.report.answer_commands import model_of
 from ortune.report.numbers import memory
 from ortune.report.tune_words import code_lines, spent
 
@@ -27,7 +28,7 @@ def _model(result: TuneResult) -> list[tuple[str, str]]:
     weights = f" and {memory(model.external_bytes)} external data" if model.external_bytes else ""
     opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in sorted(model.opsets.items()))
     return [
-        ("file", model.path),
+        ("file", model_of(result.side)),
         ("sha256", model.sha256),
         ("size", memory(model.size_bytes) + weights),
         ("nodes", f"{model.n_nodes:,}" if model.n_nodes else ""),

@@ -1,0 +1,106 @@
+"""What the functions of ``import ortune`` return: the document of a verb, with what a Python prompt wants of it."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from ortune.errors import UsageError
+from ortune.records import Envelope, Record
+
+if TYPE_CHECKING:
+    from ortune.report.document import Document
+
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+
+_TABLES = {
+    "bench": "rows",
+    "compare": "comparison",
+    "doctor": "runtimes",
+    "history": "rows",
+    "lock": "changes",
+    "look": "profile.operators",
+    "profile": "nodes",
+    "report": "sessions",
+    "runtime": "runtimes",
+    "tune": "candidates",
+}
+"""Of each verb what ``to_pandas`` gives where no other part is asked for."""
+
+
+class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=True):
+    """A verb's document, which also says itself in words, in a notebook, and as a table."""
+
+    def __repr__(self) -> str:
+        """One line: what was asked, of which model, and the verdict."""
+        model = f" {PurePath(self.model.path).name}" if self.model else ""
+        said = self.error.what if self.error else self.verdict or self.status
+        return f"<ortune.{self._verb}{model}: {said} (.summary() in words, .result for the figures)>"
+
+    def summary(self) -> str:
+        """What the command line prints, without colours."""
+        from ortune.report import terminal
+
+        return terminal.plain(self._document())
+
+    def _repr_html_(self) -> str:
+        """What the command line prints, for a notebook."""
+        from ortune.report import terminal
+
+        return terminal.html(self._document())
+
+    def to_pandas(self, table: str = "") -> Any:
+        """A part of the result as a ``pandas.DataFrame``, one row a record, columns named like the fields.
+
+        Args:
+            table: A field of ``result`` that holds records, such as "nodes", with points between nested ones; the
+                default is what the verb is about.
+
+        Raises:
+            UsageError: There is no pandas, or no such table.
+        """
+        try:
+            pandas = importlib.import_module("pandas")
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                "to_pandas needs pandas, which is not installed here", do="pip install pandas"
+            ) from error
+        name = table or _TABLES.get(self._verb, "")
+        found: Any = self.result
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        records = (found,) if isinstance(found, Record) else found
+        if not isinstance(records, tuple) or not all(isinstance(each, Record) for each in records):
+            if not table:
+                records = ()  # such as a look whose budget held no profile
+            else:
+                known = ", ".join(tables(self.result))
+                raise UsageError(f"the result has no table {table!r}", do=f"one of {known}")
+        return pandas.json_normalize([msgspec.to_builtins(each) for each in records])
+
+    @property
+    def _verb(self) -> str:
+        return self.schema.split("/")[1]
+
+    def _document(self) -> Document:
+        words = importlib.import_module(f"ortune.report.{self._verb}_words")
+        document: Document = words.document(self)
+        return document
+
+
+def tables(result: Any) -> list[str]:
+    """The fields of a result that hold records."""
+    found = []
+    for name in result.__struct_fields__:
+        value = getattr(result, name)
+        if isinstance(value, Record) or (isinstance(value, tuple) and value and isinstance(value[0], Record)):
+            found.append(name)
+    return found
+
+
+def answered(envelope: Envelope[Any]) -> Answer[Any]:
+    """A verb's document as Python has it."""
+    return Answer(**{name: getattr(envelope, name) for name in envelope.__struct_fields__})

@@ -1,0 +1,183 @@
+"""Options that people try because other tools have them, and what ortune has instead: one table."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ortune.errors import UsageError
+
+if TYPE_CHECKING:
+    from ortune.knobs import Knob
+
+_COUNT, _TIME, _SIZE, _NAME, _SHAPE = (
+    r"\d+",
+    r"\d+(\.\d+)?(us|ms|s|m|h)?",
+    r"\d+[kmgKMG]?i?[bB]?",
+    r"[\w:.-]+",
+    r"\d+(x\d+)*",
+)
+_FILE = r"[^-].*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess:
+    """What people write, and what to write instead.
+
+    Attributes:
+        flags: As people write them, without the dashes; ``_`` is written ``-``.
+        instead: Options with ``{}`` for the value; of several, the first that the verb has is told.
+        sample: A value that says which kind is meant, where none was given that is of that kind.
+        takes: What a value has to look like to be told back; "" where the flag takes none.
+        note: What the options alone do not say.
+    """
+
+    flags: str
+    instead: tuple[str, ...]
+    sample: str = ""
+    takes: str = ""
+    note: str = ""
+
+
+_CONVERTED = "ortune converts no weights: convert the model, then ortune compare model.onnx converted.onnx"
+
+GUESSES = (
+    Guess(
+        flags="threads num-threads n-threads nthreads intra-op intra-threads intra-op-threads",
+        instead=("--set intra={}",), sample="4", takes=_COUNT,
+    ),
+    Guess(
+        flags="inter-op inter-threads inter-op-threads",
+        instead=("--set inter={}",), sample="2", takes=_COUNT, note="used with --set mode=parallel alone",
+    ),
+    Guess(
+        flags="opt-level optimization-level optimisation-level graph-optimization",
+        instead=("--set level={}",), sample="all", takes="disable|basic|extended|layout|all",
+    ),
+    Guess(flags="parallel", instead=("--set mode=parallel",)),
+    Guess(flags="no-spin", instead=("--set spin=0",)),
+    Guess(
+        flags="batch batch-size bs",
+        instead=("--dim batch={}",), sample="8", takes=_COUNT, note="by the model's own name of that dimension",
+    ),
+    Guess(
+        flags="seq seq-len seq-length sequence sequence-length",
+        instead=("--dim seq={}",), sample="128", takes=_COUNT, note="by the model's own name of that dimension",
+    ),
+    Guess(
+        flags="shapes input-shape input-shapes input-size size",
+        instead=("--shape input:{}",), sample="1x3x224x224", takes=_SHAPE, note="by the input's own name",
+    ),
+    Guess(
+        flags="provider providers ep eps execution-provider execution-providers backend device accelerator",
+        instead=("--target {}",), sample="cuda", takes=_NAME,
+    ),
+    Guess(flags="openvino", instead=("--runtime openvino",)),
+    Guess(flags="gpu cuda use-gpu use-cuda", instead=("--target cuda",)),
+    Guess(flags="tensorrt trt", instead=("--target tensorrt",)),
+    Guess(flags="fp16 float16 half bf16", instead=(), note=_CONVERTED),
+    Guess(flags="int8 uint8 quantize quantise quantized quantization", instead=(), note=_CONVERTED),
+    Guess(
+        flags="input input-file input-data data feed feeds",
+        instead=("--inputs {}",), sample="inputs.npz", takes=_FILE,
+    ),
+    Guess(
+        flags="iterations iters iter num-runs n-runs runs repeat repeats reps loops times",
+        instead=("--runs {}", "--budget 2m"), sample="100", takes=_COUNT,
+        note="as many runs as the noise asks for are made within it",
+    ),
+    Guess(
+        flags="warmup warm-up warmups warmup-runs warmup-iters",
+        instead=("--budget 2m",),
+        note="every process is warmed up before it is timed; more time is all that can be given",
+    ),
+    Guess(
+        flags="duration time max-time timeout time-limit",
+        instead=("--budget {}",), sample="2m", takes=_TIME,
+    ),
+    Guess(flags="concurrency clients workers", instead=("--callers {}",), sample="4", takes=_COUNT),
+    Guess(flags="cpus cores cpu-limit", instead=("--cpus {}",), sample="2", takes=r"\d+(\.\d+)?"),
+    Guess(flags="mem ram memory-limit", instead=("--memory {}",), sample="2g", takes=_SIZE),
+    Guess(
+        flags="custom-op custom-ops-library custom-op-library",
+        instead=("--custom-ops {}",), sample="libops.so", takes=_FILE,
+    ),
+)  # fmt: skip
+
+
+def instead(flag: str, arguments: Sequence[str], offered: Collection[str]) -> str:
+    """What to write instead of an option that there is not; "" where nobody can know.
+
+    Args:
+        flag: As it was written.
+        arguments: The whole command line.
+        offered: The options of the verb.
+    """
+    name = flag.lstrip("-").lower().replace("_", "-")
+    for guess in GUESSES:
+        if name in guess.flags.split():
+            return " - ".join(filter(None, (_told(guess, _value(flag, arguments), offered), guess.note)))
+    return _setting(name, _value(flag, arguments)) if "--set" in offered else ""
+
+
+def _told(guess: Guess, value: str, offered: Collection[str]) -> str:
+    """The first of the options that the verb has, and for one side alone where it compares two."""
+    for text in guess.instead:
+        option, _, rest = text.partition(" ")
+        if option not in offered:
+            continue
+        if not (guess.takes and re.fullmatch(guess.takes, value)):
+            value = guess.sample
+        written = rest.format(shlex.quote(value))
+        if option == "--target":
+            option, written = _target(value, offered)
+        beside = f"--b-{option.removeprefix('--')}"
+        alone = f", or {beside} {written} for the second side alone" if beside in offered else ""
+        return f"write {option} {written}{alone}"
+    return ""
+
+
+def _target(name: str, offered: Collection[str]) -> tuple[str, str]:
+    """The option that asks for an execution provider, by any of its names."""
+    from ortune import targets
+
+    plain = name.lower().removesuffix("executionprovider").partition(":")[0].strip("_-")
+    plain = {"gpu": "cuda", "trt": "tensorrt", "dml": "directml"}.get(plain, plain)
+    if plain == "openvino" and "--runtime" in offered:
+        return "--runtime", plain
+    return "--target", plain if plain in targets.all_targets() else "cuda"
+
+
+def _setting(name: str, value: str) -> str:
+    """A setting that was written as an option."""
+    from ortune import knobs
+
+    written = name.replace("-", "_")
+    for knob in knobs.all_knobs().values():
+        if written in (knob.name, *knob.aliases):
+            sample = knob.choices[0] if knob.choices else "VALUE" if knob.kind == "text" else "1"
+            return f"write --set {written}={value if _takes(knob, value) else sample}"
+    return ""
+
+
+def _takes(knob: Knob, value: str) -> bool:
+    from ortune import knobs
+
+    try:
+        knobs.parse_value(knob, value)
+    except UsageError:
+        return False
+    return bool(value)
+
+
+def _value(flag: str, arguments: Sequence[str]) -> str:
+    """What follows the flag; "" where that is another option."""
+    for this, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        if this.startswith(flag + "="):
+            return this.partition("=")[2]
+        if this == flag:
+            return "" if after.startswith("-") else after
+    return ""

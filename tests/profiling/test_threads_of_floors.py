@@ -1,0 +1,37 @@
+"""How many threads the floors of nodes are reckoned for: as many as compute, whoever said so."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from onnxruntime import datasets
+
+from ortune.profiling.result import _conditions
+from ortune.records import Plan
+from ortune.trials.sides import SideText, resolve
+
+
+@pytest.mark.parametrize(
+    ("setting", "variable", "threads"),
+    [
+        ("", "", 8),
+        ("intra=2", "", 2),
+        ("pool=3", "", 3),
+        ("env_intra=4", "", 4),
+        ("", "5", 5),
+        ("intra=2", "5", 2),
+    ],
+)
+def test_the_pool_that_computes_counts(
+    setting: str, variable: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORT_INTRA_OP_NUM_THREADS", variable)
+    text = SideText(
+        text=datasets.get_example("sigmoid.onnx"),
+        settings=[setting] if setting else [],
+        runtime=sys.executable,
+    )
+    side = resolve(text, common=Plan(), scratch=tmp_path)
+    assert _conditions(side, 8).threads == threads

@@ -1,0 +1,61 @@
+"""The lock of the machine: who waits is told for whom, since when and for how long."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from onnxruntime import datasets
+
+import ortune
+from ortune.errors import BusyError
+from ortune.store.lock import Holder, holder_words, lock_path, measuring
+
+MODEL = datasets.get_example("sigmoid.onnx")
+
+
+@pytest.fixture
+def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Another ortune measures, as far as the lock tells."""
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    with measuring("tune other.onnx", wait=True, say=print, budget_s=3600.0):
+        yield
+
+
+def test_who_since_when_and_how_long() -> None:
+    holder = msgspec.json.encode(Holder(what="tune m.onnx", pid=7, since_s=100.0, budget_s=120.0))
+    said = "ortune tune m.onnx (pid 7) is measuring on this machine, for"
+    assert holder_words(holder, 130.0) == f"{said} 30 s now, 90 s of its budget left"
+    assert holder_words(holder, 230.0) == f"{said} 130 s now, its budget is over"
+    without = msgspec.json.encode(Holder(what="tune m.onnx", pid=7, since_s=100.0))
+    assert holder_words(without, 130.0) == f"{said} 30 s now"
+    assert holder_words(b"ortune tune", 130.0) == "another ortune is measuring on this machine"
+
+
+@pytest.mark.parametrize("verb", ["bench", "look", "lock", "rewrite"])
+def test_what_runs_a_model_waits(verb: str, busy: None, tmp_path: Path) -> None:
+    common: Any = {"no_wait": True, "python": sys.executable}
+    with pytest.raises(BusyError) as refused:
+        if verb == "lock":
+            ortune.lock(MODEL, output=tmp_path / "lock.json", **common)
+        elif verb == "rewrite":
+            ortune.bench(MODEL, rewrite="ort-optimized-model", store=tmp_path / "store", **common)
+        elif verb == "bench":
+            ortune.bench(MODEL, budget=2, store=tmp_path / "store", **common)
+        else:
+            error = ortune.look(MODEL, store=tmp_path / "store", **common).error
+            assert error is not None
+            raise BusyError(error.what, do=error.do)
+    assert f"ortune tune other.onnx (pid {os.getpid()})" in refused.value.what
+    assert "of its budget left" in refused.value.what
+
+
+def test_what_only_reads_does_not_wait(busy: None, tmp_path: Path) -> None:
+    assert ortune.doctor(python=sys.executable, store=tmp_path / "store").status == "ok"
+    assert ortune.report(store=tmp_path / "store").status == "ok"
+    assert lock_path().exists()

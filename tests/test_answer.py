@@ -1,0 +1,99 @@
+"""What the functions of ``import ortune`` take and return at a Python prompt."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from onnxruntime import datasets
+
+import ortune
+from ortune.answer import Answer
+from ortune.api import as_written
+from ortune.errors import UsageError
+from ortune.records import Envelope
+from ortune.verbs._options import option_fields
+from ortune.verbs.compare import Options
+
+MODEL = datasets.get_example("sigmoid.onnx")
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory: pytest.TempPathFactory) -> Answer[Any]:
+    store = tmp_path_factory.mktemp("store")
+    return ortune.bench(MODEL, set={"intra": 1, "spin": False}, budget=2, store=store, python=sys.executable)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "written"),
+    [
+        ("b_set", {"intra": 1, "spin": False}, ["intra=1", "spin=0"]),
+        ("b_set", "intra=1", ["intra=1"]),
+        ("a_set", ["intra=1"], ["intra=1"]),
+        ("shape", {"x": (1, 3, 224, 224)}, ["x:1x3x224x224"]),
+        ("shape", "x:1x3", ["x:1x3"]),
+        ("dim", {"seq": [16, 128], "batch": 8}, ["seq=16,128", "batch=8"]),
+        ("custom_ops", Path("libops.so"), [Path("libops.so")]),
+        ("b_rewrite", "ort-optimized-model", ["ort-optimized-model"]),
+        ("map", {"a": "b"}, ["a=b"]),
+        ("budget", "2m", "2m"),
+    ],
+)
+def test_what_python_gives_is_what_the_command_line_writes(
+    name: str, given: str | Mapping[str, object], written: object
+) -> None:
+    field = next(each for each in option_fields(Options) if each.name == name)
+    found = as_written(field, given)
+    assert (list(found) if isinstance(written, list) else found) == written
+
+
+def test_names_with_values_are_refused_where_there_are_none() -> None:
+    with pytest.raises(UsageError, match="no list"):
+        ortune.bench(MODEL, custom_ops={"a": 1})
+
+
+def test_settings_by_name_reach_the_session(answer: Answer[Any]) -> None:
+    assert answer.result.side.plan.settings == {"intra_op_num_threads": 1, "allow_spinning": False}
+    assert "--set intra=1 --set spin=0" in answer.result.reproduce
+
+
+def test_an_answer_is_the_whole_document(answer: Answer[Any]) -> None:
+    assert isinstance(answer, Envelope)
+    assert msgspec.json.decode(msgspec.json.encode(answer))["schema"] == "ortune/bench/1"
+
+
+def test_at_a_prompt_an_answer_is_one_line(answer: Answer[Any]) -> None:
+    assert repr(answer).startswith("<ortune.bench sigmoid.onnx: ok")
+    assert len(repr(answer)) < 150
+    assert len(repr(answer.result)) < 1000
+    assert repr(answer.result.side.plan).startswith("Plan(settings={'intra_op_num_threads': 1")
+
+
+def test_in_words_it_is_what_the_program_prints(answer: Answer[Any]) -> None:
+    said = answer.summary()
+    assert "ortune bench" in said
+    assert "\x1b" not in said
+    page = answer._repr_html_()
+    assert page.startswith("<pre")
+    assert "ortune bench" in page
+
+
+def test_as_a_table(answer: Answer[Any]) -> None:
+    if importlib.util.find_spec("pandas") is None:
+        with pytest.raises(UsageError) as refused:
+            answer.to_pandas()
+        assert refused.value.do == "pip install pandas"
+        return
+    frame = answer.to_pandas()
+    assert len(frame) == 1
+    assert frame["median_ns.value"][0] == answer.result.rows[0].median_ns.value
+    assert len(answer.to_pandas("processes")) == len(answer.result.processes)
+    assert len(answer.to_pandas("side")) == 1
+    with pytest.raises(UsageError) as unknown:
+        answer.to_pandas("colours")
+    assert "rows" in unknown.value.do

@@ -1,0 +1,45 @@
+"""Models that a runtime is too old for, and plan files: what is said of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from onnxruntime import datasets
+
+import ortune
+from ortune.errors import ModelError, UsageError
+from ortune.trials.sides import read_plan
+from ortune.verbs._options import size_bytes
+
+
+@pytest.mark.parametrize(("part", "said"), [("ir", "IR version 99"), ("opset", "opset 99 of ai.onnx")])
+def test_a_version_that_is_too_new_is_named(tmp_path: Path, part: str, said: str) -> None:
+    model = onnx.load(datasets.get_example("sigmoid.onnx"))
+    if part == "ir":
+        model.ir_version = 99
+    else:
+        model.opset_import[0].version = 99
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path)
+    with pytest.raises(ModelError) as refused:
+        ortune.bench(path, budget=2, store=tmp_path / "store", python=sys.executable)
+    assert refused.value.what.startswith(f"{said} is newer than onnxruntime")
+    assert "newer onnxruntime" in refused.value.do
+    assert "custom" not in refused.value.do
+
+
+def test_a_plan_may_name_its_schema(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text('{"$schema": "plan-1.json", "schema": "ortune/plan/1", "settings": {"intra": 2}}')
+    assert read_plan(path).settings == {"intra_op_num_threads": 2}
+    path.write_text('{"$schema": "plan-1.json", "setting": {"intra": 2}}')
+    with pytest.raises(UsageError, match="'setting'"):
+        read_plan(path)
+
+
+@pytest.mark.parametrize("text", ["2Gi", "2G", "2g", "2GiB", "2GB", "2048MiB", "2048Mi", "2147483648"])
+def test_a_size_in_any_unit(text: str) -> None:
+    assert size_bytes(text, "--memory") == 2**31

@@ -1,0 +1,84 @@
+"""Options that other tools have: what ortune says to write instead is what it takes."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+
+import pytest
+import typer.main
+
+from ortune.cli import main
+from ortune.verbs._guesses import GUESSES, instead
+from ortune.verbs._options import option_fields
+
+MEASURING = ("bench", "compare", "look", "profile", "tune")
+
+
+def parsed(verb: str, words: list[str]) -> object:
+    """The options that a command line of that verb gives; raises what the program refuses."""
+    main.register(verb)
+    command = typer.main.get_command(main.app).commands[verb]  # type: ignore[attr-defined]
+    given = command.make_context(verb, words).params
+    options = importlib.import_module(f"ortune.verbs.{verb}").Options
+    names = {each.name for each in option_fields(options)}
+    return options(**{name: value for name, value in given.items() if name in names})
+
+
+def offered(verb: str) -> set[str]:
+    main.register(verb)
+    command = typer.main.get_command(main.app).commands[verb]  # type: ignore[attr-defined]
+    return {flag for each in command.params for flag in each.opts}
+
+
+@pytest.mark.parametrize("verb", MEASURING)
+def test_every_suggestion_is_taken(verb: str) -> None:
+    told = 0
+    for guess in GUESSES:
+        for flag in guess.flags.split():
+            said = instead(f"--{flag}", [verb, "m.onnx", f"--{flag}"], offered(verb))
+            assert said or all(text.split()[0] not in offered(verb) for text in guess.instead), flag
+            for text in re.findall(r"(?:write|or) (--[\w-]+ [^ ,]+)", said):
+                parsed(verb, ["m.onnx", *shlex.split(text)])
+                told += 1
+    assert told > 40
+
+
+@pytest.mark.parametrize(
+    ("verb", "written", "better"),
+    [
+        ("bench", "--threads 4", "--set intra=4"),
+        ("bench", "--threads=6", "--set intra=6"),
+        ("bench", "--batch 8", "--dim batch=8"),
+        ("bench", "--provider openvino", "--runtime openvino"),
+        ("tune", "--ep CUDAExecutionProvider", "--target cuda"),
+        ("look", "--device cuda:0", "--target cuda"),
+        ("look", "--gpu", "--target cuda"),
+        ("bench", "--input 'my inputs.npz'", "--inputs 'my inputs.npz'"),
+        ("compare", "--iterations 100", "--budget 2m"),
+        ("bench", "--iterations 100", "--runs 100"),
+        ("bench", "--warmup 5", "warmed up before it is timed"),
+        ("tune", "--fp16", "ortune compare model.onnx converted.onnx"),
+        ("bench", "--int8", "ortune compare model.onnx converted.onnx"),
+        ("compare", "--threads 2", "--b-set intra=2"),
+        ("bench", "--graph_optimization_level basic", "--set graph_optimization_level=basic"),
+        ("bench", "--intra-op-num-threads 3", "--set intra_op_num_threads=3"),
+    ],
+)
+def test_a_guess_is_answered(
+    verb: str, written: str, better: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main._run([verb, "m.onnx", *shlex.split(written)]) == 2
+    assert better in capsys.readouterr().err
+
+
+def test_a_model_alone_and_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main._run(["m.onnx", "--threads", "4"]) == 2
+    assert "--set intra=4" in capsys.readouterr().err
+
+
+def test_what_nobody_can_know_is_left_to_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main._run(["bench", "m.onnx", "--colour"]) == 2
+    said = capsys.readouterr().err
+    assert "--colour" in said and "ortune bench --help" in said
