@@ -1,0 +1,1 @@
+"""Files as a stranger might send them: each module makes those of one kind of attack."""
