@@ -162,8 +162,8 @@ def _git(top: Path, *words: str, where: str, output: IO[bytes] | None = None) ->
         "GIT_ALLOW_PROTOCOL": "none",  # goes before what a repository's settings allow
         "GIT_TERMINAL_PROMPT": "0",
     }
-    command = ["git", "-C", str(top), *_READING, *words]
-    try:
-        return launcher.run(command, limit_s=_LIMIT_S, environment=environment, output=output)
-    except FileNotFoundError:
-        raise UsageError("git is not installed", where=where) from None
+    program = launcher.program("git")
+    if not program:
+        raise UsageError("git is not installed", where=where)
+    command = [program, "-C", str(top), *_READING, *words]
+    return launcher.run(command, limit_s=_LIMIT_S, environment=environment, output=output)

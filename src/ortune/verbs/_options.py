@@ -209,7 +209,7 @@ RuntimeOption = Annotated[
     Option(
         "--runtime", "PATH|NAME",
         "The onnxruntime that is measured: an interpreter or venv, or openvino or onnxruntime==1.22.1, which are made "
-        "once. Default: $VIRTUAL_ENV, ./.venv, ortune's own, python3.",
+        "once. Default: $VIRTUAL_ENV, ortune's own, python3.",
         MODEL, also="--python",
     ),
 ]  # fmt: skip

@@ -127,6 +127,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
             noise,
             peak or load_peak(machine.host, o.folder, usable.ort_version if usable else ""),
             machine,
+            runtimes.not_started(found),
         ),
     )
     if kept:
@@ -151,6 +152,7 @@ def _result(
     noise: NoiseReport | None,
     peak: MachinePeak | None,
     machine: Machine,
+    not_started: str,
 ) -> DoctorResult:
     facts = Facts(
         host=machine.host,
@@ -166,6 +168,7 @@ def _result(
         noise=noise,
         peak=peak,
         addable=made.addable(),
+        not_started=not_started,
     )
 
 
