@@ -12,7 +12,7 @@ from ortune import knobs, rewrites, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle import machine
 from ortune.bundle.settings import tuned_on
-from ortune.bundle.shared import thread_cap
+from ortune.bundle.shared import refused_option, thread_cap
 from ortune.errors import MeasurementError, UsageError
 from ortune.fleet import made
 from ortune.fleet.packages import recipe
@@ -133,7 +133,7 @@ def resolve(
         plan = merge(Plan(settings=rewrites.settings_for(plan.rewrites)), plan)
         tool = ToolProcess(runtime=runtime, folder=scratch, custom_ops=tuple(custom_ops))
         runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
-    knobs.check_conflicts(plan.settings)
+    plan = canonical(plan)
     implied = recipe(side.runtime or "")
     if implied is not None and implied.provider and not plan.providers:
         # "openvino" asks for OpenVINO, not for the CPU provider of a build that has it.
@@ -190,7 +190,22 @@ def read_plan(path: Path) -> Plan:
 
 
 def canonical(plan: Plan) -> Plan:
-    """The plan with aliases resolved and values in their knobs' own types."""
+    """The plan with aliases resolved and values in their knobs' own types.
+
+    Plans come from files, so this is the gate: what is on no closed list is refused.
+
+    Raises:
+        UsageError: A setting or a provider's option that no file may set.
+    """
+    for spec in plan.providers:
+        refused = refused_option(spec.options, targets.options(spec.name))
+        if refused:
+            known = ", ".join(sorted(targets.options(spec.name))) or "none"
+            raise UsageError(
+                f"{refused} of {spec.name} cannot be set by a plan",
+                where="providers of the plan",
+                do=f"leave it out; a plan can set: {known}",
+            )
     pairs = [f"{name}={value}" for name, value in plan.settings.items()]
     return msgspec.structs.replace(plan, settings=knobs.parse_settings(pairs))
 

@@ -287,9 +287,7 @@ class Feeding:
         def given(name: str, usual: Any = None) -> Any:
             return getattr(self, name, usual)
 
-        fixed = [
-            f"--{name.replace('_', '-')}" for name in ("shape", "dim", "inputs", "custom_ops") if given(name)
-        ]
+        fixed = [f"--{name}" for name in ("shape", "dim", "inputs") if given(name)]
         if given("workload") and fixed:
             raise UsageError(
                 f"the workload file already says what {fixed[0]} says",
