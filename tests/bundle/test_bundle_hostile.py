@@ -111,7 +111,7 @@ def test_emitted_code_reads_no_setting_from_a_file() -> None:
 def test_weights_behind_a_link_are_not_written_outside_the_bundle(
     tmp_path: Path, make_bundle: Bundle
 ) -> None:
-    model = commands.linked_weights(tmp_path / "checkout")
+    model = commands.linked_weights(tmp_path / "checkout" / "models")
     before = tmp_path / "made" / "w.bin"
     before.parent.mkdir()
     before.write_text("mine")

@@ -90,11 +90,12 @@ LIBRARY_OPTIONS = (
 
 
 def linked_weights(folder: Path) -> Path:
-    """A model whose weights lie in its folder by way of a link, and outside it for who reads the name alone."""
+    """A model whose weights lie in its folder by way of a link, and above it for who reads the name alone."""
     (folder / "deep" / "er").mkdir(parents=True)
     (folder / "sub").symlink_to("deep/er")
     weight = numpy_helper.from_array(np.ones((64, 8), np.float32), "w")
-    (folder / "w.bin").write_bytes(weight.raw_data)
+    for place in (folder, folder.parent):
+        (place / "w.bin").write_bytes(weight.raw_data)
     del weight.external_data[:]
     weight.ClearField("raw_data")
     weight.data_location = TensorProto.EXTERNAL

@@ -62,7 +62,7 @@ def test_a_workload_loads_no_library_that_is_not_named(model: Path, tmp_path: Pa
     file = tmp_path / "workload.json"
     ortune.look(model, save_workload=file)
     saved = workload.load(file)
-    workload.save(file, Workload(cases=saved.cases, custom_ops=("libmine.so", str(library))))
+    workload.save(file, Workload(cases=saved.cases, custom_ops=(str(library), "libmine.so")))
     error = ortune.look(model, workload=file).error
     assert not mark.exists()
     assert error is not None
