@@ -174,14 +174,21 @@ def _left_out(step: Step, *, quick: bool) -> bool:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """A newcomer's: an environment ``.venv`` in the folder that is not active, an empty home, no colours."""
+    """A newcomer's: the environment ``.venv`` of the folder is active, an empty home, no colours."""
     own, home = folder / ".venv", folder / "home"
     if not own.exists():
         own.symlink_to(sys.prefix)
     home.mkdir(exist_ok=True)
-    kept = {n: v for n, v in os.environ.items() if n != "VIRTUAL_ENV" and not n.startswith("XDG_")}
+    kept = {n: v for n, v in os.environ.items() if not n.startswith("XDG_")}
     path = f"{own / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    return {**kept, "PATH": path, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "80"}
+    return {
+        **kept,
+        "VIRTUAL_ENV": str(own),
+        "PATH": path,
+        "HOME": str(home),
+        "NO_COLOR": "1",
+        "COLUMNS": "80",
+    }
 
 
 def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:

@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import threading
@@ -21,6 +22,22 @@ from typing import IO
 
 OUTPUT_BYTES = 4 << 20
 """Of what a command prints the end is kept, this much of each stream: the last words tell how it ended."""
+
+
+def program(name: str, path: str | None = None) -> str:
+    """Where a command lies, "" where it is not.
+
+    Only in the absolute folders of ``PATH``: the current folder, which a relative one means and Windows adds by itself,
+    may hold somebody else's files.
+
+    Args:
+        name: The command.
+        path: Read instead of this process's ``PATH``.
+    """
+    given = os.environ.get("PATH", os.defpath) if path is None else path
+    folders = [Path(each) for each in given.split(os.pathsep) if Path(each).is_absolute()]
+    names = [f"{name}.exe", name] if os.name == "nt" else [name]
+    return next((found for f in folders for n in names if (found := shutil.which(str(f / n)))), "")
 
 
 class Child:

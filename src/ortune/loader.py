@@ -1,7 +1,8 @@
 """``ortune.load``: a bundle's model with its settings, for programs that have onnxruntime and need nothing else.
 
 Only the standard library, ``ortune.errors``, ``ortune.bundle.machine`` and ``shared`` are imported, and onnxruntime
-when a bundle is loaded. Code that lies in the bundle is not run.
+when a bundle is loaded. Code that lies in the bundle is not run, and of ``ortune.json`` only the plan counts: what its
+settings do follows from ortune's own list of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,18 @@ from ortune.bundle.machine import (
     without_allocator,
     without_providers,
 )
-from ortune.bundle.shared import INDEX, SCHEMA, as_text, is_inside, put_option, thread_cap
+from ortune.bundle.shared import (
+    INDEX,
+    SCHEMA,
+    allowed,
+    applied,
+    as_text,
+    is_inside,
+    pip_words,
+    put_option,
+    refused_option,
+    thread_cap,
+)
 from ortune.errors import UsageError
 
 if TYPE_CHECKING:
@@ -62,13 +74,14 @@ def load(
     """
     folder = Path(path)
     info = _index(folder)
+    version = info.get("ort_version")
     try:
         import onnxruntime as ort
     except ImportError as error:
         raise UsageError(
             f"onnxruntime cannot be imported: {error}",
             where=sys.executable,
-            do=f"pip install onnxruntime=={info.get('ort_version') or '1.x'}",
+            do=f"pip install {pip_words([f'onnxruntime=={version}']) or 'onnxruntime'}",
         ) from error
     try:
         return _session(ort, folder, info, providers, custom_ops)
@@ -76,7 +89,7 @@ def load(
         raise UsageError(
             f"a setting cannot be applied with onnxruntime {ort.__version__}: {error}",
             where=str(folder / INDEX),
-            do=f"use onnxruntime {info.get('ort_version')}, or make the bundle again",
+            do=f"use onnxruntime {version}, or make the bundle again",
         ) from error
 
 
@@ -93,7 +106,7 @@ def _session(
     build = other_build(info.get("ort_version") or "", ort.__version__) if bound else ""
     plain = info.get("plain_model") or "" if bound and (other or build) else ""
     tuned_cpus = host["effective_cpus"] if host else 1
-    settings = [{**s, "value": _here(s["value"], tuned_cpus)} for s in info["applied"]]
+    settings = [{**s, "value": _here(s["value"], tuned_cpus)} for s in applied(info["plan"]["settings"])]
     if other:
         use = "the plain model is used" if plain else "other settings may be faster here"
         warnings.warn(f"tuned on another CPU ({other}): {use}; tune again here", stacklevel=3)
@@ -138,7 +151,7 @@ def _session(
     session: InferenceSession = ort.InferenceSession(str(model), options, providers=chosen)
     missing = without_providers(chosen, session.get_providers())
     if missing:
-        needed = " ".join(info.get("requirements") or ())
+        needed = pip_words(info.get("requirements"))
         warnings.warn(f"{missing}{f': pip install {needed}' if needed else ''}", stacklevel=3)
     return session
 
@@ -159,7 +172,9 @@ def _index(folder: Path) -> dict[str, Any]:
         found = info.get("schema") if isinstance(info, dict) else None
         raise UsageError(f"is of version {found!r}, not {SCHEMA!r}", where=str(index), do=again)
     names = [info.get("model"), *filter(None, [info.get("plain_model")])]
-    if not all(isinstance(name, str) and name for name in names) or not isinstance(info.get("applied"), list):
+    plan = info.get("plan")
+    settings = plan.get("settings") if isinstance(plan, dict) else None
+    if not all(isinstance(name, str) and name for name in names) or not isinstance(settings, dict):
         raise UsageError("lacks the model's name or its settings", where=str(index), do=again)
     for name in names:
         if not is_inside(name):
@@ -220,6 +235,10 @@ def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
 def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Provider]:
     """The plan's providers, each with its options and those among the settings that are its own."""
     specs = [(p["name"], dict(p.get("options") or {})) for p in info["plan"]["providers"]]
+    for name, own in specs:
+        refused = refused_option(own, allowed()["providers"].get(name, ()))
+        if refused:
+            raise ValueError(f"{refused} is no option of {name} that a bundle may set")
     specs = specs or [("CPUExecutionProvider", {})]
     for name, own in specs:
         for setting in settings:

@@ -159,10 +159,20 @@ def test_native_code_of_a_bundle_is_loaded_only_when_named(tmp_path: Path, make_
         ("[]", "is of version None"),
         ('{"schema": "ortune/bundle/99"}', "is of version 'ortune/bundle/99'"),
         ('{"schema": "ortune/bundle/1"}', "lacks the model's name"),
-        ('{"schema": "ortune/bundle/1", "model": 3, "applied": []}', "lacks the model's name"),
-        ('{"schema": "ortune/bundle/1", "model": "../net.onnx", "applied": []}', "outside the bundle"),
-        ('{"schema": "ortune/bundle/1", "model": "gone.onnx", "applied": []}', "gone.onnx is missing"),
-        ('{"schema": "ortune/bundle/1", "model": "net.onnx", "applied": [1]}', "cannot be applied"),
+        ('{"schema": "ortune/bundle/1", "model": 3, "plan": {"settings": {}}}', "lacks the model's name"),
+        (
+            '{"schema": "ortune/bundle/1", "model": "../net.onnx", "plan": {"settings": {}}}',
+            "outside the bundle",
+        ),
+        (
+            '{"schema": "ortune/bundle/1", "model": "gone.onnx", "plan": {"settings": {}}}',
+            "gone.onnx is missing",
+        ),
+        (
+            '{"schema": "ortune/bundle/1", "model": "net.onnx", "plan": {"settings": [1]}}',
+            "lacks the model's name",
+        ),
+        ('{"schema": "ortune/bundle/1", "model": "net.onnx", "plan": {"settings": {}}}', "cannot be applied"),
     ],
 )
 def test_a_damaged_index_is_one_clear_error(
@@ -182,7 +192,7 @@ def test_a_setting_this_version_lacks_is_named(tmp_path: Path, make_bundle: Bund
     bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"enable_cpu_mem_arena": False})
     index = bundle / "ortune.json"
     read = json.loads(index.read_text())
-    read["applied"][0]["key"] = "no_such_option"
+    read["plan"]["settings"]["no_such_option"] = 1
     index.write_text(json.dumps(read))
     with pytest.raises(UsageError, match="no_such_option") as caught:
         ortune.load(bundle)

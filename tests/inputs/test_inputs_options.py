@@ -93,7 +93,7 @@ def test_feeds_follow_the_seed_and_differ_by_kind():
 def test_workload_is_saved_and_loaded(tmp_path: Path):
     chosen = proposed(gpt2_step(), gap_ns=5, custom_ops=("lib.so",))
     workload.save(tmp_path / "workload.json", chosen)
-    assert workload.load(tmp_path / "workload.json") == chosen
+    assert workload.load(tmp_path / "workload.json", ("lib.so",)) == chosen
     (tmp_path / "bad.json").write_text('{"cases": 3}')
     with pytest.raises(InputError, match=r"bad\.json: this is no workload"):
         workload.load(tmp_path / "bad.json")

@@ -84,7 +84,7 @@ OF_A_PROVIDER = (
     name="second_threads",
     aliases=("newest",),
     channel="provider_option",
-    provider="SecondExecutionProvider",
+    provider="XnnpackExecutionProvider",
     key="threads",
     kind="int",
     default="1",
@@ -200,8 +200,8 @@ def test_it_is_documented(new: str) -> None:
 
 # --- settings of an execution provider -------------------------------------------------------------------
 
-FIRST, SECOND = "FirstExecutionProvider", "SecondExecutionProvider"
-BOTH = (ProviderSpec(name=FIRST), ProviderSpec(name=SECOND, options={"device": "0"}))
+FIRST, SECOND = "FirstExecutionProvider", "XnnpackExecutionProvider"
+BOTH = (ProviderSpec(name=FIRST), ProviderSpec(name=SECOND, options={"intra_op_num_threads": "0"}))
 
 
 @pytest.fixture
@@ -221,15 +221,18 @@ def test_an_option_reaches_the_provider_that_it_belongs_to(of_a_provider: str) -
     asked = [{"name": p.name, "options": p.options} for p in plan.providers]
     settings = channels.apply(onnxruntime, [msgspec.to_builtins(item) for item in sent])
     given = channels.providers(asked, settings.provider_options)
-    assert given == [FIRST, (SECOND, {"device": "0", "threads": "3"})]
-    assert providers(plan, resolve(plan)) == [(FIRST, {}), (SECOND, {"device": "0", "threads": "3"})]
+    assert given == [FIRST, (SECOND, {"intra_op_num_threads": "0", "threads": "3"})]
+    assert providers(plan, resolve(plan)) == [
+        (FIRST, {}),
+        (SECOND, {"intra_op_num_threads": "0", "threads": "3"}),
+    ]
     assert f"providers={given!r}" in python_lines(plan)
     stored = [msgspec.to_builtins(item) for item in resolve(plan)]
     assert loader._providers({"plan": msgspec.to_builtins(plan)}, stored) == given
 
 
 def test_a_plan_without_the_provider_cannot_have_its_option(of_a_provider: str) -> None:
-    with pytest.raises(requests.CannotApply, match="a setting of SecondExecutionProvider"):
+    with pytest.raises(requests.CannotApply, match="a setting of XnnpackExecutionProvider"):
         requests.applied(Plan(settings={of_a_provider: 3}), RUNTIME)
 
 

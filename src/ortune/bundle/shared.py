@@ -1,14 +1,25 @@
-"""What the writer of ``ortune.json``, its reader and ``ortune.load`` must agree on. Standard library alone."""
+"""What the writer of ``ortune.json``, its reader and ``ortune.load`` must agree on. Standard library alone.
+
+A bundle is a stranger's file: what it may set is a closed list, ``allowed.json``, which ``tools/make_allowed.py`` makes
+of the settings and the targets, since their own files need more than the standard library.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from pathlib import PurePosixPath, PureWindowsPath
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
 
 SCHEMA = "ortune/bundle/1"
 INDEX = "ortune.json"
 
+ALLOWED = Path(__file__).with_name("allowed.json")
+
+_OPTION = re.compile(r"[A-Za-z0-9_.:,;+-]*")  # no path, no variable, no text in a format of its own
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.+]*")
 _THREADS = re.compile(r"min\((\d{1,9}), ?cpus\)")
 
 
@@ -39,3 +50,56 @@ def put_option(options: dict[str, str], key: str, text: str) -> None:
     if way:
         node[way[-1]] = text
     options[name] = json.dumps(tree) if way else text
+
+
+@cache
+def allowed() -> dict[str, Any]:
+    """What a bundle may set: ``settings`` by name, and ``providers`` with the names of their options."""
+    known: dict[str, Any] = json.loads(ALLOWED.read_text(encoding="utf-8"))
+    return known
+
+
+def applied(settings: Mapping[str, object]) -> list[dict[str, Any]]:
+    """A plan's settings as ``Knob.applied`` gives them, from the closed list alone.
+
+    Raises:
+        ValueError: One is not in the list, or has a value that it cannot have.
+    """
+    known, found = allowed()["settings"], []
+    for name, value in sorted(settings.items()):
+        if name not in known:
+            raise ValueError(f"{name!r} is no setting")
+        about = known[name]
+        own = {"knob": name, "channel": about["channel"], "key": about["key"], "provider": about["provider"]}
+        found.append({**own, "value": _value(name, about, value)})
+    return found
+
+
+def _value(name: str, about: Mapping[str, Any], value: object) -> Any:
+    """A stored value as its channel wants it."""
+    if "values" in about and as_text(value) in about["values"]:
+        return about["values"][as_text(value)]
+    if "pattern" in about and isinstance(value, str) and re.fullmatch(about["pattern"], value):
+        return value
+    if "minimum" in about and type(value) is int and value >= about["minimum"]:
+        return value
+    if about.get("threads") and thread_cap(value) is not None:
+        return value
+    raise ValueError(f"{value!r} is not a value of {name}")
+
+
+def refused_option(options: Mapping[str, object], names: Collection[str]) -> str:
+    """The first option of a provider that no file may set, "" where it may set all.
+
+    Refused are names that are not in the closed list, and values that are more than a number or a word.
+    """
+    for name, value in options.items():
+        if name not in names or not (isinstance(value, str) and _OPTION.fullmatch(value)):
+            return f"{name}={value!r}"
+    return ""
+
+
+def pip_words(requirements: object) -> str:
+    """What a bundle says is to be installed, as words of pip: names with versions, and nothing else that pip takes."""
+    words = requirements if isinstance(requirements, list) else []
+    return " ".join(word for word in words if isinstance(word, str) and _REQUIREMENT.fullmatch(word))

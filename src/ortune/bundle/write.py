@@ -13,7 +13,7 @@ from ortune.bundle.deploy import deploy_files
 from ortune.bundle.format import SUFFIX, portable_name
 from ortune.bundle.languages import emit_all, languages
 from ortune.bundle.settings import portable, resolve
-from ortune.bundle.shared import INDEX, SCHEMA
+from ortune.bundle.shared import INDEX, SCHEMA, is_inside
 from ortune.errors import UsageError
 from ortune.inputs.value_files import read_index, write_npz, write_protobufs
 from ortune.model.open import OpenModel, open_model
@@ -159,6 +159,13 @@ def _copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:
     """The model file, and its external data at the same places relative to it."""
     _copy(opened.path, goal, ours=ours)
     for location in _locations(opened):
+        # Inside the model's folder by way of a link, perhaps, and elsewhere here.
+        if not is_inside(location):
+            raise UsageError(
+                f"its weights {location!r} would lie outside the bundle",
+                where=str(opened.path),
+                do="save the model again with a data file beside it",
+            )
         _copy(opened.path.parent / location, goal.parent / location, ours=ours)
 
 

@@ -158,7 +158,7 @@ def _read(place: Path) -> MadeRuntime | None:
 
 def _install(wanted: Recipe, part: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED}
-    uv = shutil.which("uv")
+    uv = launcher.program("uv")
     wheels = ["--only-binary", ":all:", "--no-deps", *wanted.requirements]
     if uv:
         _run(wanted, [uv, "venv", "--quiet", "--python", sys.executable, str(part)], environment)

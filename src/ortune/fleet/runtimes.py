@@ -1,22 +1,25 @@
 """Finding the interpreter whose ONNX Runtime is measured, and saying what is in it.
 
-The user's own build is what counts, so ortune looks where the user works first: ``$VIRTUAL_ENV``, then
-``./.venv``, then its own interpreter, then ``python3`` on the path.
+The user's own build is what counts, so ortune looks first at ``$VIRTUAL_ENV``, then at its own interpreter, then at
+``python3`` on the path. A ``.venv`` of the current folder may have come with somebody's files: it is never started
+unasked, only named.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ortune import files
+from ortune import files, launcher
 from ortune.errors import RuntimeNotFound
 from ortune.fleet.probe import OLDEST_PYTHON, Answer, Wheel, ask
 from ortune.records import Runtime
+
+LOCAL = ".venv"
+"""The virtual environment that a folder of a project often has."""
 
 _IN_A_FOLDER = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
@@ -53,15 +56,21 @@ def find_runtime(python: str | None = None) -> Runtime:
             return runtime
         looked.append(runtime)
     reasons = "; ".join(f"{each.origin} ({each.python}): {each.error}" for each in looked)
-    raise RuntimeNotFound(
-        f"no interpreter with a usable onnxruntime was found. Looked at {reasons}",
-        do="pip install onnxruntime, or name the interpreter that has it: --runtime PATH",
-    )
+    do = "pip install onnxruntime, or name the interpreter that has it: --runtime PATH"
+    if local := not_started(looked):
+        do = f"the {local} of this folder is not started unasked; to measure with it: --runtime {local}"
+    raise RuntimeNotFound(f"no interpreter with a usable onnxruntime was found. Looked at {reasons}", do=do)
 
 
 def all_runtimes() -> list[Runtime]:
     """Every place that ``find_runtime`` would look at, each once, usable or with its error."""
     return [_probe_place(place) for place in places()]
+
+
+def not_started(looked: Iterable[Runtime]) -> str:
+    """The ``.venv`` of the current folder, where it has an interpreter that is none of these; else ""."""
+    python = interpreter(LOCAL)
+    return LOCAL if python and _identity(python) not in {_identity(each.python) for each in looked} else ""
 
 
 def probe(python: str) -> Runtime:
@@ -90,30 +99,25 @@ def describe(runtime: Runtime, folder: Path | None = None) -> str:
     return f"{label} ({runtime.package or 'onnxruntime'} {runtime.ort_version})"
 
 
-def places(environment: Mapping[str, str] | None = None, folder: Path | None = None) -> list[Place]:
+def places(environment: Mapping[str, str] | None = None) -> list[Place]:
     """The places to look at, in order, without those that are there a second time.
 
     Args:
         environment: Read instead of this process's own.
-        folder: Looked into for ``.venv`` instead of the current folder.
     """
     variables = os.environ if environment is None else environment
-    here = folder or Path.cwd()
     found: list[Place] = []
     if active := variables.get("VIRTUAL_ENV"):
         found.append(Place(origin="$VIRTUAL_ENV", named=active, python=interpreter(active)))
-    if (here / ".venv").is_dir():
-        local = str(here / ".venv")
-        found.append(Place(origin="./.venv", named=local, python=interpreter(local)))
     if sys.executable:
         found.append(Place(origin="ortune's own", named=sys.executable, python=sys.executable))
     for command in ("python3", "python"):
-        if path := shutil.which(command, path=variables.get("PATH")):
+        if path := launcher.program(command, variables.get("PATH")):
             found.append(Place(origin=f"{command} on PATH", named=path, python=path))
             break
     unique: dict[tuple[str, str], Place] = {}
     for place in found:
-        unique.setdefault(_identity(place), place)
+        unique.setdefault(_identity(place.python or place.named), place)
     return list(unique.values())
 
 
@@ -128,12 +132,12 @@ def interpreter(named: str) -> str:
         return next((os.path.abspath(file) for file in inside if file.is_file()), "")  # noqa: PTH100
     if files.is_file(path):
         return os.path.abspath(path)  # noqa: PTH100  (Path.absolute keeps "..", Path.resolve follows links)
-    return os.path.abspath(command) if (command := shutil.which(named)) else ""  # noqa: PTH100
+    return launcher.program(named)
 
 
-def _identity(place: Place) -> tuple[str, str]:
+def _identity(python: str) -> tuple[str, str]:
     """The same for ``bin/python`` and ``bin/python3`` of one environment, not for two on one interpreter."""
-    path = Path(place.python or place.named)
+    path = Path(python)
     return os.path.realpath(path.parent), os.path.realpath(path)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -324,20 +325,32 @@ def save(path: Path, workload: Workload) -> None:
         ) from error
 
 
-def load(path: Path) -> Workload:
+def load(path: Path, custom_ops: Sequence[str] = ()) -> Workload:
     """Load a saved workload.
 
+    Args:
+        path: The file.
+        custom_ops: The libraries that the user names: those that a file names are never loaded.
+
     Raises:
-        InputError: The file cannot be read or is no workload.
+        InputError: The file cannot be read, is no workload, or wants libraries and none is named.
     """
     try:
-        return msgspec.json.decode(files.read(path), type=Workload)
+        saved = msgspec.json.decode(files.read(path), type=Workload)
     except OSError as error:
         raise InputError(f"the workload cannot be read: {error.strerror}", where=str(path)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(
             f"this is no workload: {error}", where=str(path), do="save one from ortune"
         ) from error
+    if saved.custom_ops and not custom_ops:
+        wanted = [f"--custom-ops {shlex.quote(str(path.parent / library))}" for library in saved.custom_ops]
+        raise InputError(
+            "it was saved with libraries of custom operators, which are native code and loaded only when named",
+            where=str(path),
+            do=f"if you trust them: {' '.join(wanted)}",
+        )
+    return msgspec.structs.replace(saved, custom_ops=tuple(custom_ops))
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:

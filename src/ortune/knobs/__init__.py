@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from functools import cache
 from types import ModuleType
 
@@ -95,6 +96,8 @@ def parse_value(knob: Knob, text: str) -> Value:
         return number
     if knob.choices and value.lower() not in knob.choices:
         raise _refused(knob, text, " | ".join(knob.choices))
+    if knob.pattern and not re.fullmatch(knob.pattern, value):
+        raise _refused(knob, text, f"what matches {knob.pattern}")
     return value.lower() if knob.choices else value
 
 

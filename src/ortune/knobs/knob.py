@@ -56,6 +56,7 @@ class Knob(Record, frozen=True, kw_only=True):
         kind: Type of the value.
         choices: The values allowed, as text; empty means any of the kind.
         minimum, maximum: Smallest and largest allowed value of an int; ONNX Runtime's own have 32 bits.
+        pattern: What the whole of a text must match; every text has one.
         spelled: (value, as the channel wants it) pairs, where the two differ.
         default: ORT's default in words. A knob that is absent is recorded as ``default``, never as a guess.
         probe: Name of the worker's check that the setting arrived; "" where none is possible.
@@ -92,6 +93,7 @@ class Knob(Record, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     minimum: int | None = None
     maximum: int = 2**31 - 1
+    pattern: str = ""
     spelled: tuple[tuple[str, str], ...] = ()
     default: str
     probe: str = ""

@@ -1,4 +1,8 @@
-"""A model as it was at a git revision: ``model.onnx@origin/main``."""
+"""A model as it was at a git revision: ``model.onnx@origin/main``.
+
+A repository is a stranger's file too: git runs programs that its settings name, and takes any folder that looks like a
+repository for one. So the repository is found here, by its ``.git``, and git reads objects and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,24 @@ import contextlib
 import mmap
 import os
 import re
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from ortune import files, launcher
 from ortune.errors import ModelError, UsageError
 from ortune.model import wire
 
 LFS_HEAD = b"version https://git-lfs.github.com/spec/"
-_LIMIT_S = 600.0  # a partial clone fetches what it lacks
+_LIMIT_S = 600.0  # of a model of many gigabytes
+_READING = ["--no-pager"]
+for _setting in ("safe.bareRepository=explicit", "core.fsmonitor=false", f"core.hooksPath={os.devnull}"):
+    _READING += ["-c", _setting]
+# The user's own settings hold whose repositories are trusted; other variables would name another repository.
+_PASSED = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"})
 
 
 def split(text: str) -> tuple[str, str] | None:
@@ -36,21 +47,13 @@ def checkout(path: str, revision: str, folder: Path) -> Path:
         UsageError: Not in a git repository, or no such revision or file.
         ModelError: An LFS object that is not here.
     """
-    target = Path(path)
     where = f"{path}@{revision}"
-    parent = target.parent if target.parent.is_dir() else Path()
-    top = Path(_git(parent, "rev-parse", "--show-toplevel", where=where).decode().strip())
-    commit = (
-        _git(parent, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", where=where)
-        .decode()
-        .strip()
-    )
-    absolute = (Path.cwd() / target).resolve()
-    try:
-        inside = absolute.relative_to(top.resolve())
-    except ValueError:
-        raise UsageError("lies outside the git repository", where=path) from None
-    name = PurePosixPath(inside)
+    file = (Path.cwd() / path).resolve()
+    top = next((each for each in file.parents if (each / ".git").exists()), None)
+    if top is None:
+        raise UsageError("not a git repository, nor is any folder above it", where=str(file.parent))
+    commit = _text(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", where=where)
+    name = PurePosixPath(file.relative_to(top).as_posix())
     # A folder of its own: two sides may hold files of the same names, and a hard link must never be written to.
     folder.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=folder))
@@ -63,10 +66,19 @@ def checkout(path: str, revision: str, folder: Path) -> Path:
 
 def _write(top: Path, commit: str, name: PurePosixPath, out: Path, where: str) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
+    blob = f"{commit}:{name}"
     with out.open("xb") as f:
-        command = ["git", "-C", str(top), "cat-file", "blob", f"{commit}:{name}"]
-        done = launcher.run(command, limit_s=_LIMIT_S, output=f)
+        done = _git(top, "cat-file", "blob", blob, where=where, output=f)
     if done.code != 0:
+        out.unlink()
+        # The trees of a partial clone are there, what they list may not be.
+        oid = _git(top, "rev-parse", "--verify", "--quiet", blob, where=where)
+        if oid.code == 0:
+            raise UsageError(
+                f"{name} is in that revision, and its content is not here",
+                where=where,
+                do=f"git cat-file blob {shlex.quote(blob)} > FILE fetches it, and take that file",
+            )
         raise UsageError(
             f"{name} is not in that revision", where=where, do="git fetch, or name another revision"
         )
@@ -90,7 +102,7 @@ def _lfs_object(top: Path, pointer: bytes, where: str) -> Path:
     if not found:
         raise ModelError("is a damaged Git LFS pointer", where=where)
     oid = found.group(1).decode()
-    common = Path(_git(top, "rev-parse", "--git-common-dir", where=where).decode().strip())
+    common = _text(top, "rev-parse", "--git-common-dir", where=where)
     path = (top / common / "lfs" / "objects" / oid[:2] / oid[2:4] / oid).resolve()
     if not path.is_file():
         revision = where.rpartition("@")[2].removeprefix("origin/")
@@ -130,14 +142,28 @@ def _external_files(model: Path) -> set[str]:
     return {str(path) for path in paths if not path.is_absolute() and ".." not in path.parts}
 
 
-def _git(folder: Path, *words: str, where: str) -> bytes:
-    try:
-        done = launcher.run(["git", "-C", str(folder or "."), *words], limit_s=_LIMIT_S)
-    except FileNotFoundError:
-        raise UsageError("git is not installed", where=where) from None
+def _text(top: Path, *words: str, where: str) -> str:
+    """What git answers, or UsageError with what it says."""
+    done = _git(top, *words, where=where)
     if done.code != 0:
         what = done.log.decode("utf-8", "replace").strip().splitlines()
         raise UsageError(
             what[-1] if what else "no such revision", where=where, do="git fetch, or name another revision"
         )
-    return done.output
+    return done.output.decode().strip()
+
+
+def _git(top: Path, *words: str, where: str, output: IO[bytes] | None = None) -> launcher.Ended:
+    """Lets git read in the repository of that folder: it starts no program, fetches nothing, looks nowhere else."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in _PASSED}
+    environment |= {
+        "GIT_CEILING_DIRECTORIES": str(top.parent),
+        "GIT_NO_LAZY_FETCH": "1",  # since git 2.45; before, no protocol is allowed to fetch by
+        "GIT_ALLOW_PROTOCOL": "none",  # goes before what a repository's settings allow
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+    program = launcher.program("git")
+    if not program:
+        raise UsageError("git is not installed", where=where)
+    command = [program, "-C", str(top), *_READING, *words]
+    return launcher.run(command, limit_s=_LIMIT_S, environment=environment, output=output)

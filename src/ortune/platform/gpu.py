@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 from ortune import launcher
@@ -41,7 +40,7 @@ def _nvidia_proc(root: Path) -> tuple[str, ...]:
 
 
 def _nvidia_smi() -> tuple[str, ...]:
-    tool = shutil.which("nvidia-smi")
+    tool = launcher.program("nvidia-smi")
     if tool is None:
         return ()
     command = [tool, "--query-gpu=name", "--format=csv,noheader"]

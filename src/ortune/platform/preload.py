@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import struct
 import sys
 from collections.abc import Mapping
@@ -78,7 +77,7 @@ def _libraries(folder: Path, stem: str) -> list[Path]:
 
 def _linker_cache() -> tuple[Path, ...]:
     # /sbin is not on every user's path, and ldconfig may be nowhere at all (musl, macOS).
-    tool = shutil.which("ldconfig") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
+    tool = launcher.program("ldconfig") or launcher.program("ldconfig", "/sbin:/usr/sbin")
     if tool is None or sys.platform != "linux":
         return ()
     try:

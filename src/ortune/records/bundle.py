@@ -18,9 +18,9 @@ class BundleInfo(Record, frozen=True, kw_only=True):
         hardware_bound: The model holds what was optimised for this CPU and this build of ONNX Runtime; elsewhere
             ``plain_model`` is to be used. A bundle that is not bound runs ``model`` everywhere.
         model_settings: Names of the settings that belong to a hardware-bound model: the plain one runs without.
-        applied: The plan's settings with their channels, so that a loader needs no list of knobs. A thread count
-            is text, ``min(4, cpus)``, here as in ``plan``: the 4 that were measured, and at most one for each CPU
-            where there are fewer than ``host.effective_cpus``.
+        applied: The plan's settings with their channels, for who reads it; what is loaded follows from ``plan``.
+            A thread count is text, ``min(4, cpus)``, here as in ``plan``: the 4 that were measured, and at most one
+            for each CPU where there are fewer than ``host.effective_cpus``.
         ort_version: ONNX Runtime that it was tuned with.
         requirements: What must be installed to run it, where that is not the user's own ONNX Runtime.
         session: Id of the stored session that made it, which begins with its date; "" where none was stored.

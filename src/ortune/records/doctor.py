@@ -55,7 +55,12 @@ class NoiseReport(Record, frozen=True, kw_only=True):
 
 
 class DoctorResult(Record, frozen=True, kw_only=True):
-    """``result`` of ``ortune doctor --json``; ``peak`` is measured now, or the stored one: ``taken`` tells."""
+    """``result`` of ``ortune doctor --json``.
+
+    Attributes:
+        peak: Measured now, or the stored one: ``taken`` tells.
+        not_started: A virtual environment in the current folder, which is started only where ``--runtime`` names it.
+    """
 
     runtimes: tuple[RuntimeReport, ...]
     allocators: dict[str, str] = {}
@@ -63,3 +68,4 @@ class DoctorResult(Record, frozen=True, kw_only=True):
     noise: NoiseReport | None = None
     peak: MachinePeak | None = None
     addable: tuple[AddableRuntime, ...] = ()
+    not_started: str = ""

@@ -67,6 +67,13 @@ def _sections(envelope: Envelope[DoctorResult]) -> Iterator[tuple[str, list[str]
         yield f"runtime: {report.runtime.python}", _runtime(report)
     if not result.runtimes:
         yield "runtime", ["none found; pip install onnxruntime brings one"]
+    if result.not_started:
+        yield (
+            f"runtime: {result.not_started} of this folder",
+            [
+                f"not started, as it may have come with somebody's files; to use it: --runtime {result.not_started}"
+            ],
+        )
     found = [f"{name}: {path}" for name, path in result.allocators.items()]
     if result.addable:
         yield "runtimes that can be added", offers(result.addable)

@@ -15,7 +15,7 @@ from ortune.errors import UsageError
 from ortune.records import Plan
 from ortune.targets.target import Target
 
-__all__ = ["Target", "all_targets", "find", "of"]
+__all__ = ["Target", "all_targets", "find", "of", "options"]
 
 
 @cache
@@ -43,3 +43,8 @@ def of(plan: Plan) -> Target:
     """The target that a plan runs on, by its first execution provider; one that is nobody's runs like the CPU's."""
     named = {target.provider: target for target in all_targets().values()}
     return named.get(plan.provider_names[0]) or all_targets()["cpu"]
+
+
+def options(provider: str) -> frozenset[str]:
+    """What a file may set of an execution provider; nothing of one that is nobody's."""
+    return frozenset().union(*(t.options for t in all_targets().values() if t.provider == provider))

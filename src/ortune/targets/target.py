@@ -39,6 +39,8 @@ class Target:
         channels: The ways in which settings reach it.
         made: What ``ortune runtime add`` calls a build that has the provider; "" where it makes none.
         ships: Whether a bundle can be made for it.
+        options: What a plan file or a bundle may set of the provider: numbers, switches and words. Never what names a
+            file, a folder or a library, or holds an address in memory.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Target:
     channels: tuple[Channel, ...] = NATIVE
     made: str = ""
     ships: bool = False
+    options: frozenset[str] = frozenset()
 
     @property
     def providers(self) -> tuple[ProviderSpec, ...]:

@@ -360,7 +360,7 @@ class Baseline:
     def _proposed(self) -> Workload:
         o = self.options
         if o.workload:
-            saved = workload.load(o.workload)
+            saved = workload.load(o.workload, o.custom_ops)
             load = {"gap_ns": o.gap_ns, "sessions": o.sessions, "callers": o.callers, "seed": o.seed}
             return msgspec.structs.replace(
                 saved, **{k: v for k, v in load.items() if v != getattr(InputOptions(), k)}

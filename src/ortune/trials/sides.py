@@ -13,7 +13,7 @@ from ortune import files, knobs, rewrites, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle import machine
 from ortune.bundle.settings import tuned_on
-from ortune.bundle.shared import thread_cap
+from ortune.bundle.shared import refused_option, thread_cap
 from ortune.errors import MeasurementError, UsageError
 from ortune.fleet import made
 from ortune.fleet.packages import recipe
@@ -144,9 +144,12 @@ def resolve(
     plan = merge(plan, Plan(rewrites=tuple(rewrites.parse(text) for text in side.rewrites)))
     plan = _on_target(plan, side)
     runs = model.path
-    if plan.rewrites and not (side.text and bundle_format.is_bundle(Path(side.text))):
-        # A bundle's model is rewritten already.
+    # A bundle's model is rewritten already.
+    rewriting = bool(plan.rewrites) and not (side.text and bundle_format.is_bundle(Path(side.text)))
+    if rewriting:
         plan = merge(Plan(settings=rewrites.settings_for(plan.rewrites)), plan)
+    plan = canonical(plan)
+    if rewriting:
         tool = ToolProcess(
             runtime=runtime,
             folder=scratch,
@@ -157,7 +160,6 @@ def resolve(
         with alone():
             say(f"rewriting {label}: {', '.join(r.name for r in plan.rewrites)}")
             runs = rewrites.apply_all(model, plan.rewrites, scratch / "rewritten", tool)
-    knobs.check_conflicts(plan.settings)
     return Resolved(label=label, model=model, plan=plan, runtime=runtime, runs=runs)
 
 
@@ -230,7 +232,22 @@ def read_plan(path: Path) -> Plan:
 
 
 def canonical(plan: Plan) -> Plan:
-    """The plan with aliases resolved and values in their knobs' own types."""
+    """The plan with aliases resolved and values in their knobs' own types.
+
+    Plans come from files, so this is the gate: what is on no closed list is refused.
+
+    Raises:
+        UsageError: A setting or a provider's option that no file may set.
+    """
+    for spec in plan.providers:
+        refused = refused_option(spec.options, targets.options(spec.name))
+        if refused:
+            known = ", ".join(sorted(targets.options(spec.name))) or "none"
+            raise UsageError(
+                f"{refused} of {spec.name} cannot be set by a plan",
+                where="providers of the plan",
+                do=f"leave it out; a plan can set: {known}",
+            )
     pairs = [f"{name}={value}" for name, value in plan.settings.items()]
     return msgspec.structs.replace(plan, settings=knobs.parse_settings(pairs))
 

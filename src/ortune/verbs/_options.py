@@ -225,7 +225,7 @@ RuntimeOption = Annotated[
     Option(
         "--runtime", "PATH|NAME",
         "The onnxruntime that is measured: an interpreter or venv, or openvino or onnxruntime==1.22.1, which are made "
-        "once. Default: $VIRTUAL_ENV, ./.venv, ortune's own, python3.",
+        "once. Default: $VIRTUAL_ENV, ortune's own, python3.",
         MODEL, also="--python",
     ),
 ]  # fmt: skip
@@ -306,9 +306,7 @@ class Feeding:
         def given(name: str, usual: Any = None) -> Any:
             return getattr(self, name, usual)
 
-        fixed = [
-            f"--{name.replace('_', '-')}" for name in ("shape", "dim", "inputs", "custom_ops") if given(name)
-        ]
+        fixed = [f"--{name}" for name in ("shape", "dim", "inputs") if given(name)]
         if given("workload") and fixed:
             raise UsageError(
                 f"the workload file already says what {fixed[0]} says",

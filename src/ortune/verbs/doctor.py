@@ -131,6 +131,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
             noise,
             peak or load_peak(machine.host, o.folder, usable.ort_version if usable else ""),
             machine,
+            runtimes.not_started(found),
         ),
     )
     if kept:
@@ -155,6 +156,7 @@ def _result(
     noise: NoiseReport | None,
     peak: MachinePeak | None,
     machine: Machine,
+    not_started: str,
 ) -> DoctorResult:
     facts = Facts(
         host=machine.host,
@@ -170,6 +172,7 @@ def _result(
         noise=noise,
         peak=peak,
         addable=made.addable(),
+        not_started=not_started,
     )
 
 

@@ -152,6 +152,7 @@ KNOB = Knob(
     channel="session_config",
     key="optimization.disable_specified_optimizers",
     kind="text",
+    pattern="[A-Za-z0-9_.-]+(;[A-Za-z0-9_.-]+)*",
     default="none left out",
     summary="graph optimisers left out, separated by semicolons",
     joined_by=";",

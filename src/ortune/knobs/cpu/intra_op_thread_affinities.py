@@ -17,6 +17,7 @@ KNOB = Knob(
     channel="session_config",
     key="session.intra_op_thread_affinities",
     kind="text",
+    pattern="[0-9][0-9,;-]*",
     default="one core each when the number of threads is left to ONNX Runtime, else none",
     probe="affinities",
     summary="CPUs of each pool thread, counted from 1",

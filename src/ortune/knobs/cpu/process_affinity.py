@@ -17,6 +17,7 @@ KNOB = Knob(
     channel="process",
     key="affinity",
     kind="text",
+    pattern="[0-9][0-9,-]*",
     default="every CPU that the system allows",
     probe="affinity",
     system="linux",

@@ -7,4 +7,14 @@ TARGET = Target(
     provider="CoreMLExecutionProvider",
     wheel="onnxruntime",
     systems=("Darwin",),
+    options=frozenset(
+        {
+            "ModelFormat",
+            "MLComputeUnits",
+            "RequireStaticInputShapes",
+            "EnableOnSubgraphs",
+            "SpecializationStrategy",
+            "AllowLowPrecisionAccumulationOnGPU",
+        }
+    ),
 )

@@ -7,4 +7,12 @@ TARGET = Target(
     provider="DmlExecutionProvider",
     wheel="onnxruntime-directml",
     systems=("Windows",),
+    options=frozenset(
+        {
+            "device_id",
+            "performance_preference",
+            "device_filter",
+            "disable_metacommands",
+        }
+    ),
 )

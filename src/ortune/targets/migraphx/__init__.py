@@ -6,4 +6,13 @@ TARGET = Target(
     name="migraphx",
     provider="MIGraphXExecutionProvider",
     wheel="onnxruntime-migraphx",
+    options=frozenset(
+        {
+            "device_id",
+            "migraphx_fp16_enable",
+            "migraphx_bf16_enable",
+            "migraphx_fp8_enable",
+            "migraphx_exhaustive_tune",
+        }
+    ),
 )

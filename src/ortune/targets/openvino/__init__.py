@@ -10,4 +10,16 @@ TARGET = Target(
     plugin="onnxruntime-ep-openvino",
     made="openvino",
     ships=True,
+    options=frozenset(
+        {
+            "device_type",
+            "precision",
+            "num_of_threads",
+            "num_streams",
+            "model_priority",
+            "enable_opencl_throttling",
+            "enable_qdq_optimizer",
+            "disable_dynamic_shapes",
+        }
+    ),
 )

@@ -7,4 +7,18 @@ TARGET = Target(
     provider="ROCMExecutionProvider",
     wheel="onnxruntime-rocm",
     otherwise="releases since 1.23 no longer have it: use MIGraphX",
+    options=frozenset(
+        {
+            "device_id",
+            "gpu_mem_limit",
+            "arena_extend_strategy",
+            "miopen_conv_exhaustive_search",
+            "miopen_conv_use_max_workspace",
+            "do_copy_in_default_stream",
+            "enable_hip_graph",
+            "tunable_op_enable",
+            "tunable_op_tuning_enable",
+            "tunable_op_max_tuning_duration_ms",
+        }
+    ),
 )

@@ -7,4 +7,27 @@ TARGET = Target(
     provider="TensorrtExecutionProvider",
     wheel="onnxruntime-gpu",
     systems=DESKTOP,
+    options=frozenset(
+        {
+            "device_id",
+            "trt_max_workspace_size",
+            "trt_max_partition_iterations",
+            "trt_min_subgraph_size",
+            "trt_fp16_enable",
+            "trt_bf16_enable",
+            "trt_int8_enable",
+            "trt_dla_enable",
+            "trt_dla_core",
+            "trt_context_memory_sharing_enable",
+            "trt_layer_norm_fp32_fallback",
+            "trt_sparsity_enable",
+            "trt_builder_optimization_level",
+            "trt_auxiliary_streams",
+            "trt_build_heuristics_enable",
+            "trt_cuda_graph_enable",
+            "trt_profile_min_shapes",
+            "trt_profile_max_shapes",
+            "trt_profile_opt_shapes",
+        }
+    ),
 )

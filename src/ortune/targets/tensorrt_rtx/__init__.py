@@ -8,4 +8,14 @@ TARGET = Target(
     wheel="onnxruntime-trt-rtx",
     systems=DESKTOP,
     plugin="onnxruntime-ep-nv-tensorrt-rtx",
+    options=frozenset(
+        {
+            "device_id",
+            "nv_max_workspace_size",
+            "nv_cuda_graph_enable",
+            "nv_profile_min_shapes",
+            "nv_profile_max_shapes",
+            "nv_profile_opt_shapes",
+        }
+    ),
 )

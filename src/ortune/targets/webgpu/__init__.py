@@ -8,4 +8,12 @@ TARGET = Target(
     wheel="onnxruntime-webgpu",
     systems=("Linux", "Windows", "Darwin"),
     plugin="onnxruntime-ep-webgpu",
+    options=frozenset(
+        {
+            "preferredLayout",
+            "enableGraphCapture",
+            "powerPreference",
+            "validationMode",
+        }
+    ),
 )

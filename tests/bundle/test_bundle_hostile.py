@@ -1,0 +1,120 @@
+"""What a stranger's bundle sets is on a closed list, whatever ``ortune.json`` says."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from emitted_code import emitted
+
+import ortune
+from conftest import Bundle, matmul
+from hostile import commands
+from ortune import knobs
+from ortune.bundle import shared
+from ortune.bundle.settings import resolve
+from ortune.errors import UsageError
+from ortune.records import Plan, Value
+from ortune.trials.sides import SideText
+from ortune.trials.sides import resolve as resolve_side
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+import make_allowed
+
+FEEDS = {"x": np.ones((2, 64), np.float32)}
+
+
+@pytest.fixture
+def bundle(tmp_path: Path, make_bundle: Bundle) -> Path:
+    return make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"allow_spinning": False})
+
+
+def test_what_is_applied_follows_from_the_plan_alone(bundle: Path, tmp_path: Path) -> None:
+    start_up = tmp_path / ".bashrc"
+    start_up.write_text("mine")
+    more = [
+        commands.applied("session_option", "optimized_model_filepath", str(start_up)),
+        commands.applied("session_option", "profile_file_prefix", str(tmp_path / "profile")),
+        commands.applied("session_config", "session.allow_spinning", "1"),
+        commands.applied("env", "LD_PRELOAD", "/tmp/evil.so"),
+    ]
+    commands.bundle_index(bundle, applied=more)
+    session = ortune.load(bundle)
+    assert start_up.read_text() == "mine"
+    entry = session.get_session_options().get_session_config_entry("session.intra_op.allow_spinning")
+    assert entry == "0"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"optimized_model_filepath": "/tmp/x"},
+        {"allow_spinning": "/tmp/x"},
+        {"intra_op_num_threads": "os.cpu_count()"},
+        {"intra_op_num_threads": -1},
+        {"process_affinity": "0 sh -c evil"},
+        {"disabled_optimizers": "A;$(evil)"},
+        {"openvino_cache": "/home"},
+        {"allocator": "/tmp/evil.so"},
+        {"graph_optimization_level": ["all"]},
+    ],
+)
+def test_a_setting_that_is_on_no_list_is_refused(bundle: Path, settings: dict[str, Any]) -> None:
+    commands.bundle_index(bundle, plan_settings=settings)
+    with pytest.raises(UsageError, match=f"is no setting|is not a value of {next(iter(settings))}"):
+        ortune.load(bundle)
+
+
+@pytest.mark.parametrize(("name", "options"), commands.LIBRARY_OPTIONS)
+def test_an_option_that_loads_code_is_refused(bundle: Path, name: str, options: dict[str, str]) -> None:
+    commands.bundle_index(bundle, plan_providers=[{"name": name, "options": options}])
+    with pytest.raises(
+        UsageError, match=rf"{next(iter(options))}=.* is no option of {name} that a bundle may set"
+    ):
+        ortune.load(bundle)
+    side = SideText(text=str(bundle))
+    with pytest.raises(UsageError, match=f"{next(iter(options))}=.* cannot be set by a plan"):
+        resolve_side(side, common=Plan(), scratch=bundle.parent)
+
+
+def test_what_is_to_be_installed_is_no_option_of_pip(bundle: Path) -> None:
+    wanted = ["--index-url=http://evil", "good==1.2", "evil @ http://evil/x.whl", "x;sh==1"]
+    commands.bundle_index(bundle, plan_providers=[{"name": "CUDAExecutionProvider"}], requirements=wanted)
+    with pytest.warns(UserWarning, match=r"CUDA.*: pip install good==1\.2$"):
+        ortune.load(bundle)
+
+
+def test_the_closed_list_is_that_of_the_settings() -> None:
+    assert shared.ALLOWED.read_text(encoding="utf-8") == make_allowed.allowed(), (
+        "run: python tools/make_allowed.py"
+    )
+    texts = {"process_affinity": "0,2", "intra_op_thread_affinities": "1;2-3", "disabled_optimizers": "A;B"}
+    for name, knob in knobs.all_knobs().items():
+        values: list[Value] = {"bool": [True, False], "int": [knob.minimum or 0, 7]}.get(
+            knob.kind, [*knob.choices]
+        )
+        for value in values or [texts[name]]:
+            (ours,) = resolve(Plan(settings={name: value}))
+            (theirs,) = shared.applied(json.loads(json.dumps({name: value})))
+            assert {**theirs, "probe": ours.probe} == {k: getattr(ours, k) for k in ours.__struct_fields__}
+
+
+def test_emitted_code_reads_no_setting_from_a_file() -> None:
+    for name, text in emitted({"allow_spinning": False}).items():
+        assert shared.INDEX not in text, name
+
+
+def test_weights_behind_a_link_are_not_written_outside_the_bundle(
+    tmp_path: Path, make_bundle: Bundle
+) -> None:
+    model = commands.linked_weights(tmp_path / "checkout" / "models")
+    before = tmp_path / "made" / "w.bin"
+    before.parent.mkdir()
+    before.write_text("mine")
+    with pytest.raises(UsageError, match="would lie outside the bundle"):
+        make_bundle(model, FEEDS)
+    assert before.read_text() == "mine"

@@ -1,0 +1,72 @@
+"""What a plan file, a lock or a workload of a stranger names is never loaded, started or written to."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import ortune
+from hostile import commands
+from ortune.errors import UsageError
+from ortune.inputs import workload
+from ortune.records import Workload
+from ortune.trials.sides import read_plan
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", values[:1], values[1:])
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path / "m.onnx")
+    return tmp_path / "m.onnx"
+
+
+@pytest.mark.parametrize(("name", "options"), commands.LIBRARY_OPTIONS)
+def test_a_plan_file_names_no_library(tmp_path: Path, name: str, options: dict[str, str]) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"providers": [{"name": name, "options": options}]}))
+    with pytest.raises(UsageError, match=f"{next(iter(options))}=.* of {name} cannot be set by a plan"):
+        read_plan(plan)
+
+
+def test_a_plan_file_sets_the_options_that_are_numbers_and_words(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    options = {"device_id": "1", "cudnn_conv_algo_search": "HEURISTIC", "use_tf32": "0"}
+    plan.write_text(json.dumps({"providers": [{"name": "CUDAExecutionProvider", "options": options}]}))
+    assert read_plan(plan).providers[0].options == options
+
+
+def test_a_lock_names_no_library(model: Path) -> None:
+    ortune.lock(model)
+    lock = model.with_name("m.onnx.lock.json")
+    read = json.loads(lock.read_text())
+    read["run"]["plan"]["providers"] = [
+        {"name": "QNNExecutionProvider", "options": {"backend_path": "/tmp/e.so"}}
+    ]
+    lock.write_text(json.dumps(read))
+    with pytest.raises(UsageError, match=r"backend_path=.* cannot be set by a plan"):
+        ortune.lock(model, check=True)
+
+
+def test_a_workload_loads_no_library_that_is_not_named(model: Path, tmp_path: Path) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    mark = tmp_path / "mark"
+    library = commands.native_library(tmp_path / "libmine.so", mark)
+    file = tmp_path / "workload.json"
+    ortune.look(model, save_workload=file)
+    saved = workload.load(file)
+    workload.save(file, Workload(cases=saved.cases, custom_ops=(str(library), "libmine.so")))
+    error = ortune.look(model, workload=file).error
+    assert not mark.exists()
+    assert error is not None
+    assert "loaded only when named" in error.what
+    assert error.do.endswith(f"--custom-ops {library} --custom-ops {library}")
+    assert ortune.look(model, workload=file, custom_ops=[library]).workload.custom_ops == (str(library),)
+    assert mark.exists()
