@@ -9,7 +9,7 @@ import onnx_ir as ir
 from ortune.analysis import shape_rules_attention, shape_rules_compute, shape_rules_data
 from ortune.analysis.constraints import Shape, Walk
 from ortune.analysis.shape_rule_helpers import broadcast, input_of
-from ortune.analysis.symbolic_sizes import Dim
+from ortune.analysis.symbolic_sizes import Dim, within
 
 HANDLERS = shape_rules_attention.HANDLERS | shape_rules_compute.HANDLERS | shape_rules_data.HANDLERS
 
@@ -60,7 +60,7 @@ def visit(walk: Walk, node: ir.Node) -> None:
     shapes = [result] if isinstance(result, tuple) or result is None else result
     for output, shape in zip(node.outputs, shapes, strict=False):
         if shape is not None:
-            walk.shapes[output] = shape
+            walk.shapes[output] = tuple(map(within, shape))
 
 
 def _visit_bodies(walk: Walk, node: ir.Node) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ortune.errors import InputError
 from ortune.inputs.feeds import FeedValue
-from ortune.inputs.value_files import VERSION, read_index
+from ortune.inputs.value_files import VERSION, load_array, read_index
 
 Array = NDArray[Any]
 
@@ -64,13 +64,13 @@ def read_feeds(folder: Path) -> dict[str, FeedValue]:
     feeds: dict[str, FeedValue] = {}
     for value in read_index(folder, "feeds"):
         try:
-            arrays = [np.load(file, allow_pickle=False) for file in value.files]
+            arrays = [load_array(file) for file in value.files]
             shapes = value.shapes or [()] * len(arrays)
             found = [_restored(a, value.onnx_type, s) for a, s in zip(arrays, shapes, strict=True)]
             feeds[value.name] = (
                 None if value.kind == "none" else found if value.kind == "sequence" else found[0]
             )
-        except (OSError, ValueError, KeyError, IndexError, EOFError) as error:
+        except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
             raise InputError(
                 f"the feeds cannot be read: {error}",
                 where=str(folder),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Collection, Sequence
 from typing import Any, Literal
@@ -21,9 +22,17 @@ FeedValue = Array | list[Array] | None
 
 Kind = Literal["usual", "zeros", "extreme"]
 
+_BYTES = {"float": 4, "double": 8, "int64": 8, "uint64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1,
+          "bool": 1, "string": 8192}  # fmt: skip
+"""Of an element, about; texts take longer to make than their length tells."""
 _WORDS = ("the", "quick", "model", "runs", "faster", "on", "a", "warm", "cache", "today")
 SEQUENCE_LENGTH = 3
 """Elements of a generated sequence."""
+
+MOST_ELEMENTS = 1 << 28
+"""Of one generated input; a picture of 8192 x 8192 has fewer. A few bytes in a file can ask for any number."""
+MOST_BYTES = 8 << 30
+"""Of all inputs of all cases: a decoder's cache of some gigabytes is no mistake."""
 
 
 def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual") -> dict[str, FeedValue]:
@@ -47,7 +56,40 @@ def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual
             where=f"inputs {', '.join(missing)}",
             do="make the workload anew for this model",
         )
+    require_holdable([case])
     return {choice.name: _value(choice, seed, kind) for choice in case.inputs}
+
+
+def require_holdable(cases: Sequence[Case]) -> None:
+    """Refuse shapes of which no values should be made, before memory is asked for.
+
+    Raises:
+        InputError: A size is negative, or there are more elements than any model is measured with.
+    """
+    total = 0
+    for choice in (choice for case in cases for choice in case.inputs):
+        shape = "x".join(map(str, choice.shape)) or "scalar"
+        if any(size < 0 for size in choice.shape):
+            raise InputError(
+                f"its shape {shape} has a negative size",
+                where=f"input {choice.name!r}",
+                do=f"give --shape {choice.name}:... with other sizes",
+            )
+        count = math.prod(choice.shape)
+        each = _BYTES.get(element_type(choice.dtype), 4)
+        total += count * each * (SEQUENCE_LENGTH if "seq(" in choice.dtype else 1)
+        if count > MOST_ELEMENTS or total > MOST_BYTES:
+            above = (
+                f"{count:,} values"
+                if count > MOST_ELEMENTS
+                else f"{total / 2**30:.3g} GiB with those before it"
+            )
+            most = f"{MOST_ELEMENTS:,}" if count > MOST_ELEMENTS else f"{MOST_BYTES >> 30} GiB"
+            raise InputError(
+                f"its shape {shape} asks for {above}, and at most {most} are made",
+                where=f"input {choice.name!r}",
+                do=f"give smaller sizes with --shape {choice.name}:... or --dim, or values of your own with --inputs",
+            )
 
 
 def make_some(case: Case, names: Collection[str], *, seed: int) -> dict[str, FeedValue]:
@@ -150,8 +192,11 @@ def _floats(choice: InputChoice, rng: np.random.Generator, kind: Kind) -> Array:
         return np.zeros(shape)
     if role == "image":
         # Smooth gradients with some noise, 0 to 1: closer to a photograph than white noise is.
-        values = np.clip(_gradient(shape) + 0.1 * rng.standard_normal(shape), 0.0, 1.0)
-        return values if kind == "usual" else np.round(values)
+        values = np.asarray(rng.standard_normal(shape))
+        values *= 0.1  # in place, here and below: a large picture takes gigabytes
+        values += _gradient(shape)
+        np.clip(values, 0.0, 1.0, out=values)
+        return values if kind == "usual" else np.round(values, out=values)
     if role == "audio":
         time = np.arange(shape[-1] if shape else 1) / 16000
         tone = sum(np.sin(2 * np.pi * f * time + rng.uniform(0, 6)) for f in (110, 220, 450, 1300))
@@ -160,7 +205,8 @@ def _floats(choice: InputChoice, rng: np.random.Generator, kind: Kind) -> Array:
     if role == "state" and kind == "usual":
         return np.zeros(shape)  # a stream starts from an empty state
     spread = 0.5 if role == "past" else 1.0
-    values = spread * rng.standard_normal(shape)
+    values = np.asarray(rng.standard_normal(shape))
+    values *= spread
     return values if kind == "usual" else np.abs(values) * 8 + 1
 
 
@@ -168,5 +214,6 @@ def _gradient(shape: Sequence[int]) -> Array:
     total = np.zeros(shape)
     for axis, size in enumerate(shape):
         line = np.linspace(0, np.pi, size).reshape([-1 if i == axis else 1 for i in range(len(shape))])
-        total = total + np.sin(line)
-    return total / max(1, len(shape))
+        total += np.sin(line)
+    total /= max(1, len(shape))
+    return total

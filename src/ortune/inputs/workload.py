@@ -16,10 +16,10 @@ from ortune.errors import InputError, UsageError
 from ortune.inputs import user_feeds
 from ortune.inputs.chosen_sizes import choose, notes_on
 from ortune.inputs.declared import InputSet, InputSpec, inspect_inputs
-from ortune.inputs.feeds import Array, FeedValue, Kind, make_feeds, make_some
+from ortune.inputs.feeds import Array, FeedValue, Kind, make_feeds, make_some, require_holdable
 from ortune.inputs.trial_fixes import alternatives, cannot_feed
 from ortune.inputs.value_ranges import choices
-from ortune.records import Case, InputChoice, Workload
+from ortune.records import Case, InputChoice, Workload, read_json
 
 __all__ = [
     "alternatives", "cannot_feed", "describe", "feeds", "load", "parse_dim", "parse_shape", "propose", "save",
@@ -244,6 +244,7 @@ def feeds(
     if workload.inputs_path and kind == "usual":
         own = user_feeds.load(Path(workload.inputs_path), ir_model)
         return list(zip(workload.cases, own, strict=True))
+    require_holdable(workload.cases)
     return [(case, make_feeds(ir_model, case, seed=workload.seed, kind=kind)) for case in workload.cases]
 
 
@@ -330,10 +331,10 @@ def load(path: Path) -> Workload:
         InputError: The file cannot be read or is no workload.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Workload)
+        return read_json(path.read_bytes(), Workload)
     except OSError as error:
         raise InputError(f"the workload cannot be read: {error.strerror}", where=str(path)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise InputError(
             f"this is no workload: {error}", where=str(path), do="save one from ortune"
         ) from error

@@ -18,7 +18,7 @@ from ortune.fleet import made
 from ortune.fleet.packages import recipe
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
-from ortune.records import BundleInfo, Measured, Plan, ProviderSpec, Runtime, Side, Value
+from ortune.records import BundleInfo, Measured, Plan, ProviderSpec, Runtime, Side, Value, read_json
 from ortune.search.plan_edits import merge
 from ortune.targets.tool import ToolProcess
 
@@ -175,11 +175,11 @@ def read_plan(path: Path) -> Plan:
     example = 'e.g. {"settings": {"intra_op_num_threads": 4}}'
     try:
         text = path.read_bytes()
-        plan = msgspec.json.decode(text, type=Plan)
-        unknown = sorted(set(msgspec.json.decode(text)) - set(Plan.__struct_fields__))
+        plan = read_json(text, Plan)
+        unknown = sorted(set(read_json(text, dict[str, msgspec.Raw])) - set(Plan.__struct_fields__))
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise UsageError(f"is not a plan: {error}", where=str(path), do=example) from error
     if unknown:
         known = ", ".join(Plan.__struct_fields__)

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.analysis.cost import control, shapes, types, values
-from ortune.analysis.cost.call import Call, Count, Dims, Executions, Uncounted
+from ortune.analysis.cost.call import MOST_WORK, Call, Count, Dims, Executions, Uncounted
 from ortune.analysis.cost.known import Counter
 from ortune.analysis.cost.registry import formula_of
 from ortune.analysis.cost.values import Array
@@ -201,6 +201,8 @@ class GraphCounter(Counter):
                 raise Uncounted(f"no formula for {full}")
             count = formula(call)
             read, weights, written, loose = self._bytes(call, count)
+            if max(count.flops, read, written) > MOST_WORK:
+                raise Uncounted("its operands are so large that the work makes no sense")
         except Uncounted as reason:
             return NodeCost(**fields, known=False, note=str(reason))
         notes = [text for text in (note, count.note, _LOOSE if loose else "") if text]
