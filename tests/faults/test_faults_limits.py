@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from box import Box, save_graph
+from box import save_graph
 from onnx import TensorProto, helper
 
 from limited import limited
 from ortune.analysis.cost.totals import costs
 from ortune.analysis.outputs import output_kinds
-from ortune.errors import InputError, ModelError, OrtuneError, UsageError
+from ortune.errors import InputError, ModelError, UsageError
 from ortune.inputs import user_feeds, workload
 from ortune.inputs.feeds import make_feeds
 from ortune.locks import file as lock_file
@@ -175,11 +175,13 @@ def npz_that_claims(path: Path) -> Path:
 def zip_bomb(path: Path) -> Path:
     """Arrays of zeros in an archive that is a thousand times smaller than they are."""
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        with archive.open("x.npy", "w") as file:
-            header = {"descr": "<f4", "fortran_order": False, "shape": (16 << 20,)}
-            np.lib.format.write_array_header_1_0(file, header)
-            file.write(bytes(64 << 20))
+    with (
+        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("x.npy", "w") as file,
+    ):
+        header = {"descr": "<f4", "fortran_order": False, "shape": (16 << 20,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(bytes(64 << 20))
     data, name, n = packed.getvalue(), b"x.npy", 1000
     local, rest = data[: data.index(b"PK\1\2")], data[data.index(b"PK\1\2") : data.index(b"PK\5\6")]
     with path.open("wb") as file:

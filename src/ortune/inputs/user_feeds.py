@@ -79,7 +79,7 @@ def _from_numpy(path: Path) -> Mapping[str, FeedValue] | list[FeedValue]:
     except _UNREADABLE as error:
         raise InputError(
             f"it cannot be read without running code from it: {error}"
-            if "pickle" in str(error)
+            if "pickle" in str(error) or "Python objects" in str(error)
             else f"it cannot be read: {error}",
             where=f"--inputs {path}",
             do=f"give {_LAYOUT}",

@@ -7,6 +7,10 @@ nothing new is learned, so what a file asks for is known only when this is multi
 
 from __future__ import annotations
 
+import graphlib
+from collections import Counter
+from collections.abc import Mapping
+
 import onnx_ir as ir
 
 from ortune.errors import ModelError
@@ -15,7 +19,7 @@ from ortune.model.graphs import nodes, scopes, subgraphs
 LOOP_ROUNDS = 8
 """How often a body of a loop is gone through, at most."""
 
-MOST_VISITS = 1_000_000
+MOST_VISITS = 300_000
 """Visits of nodes that any file may ask for; a larger file may ask for ``_FOR_EACH`` of each of its nodes."""
 
 _FOR_EACH = LOOP_ROUNDS**2
@@ -44,6 +48,23 @@ def require_bounded(model: ir.Model, where: str) -> None:
             where=where,
             do="Export the model again with fewer functions that call each other, or fewer loops in loops.",
         )
+
+
+def copies(model: ir.Model) -> dict[ir.OperatorIdentifier, int]:
+    """How often each function is written out, of a model whose functions do not call themselves."""
+    calls = {name: _calls(function, model.functions) for name, function in model.functions.items()}
+    found = dict.fromkeys(model.functions, 0) | _calls(model.graph, model.functions)
+    callees_first = graphlib.TopologicalSorter({name: set(called) for name, called in calls.items()})
+    for name in reversed([*callees_first.static_order()]):
+        for called, times in calls[name].items():
+            found[called] += times * found[name]
+    return found
+
+
+def _calls(
+    graph: ir.Graph | ir.Function, functions: Mapping[ir.OperatorIdentifier, ir.Function]
+) -> Counter[ir.OperatorIdentifier]:
+    return Counter(name for node in graph.all_nodes() if (name := node.op_identifier()) in functions)
 
 
 class _Extent:

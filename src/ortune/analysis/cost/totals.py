@@ -16,10 +16,12 @@ from ortune.analysis.cost.recurrent import RECURRENT
 from ortune.analysis.cost.types import n_bytes
 from ortune.analysis.cost.values import Array
 from ortune.errors import InputError
+from ortune.model.extent import copies
 from ortune.model.graphs import parameters
 from ortune.records import ModelCost, NodeCost
 
 _MOST = (1 << 63) - 1
+_MOST_NAMINGS = 100_000_000
 
 
 def costs(
@@ -47,13 +49,13 @@ def costs(
     """
     _check(ir_model, shapes)
     counted = ir_model
-    if ir_model.functions:
+    if ir_model.functions and _writable(ir_model):
         # Only then: a copy of the graph, which shares its tensors with the original.
         counted = ir_model.clone()
         try:
             InlinePass()(counted)
         except ir.passes.PassError:
-            counted = ir_model  # a function that calls itself: its calls are then said to have no formula
+            counted = ir_model  # a function of another opset: its calls are then said to have no formula
     counter = GraphCounter(counted, shapes, values, ran, sizes)
     records = tuple(counter.graph(counted.graph, ""))
     sizes_of = [(tensor.dtype, tensor.shape.numpy()) for tensor in parameters(ir_model)]
@@ -70,6 +72,12 @@ def costs(
         unknown=dict(Counter(n.note for n in executed if not n.known).most_common()),
         notes=tuple(_notes(executed)),
     )
+
+
+def _writable(model: ir.Model) -> bool:
+    """Whether functions can be written out in seconds: the time to name a copy grows with the copies before it."""
+    n = copies(model)
+    return sum(n[name] ** 2 * len(function) for name, function in model.functions.items()) < _MOST_NAMINGS
 
 
 def _sum(numbers: Iterable[int]) -> int:
