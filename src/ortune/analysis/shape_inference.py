@@ -37,7 +37,17 @@ _SAME_VALUES = frozenset({
 
 
 def visit(walk: Walk, node: ir.Node) -> None:
-    """Take one node into the walk: its outputs' shapes and contents, and what it demands."""
+    """Take one node into the walk: its outputs' shapes and contents, and what it demands.
+
+    From a node that contradicts its operands or attributes nothing follows: ONNX Runtime says what is wrong with it.
+    """
+    try:
+        _visit(walk, node)
+    except (LookupError, TypeError, ValueError, ArithmeticError):
+        return
+
+
+def _visit(walk: Walk, node: ir.Node) -> None:
     walk.node = node
     _visit_bodies(walk, node)
     walk.node = node

@@ -19,13 +19,12 @@ from ortune.errors import InputError
 from ortune.inputs.feed_files import Array, onnx_type, read_feeds
 from ortune.inputs.feeds import MOST_BYTES, FeedValue, numpy_dtype
 from ortune.inputs.semantics import dtype_of, element_type
-from ortune.inputs.value_files import load_array
+from ortune.inputs.value_files import HEADER_ERRORS, load_array
 
 _UNREADABLE = (
-    OSError, ValueError, EOFError, TypeError, KeyError, OverflowError, MemoryError, RecursionError, RuntimeError,
-    zipfile.BadZipFile, zlib.error,
+    OSError, ValueError, *HEADER_ERRORS, zipfile.BadZipFile, zlib.error, RuntimeError,
 )  # fmt: skip
-"""What a damaged archive, or a header that claims anything, ends in; RuntimeError where it wants a password."""
+"""What a damaged file ends in; RuntimeError where an archive wants a password."""
 
 _LAYOUT = (
     "an .npz with one array an input, an .npy for a single input, or a folder with input_0.pb, input_1.pb …"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tokenize
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,12 @@ class StoredValue:
     shapes: tuple[tuple[int, ...], ...] = ()
 
 
+HEADER_ERRORS = (
+    EOFError, TypeError, KeyError, OverflowError, MemoryError, RecursionError, SyntaxError, tokenize.TokenError,
+)  # fmt: skip
+"""What numpy ends in, besides OSError and ValueError, where a header is damaged or claims anything."""
+
+
 def load_array(path: Path) -> NDArray[Any]:
     """The array of an ``.npy``, mapped: the file must be as long as its header says, and is read when it is needed.
 
@@ -50,7 +57,7 @@ def load_array(path: Path) -> NDArray[Any]:
     """
     try:
         array = np.lib.format.open_memmap(path, mode="r")
-    except (EOFError, TypeError, KeyError, OverflowError, MemoryError, RecursionError) as error:
+    except HEADER_ERRORS as error:
         raise ValueError(f"the header makes no sense: {error}") from error
     return np.asarray(array)
 

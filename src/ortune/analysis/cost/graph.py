@@ -260,7 +260,7 @@ class GraphCounter(Counter):
             for value, dims in zip(node.outputs, ruled, strict=False):
                 self.bind(value, dims)
         elif node.domain in _WALKED:
-            self._visit(node)
+            visit(self.walk, node)
         if all(self.is_computed(value) for value in node.outputs if value.name):
             return
         # What the file declares is believed last: exporters leave sizes behind that no run has.
@@ -284,12 +284,6 @@ class GraphCounter(Counter):
         n, channels, *spatial = inputs[0]
         block = int(target.ravel()[-1])
         return [(n, -(-channels // block), *spatial, block)] if block > 0 else None
-
-    def _visit(self, node: ir.Node) -> None:
-        try:
-            visit(self.walk, node)
-        except (IndexError, TypeError, ValueError, ZeroDivisionError):
-            return  # the node contradicts its operands or attributes: nothing follows from it
 
     def _reason(self, node: ir.Node, inputs: Sequence[Dims | None]) -> str:
         for value, dims in zip(node.inputs, inputs, strict=True):
