@@ -382,10 +382,8 @@ def _judged(ended: Ended) -> str:
         return f"crashed with signal {ended.signal}"
     if ended.error is None:
         return "read"
-    if (
-        (isinstance(ended.error, OrtuneError)
-        and ended.error.exit_code in (2, 3))
-        or "refused" in str(ended.error)
+    if (isinstance(ended.error, OrtuneError) and ended.error.exit_code in (2, 3)) or "refused" in str(
+        ended.error
     ):
         return "refused"
     return f"{type(ended.error).__name__}: {str(ended.error)[:120]}"
@@ -405,8 +403,11 @@ def _save(path: Path, *, loop: bool = False) -> None:
             helper.make_node("Identity", ["go"], ["on"]),
         ]
         body = helper.make_graph(
-            inside, "body", [info("i", 7, []), info("go", 9, []), info("a", 1, None)], [info("on", 9, []), info("c", 1, None)]
-        )  # fmt: skip
+            inside,
+            "body",
+            [info("i", 7, []), info("go", 9, []), info("a", 1, None)],
+            [info("on", 9, []), info("c", 1, None)],
+        )
         nodes = [
             helper.make_node("Shape", ["x"], ["s"]),
             helper.make_node("Reshape", ["x", "s"], ["x2"]),
