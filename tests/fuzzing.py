@@ -132,7 +132,10 @@ def other_types(data: bytes, rng: random.Random) -> bytes:
 
 
 def _changed(data: bytes, rng: random.Random, change: Callable[[Any, Any], None]) -> bytes:
-    document = json.loads(data)
+    try:
+        document = json.loads(data)
+    except ValueError:  # a log, or a file that is cut off as it is
+        return flip(data, rng)
     for _ in range(rng.randint(1, 4)):
         places = list(_places(document))
         if places:
@@ -256,7 +259,7 @@ def kinds(folder: Path) -> list[Kind]:
             damages=JSON,
         ),
         Kind(name="bundle", seeds=[folder / "ortune.json"], read=_read_bundle, damages=JSON),
-        Kind(name="trace", seeds=traces, read=_read_trace, damages=BYTES),
+        Kind(name="trace", seeds=traces, read=_read_trace, damages=JSON),
         Kind(
             name="inputs",
             seeds=[folder / name for name in ("x.npz", "packed.npz", "x.npy", "input_0.pb")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import zipfile
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from ortune.inputs import user_feeds, workload
 from ortune.inputs.feeds import make_feeds
 from ortune.locks import file as lock_file
 from ortune.model.open import open_model
+from ortune.trace.attribution import attribute
 from ortune.trace.read import read_trace
 from ortune.trials.sides import read_plan
 
@@ -245,6 +247,32 @@ def test_names_that_patterns_would_read_for_ever(tmp_path: Path) -> None:
         save_graph(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"])], [name])
         ended = limited(lambda: workload.propose(open_model(tmp_path / "m.onnx").ir).seed)
         assert ended.value == 0, (name[:10], ended)
+
+
+def test_trace_of_more_nodes_and_runs_than_a_table_holds_is_refused(tmp_path: Path) -> None:
+    n = 20_000
+    with (tmp_path / "t.json").open("w") as file:
+        file.write('[{"cat":"Session","name":"model_loading_uri","ts":0,"dur":1,"args":{}}')
+        for i in range(n):
+            args = {"op_name": "Relu", "provider": "CPUExecutionProvider", "node_index": str(i)}
+            node = {
+                "cat": "Node",
+                "name": f"n{i}_kernel_time",
+                "ts": 10 * i,
+                "dur": 1,
+                "tid": 1,
+                "args": args,
+            }
+            run = {"cat": "Session", "name": "model_run", "ts": 10 * i, "dur": 9, "tid": 1, "args": {}}
+            file.write(f",\n{json.dumps(node)},\n{json.dumps(run)}")
+        file.write("\n]")
+
+    def told() -> None:
+        trace = read_trace(tmp_path / "t.json")
+        attribute(trace, range(trace.n_runs))
+
+    error = limited(told).error
+    assert isinstance(error, UsageError), error
 
 
 def test_trace_on_one_endless_line_is_refused(tmp_path: Path) -> None:

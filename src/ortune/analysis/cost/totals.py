@@ -51,11 +51,12 @@ def costs(
     counted = ir_model
     if ir_model.functions and _writable(ir_model):
         # Only then: a copy of the graph, which shares its tensors with the original.
-        counted = ir_model.clone()
         try:
+            counted = ir_model.clone()
             InlinePass()(counted)
-        except ir.passes.PassError:
-            counted = ir_model  # a function of another opset: its calls are then said to have no formula
+        except (ir.passes.PassError, RuntimeError):
+            # A function of another opset, or a graph that contradicts itself: calls are then said to have no formula.
+            counted = ir_model
     counter = GraphCounter(counted, shapes, values, ran, sizes)
     records = tuple(counter.graph(counted.graph, ""))
     sizes_of = [(tensor.dtype, tensor.shape.numpy()) for tensor in parameters(ir_model)]
