@@ -166,7 +166,7 @@ def _index(folder: Path) -> dict[str, Any]:
         raise UsageError(
             f"not a bundle: {error.strerror}", where=str(index), do="give the folder NAME.ortune"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"cannot be read: {error}", where=str(index), do=again) from error
     if not isinstance(info, dict) or info.get("schema") != SCHEMA:
         found = info.get("schema") if isinstance(info, dict) else None

@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.analysis.symbolic_sizes import Dim, Size, size_of
+from ortune.analysis.symbolic_sizes import Dim, Size, size_of, within
 
 Shape = tuple[Dim, ...]
 
@@ -149,7 +149,7 @@ class Walk:
     def set_content(self, value: ir.Value, content: Shape | None) -> None:
         """Remember a value's contents if it is small enough to follow."""
         if content is not None and len(content) <= _MAX_CONTENT:
-            self.contents[value] = content
+            self.contents[value] = tuple(map(within, content))
 
     def index(self, table: ir.Value | None, axis: int, indices: ir.Value | None) -> None:
         """Note that ``indices`` select along ``axis`` of ``table``."""

@@ -7,14 +7,13 @@ from typing import Generic, TypeVar
 
 import onnx_ir as ir
 
+from ortune.model.extent import LOOP_ROUNDS
 from ortune.model.graphs import subgraphs
 
 State = TypeVar("State")
 
 Transfer = Callable[[ir.Node, list[State], list[State] | None], list[State]]
 """(node, states of its inputs, states that its subgraphs or function body give its outputs) -> of its outputs."""
-
-_MOST_ROUNDS = 8
 
 
 class Flow(Generic[State]):
@@ -79,7 +78,7 @@ class Flow(Generic[State]):
         # What one round gives is what the next one gets, until nothing new is learned.
         inputs = inputs + [self._bottom] * (len(body.inputs) - len(inputs))
         outputs: list[State] = []
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(LOOP_ROUNDS):
             self._enter(body.inputs, inputs)
             outputs = self._graph(body)[skip_outputs:]
             carried = inputs[first_carried:]

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from ortune.analysis import shape_rules_attention, shape_rules_compute, shape_rules_data
 from ortune.analysis.constraints import Shape, Walk
 from ortune.analysis.shape_rule_helpers import broadcast, input_of
-from ortune.analysis.symbolic_sizes import Dim
+from ortune.analysis.symbolic_sizes import Dim, within
 
 HANDLERS = shape_rules_attention.HANDLERS | shape_rules_compute.HANDLERS | shape_rules_data.HANDLERS
 
@@ -37,7 +37,17 @@ _SAME_VALUES = frozenset({
 
 
 def visit(walk: Walk, node: ir.Node) -> None:
-    """Take one node into the walk: its outputs' shapes and contents, and what it demands."""
+    """Take one node into the walk: its outputs' shapes and contents, and what it demands.
+
+    From a node that contradicts its operands or attributes nothing follows: ONNX Runtime says what is wrong with it.
+    """
+    try:
+        _visit(walk, node)
+    except (LookupError, TypeError, ValueError, ArithmeticError):
+        return
+
+
+def _visit(walk: Walk, node: ir.Node) -> None:
     walk.node = node
     _visit_bodies(walk, node)
     walk.node = node
@@ -60,7 +70,7 @@ def visit(walk: Walk, node: ir.Node) -> None:
     shapes = [result] if isinstance(result, tuple) or result is None else result
     for output, shape in zip(node.outputs, shapes, strict=False):
         if shape is not None:
-            walk.shapes[output] = shape
+            walk.shapes[output] = tuple(map(within, shape))
 
 
 def _visit_bodies(walk: Walk, node: ir.Node) -> None:

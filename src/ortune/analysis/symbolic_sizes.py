@@ -65,6 +65,20 @@ class Size:
 Dim = Size | None
 """A dimension during a walk over the graph; None is unknown."""
 
+MOST_SIZE = 1 << 62
+"""Larger numbers are no sizes: a graph that squares one again and again would have numbers without end."""
+
+LONGEST_NAME = 256
+"""Longer names of dimensions are taken as they are: none says what it stands for, or is a sum."""
+
+
+def within(dim: Dim) -> Dim:
+    """A dimension, unknown where its numbers are larger than any size."""
+    if dim is None or abs(dim.add) > MOST_SIZE or any(abs(factor) > MOST_SIZE for _, factor in dim.terms):
+        return None
+    return dim
+
+
 _ANONYMOUS = re.compile(
     r"|\?|-?\d+|none|.*\[\d+\]|unk__\d+|p2o\.dynamicdimension\.\d+|dyn(amic)?[_.]?\w*\d*|unknown\w*"
 )
@@ -105,13 +119,13 @@ DEFAULT_SIZES: dict[str, int] = {
 
 def is_anonymous(symbol: str) -> bool:
     """Whether a dimension's name says nothing ("", "?", "unk__12", our own "x[2]")."""
-    return _ANONYMOUS.fullmatch(symbol.lower()) is not None
+    return len(symbol) <= LONGEST_NAME and _ANONYMOUS.fullmatch(symbol.lower()) is not None
 
 
 def kind_of_name(symbol: str) -> str:
     """What kind of dimension a name stands for ("batch", "seq", "past", ...), "" when it does not tell."""
     low = symbol.lower()
-    if is_anonymous(low):
+    if len(low) > LONGEST_NAME or is_anonymous(low):
         return ""
     return next((kind for kind, pattern in _KINDS if re.search(pattern, low)), "")
 
@@ -122,9 +136,16 @@ def parse_sum(text: str) -> Size | None:
     Returns:
         None where the text is no linear expression, e.g. a plain name with dots, or a division.
     """
+    if len(text) > LONGEST_NAME:
+        return None
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
+    except (
+        SyntaxError,
+        ValueError,
+        MemoryError,
+        RecursionError,
+    ):  # also zero bytes, and brackets in brackets
         return None
     return _linear(tree) if isinstance(tree, ast.BinOp) else None
 
@@ -137,7 +158,7 @@ def _linear(tree: ast.expr) -> Size | None:
             return Size.of(name)
         case ast.BinOp(left=left, op=operator, right=right):
             a, b = _linear(left), _linear(right)
-            return None if a is None or b is None else _combined(operator, a, b)
+            return None if a is None or b is None else within(_combined(operator, a, b))
     return None
 
 
@@ -156,6 +177,8 @@ def _combined(operator: ast.operator, a: Size, b: Size) -> Size | None:
 
 def quotient(text: str) -> tuple[str, int] | None:
     """The symbol and divisor of a dimension such as ``encoder_sequence_length / 2``, else None."""
+    if len(text) > LONGEST_NAME:
+        return None
     match = re.fullmatch(r"\s*(?:floor\()?\s*([A-Za-z_]\w*)\s*//?\s*(\d+)\s*\)?\s*", text)
     return (match[1], int(match[2])) if match and int(match[2]) else None
 

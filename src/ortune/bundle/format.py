@@ -10,7 +10,7 @@ import msgspec
 from ortune import files
 from ortune.bundle.shared import INDEX, SCHEMA, is_inside
 from ortune.errors import UsageError
-from ortune.records import BundleInfo
+from ortune.records import BundleInfo, read_json
 
 SUFFIX = ".ortune"
 MODELS = (".onnx", ".ort")
@@ -26,12 +26,12 @@ def read(path: Path) -> BundleInfo:
     """Reads ``ortune.json``; UsageError when it is missing, broken or of another version."""
     index = path / INDEX
     try:
-        info = msgspec.json.decode(files.read(index), type=BundleInfo)
+        info = read_json(files.read(index), BundleInfo)
     except OSError as error:
         raise UsageError(
             f"not a bundle: {error.strerror}", where=str(index), do="give the folder NAME.ortune"
         ) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise UsageError(f"cannot be read: {error}", where=str(index), do="make the bundle again") from error
     if info.schema != SCHEMA:
         raise UsageError(

@@ -15,10 +15,9 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune import files
 from ortune.errors import InputError
 from ortune.inputs.feeds import FeedValue
-from ortune.inputs.value_files import VERSION, read_index
+from ortune.inputs.value_files import VERSION, load_array, read_index
 
 Array = NDArray[Any]
 
@@ -65,13 +64,13 @@ def read_feeds(folder: Path) -> dict[str, FeedValue]:
     feeds: dict[str, FeedValue] = {}
     for value in read_index(folder, "feeds"):
         try:
-            arrays = [_array(file) for file in value.files]
+            arrays = [load_array(file) for file in value.files]
             shapes = value.shapes or [()] * len(arrays)
             found = [_restored(a, value.onnx_type, s) for a, s in zip(arrays, shapes, strict=True)]
             feeds[value.name] = (
                 None if value.kind == "none" else found if value.kind == "sequence" else found[0]
             )
-        except (OSError, ValueError, KeyError, IndexError, EOFError, MemoryError) as error:
+        except (OSError, ValueError, KeyError, IndexError, EOFError, MemoryError, TypeError) as error:
             raise InputError(
                 f"the feeds cannot be read: {error}",
                 where=str(folder),
@@ -108,9 +107,3 @@ def _restored(array: Array, element: str, shape: tuple[int, ...]) -> Array:
         return halves[: math.prod(shape)].view(_HALF_BYTES[element]).reshape(shape)
     wanted = np.dtype(ir.DataType[element.upper()].numpy())
     return array.view(wanted) if array.dtype != wanted else array
-
-
-def _array(path: Path) -> Array:
-    with files.open_file(path) as file:
-        found: Array = np.load(file, allow_pickle=False)
-        return found

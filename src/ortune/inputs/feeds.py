@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
@@ -22,14 +23,20 @@ FeedValue = Array | list[Array] | None
 
 Kind = Literal["usual", "zeros", "extreme"]
 
+_BYTES = {"float": 4, "double": 8, "int64": 8, "uint64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1,
+          "bool": 1, "string": 8192}  # fmt: skip
+"""Of an element, about; texts take longer to make than their length tells."""
 _WORDS = ("the", "quick", "model", "runs", "faster", "on", "a", "warm", "cache", "today")
 SEQUENCE_LENGTH = 3
 """Elements of a generated sequence."""
 MOST_DIMENSIONS = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
 """What an array of numpy can have."""
-MOST_NUMBERS = 1 << 28
-"""Numbers that are made for all inputs together: 2 GiB while they are doubles."""
-_STRING_NUMBERS = 64  # what a made text counts for
+_TEXT_BYTES = 64  # of a made text
+
+MOST_ELEMENTS = 1 << 28
+"""Of one generated input; a picture of 8192 x 8192 has fewer. A few bytes in a file can ask for any number."""
+MOST_BYTES = 8 << 30
+"""Of all inputs of all cases: a decoder's cache of some gigabytes is no mistake."""
 
 
 def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual") -> dict[str, FeedValue]:
@@ -53,41 +60,53 @@ def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual
             where=f"inputs {', '.join(missing)}",
             do="make the workload anew for this model",
         )
-    _require_possible(case.inputs)
+    require_holdable([case])
     return {choice.name: _value(choice, seed, kind) for choice in case.inputs}
+
+
+def require_holdable(cases: Sequence[Case]) -> None:
+    """Refuse shapes of which no values should be made, before memory is asked for.
+
+    Raises:
+        InputError: A size is negative, or there are more elements than any model is measured with.
+    """
+    total = 0
+    for choice in (choice for case in cases for choice in case.inputs):
+        shape = "x".join(map(str, choice.shape)) or "scalar"
+        if len(choice.shape) > MOST_DIMENSIONS:
+            raise InputError(
+                f"it has {len(choice.shape)} dimensions, and values can be made for at most {MOST_DIMENSIONS}",
+                where=f"input {choice.name!r}",
+                do="export the model with fewer dimensions",
+            )
+        if any(size < 0 for size in choice.shape):
+            raise InputError(
+                f"its shape {shape} has a negative size",
+                where=f"input {choice.name!r}",
+                do=f"give --shape {choice.name}:... with other sizes",
+            )
+        count = math.prod(choice.shape)
+        each = _TEXT_BYTES if "string" in choice.dtype else _BYTES.get(element_type(choice.dtype), 4)
+        total += count * each * (SEQUENCE_LENGTH if "seq(" in choice.dtype else 1)
+        if count > MOST_ELEMENTS or total > MOST_BYTES:
+            above = (
+                f"{count:,} values"
+                if count > MOST_ELEMENTS
+                else f"{total / 2**30:.3g} GiB with those before it"
+            )
+            most = f"{MOST_ELEMENTS:,}" if count > MOST_ELEMENTS else f"{MOST_BYTES >> 30} GiB"
+            raise InputError(
+                f"its shape {shape} asks for {above}, and at most {most} are made",
+                where=f"input {choice.name!r}",
+                do=f"give smaller sizes with --shape {choice.name}:... or --dim, or values of your own with --inputs",
+            )
 
 
 def make_some(case: Case, names: Collection[str], *, seed: int) -> dict[str, FeedValue]:
     """The values that ``make_feeds`` makes for some inputs of a case."""
-    some = [choice for choice in case.inputs if choice.name in names]
-    _require_possible(some)
+    some = tuple(choice for choice in case.inputs if choice.name in names)
+    require_holdable([msgspec.structs.replace(case, inputs=some)])
     return {choice.name: _value(choice, seed, "usual") for choice in some}
-
-
-def _require_possible(choices: Sequence[InputChoice]) -> None:
-    """Refuses what no memory holds: sizes come from the model, from a workload's file and from options."""
-    numbers = 0
-    for choice in choices:
-        where = f"input {choice.name!r}"
-        if len(choice.shape) > MOST_DIMENSIONS:
-            what = (
-                f"it has {len(choice.shape)} dimensions, and values can be made for at most {MOST_DIMENSIONS}"
-            )
-            raise InputError(what, where=where, do="export the model with fewer dimensions")
-        if min(choice.shape, default=0) < 0:
-            raise InputError(
-                f"{min(choice.shape)} is no size",
-                where=where,
-                do="give --shape NAME:SIZES with sizes from 0 on",
-            )
-        numbers += math.prod(choice.shape) * (_STRING_NUMBERS if "string" in choice.dtype else 1)
-        if numbers > MOST_NUMBERS:
-            sizes = "x".join(map(str, choice.shape))
-            raise InputError(
-                f"values of {sizes} are more than can be made",
-                where=where,
-                do="choose smaller sizes with --dim or --shape, or give the values with --inputs",
-            )
 
 
 def _value(choice: InputChoice, seed: int, kind: Kind) -> FeedValue:
@@ -185,8 +204,11 @@ def _floats(choice: InputChoice, rng: np.random.Generator, kind: Kind) -> Array:
         return np.zeros(shape)
     if role == "image":
         # Smooth gradients with some noise, 0 to 1: closer to a photograph than white noise is.
-        values = np.clip(_gradient(shape) + 0.1 * rng.standard_normal(shape), 0.0, 1.0)
-        return values if kind == "usual" else np.round(values)
+        values = np.asarray(rng.standard_normal(shape))
+        values *= 0.1  # in place, here and below: a large picture takes gigabytes
+        values += _gradient(shape)
+        np.clip(values, 0.0, 1.0, out=values)
+        return values if kind == "usual" else np.round(values, out=values)
     if role == "audio":
         time = np.arange(shape[-1] if shape else 1) / 16000
         tone = sum(np.sin(2 * np.pi * f * time + rng.uniform(0, 6)) for f in (110, 220, 450, 1300))
@@ -195,7 +217,8 @@ def _floats(choice: InputChoice, rng: np.random.Generator, kind: Kind) -> Array:
     if role == "state" and kind == "usual":
         return np.zeros(shape)  # a stream starts from an empty state
     spread = 0.5 if role == "past" else 1.0
-    values = spread * rng.standard_normal(shape)
+    values = np.asarray(rng.standard_normal(shape))
+    values *= spread
     return values if kind == "usual" else np.abs(values) * 8 + 1
 
 
@@ -203,5 +226,6 @@ def _gradient(shape: Sequence[int]) -> Array:
     total = np.zeros(shape)
     for axis, size in enumerate(shape):
         line = np.linspace(0, np.pi, size).reshape([-1 if i == axis else 1 for i in range(len(shape))])
-        total = total + np.sin(line)
-    return total / max(1, len(shape))
+        total += np.sin(line)
+    total /= max(1, len(shape))
+    return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,8 +18,14 @@ from ortune import files
 from ortune.analysis.symbolic_sizes import Size, feedable, input_sizes
 from ortune.errors import InputError
 from ortune.inputs.feed_files import Array, onnx_type, read_feeds
-from ortune.inputs.feeds import FeedValue, numpy_dtype
+from ortune.inputs.feeds import MOST_BYTES, FeedValue, numpy_dtype
 from ortune.inputs.semantics import dtype_of, element_type
+from ortune.inputs.value_files import HEADER_ERRORS, load_array
+
+_UNREADABLE = (
+    OSError, ValueError, *HEADER_ERRORS, zipfile.BadZipFile, zlib.error, RuntimeError,
+)  # fmt: skip
+"""What a damaged file ends in; RuntimeError where an archive wants a password."""
 
 _LAYOUT = (
     "an .npz with one array an input, an .npy for a single input, or a folder with input_0.pb, input_1.pb …"
@@ -63,19 +70,32 @@ def _by_number(paths: object) -> list[Path]:
 def _from_numpy(path: Path) -> Mapping[str, FeedValue] | list[FeedValue]:
     try:
         with files.open_file(path) as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return [loaded]
-            with loaded:
-                return {name: loaded[name] for name in loaded.files}
-    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
+            packed = file.read(2) == b"PK"
+        if not packed:
+            return [load_array(path)]
+        _require_holdable(path)
+        with np.load(path, allow_pickle=False) as loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except _UNREADABLE as error:
         raise InputError(
             f"it cannot be read without running code from it: {error}"
-            if "pickle" in str(error)
+            if "pickle" in str(error) or "Python objects" in str(error)
             else f"it cannot be read: {error}",
             where=f"--inputs {path}",
             do=f"give {_LAYOUT}",
         ) from error
+
+
+def _require_holdable(path: Path) -> None:
+    """Refuse an archive that unpacks to more than memory should hold: zeros pack a thousand to one."""
+    with zipfile.ZipFile(path) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > max(MOST_BYTES, path.stat().st_size):
+        raise InputError(
+            f"it unpacks to {unpacked / 2**30:.1f} GiB, and at most {MOST_BYTES >> 30} GiB are unpacked",
+            where=f"--inputs {path}",
+            do="save it without compression (numpy.savez), or fewer values",
+        )
 
 
 def _from_protobuf(folder: Path) -> list[FeedValue]:
@@ -90,6 +110,10 @@ def _value_of(path: Path) -> FeedValue:
         raise InputError(f"it cannot be read: {error.strerror}", where=str(path)) from error
     try:
         tensor = onnx.TensorProto.FromString(raw)
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            raise InputError(
+                "its values lie in another file", where=str(path), do="save it with its values (raw_data)"
+            )
         if tensor.data_type in onnx.TensorProto.DataType.values()[1:]:
             array: Array = numpy_helper.to_array(tensor)
             return array.astype(np.str_) if array.dtype == object else array

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import tokenize
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import onnx
 from google.protobuf.message import EncodeError
+from numpy.typing import NDArray
 
 from ortune import files
 from ortune.errors import InputError
@@ -42,6 +44,26 @@ class StoredValue:
     shapes: tuple[tuple[int, ...], ...] = ()
 
 
+HEADER_ERRORS = (
+    EOFError, TypeError, KeyError, OverflowError, MemoryError, RecursionError, SyntaxError, tokenize.TokenError,
+)  # fmt: skip
+"""What numpy ends in, besides OSError and ValueError, where a header is damaged or claims anything."""
+
+
+def load_array(path: Path) -> NDArray[Any]:
+    """The array of an ``.npy``, mapped: the file must be as long as its header says, and is read when it is needed.
+
+    Raises:
+        OSError, ValueError: It cannot be read, or holds objects that only their own code could read.
+    """
+    files.open_file(path).close()  # a pipe would be waited for
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except HEADER_ERRORS as error:
+        raise ValueError(f"the header makes no sense: {error}") from error
+    return np.asarray(array)
+
+
 def read_index(folder: Path, what: Literal["feeds", "outputs"]) -> list[StoredValue]:
     """The values in a folder, in the model's order.
 
@@ -54,7 +76,7 @@ def read_index(folder: Path, what: Literal["feeds", "outputs"]) -> list[StoredVa
         if listed["version"] != VERSION:
             raise ValueError(f"version {listed['version']} is not {VERSION}")
         return [_entry(folder, entry) for entry in listed[what]]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"the {what} cannot be read: {error}", where=str(index), do="run again") from error
 
 
@@ -124,7 +146,7 @@ def _message(value: StoredValue) -> onnx.TensorProto | onnx.SequenceProto | onnx
 
 
 def _tensor(value: StoredValue, position: int) -> onnx.TensorProto:
-    array = np.load(value.files[position], allow_pickle=False)
+    array = load_array(value.files[position])
     shape = value.shapes[position] if value.shapes else array.shape
     proto = onnx.TensorProto(name=value.name if value.kind == "tensor" else "", dims=shape)
     proto.data_type = onnx.TensorProto.DataType.Value(value.onnx_type.upper())

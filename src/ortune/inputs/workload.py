@@ -18,10 +18,10 @@ from ortune.errors import InputError, UsageError
 from ortune.inputs import user_feeds
 from ortune.inputs.chosen_sizes import choose, notes_on
 from ortune.inputs.declared import InputSet, InputSpec, inspect_inputs
-from ortune.inputs.feeds import Array, FeedValue, Kind, make_feeds, make_some
+from ortune.inputs.feeds import Array, FeedValue, Kind, make_feeds, make_some, require_holdable
 from ortune.inputs.trial_fixes import alternatives, cannot_feed
 from ortune.inputs.value_ranges import choices
-from ortune.records import Case, InputChoice, Workload
+from ortune.records import Case, InputChoice, Workload, read_json
 
 __all__ = [
     "alternatives", "cannot_feed", "describe", "feeds", "load", "parse_dim", "parse_shape", "propose", "save",
@@ -246,6 +246,7 @@ def feeds(
     if workload.inputs_path and kind == "usual":
         own = user_feeds.load(Path(workload.inputs_path), ir_model)
         return list(zip(workload.cases, own, strict=True))
+    require_holdable(workload.cases)
     return [(case, make_feeds(ir_model, case, seed=workload.seed, kind=kind)) for case in workload.cases]
 
 
@@ -336,10 +337,10 @@ def load(path: Path, custom_ops: Sequence[str] = ()) -> Workload:
         InputError: The file cannot be read, is no workload, or wants libraries and none is named.
     """
     try:
-        saved = msgspec.json.decode(files.read(path), type=Workload)
+        saved = read_json(files.read(path), Workload)
     except OSError as error:
         raise InputError(f"the workload cannot be read: {error.strerror}", where=str(path)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise InputError(
             f"this is no workload: {error}", where=str(path), do="save one from ortune"
         ) from error

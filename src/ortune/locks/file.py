@@ -12,7 +12,7 @@ from ortune import files
 from ortune.errors import UsageError
 from ortune.locks.take import SCHEMA
 from ortune.model import from_git
-from ortune.records import Snapshot
+from ortune.records import Snapshot, read_json
 
 SUFFIX = ".lock.json"
 
@@ -62,8 +62,8 @@ def read(path: Path, model: str) -> Snapshot:
             f"the lock file cannot be read: {error.strerror}", where=str(path), do="check its permissions"
         ) from error
     try:
-        found = msgspec.json.decode(text, type=Snapshot)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        found = read_json(text, Snapshot)
+    except msgspec.DecodeError as error:
         raise UsageError(
             f"this is not a lock file that can be read: {error}",
             where=str(path),

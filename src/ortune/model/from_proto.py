@@ -7,16 +7,17 @@ sparse tensors become dense ones that are computed when they are read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 from onnx_ir.serde import SerdeError
 
 from ortune.errors import ModelError
-from ortune.model import graphs
+from ortune.model import graphs, wire
 from ortune.model.tensors import WeightFiles, payload_bytes
 
 
@@ -172,10 +173,34 @@ class _Translation:
                     where=self._where,
                     do="Export or download the model again.",
                 )
+        else:
+            self._require_numbers(tensor)
+
+    def _require_numbers(self, tensor: onnx.TensorProto) -> None:
+        """Refuse a tensor whose shape claims other than the numbers that are there."""
+        payload_bytes(tensor, self._where)
+        have = len(getattr(tensor, helper.tensor_dtype_to_field(tensor.data_type)))
+        need, kind = math.prod(tensor.dims), ir.DataType(tensor.data_type)
+        if kind in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
+            need *= 2
+        elif kind != ir.DataType.STRING and kind.bitwidth < 8:
+            need = (need * kind.bitwidth + 7) // 8
+        if have != need:
+            raise ModelError(
+                f"Tensor {tensor.name or '(unnamed)'!r} holds {have} numbers, and its shape is {list(tensor.dims)}.",
+                where=self._where,
+                do="Export or download the model again.",
+            )
 
     def _sparse(self, sparse: onnx.SparseTensorProto, name: str) -> onnx.TensorProto:
         dense = onnx.TensorProto(name=name, dims=sparse.dims, data_type=sparse.values.data_type)
-        payload_bytes(dense, self._where)
+        if (payload_bytes(dense, self._where) or 0) > wire.MAX_PROTOBUF_BYTES:
+            raise ModelError(
+                f"The sparse tensor {name!r} is of {'x'.join(map(str, dense.dims))}, more than 2 GiB once its zeros "
+                "are there.",
+                where=self._where,
+                do="Export the model again: ONNX Runtime makes sparse weights dense when it loads them.",
+            )
         kept = onnx.SparseTensorProto()
         kept.CopyFrom(sparse)
         lazy = ir.LazyTensor(

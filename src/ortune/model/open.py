@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from ortune import files
 from ortune.errors import ModelError
+from ortune.model.extent import require_bounded
 from ortune.model.graphs import graphs, nodes, parameters, tensors
 from ortune.model.onnx_file import read_onnx
 from ortune.model.ort_file import is_ort, read_ort
@@ -140,6 +141,7 @@ def _stamp(path: Path) -> tuple[Path, int, int]:
 
 
 def _opened(path: Path, model: ir.Model, files: WeightFiles, kind: str) -> OpenModel:
+    require_bounded(model, str(path))
     external = tuple(
         tensor for tensor in tensors(model) if isinstance(tensor, FileTensor) and tensor.file is not files.own
     )

@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ortune.errors import UsageError
 from ortune.trace.table import Floats, Numbers
 
 Whole = np.ndarray[Any, np.dtype[Any]]
 
+MOST_CELLS = 1 << 26
+"""Of a table of nodes and runs: half a gibibyte, of which a profile needs some."""
 TABLE = 1 << 20
 """Up to so many possible combinations (or four for each row) are looked up in a table, which needs no sorting."""
 
@@ -32,7 +35,16 @@ def combined(*columns: tuple[Whole, int]) -> tuple[Numbers, Numbers]:
 
 
 def sums(rows: Whole, columns: Whole, values: Whole, shape: tuple[int, int]) -> Floats:
-    """Adds up values by their places in a table."""
+    """Adds up values by their places in a table.
+
+    Raises:
+        UsageError: The table is larger than any profile's.
+    """
+    if shape[0] * shape[1] > MOST_CELLS:
+        raise UsageError(
+            f"the profile has {shape[0]:,} nodes in {shape[1]:,} runs, more than can be set side by side",
+            do="profile fewer runs",
+        )
     flat = np.bincount(rows * shape[1] + columns, weights=values, minlength=shape[0] * shape[1])
     return np.asarray(flat, dtype=np.float64).reshape(shape)
 

@@ -20,6 +20,8 @@ from ortune.trace.events import BROKEN, Event, document_events, many_events, one
 from ortune.trace.table import Trace
 
 BLOCK_BYTES = 4 << 20
+MOST_BYTES = 256 << 20
+"""Of one line, and of a file that is not laid out in lines: these are held in memory as a whole."""
 _LOADING = "model_loading"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OPENS = re.compile(rb"\[\s*(?:\{|\Z)")
@@ -36,10 +38,12 @@ def read_profile(path: Path) -> Trace:
     reading = _Reading()
     try:
         with files.open_file(path) as file:
-            for block in _blocks(file):
+            for block in _blocks(file, path):
                 reading.take(block)
         if not reading.builder.n_events:
             reading = _Reading()
+            if path.stat().st_size > MOST_BYTES:
+                raise _too_long(path)
             found = document_events(files.read(path).removeprefix(BYTE_ORDER_MARK))
             reading.take_events(found[0])
             _, reading.builder.n_damaged, reading.builder.n_unreadable, reading.builder.complete = found
@@ -61,9 +65,18 @@ def is_first(event: Event) -> bool:
     return event.cat == "Session" and event.name.startswith(_LOADING)
 
 
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
+def _too_long(path: Path) -> UsageError:
+    return UsageError(
+        f"has no line ends in {MOST_BYTES >> 20} MiB: it is not as ONNX Runtime writes it",
+        where=str(path),
+        do="write each event on a line of its own, or profile fewer runs",
+    )
+
+
+def _blocks(file: BinaryIO, path: Path) -> Iterator[bytes]:
     """The file in pieces that end with a line."""
     rest: list[bytes] = []
+    held = 0
     first = True
     while piece := file.read(BLOCK_BYTES):
         if first:
@@ -74,8 +87,11 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
         cut = piece.rfind(b"\n") + 1
         if cut:
             yield b"".join([*rest, piece[:cut]])
-            rest = []
+            rest, held = [], 0
         rest.append(piece[cut:])
+        held += len(piece) - cut
+        if held > MOST_BYTES:
+            raise _too_long(path)
     if last := b"".join(rest):
         yield last
 

@@ -9,7 +9,7 @@ from ortune import files
 from ortune.errors import UsageError
 from ortune.trace.ort_profile import BYTE_ORDER_MARK, read_profile
 from ortune.trace.table import Trace
-from ortune.trace.web_console import KERNEL_MARK, read_console
+from ortune.trace.web_console import KERNEL_MARK, pieces, read_console
 
 HEAD_BYTES = 1 << 16
 _JSON = re.compile(rb"\s*(?:\{|\[\s*(?:[{\]]|\Z))")
@@ -53,4 +53,4 @@ def looks_like_trace(head: bytes) -> bool:
 
 def _mentions(path: Path, text: bytes) -> bool:
     with files.open_file(path) as file:
-        return any(text in line for line in file)
+        return any(text in line for line in pieces(file))

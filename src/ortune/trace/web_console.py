@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -35,6 +36,7 @@ from ortune.trace.web_kernels import WebKernel, host_trace, kernels_trace
 
 KERNEL_MARK = b"[profiling] kernel "
 LONGEST_LINE = 1 << 16
+LONGEST_EVENT = 1 << 26
 MOST_DIMS = 64
 FARTHEST_NS = 1 << 60
 BLOCK_EVENTS = 4096
@@ -89,7 +91,7 @@ def read_console(path: Path) -> Trace:
     """
     try:
         with files.open_file(path) as file:
-            log = _read(file)
+            log = _read(pieces(file))
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
     builder, kernels = log.builder, log.kernels
@@ -106,7 +108,12 @@ def read_console(path: Path) -> Trace:
     return host_trace(builder, kernels, missing) if builder.n_known else kernels_trace(builder, kernels)
 
 
-def _read(lines: BinaryIO) -> _Log:
+def pieces(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; one that is longer than any event comes in pieces, which are none."""
+    return iter(lambda: file.readline(LONGEST_EVENT), b"")
+
+
+def _read(lines: Iterable[bytes]) -> _Log:
     log = _Log(builder=TraceBuilder(), kernels=[])
     events: list[Event] = []
     since = 0

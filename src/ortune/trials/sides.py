@@ -19,7 +19,7 @@ from ortune.fleet import made
 from ortune.fleet.packages import recipe
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
-from ortune.records import BundleInfo, Measured, Plan, ProviderSpec, Runtime, Side, Value
+from ortune.records import BundleInfo, Measured, Plan, ProviderSpec, Runtime, Side, Value, read_json
 from ortune.search.plan_edits import merge
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
@@ -217,11 +217,12 @@ def read_plan(path: Path) -> Plan:
     example = 'e.g. {"settings": {"intra_op_num_threads": 4}}'
     try:
         text = files.read(path)
-        plan = msgspec.json.decode(text, type=Plan)
-        unknown = sorted(set(msgspec.json.decode(text)) - {*Plan.__struct_fields__, "$schema", "schema"})
+        plan = read_json(text, Plan)
+        allowed = {*Plan.__struct_fields__, "$schema", "schema"}
+        unknown = sorted(set(read_json(text, dict[str, msgspec.Raw])) - allowed)
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise UsageError(f"is not a plan: {error}", where=str(path), do=example) from error
     if unknown:
         known = ", ".join(Plan.__struct_fields__)

@@ -16,6 +16,10 @@ from ortune.analysis.shape_rule_helpers import int_of, ints_of, text_of
 Read = TypeVar("Read")
 
 Dims = tuple[int, ...]
+
+MOST_WORK = 1 << 60
+"""Operations or bytes of one node in a run; more is no work that any machine does, but a size that makes no sense."""
+
 _Int = int
 _Float = float
 

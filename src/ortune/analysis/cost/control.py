@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import onnx_ir as ir
 
-from ortune.analysis.cost.call import Uncounted
+from ortune.analysis.cost.call import MOST_WORK, Uncounted
 from ortune.analysis.cost.growth import Growth
 from ortune.analysis.cost.known import Counter
 from ortune.analysis.shape_rule_helpers import int_of, ints_of
@@ -38,6 +38,8 @@ def count(counter: Counter, node: ir.Node, inside: str) -> list[NodeCost]:
 def _times(nodes: Sequence[NodeCost], factor: int) -> list[NodeCost]:
     if factor == 1:
         return list(nodes)
+    if any(n.times * factor * max(1, n.flops, n.bytes_read, n.bytes_written) > MOST_WORK for n in nodes):
+        raise Uncounted("its body runs so often that the work makes no sense")
     return [msgspec.structs.replace(n, times=n.times * factor) for n in nodes]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.analysis.cost import control, shapes, types, values
-from ortune.analysis.cost.call import Call, Count, Dims, Executions, Uncounted
+from ortune.analysis.cost.call import MOST_WORK, Call, Count, Dims, Executions, Uncounted
 from ortune.analysis.cost.known import Counter
 from ortune.analysis.cost.registry import formula_of
 from ortune.analysis.cost.values import Array
@@ -201,6 +201,8 @@ class GraphCounter(Counter):
                 raise Uncounted(f"no formula for {full}")
             count = formula(call)
             read, weights, written, loose = self._bytes(call, count)
+            if max(count.flops, read, written) > MOST_WORK:
+                raise Uncounted("its operands are so large that the work makes no sense")
         except Uncounted as reason:
             return NodeCost(**fields, known=False, note=str(reason))
         notes = [text for text in (note, count.note, _LOOSE if loose else "") if text]
@@ -258,7 +260,7 @@ class GraphCounter(Counter):
             for value, dims in zip(node.outputs, ruled, strict=False):
                 self.bind(value, dims)
         elif node.domain in _WALKED:
-            self._visit(node)
+            visit(self.walk, node)
         if all(self.is_computed(value) for value in node.outputs if value.name):
             return
         # What the file declares is believed last: exporters leave sizes behind that no run has.
@@ -282,12 +284,6 @@ class GraphCounter(Counter):
         n, channels, *spatial = inputs[0]
         block = int(target.ravel()[-1])
         return [(n, -(-channels // block), *spatial, block)] if block > 0 else None
-
-    def _visit(self, node: ir.Node) -> None:
-        try:
-            visit(self.walk, node)
-        except (IndexError, TypeError, ValueError, ZeroDivisionError):
-            return  # the node contradicts its operands or attributes: nothing follows from it
 
     def _reason(self, node: ir.Node, inputs: Sequence[Dims | None]) -> str:
         for value, dims in zip(node.inputs, inputs, strict=True):

@@ -13,7 +13,7 @@ from ortune.analysis.constraints import Walk, constant
 from ortune.analysis.cost import types
 from ortune.analysis.cost.call import Dims
 from ortune.analysis.cost.values import Array
-from ortune.analysis.symbolic_sizes import Size
+from ortune.analysis.symbolic_sizes import Size, within
 from ortune.model.graphs import subgraphs
 from ortune.records import NodeCost
 
@@ -94,7 +94,7 @@ class Counter(ABC):
     ) -> None:
         """Set what is known of a value: its shape, its type, and why something is unknown."""
         if dims is not None:
-            self.walk.shapes[value] = tuple(None if d is None else Size((), int(d)) for d in dims)
+            self.walk.shapes[value] = tuple(None if d is None else within(Size((), int(d))) for d in dims)
         if dtype is not None:
             self._types[value] = dtype
         if why:

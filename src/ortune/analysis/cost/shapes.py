@@ -141,7 +141,7 @@ def infer(
     """
     domain = "" if node.domain == "ai.onnx" else node.domain
     version = opsets.get(domain, opsets.get(node.domain, 0))
-    if not version or not onnx.defs.has(node.op_type, version, domain):
+    if not 0 < version < 1 << 31 or not onnx.defs.has(node.op_type, version, domain):
         return None
     if node.version is not None:
         version = node.version

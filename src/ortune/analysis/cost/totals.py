@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
@@ -16,8 +16,12 @@ from ortune.analysis.cost.recurrent import RECURRENT
 from ortune.analysis.cost.types import n_bytes
 from ortune.analysis.cost.values import Array
 from ortune.errors import InputError
+from ortune.model.extent import copies
 from ortune.model.graphs import parameters
 from ortune.records import ModelCost, NodeCost
+
+_MOST = (1 << 63) - 1
+_MOST_NAMINGS = 100_000_000
 
 
 def costs(
@@ -45,29 +49,41 @@ def costs(
     """
     _check(ir_model, shapes)
     counted = ir_model
-    if ir_model.functions:
+    if ir_model.functions and _writable(ir_model):
         # Only then: a copy of the graph, which shares its tensors with the original.
-        counted = ir_model.clone()
         try:
+            counted = ir_model.clone()
             InlinePass()(counted)
-        except ir.passes.PassError:
-            counted = ir_model  # a function that calls itself: its calls are then said to have no formula
+        except (ir.passes.PassError, RuntimeError):
+            # A function of another opset, or a graph that contradicts itself: calls are then said to have no formula.
+            counted = ir_model
     counter = GraphCounter(counted, shapes, values, ran, sizes)
     records = tuple(counter.graph(counted.graph, ""))
     sizes_of = [(tensor.dtype, tensor.shape.numpy()) for tensor in parameters(ir_model)]
     executed = [n for n in records if n.times]
     return ModelCost(
-        flops=sum(n.flops * n.times for n in executed),
-        macs=sum((n.macs or 0) * n.times for n in executed),
-        bytes_read=sum(n.bytes_read * n.times for n in executed),
-        bytes_written=sum(n.bytes_written * n.times for n in executed),
-        parameters=sum(math.prod(dims) for _, dims in sizes_of),
+        flops=_sum(n.flops * n.times for n in executed),
+        macs=_sum((n.macs or 0) * n.times for n in executed),
+        bytes_read=_sum(n.bytes_read * n.times for n in executed),
+        bytes_written=_sum(n.bytes_written * n.times for n in executed),
+        parameters=_sum(math.prod(dims) for _, dims in sizes_of),
         # The bytes of strings are not a matter of arithmetic, and nobody computes with them.
-        parameter_bytes=sum(n_bytes(dtype, dims) or 0 for dtype, dims in sizes_of),
+        parameter_bytes=_sum(n_bytes(dtype, dims) or 0 for dtype, dims in sizes_of),
         nodes=records,
         unknown=dict(Counter(n.note for n in executed if not n.known).most_common()),
         notes=tuple(_notes(executed)),
     )
+
+
+def _writable(model: ir.Model) -> bool:
+    """Whether functions can be written out in seconds: the time to name a copy grows with the copies before it."""
+    n = copies(model)
+    return sum(n[name] ** 2 * len(function) for name, function in model.functions.items()) < _MOST_NAMINGS
+
+
+def _sum(numbers: Iterable[int]) -> int:
+    """The sum, or the most that a document holds: only a file that makes no sense has more."""
+    return min(sum(numbers), _MOST)
 
 
 def _check(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:

@@ -37,7 +37,17 @@ _Function = Callable[[ir.Node, list[Any]], Array]
 
 
 def _plain(function: Callable[..., Array]) -> _Function:
-    return lambda node, x: function(*x)
+    def run(node: ir.Node, x: list[Any]) -> Array:
+        _require_small(np.broadcast_shapes(*(each.shape for each in x)))
+        return function(*x)
+
+    return run
+
+
+def _require_small(shape: Sequence[int]) -> None:
+    """Refuse a result that would not be kept, before it is made."""
+    if np.prod(shape, dtype=float) > MOST_ELEMENTS:
+        raise OverflowError
 
 
 def _axes(node: ir.Node, x: Sequence[Array | None]) -> list[int] | None:
@@ -96,17 +106,26 @@ def _range(node: ir.Node, x: list[Array]) -> Array:
 
 def _constant_of_shape(node: ir.Node, x: list[Array]) -> Array:
     shape = [int(d) for d in x[0].ravel()]
-    if np.prod(shape, dtype=float) > MOST_ELEMENTS:
-        raise OverflowError
+    _require_small(shape)
     fill = node.attributes.get("value")
     return np.full(shape, np.float32(0) if fill is None else fill.as_tensor().numpy().ravel()[0])
 
 
 def _expand(node: ir.Node, x: list[Array]) -> Array:
     shape = np.broadcast_shapes(x[0].shape, tuple(int(d) for d in x[1].ravel()))
-    if np.prod(shape, dtype=float) > MOST_ELEMENTS:
-        raise OverflowError
+    _require_small(shape)
     return np.broadcast_to(x[0], shape)
+
+
+def _concat(node: ir.Node, x: list[Array]) -> Array:
+    _require_small([sum(each.size for each in x)])
+    return np.concatenate(x, axis=int_of(node, "axis", 0))
+
+
+def _gather(node: ir.Node, x: list[Array]) -> Array:
+    axis = int_of(node, "axis", 0)
+    _require_small([x[0].size // max(1, x[0].shape[axis]), x[1].size])
+    return np.take(x[0], x[1].astype(np.int64), axis=axis)
 
 
 def _squeeze(node: ir.Node, x: list[Array]) -> Array:
@@ -133,6 +152,7 @@ def _reduce(function: Callable[..., Array]) -> _Function:
 
 def _fold(function: Callable[[Array, Array], Array]) -> _Function:
     def run(node: ir.Node, x: list[Array]) -> Array:
+        _require_small(np.broadcast_shapes(*(each.shape for each in x)))
         result = x[0]
         for other in x[1:]:
             result = function(result, other)
@@ -146,13 +166,13 @@ _FUNCTIONS: dict[str, _Function] = {
     "And": _plain(np.logical_and),
     "Cast": _cast,
     "Ceil": _plain(np.ceil),
-    "Concat": lambda node, x: np.concatenate(x, axis=int_of(node, "axis", 0)),
+    "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
     "Div": _plain(_div),
     "Equal": _plain(np.equal),
     "Expand": _expand,
     "Floor": _plain(np.floor),
-    "Gather": lambda node, x: np.take(x[0], x[1].astype(np.int64), axis=int_of(node, "axis", 0)),
+    "Gather": _gather,
     "Greater": _plain(np.greater),
     "GreaterOrEqual": _plain(np.greater_equal),
     "Identity": _plain(lambda a: a),

@@ -116,6 +116,7 @@ class ModelView:
         # Before version 4 every initializer had to be an input too, and none could be replaced.
         self._replaceable = model.ir_version >= 4
         self._used: set[str] = set()
+        self._last: dict[str, int] = {}
         self.main = self._graph(model.graph, {}, Body(), "", {})
 
     def bodies(self) -> Iterator[Body]:
@@ -188,7 +189,7 @@ class ModelView:
             below = f"{name}/{attribute}/" if node.op_type == "If" else f"{name}/"
             inner = self._graph(graph, known, Body(parent=step, branch=attribute), below, names)
             step.bodies[attribute] = inner
-            step.outer += [v for v in _from_outside(inner) if v not in step.outer]
+            step.outer = list(dict.fromkeys([*step.outer, *_from_outside(inner)]))
         for value in dict.fromkeys(step.reads()):
             value.users.append(step)
 
@@ -236,10 +237,11 @@ class ModelView:
         return known[value] if value in known else self._value(value, body, known)
 
     def _unique(self, name: str) -> str:
-        found, i = name, 1
+        found, i = name, self._last.get(name, 1)
         while found in self._used:
             i += 1
             found = f"{name}_{i}"
+        self._last[name] = i
         self._used.add(found)
         return found
 
