@@ -51,7 +51,7 @@ NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 UNIT = re.compile(r"\b(?:[num]?s|bytes|[KMG]iB|runs/s)(?!\w)|%")
 OF_THE_MOMENT = frozenset(
     {
-        "failed", "fastest tenth", "finding", "lower quartile", "meanwhile", "note", "outside the run", "p95", "p99",
+        "failed", "finding", "lower quartile", "meanwhile", "note", "outside the run", "p10", "p95", "p99",
         "p99.9", "profiling", "unexplained", "waiting for other threads",
     }
 )  # fmt: skip
@@ -60,9 +60,9 @@ those that took time, and of the statistics the one that was steadiest in calibr
 TOO_SHORT, SAID_TOO_SHORT = 2, "budget holds not even"
 """The exit code where the budget holds no measurement, and what is said then."""
 SAID_UNPROVEN = "too few for an interval"
-ARRIVED = re.compile(r"\S+=\S+ (?:read back|set, not verified)")
+ARRIVED = re.compile(r"\S+=\S+ (?:verified|accepted|not verified)")
 """How a comparison tells that a setting of B reached ONNX Runtime."""
-FIRST_RUN = re.compile(r"read back|not verified|outputs (identical|equal|alike|differ)|accepts it")
+FIRST_RUN = re.compile(r"verified|accepted|outputs (identical|equal|alike|differ)|accepts it")
 """What a phrase is about that is known before anything is timed."""
 UNQUIET = 3  # the exit code where the machine was too unquiet for any verdict
 TRIES = 3

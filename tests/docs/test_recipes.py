@@ -73,14 +73,14 @@ def test_outputs_are_pasted_with_their_exit_codes(tmp_path: Path) -> None:
     assert [step.exit_code for step in make_recipes.steps(page) if step.kind == "command"] == [0, 2]
 
 
-def test_a_newcomer_has_an_empty_home_and_no_active_environment(
+def test_a_newcomer_has_an_empty_home_and_the_environment_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VIRTUAL_ENV", "/somewhere/else")
     monkeypatch.setenv("XDG_DATA_HOME", "/somewhere/else")
     code = "import os; print([os.environ.get(n) for n in ('HOME', 'VIRTUAL_ENV', 'XDG_DATA_HOME')])"
     found = make_recipes.run(make_recipes.Step(kind="python", text=code, block=0), tmp_path)
-    assert found.shown == ("['home', None, None]",)  # the folder's own path is left out of what is pasted
+    assert found.shown == ("['home', '.venv', None]",)  # the folder's own path is left out of what is pasted
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
@@ -144,10 +144,10 @@ UNPROVEN = "B against A +1.0 % (one block, too few for an interval)"
 @pytest.mark.parametrize(
     ("marks", "said", "code", "lost"),
     [
-        ("long; holds: a=1 read back | faster", f"{UNPROVEN}\na=1 read back: echo", 0, []),
-        ("long; holds: a=1 read back | faster", f"{UNPROVEN}\nb=1 read back: echo", 0, ["a=1 read back"]),
+        ("long; holds: a=1 accepted | faster", f"{UNPROVEN}\na=1 accepted", 0, []),
+        ("long; holds: a=1 accepted | faster", f"{UNPROVEN}\nb=1 accepted", 0, ["a=1 accepted"]),
         ("long; holds: outputs identical", f"{UNPROVEN}; outputs equal to 1e-03", 0, ["outputs identical"]),
-        ("long; holds: a=1 read back", f"{UNPROVEN}\na=2 read back: echo", 0, ["a=1 read back"]),
+        ("long; holds: a=1 accepted", f"{UNPROVEN}\na=2 accepted", 0, ["a=1 accepted"]),
         ("long", "faster, 9 blocks", 0, ["too few for an interval"]),
         ("long", TOO_SHORT, 2, []),
         ("long", "ortune: no setting is called 'blok'", 2, ["budget holds not even"]),
@@ -195,6 +195,6 @@ def test_the_quick_check_of_a_long_comparison_can_fail(step: make_recipes.Step) 
 
 
 def test_a_setting_that_the_page_shows_must_arrive_in_the_quick_check() -> None:
-    page = "<!-- recipe: long; holds: outputs identical -->\n```console\n$ ortune compare m\nsettings  a=1 read\n"
-    (step,) = make_recipes.steps(f"{page}          back: effect; b=2 set, not verified\n```\n")
-    assert make_recipes.first_run(step) == ["a=1 read back", "b=2 set, not verified", "outputs identical"]
+    page = "<!-- recipe: long; holds: outputs identical -->\n```console\n$ ortune compare m\nsettings  a=1\n"
+    (step,) = make_recipes.steps(f"{page}          verified; b=2 not verified\n```\n")
+    assert make_recipes.first_run(step) == ["a=1 verified", "b=2 not verified", "outputs identical"]

@@ -228,7 +228,7 @@ def default_best(**changes: object) -> Envelope:
 def refused(comparison: Comparison) -> Refused:
     """The race's leader, which is not shipped."""
     return Refused(
-        plan=WINNER, comparison=comparison, why=f"{WINNER.describe()} led the race: the default stays"
+        plan=WINNER, comparison=comparison, why=f"{WINNER.describe()} led the race: no change proposed"
     )
 
 

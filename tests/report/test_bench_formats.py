@@ -112,7 +112,7 @@ def test_terminal_fits_its_width_and_loses_nothing(rows: tuple[BenchRow, ...], w
     flat = " ".join(text.split())
     for part in (
         "no load: not an SLO",
-        "allow_spinning=0 read back: effect (idle CPU 0.01)",
+        "allow_spinning=0 verified (idle CPU 0.01)",
         "busy machine: some task waited",
         "MSR010 latency depends on the input -> give --inputs",
         "one process (crash): killed by SIGSEGV",

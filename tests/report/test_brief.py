@@ -236,7 +236,7 @@ def test_settings_that_were_only_set_are_named() -> None:
     back = (ReadBack(knob="allow_spinning", level="none", ok=True), ReadBack(knob="x", level="echo", ok=True))
     assert risks(made(golden.compared(read_back=back)))["settings"] == (
         "look",
-        "set, not verified: allow_spinning",
+        "not verified: allow_spinning",
     )
 
 

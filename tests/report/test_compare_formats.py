@@ -28,7 +28,7 @@ def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
     for part in (
         "gate: pass, a regression of 5.0 % or more is ruled out",
         "B is 1.11x faster than A: 11.0 ms -> 9.90 ms (95 % interval 1.09-1.14, 24 blocks)",
-        "2.1 % would have been seen; outputs equal to 9e-07",
+        "minimum detectable effect 2.1 %; outputs equal to 9e-07",
         "peak memory +30.0 % WORSE than allowed",
         "one block dropped",
         "MSR001 latency depends on the values fed -> give --inputs",
@@ -50,14 +50,14 @@ def test_sides_are_a_table_with_one_row_a_figure(width: int) -> None:
 
 def test_settings_say_how_far_they_were_read_back() -> None:
     flat = " ".join(shown(golden.compared(), 140).split())
-    assert "graph_optimization_level=basic read back: echo;" in flat
-    assert "allow_spinning=0 read back: effect (idle CPU 0.01)" in flat
+    assert "graph_optimization_level=basic accepted;" in flat
+    assert "allow_spinning=0 verified (idle CPU 0.01)" in flat
 
 
 def test_a_setting_that_cannot_be_read_back_says_so() -> None:
     item = golden.ReadBack(knob="allocator", level="none", ok=True)
     text = words.setting(item, golden.Plan(settings={"allocator": "mimalloc"}))
-    assert text == "allocator=mimalloc set, not verified"
+    assert text == "allocator=mimalloc not verified"
 
 
 def test_a_long_path_read_back_keeps_its_end() -> None:
@@ -173,7 +173,7 @@ def test_the_claim_names_what_was_compared(estimand: str, ratio: float, said: st
     ("estimand", "row"),
     [
         ("p95 latency", "p95 latency 15.0 ms 12.5 ms"),
-        ("typical latency (fastest tenth within a process)", "fastest tenth 15.0 ms 12.5 ms"),
+        ("typical latency (p10 within a process)", "p10 15.0 ms 12.5 ms"),
         ("throughput (mean latency, back to back)", "throughput 66.7 runs/s 80.0 runs/s"),
     ],
 )
@@ -211,7 +211,7 @@ def test_no_difference_comes_with_what_would_have_been_seen() -> None:
     text = words.headline(golden.compared(comparison=made).result)
     assert "no difference shown: B against A -0.3 %" in text
     assert "-10.0 % to anything" in text
-    assert "2.1 % would have been seen; about 6 min more would tell" in text
+    assert "minimum detectable effect 2.1 %; about 6 min more would tell" in text
 
 
 def test_an_interrupted_run_says_so_in_every_format() -> None:
@@ -323,7 +323,9 @@ def test_a_forecast_is_as_rough_as_it_is_known(seconds: float, said: str) -> Non
 
 
 def test_nothing_is_forecast_where_nothing_is_known_of_the_time() -> None:
-    assert words.seen(golden.comparison(verdict="inconclusive", more_blocks=3048)).endswith("have been seen")
+    assert words.seen(golden.comparison(verdict="inconclusive", more_blocks=3048)).startswith(
+        "minimum detectable effect"
+    )
 
 
 def test_too_few_blocks_have_no_interval_and_say_so() -> None:

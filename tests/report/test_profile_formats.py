@@ -51,7 +51,7 @@ def test_everything_that_was_found_is_said() -> None:
         "the run 58.90 100.0",
         "nothing in: copies between devices, waiting for the device, control flow itself",
         "MatMul 30.0 ms 50.9 % 9",
-        "nodes (the dearest 10 of 36) node time share x floor bound wait",
+        "nodes (the most expensive 10 of 36) node time share x roofline bound wait",
         "FusedConv as fused_fusedconv_1",
         "12 %",
         "encoder/layer.0 22.4 ms 38.0 % 9",
@@ -259,7 +259,7 @@ def test_findings_with_codes_are_told_with_them_and_older_ones_as_they_were() ->
 
 def test_what_says_nothing_is_left_out() -> None:
     text = shown(KINDS["plain-trace"], 80)
-    for part in ("x floor", "bound", "wait ", "layers", "memory", "profiling", "slowest 2 runs"):
+    for part in ("x roofline", "bound", "wait ", "layers", "memory", "profiling", "slowest 2 runs"):
         assert part not in text
     bare = flat(shown(KINDS["bare"], 80))
     assert bare == (

@@ -33,8 +33,8 @@ def test_terminal_loses_nothing(width: int) -> None:
     for part in (
         "1.11x faster (1.09-1.13), confirmed on 16 fresh blocks",
         "p95 -7.0 % (-10.0 % to -3.0 %) no worse; memory +0.0 % (-1.0 % to +1.0 %) no worse",
-        "intra_op_num_threads=2: +7.2 % without it (+5.0 % to +9.0 %); read back: effect",
-        "an identical plan looked identical (p = 0.5)",
+        "intra_op_num_threads=2: +7.2 % without it (+5.0 % to +9.0 %); verified",
+        "A/A check passed (p = 0.5)",
         "one block dropped",
         "THR001 threads exceed the cgroup quota (2 threads, quota 1.5) -> --set intra=1, or raise the quota",
         "the pod was throttled in 12 % of the periods",

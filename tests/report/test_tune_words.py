@@ -71,7 +71,7 @@ def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None
     text = said("not-confirmed")
     assert "the race's leader did not confirm (-3.0 % to +1.0 %, 16 fresh blocks)" in text
     assert "faster" not in text
-    assert "already the best" not in text and "nothing better was proven among the 7 settings" in text
+    assert "already the best" not in text and "no improvement found among the 7 settings" in text
 
 
 def test_a_leader_that_failed_while_it_was_confirmed_is_not_told_as_a_default_that_is_best() -> None:
@@ -91,7 +91,7 @@ def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> No
         "one was 1.25x faster (1.22-1.28), but memory +30.0 % (+20.0 % to +40.0 %) WORSE than allowed" in text
     )
     assert "(--allow memory)" in text
-    assert text.startswith("the default stays, after the 7 settings tried")
+    assert text.startswith("no change proposed, after the 7 settings tried")
 
 
 def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> None:
@@ -103,7 +103,7 @@ def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> 
         winner=golden_tune.CURRENT, against_current=None, winner_figures=None, settings=(), refused=small,
         worth_ratio=0.03,
     )  # fmt: skip
-    assert "today stays, after the 7 settings tried" in words.headline(today.result)
+    assert "today: no change proposed, after the 7 settings tried" in words.headline(today.result)
 
 
 def test_going_back_to_the_default_is_an_answer() -> None:
@@ -121,7 +121,7 @@ def test_going_back_to_the_default_is_an_answer() -> None:
 def test_no_gain_over_today_is_not_called_one() -> None:
     result = golden_tune.with_current(against_current=confirmed(0.99, 0.97, 1.01)).result
     text = words.headline(result)
-    assert "no gain shown (-3.0 % to +1.0 %), on 16 fresh blocks; 1.5 % would have been seen" in text
+    assert "no gain shown (-3.0 % to +1.0 %), on 16 fresh blocks; minimum detectable effect 1.5 %" in text
     assert "faster" not in text and "confirmed" not in text
 
 
@@ -146,16 +146,16 @@ def test_the_gain_is_named_after_what_was_compared(estimand: str, part: str) -> 
 
 def test_nothing_tried_claims_nothing() -> None:
     text = said("bare")
-    facts(text, "default", "no other setting was tried", "not known")
+    facts(text, "no other setting was tried", "not known")
     assert not any(claim in text for claim in ("best", "faster", "confirmed", " %"))
 
 
 def test_what_would_have_been_seen_falls_back_on_the_known_wait() -> None:
     found = golden_tune.default_best(smallest_effect_ratio=None).result
-    assert "a known wait of +5.0 % was seen" in words.headline(found)
+    assert "the positive control, a wait of +5.0 %, was detected" in words.headline(found)
     missed = Control(name="spike-in", ok=True, n_blocks=9, expected_ratio=1.05, detected=False)
     quiet = msgspec.structs.replace(found, controls=(missed,))
-    assert "how small an effect would have been seen is not known" in words.headline(quiet)
+    assert "the minimum detectable effect is not known" in words.headline(quiet)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_far_from_the_peak_settings_may_reach_into_kernels() -> None:
     )
     assert seen.sentence == (
         "10 % of the run is outside the kernels (overhead 10); the kernels run at 20 % of this machine's peak: "
-        "threads, fusions, layout or another engine may help; dearest: slow (Conv, 75 % of what is lost), "
+        "threads, fusions, layout or another engine may help; most expensive: slow (Conv, 75 % of what is lost), "
         "quick (MatMul, 25 % of what is lost)"
     )
 
@@ -178,7 +178,7 @@ def test_a_run_that_waits_for_a_device_is_told_so() -> None:
 
 def test_the_dearest_are_called_as_the_user_calls_them() -> None:
     seen = found([node("r1_nchwc", 1000, 10, originals=("conv1", "relu1"))])
-    assert "dearest: conv1 (Conv" in seen.sentence and "nchwc" not in seen.sentence
+    assert "most expensive: conv1 (Conv" in seen.sentence and "nchwc" not in seen.sentence
 
 
 def test_waiting_that_the_floor_needs_is_not_won() -> None:

@@ -118,7 +118,7 @@ def _arrival(found: Answer) -> list[BriefRisk]:
         return []
     unseen = [name for name, level in found.read_back if level == "none"]
     if unseen:
-        return [_risk("settings", "look", f"set, not verified: {', '.join(unseen)}")]
+        return [_risk("settings", "look", f"not verified: {', '.join(unseen)}")]
     return [_risk("settings", "fine", "each was read back from ONNX Runtime or seen at work")]
 
 

@@ -139,7 +139,7 @@ def objective_row(estimand: str, figures: Sequence[Figures]) -> tuple[str, ...]:
     """Name and values of the time that was compared, where it is another than the latency; else empty."""
     if any(f.objective_ns is None for f in figures):
         return ()
-    quantile = "lower quartile" if "lower quartile" in estimand else "fastest tenth"
+    quantile = "lower quartile" if "lower quartile" in estimand else "p10"
     name = quantile if estimand_kind(estimand) == "latency" else estimand.partition(" (")[0]
     return name, *(figure_value(f, estimand) for f in figures)
 
@@ -151,7 +151,7 @@ def span(ratio_low: float, ratio_high: float | None) -> str:
 
 def seen(comparison: Comparison) -> str:
     """The smallest detectable effect, and how much longer would tell."""
-    text = f"{percent(comparison.smallest_effect_ratio)} would have been seen"
+    text = f"minimum detectable effect {percent(comparison.smallest_effect_ratio)}"
     if comparison.verdict == "inconclusive" and comparison.more_s:
         text += f"; about {waiting(comparison.more_s)} more would tell"
     return text
@@ -194,11 +194,13 @@ def control_words(controls: Sequence[Control]) -> list[str]:
             found = "" if control.detected else ", too small to be seen in so few blocks"
             missed = "" if control.ok else ", MISSED"
             measured = f"{change(control.ratio)}{interval}{found}{missed}"
-            parts.append(f"a known wait of {change(control.expected_ratio)} measured as {measured}")
+            parts.append(
+                f"positive control: a wait of {change(control.expected_ratio)} measured as {measured}"
+            )
         elif control.p is not None:
             late = " over the whole run" if control.name == "identical-late" else ""
-            looked = "looked identical" if control.ok else "did NOT look identical"
-            parts.append(f"an identical plan {looked}{late} (p = {control.p:.2g})")
+            outcome = "passed" if control.ok else "FAILED"
+            parts.append(f"A/A check {outcome}{late} (p = {control.p:.2g})")
     return parts
 
 
@@ -222,15 +224,19 @@ def details(result: CompareResult) -> list[tuple[str, str]]:
     return [(name, text) for name, text in found if text]
 
 
+VERIFIED = {"effect": "verified", "echo": "accepted", "none": "not verified"}
+"""How far a setting is known to have arrived: its effect was seen, the library repeats it, or neither."""
+
+
 def setting(item: ReadBack, plan: Plan) -> str:
     """One setting of B and how far its arrival was verified."""
     value = plan.settings.get(item.knob, "default")
     text = f"{item.knob}={int(value) if isinstance(value, bool) else value}"
     if item.level == "none":
-        return f"{text} set, not verified"
+        return f"{text} {VERIFIED[item.level]}"
     # An echo only repeats the value in ONNX Runtime's own spelling; an effect says what was seen.
     seen = f" ({shorten(item.seen)})" if item.level == "effect" and item.seen else ""
-    return f"{text} read back: {item.level}{seen}"
+    return f"{text} {VERIFIED[item.level]}{seen}"
 
 
 def side_rows(result: CompareResult) -> list[tuple[str, str, str]]:

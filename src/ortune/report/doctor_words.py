@@ -116,7 +116,7 @@ def _runtime(report: RuntimeReport) -> list[str]:
 def _noise(noise: NoiseReport) -> list[str]:
     if noise.status == "invalid":
         return [
-            "INVALID: twice, an identical plan did not look identical or a known wait was not found.",
+            "INVALID: twice, the A/A check or the positive control failed.",
             "Something on this machine changes faster than a comparison can follow: quiet it and try again.",
         ]
     return [

@@ -158,7 +158,7 @@ def _next(found: Headroom, ratio: float) -> str:
             f"({n.op_type}, {round(100 * n.share_ratio)} % of what is lost)"
             for n in found.dearest
         )
-        return f": {most}fusions, layout or another engine may help; dearest: {dearest}"
+        return f": {most}fusions, layout or another engine may help; most expensive: {dearest}"
     # Known to leave nothing to be won with the same work and the same threads.
     bounded = ratio >= PROVEN and found.covered_ratio >= PROVEN and not found.unbounded
     only, help_ = (f"only {more}", "will help") if bounded else (more, "may help")

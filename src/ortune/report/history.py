@@ -266,7 +266,7 @@ def _part(ns: float | None, result: ProfileResult) -> str:
 SIDE_COLUMNS = (
     Column("session", "text"),
     Column("side", "label"),
-    *(Column(head) for head in ("latency [middle half]", "CPU a run", "memory", "load")),
+    *(Column(head) for head in ("latency [IQR]", "CPU a run", "memory", "load")),
 )
 
 

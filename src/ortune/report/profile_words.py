@@ -169,7 +169,7 @@ def nodes(result: ProfileResult, most: int = TOP_NODES) -> Table:
     top = sorted(result.nodes, key=lambda n: -n.time_ns)[:most]
     floors, waits = any(n.floor_ns for n in top), any(wait(n) for n in top)
     heads = ["node", "time", "share"]
-    heads += ["x floor", "bound"] if floors else []
+    heads += ["x roofline", "bound"] if floors else []
     heads += ["wait"] if waits else []
     rows = []
     for node in top:
@@ -178,7 +178,7 @@ def nodes(result: ProfileResult, most: int = TOP_NODES) -> Table:
         cells += [wait(node)] if waits else []
         rows.append([Cell(name_of(node), beneath(node)), *(Cell(text) for text in cells)])
     more = len(result.nodes) - len(top)
-    title = f"nodes (the dearest {len(top)} of {len(result.nodes)})" if more else "nodes"
+    title = f"nodes (the most expensive {len(top)} of {len(result.nodes)})" if more else "nodes"
     return _named(title, heads, rows)
 
 
@@ -216,7 +216,7 @@ def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
         level = tree[level[0].layer]
     rows = [[Cell(one.layer), *_part_cells(one.time_ns, one.n_nodes, result)] for one in level[:most]]
     more = len(level) - len(rows)
-    title = f"layers (the dearest {len(rows)} of {len(level)})" if more else "layers"
+    title = f"layers (the most expensive {len(rows)} of {len(level)})" if more else "layers"
     return _named(title, ("layer", "time", "share", "nodes"), rows)
 
 

@@ -20,6 +20,7 @@ from ortune.records import (
 )
 from ortune.report import finding_words
 from ortune.report.compare_words import (
+    VERIFIED,
     cases,
     control_words,
     estimand_kind,
@@ -168,8 +169,8 @@ def _against_today(result: TuneResult) -> list[str]:
     new = figure_value(result.winner_figures or result.default_figures, estimand)
     default = f"the untouched default would be {figure_value(result.default_figures, estimand)}"
     if result.winner == result.current:
-        stands = f"{_stands(result)} {_tried_words(result)}" if tried(result.candidates) else "is kept"
-        return [f"{now} today {stands}", *_refused(result), default, _seen(result)]
+        found_nothing = _nothing_better(result, "already the best of") if tried(result.candidates) else "kept"
+        return [f"{now} today: {found_nothing}", *_refused(result), default, _seen(result)]
     if found is None:
         return [f"{now} today; the winner was not compared with it", default]
     if found.verdict != "faster":
@@ -183,26 +184,26 @@ def _against_today(result: TuneResult) -> list[str]:
 
 
 def _default_best(result: TuneResult) -> list[str]:
-    parts = [f"the default {_stands(result)} {_tried_words(result)}"]
+    parts = [_nothing_better(result, "the default is already the best of")]
     if not tried(result.candidates):
-        parts = ["the default stays: no other setting was tried"]
+        parts = ["no improvement found: no other setting was tried"]
         parts += [result.budget.promise] if not result.budget.n_trials else []
     parts += [*_refused(result), _seen(result)]
     if left := _left_out(result.candidates):
-        parts.append(f"{len(left)} more did not fit the budget")
+        parts.append(f"{len(left)} more not tested within the budget")
     if result.not_tried:
         parts.append(f"not tried: {', '.join(result.not_tried)}")
     return parts
 
 
-def _stands(result: TuneResult) -> str:
+def _nothing_better(result: TuneResult, best: str) -> str:
     """Already the best, only where no plan is left that may be better; else that nothing better was proven."""
     found = result.refused.comparison.verdict if result.refused else None
     if found == "faster":
-        return "stays, after"
+        return f"no change proposed, after {_tried_words(result)}"
     if found == "inconclusive" or result.fell:
-        return "stays: nothing better was proven among"
-    return "is already the best of"
+        return f"no improvement found among {_tried_words(result)}"
+    return f"{best} {_tried_words(result)}"
 
 
 def _left_out(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -249,11 +250,11 @@ def _seen(result: TuneResult) -> str:
     share = found.smallest_effect_ratio if found else result.smallest_effect_ratio
     if share is not None:
         where = "" if deciding(result) else f" in the {'leader' if found else 'plan raced longest'}"
-        return f"{percent(share)} would have been seen{where}"
+        return f"minimum detectable effect {percent(share)}{where}"
     for control in result.controls:
         if control.name == "spike-in" and control.detected and control.expected_ratio:
-            return f"a known wait of {change(control.expected_ratio)} was seen"
-    return "how small an effect would have been seen is not known"
+            return f"the positive control, a wait of {change(control.expected_ratio)}, was detected"
+    return "the minimum detectable effect is not known"
 
 
 def support(result: TuneResult) -> list[str]:
@@ -357,7 +358,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     if left := _left_out(result.candidates):
         names = [c.plan.describe() for c in left]
         more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
-        found.append(("no time for", "; ".join([*names[:NAMED], *more])))
+        found.append(("not tested", "; ".join([*names[:NAMED], *more])))
     if result.not_tried and result.winner != Plan():
         found.append(("not tried", ", ".join(result.not_tried)))
     return [(name, text) for name, text in found if text]
@@ -366,7 +367,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
 def _level(item: SettingWorth) -> str:
     if not item.value and item.read_back == "effect":
         return "; it is in the model's file"
-    return "; set, not verified" if item.read_back == "none" else f"; read back: {item.read_back}"
+    return f"; {VERIFIED[item.read_back]}"
 
 
 def alone(found: Comparison) -> str:

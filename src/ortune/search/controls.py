@@ -98,7 +98,7 @@ def dropped(blocks: Sequence[Block]) -> list[Block]:
 def failed_twice() -> MeasurementError:
     """The error after the second failed calibration."""
     return MeasurementError(
-        "no verdict: twice, an identical plan did not look identical or a known wait was not found",
+        "no verdict: twice, the A/A check (an identical plan) or the positive control (a known wait) failed",
         do="quiet the machine (ortune doctor names the load) and try again",
         code=INVALID,
     )
@@ -115,7 +115,7 @@ def late_controls(ratios: np.ndarray) -> list[Control]:
     found = calibration.late_control(ratios)
     if not found.ok:
         raise MeasurementError(
-            "no verdict: over the whole run an identical plan did not look identical",
+            "no verdict: over the whole run the A/A check (an identical plan) failed",
             do="quiet the machine (ortune doctor names the load) and try again",
             code=INVALID,
         )

@@ -32,7 +32,7 @@ WORDS: dict[str, str] = {
     "paired": "typical latency (median over rounds of the ratio of medians within a round)",
     "paired-low": "typical latency (median over rounds of the ratio of lower quartiles within a round)",
     "median": "typical latency (median within a process)",
-    "p10": "typical latency (fastest tenth of all runs of a block)",
+    "p10": "typical latency (p10 of all runs of a block)",
     "p95": "p95 latency",
     "mean": "throughput (mean latency, back to back)",
     "cold-start": "cold start (load and first run)",

@@ -167,7 +167,7 @@ def _phases(estimand: str, seen: Sequence[BlockPoint]) -> list[str]:
     if high < PHASES * low:
         return []
     return [
-        f"the default itself took {low:.3g} to {high:.3g} ms in this session: the machine has phases, and "
+        f"the default itself took {low:.3g} to {high:.3g} ms in this session: its performance drifted, and "
         "what is best may differ between them; ortune compare proves a bundle again, whenever you like"
     ]
 

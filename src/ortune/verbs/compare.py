@@ -358,9 +358,7 @@ def progress_line(state: duel.Duel, design: duel.Design, block: Block) -> str:
     """Where the comparison stands, for a progress line."""
     n = len(state.blocks)
     if block.phase == "calibration":
-        what = (
-            "calibrating (an identical plan and a known wait)" if design.controlled else "too few for a claim"
-        )
+        what = "calibrating (A/A check and positive control)" if design.controlled else "too few for a claim"
         return f"block {n}: {what}"
     parts = []
     for arm in state.arms if len(state.arms) == 1 else state.live:

@@ -5,7 +5,7 @@ Why it costs: nothing; but its work is over-counted or the peak too low, so the 
 Evidence: times at their fast end against that least time, by more than clocks vary.
 Fix and its safety: advice: measure the peak again, on a quiet machine.
 Example: ``ortune doctor``
-References: ``ortune profile``, the column "x floor".
+References: ``ortune profile``, the column "x roofline".
 """
 
 from __future__ import annotations

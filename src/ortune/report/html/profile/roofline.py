@@ -52,7 +52,7 @@ def content(given: Given) -> dict[str, object] | None:
         )
         for t in across.ticks
     ]
-    alt = f"{len(dots)} nodes; the dearest, {words.name_of(dots[0])}, does {operations(rates[0])}/s"
+    alt = f"{len(dots)} nodes; the most expensive, {words.name_of(dots[0])}, does {operations(rates[0])}/s"
     return {
         "side": svg.side_labels(up, [_short(t) for t in up.ticks], height=HEIGHT),
         "plot": svg.picture(alt, marks, height=HEIGHT, kind="scatter"),
@@ -133,7 +133,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str, across: svg.Sca
 
 
 def _dot(node: ProfiledNode, across: svg.Scale, up: svg.Scale, largest: float) -> Markup:
-    floor = f", {words.floor_ratio(node)} times the floor" if node.floor_ns else ""
+    floor = f", {words.floor_ratio(node)} times its roofline bound" if node.floor_ns else ""
     text = (
         f"{words.name_of(node)} ({node.op_type}): {duration(node.time_ns)}{floor}; {operations(_rate(node))}/s, "
         f"{three(_intensity(node))} operations a byte"

@@ -9,7 +9,9 @@ from ortune.report.html import points, svg
 
 ORDER = 20
 TITLE = "Distributions"
-NOTE = "One dot a block (one fresh process). Tick: median; bar: middle half of the trials. The axis may not start at 0."
+NOTE = (
+    "One dot a block (one fresh process). Tick: median; bar: IQR of the trials. The axis may not start at 0."
+)
 
 
 def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:

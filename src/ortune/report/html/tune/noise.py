@@ -9,14 +9,14 @@ from ortune.report.html import points, svg
 ORDER = 90
 TITLE = "Controls and noise"
 NOTE = (
-    "An identical plan must look identical, and a known wait must be found. The figure is the untouched default "
-    "through the whole session: a level that moves is the machine, not the model."
+    "A/A check: an identical plan must not differ. Positive control: a known wait must be found. The figure is the "
+    "untouched default through the whole session: a level that moves is the machine, not the model."
 )
 HEIGHT = 130
 CONTROL_NAMES = {
-    "identical": "identical plan",
-    "spike-in": "known wait",
-    "identical-late": "identical plan, whole run",
+    "identical": "A/A check",
+    "spike-in": "positive control",
+    "identical-late": "A/A check, whole run",
 }
 
 

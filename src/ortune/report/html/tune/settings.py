@@ -13,9 +13,9 @@ NOTE = (
     "Race data, so exploratory; the whole was confirmed, not its parts."
 )
 LEVELS = {
-    "effect": "read back: its effect was seen",
-    "echo": "read back: the library knows it",
-    "none": "set, not verified",
+    "effect": "verified: its effect was seen",
+    "echo": "accepted: the library knows it",
+    "none": "not verified",
 }
 
 

@@ -85,13 +85,13 @@ def _sure(result: TuneResult, found: Comparison | None) -> list[tuple[str, str]]
     if found is None:
         n = len(words.tried(result.candidates))
         share = result.smallest_effect_ratio
-        return [("plans tried", str(n)), *([("would have been seen", percent(share))] if share else [])]
+        return [("plans tried", str(n)), *([("minimum detectable effect", percent(share))] if share else [])]
     kind = "fresh" if found.phase == "confirm" else "race"
     dropped = f", {found.n_dropped} dropped" if found.n_dropped else ""
     return [
         (f"{100 * found.level:.0f} % interval", words.bounds(found)),
         ("blocks", f"{found.n_blocks} {kind}{dropped}"),
-        ("would have been seen", percent(found.smallest_effect_ratio)),
+        ("minimum detectable effect", percent(found.smallest_effect_ratio)),
         (
             "method",
             METHODS.get(found.method, found.method) + (f", p = {found.p:.2g}" if found.p is not None else ""),

@@ -1,0 +1,47 @@
+"""What users read is in the field's words: those that were ours alone are not used any more."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+RETIRED = {
+    r"\bdearest\b": "most expensive",
+    r"fastest tenth": "p10",
+    r"middle half of the (trials|processes)": "IQR",
+    r"would have been seen": "minimum detectable effect",
+    r"(an|the) identical plan (looked|did not look|must look) identical": "A/A check",
+    r"\ba known wait of\b": "positive control",
+    r"the default stays": "no improvement found",
+    r"no time for": "not tested",
+    r"did not fit the budget": "not tested within the budget",
+    r"read back: (effect|echo)": "verified, accepted",
+    r"x floor|times its floor": "roofline bound",
+    r"the machine has phases": "performance drifted",
+}
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+SPOKEN = [*sorted((ROOT / "src" / "ortune").rglob("*.py"))]
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Strings of a module that may be printed: all but docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    alone = {id(s.value) for s in ast.walk(tree) if isinstance(s, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize("retired", RETIRED)
+def test_no_retired_word_is_said(retired: str) -> None:
+    pattern = re.compile(retired)
+    said = [f"{p.name}:{line}" for p in SPOKEN for line, text in texts(p) if pattern.search(text)]
+    lines = ((p, i, line) for p in PAGES for i, line in enumerate(p.read_text("utf-8").splitlines(), 1))
+    written = [f"{p.name}:{i}" for p, i, line in lines if pattern.search(line)]
+    assert said + written == [], f"say {RETIRED[retired]!r}"
