@@ -309,7 +309,7 @@ def _read_workload(path: Path, model: Any) -> None:
 def _read_lock(path: Path, now: Snapshot) -> None:
     was = lock_file.read(path, "m.onnx")
     found = differences(was, now)
-    lock_words.headline(was, now, found.changes, found.not_compared)
+    lock_words.headline(was, now, found.changes, found.not_compared, found.tolerance_ratio)
     [lock_words.sentence(change) for change in found.changes if change.part != "not-compared"]
     [lock_words.uncompared(each, was, now) for each in found.uncompared]
 

@@ -51,7 +51,7 @@ NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 UNIT = re.compile(r"\b(?:[num]?s|bytes|[KMG]iB|runs/s)(?!\w)|%")
 OF_THE_MOMENT = frozenset(
     {
-        "failed", "finding", "lower quartile", "meanwhile", "note", "outside the run", "p10", "p95", "p99",
+        "busy", "failed", "finding", "lower quartile", "meanwhile", "note", "outside the run", "p10", "p95", "p99",
         "p99.9", "profiling", "unexplained", "waiting for other threads",
     }
 )  # fmt: skip
@@ -60,6 +60,7 @@ those that took time, and of the statistics the one that was steadiest in calibr
 TOO_SHORT, SAID_TOO_SHORT = 2, "budget holds not even"
 """The exit code where the budget holds no measurement, and what is said then."""
 SAID_UNPROVEN = "too few for an interval"
+SAID_UNTRIED = "no other setting was tried"
 ARRIVED = re.compile(r"\S+=\S+ (?:verified|accepted|not verified)")
 """How a comparison tells that a setting of B reached ONNX Runtime."""
 FIRST_RUN = re.compile(r"verified|accepted|outputs (identical|equal|alike|differ)|accepts it")
@@ -207,7 +208,8 @@ def trouble(stated: Step, found: Step, *, quick: bool = False) -> list[str]:
     if found.exit_code not in expected:
         return [f"{stated.text}: exit code {found.exit_code}, not {min(expected)}\n{said}"]
     if nothing:
-        short = SAID_TOO_SHORT if found.exit_code == TOO_SHORT else SAID_UNPROVEN
+        unproven = SAID_UNTRIED if "ortune tune" in stated.text else SAID_UNPROVEN
+        short = SAID_TOO_SHORT if found.exit_code == TOO_SHORT else unproven
         own = list(stated.holds) if stated.after_long else [short]
         own = [] if "--output" in stated.text else own
         # A setting's value is no figure that may be another.

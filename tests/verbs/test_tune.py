@@ -209,7 +209,7 @@ def test_resuming_what_was_never_started_says_so(tmp_path: Path) -> None:
     assert "no unfinished session" in done.stderr
 
 
-def test_a_budget_that_holds_no_plan_is_refused_before_it_is_spent(tmp_path: Path) -> None:
+def test_a_budget_that_holds_no_plan_tells_what_is_known_and_what_it_would_take(tmp_path: Path) -> None:
     model = small_model(tmp_path / "small.onnx")
     done = subprocess.run(
         command(tmp_path, model, "--budget", "3s"),
@@ -218,9 +218,9 @@ def test_a_budget_that_holds_no_plan_is_refused_before_it_is_spent(tmp_path: Pat
         text=True,
         check=False,
     )
-    assert done.returncode == 2
-    assert "not even one plan" in done.stderr
-    assert "--budget" in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "not even one other plan (--budget" in done.stderr
+    assert "no improvement found: no other setting was tried" in " ".join(done.stdout.split())
 
 
 def test_a_pod_is_emulated_and_said(tmp_path: Path) -> None:

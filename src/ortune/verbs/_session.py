@@ -76,12 +76,16 @@ def exclusive(
     return lock.measuring(what, wait=wait, say=watch.say, line=watch.line, budget_s=budget_s)
 
 
+def rewriting_limits(options: OnePlan) -> Limits:
+    """A rewrite may take as long as the first run of the model may; without a budget, as long as usual."""
+    budget_s = getattr(options, "budget_s", None)
+    return USUAL_LIMITS if budget_s is None else Limits(load_s=max(LEAST_LOAD_S, budget_s))
+
+
 def resolver(options: OnePlan, scratch: Path, watch: Watcher) -> Callable[..., Resolved]:
     """``resolve`` with what all sides of a verb have in common."""
     wait = not getattr(options, "no_wait", False)
-    # A rewrite may take as long as the first run of the model may; "no budget" is the usual limit.
-    budget_s = getattr(options, "budget_s", None)
-    limits = USUAL_LIMITS if budget_s is None else Limits(load_s=max(LEAST_LOAD_S, budget_s))
+    limits = rewriting_limits(options)
 
     def resolved(side: SideText, **more: Any) -> Resolved:
         watch.line(f"reading {side.text or 'the same model'}")

@@ -8,6 +8,7 @@ import shlex
 import time
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +53,7 @@ from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, named, words
+from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, named, seconds, words
 from ortune.verbs._session import resolver, session
 
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
@@ -75,6 +76,11 @@ class Options(Kept, OnePlan):
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
     budget: Annotated[str | float, Option("--budget", "8s", "What takes longer is left out.", RUN)] = "8s"
+
+    @cached_property
+    def budget_s(self) -> float:
+        """All measuring together; 0 leaves the first run alone, and says what was left out."""
+        return seconds(self.budget, "--budget")
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult]:
