@@ -52,9 +52,9 @@ def with_functions(path: Path, functions: list[onnx.FunctionProto]) -> Path:
     return path
 
 
-def doubling(path: Path) -> Path:
-    """Each of 32 functions calls the one before twice."""
-    named = [function("f0", ["Relu"]), *(function(f"f{i}", [f"f{i - 1}"] * 2) for i in range(1, 33))]
+def doubling(path: Path, levels: int = 32) -> Path:
+    """Each of so many functions calls the one before twice."""
+    named = [function("f0", ["Relu"]), *(function(f"f{i}", [f"f{i - 1}"] * 2) for i in range(1, levels + 1))]
     return with_functions(path, named)
 
 
@@ -113,6 +113,11 @@ def test_graph_that_grows_without_end_is_refused(make: Callable[[Path], Path], t
     assert isinstance(ended.error, ModelError), ended
     assert "m.onnx" in ended.error.where
     assert ended.error.do
+
+
+def test_functions_that_take_long_to_write_out_are_not_counted(tmp_path: Path) -> None:
+    ended = limited(lambda: costs(open_model(doubling(tmp_path / "m.onnx", 12)).ir, {}).unknown)
+    assert ended.value == {"no formula for f.f12": 1}, ended
 
 
 def squares(path: Path) -> Path:

@@ -21,7 +21,8 @@ from ortune.model.graphs import parameters
 from ortune.records import ModelCost, NodeCost
 
 _MOST = (1 << 63) - 1
-_MOST_NAMINGS = 100_000_000
+_MOST_NAMINGS = 20_000_000
+"""Some fifteen seconds of writing functions out."""
 
 
 def costs(
