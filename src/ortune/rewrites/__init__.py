@@ -21,7 +21,7 @@ from ortune.rewrites._registry import all_rewrites, canonical, find
 __all__ = [
     "ANY_NAME", "MODEL_KEY", "NODE_KEY", "Param", "Rewrite", "RewriteResult", "Rewritten", "Step", "Tool",
     "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "made_by", "parse", "proposals",
-    "rewrite_model", "settings_for",
+    "rewrite_model", "row", "settings_for",
 ]  # fmt: skip
 
 
@@ -57,6 +57,28 @@ def settings_for(specs: Iterable[RewriteSpec]) -> dict[str, Value]:
     for spec in specs:
         settings.update(find(spec.name).settings)
     return settings
+
+
+def row(
+    ir_model: ir.Model, *, workload: Workload | None = None, objective: str = ""
+) -> tuple[RewriteSpec, ...]:
+    """The exact rewrites that a model calls for one after another: what one leaves another may take up.
+
+    Args:
+        ir_model: Is not changed.
+        workload: How the model will be used.
+        objective: Leaves out what cannot improve it; "" leaves out nothing.
+    """
+    copy = ir_model.clone()
+    found: list[RewriteSpec] = []
+    for rewrite in sorted(all_rewrites().values(), key=lambda each: each.stage):
+        useful = not objective or not rewrite.objectives or objective in rewrite.objectives
+        if rewrite.change is None or rewrite.safety != "exact" or not useful:
+            continue
+        for params, _ in rewrite.proposes(copy, workload)[:1]:
+            if rewrite.apply(copy, params).modified:
+                found.append(RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)))
+    return tuple(found)
 
 
 def in_order(specs: Iterable[RewriteSpec]) -> tuple[RewriteSpec, ...]:

@@ -44,8 +44,12 @@ def propose(
     allocators: Collection[str],
     as_asked: bool = False,
     providers: Collection[str] = (),
+    row: Sequence[RewriteSpec] = (),
 ) -> tuple[list[Proposed], tuple[str, ...]]:
-    """Plans to try and, in words, what is not proposed and why."""
+    """Plans to try and, in words, what is not proposed and why.
+
+    ``row`` are the exact rewrites that the model calls for, one after another.
+    """
     found, refused = knob_proposals(
         model,
         host.effective_cpus,
@@ -61,9 +65,8 @@ def propose(
     for spec, reason in rewritten:
         plan = Plan(rewrites=(spec,), settings=rewrites.settings_for([spec]))
         plans.append(Proposed(plan=plan, origin=f"rewrite {spec.name}: {reason}", prior=REWRITE_PRIOR))
-    exact = rewrites.in_order(spec for spec, _ in rewritten if rewrites.find(spec.name).safety == "exact")
-    if len(exact) > 1:
-        plan = Plan(rewrites=exact, settings=rewrites.settings_for(exact))
+    if len(row) > 1:
+        plan = Plan(rewrites=tuple(row), settings=rewrites.settings_for(row))
         plans.append(Proposed(plan=plan, origin="all exact rewrites together", prior=TOGETHER_PRIOR))
     if as_asked:
         plans.insert(0, Proposed(plan=Plan(), origin="as asked", prior=1.0))

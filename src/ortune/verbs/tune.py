@@ -273,6 +273,9 @@ def _tune(
         allow=allow,
         providers=everywhere.provider_names,
         allocators=baseline.machine.allocators.keys(),
+        row=()
+        if model.info.format == "ort"
+        else rewrites.row(model.ir, workload=baseline.work, objective=objective),
         as_asked=bool(options.set or options.plan or options.rewrite),
     )
     if options.others:
