@@ -52,11 +52,11 @@ UNIT = re.compile(r"\b(?:[num]?s|bytes|[KMG]iB|runs/s)(?!\w)|%")
 OF_THE_MOMENT = frozenset(
     {
         "busy", "failed", "finding", "lower quartile", "meanwhile", "note", "outside the run", "p10", "p95", "p99",
-        "p99.9", "profiling", "unexplained", "waiting for other threads",
+        "p99.9", "profiling", "unexplained", "waiting for other threads", "why",
     }
 )  # fmt: skip
 """Rows of what happened just then; high percentiles are told where there were requests enough, of the parts of a run
-those that took time, and of the statistics the one that was steadiest in calibration."""
+those that took time, of the statistics the one that was steadiest in calibration, and a cause where a difference is."""
 TOO_SHORT, SAID_TOO_SHORT = 2, "budget holds not even"
 """The exit code where the budget holds no measurement, and what is said then."""
 SAID_UNPROVEN = "too few for an interval"

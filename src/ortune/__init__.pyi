@@ -7,8 +7,10 @@ from ortune.answer import Answer as Answer
 from ortune.loader import load as load
 from ortune.records import (
     BenchResult,
+    CheckResult,
     CompareResult,
     DoctorResult,
+    ExplainResult,
     HistoryResult,
     LockResult,
     LookResult,
@@ -50,6 +52,27 @@ def bench(
     runs: int | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[BenchResult]: ...
+def check(
+    *models: str | Path,
+    shape: Sequence[str] | str | Mapping[str, object] = ...,
+    dim: Sequence[str] | str | Mapping[str, object] = ...,
+    inputs: str | Path | None = ...,
+    custom_ops: Sequence[str | Path] | str | Mapping[str, object] = ...,
+    set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object] = ...,
+    plan: str | Path | None = ...,
+    runtime: str | Path | None = ...,
+    target: str = ...,
+    select: Sequence[str] | str | Mapping[str, object] = ...,
+    ignore: Sequence[str] | str | Mapping[str, object] = ...,
+    preview: bool = ...,
+    fail_on: str | None = ...,
+    fix: bool = ...,
+    unsafe_fixes: bool = ...,
+    diff: bool = ...,
+    output: str | Path | None = ...,
+    in_place: bool = ...,
+    watcher: Watcher | None = ...,
+) -> Answer[CheckResult]: ...
 def compare(
     a: str | Path,
     b: str | Path | None = ...,
@@ -129,6 +152,11 @@ def doctor(
     measure: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[DoctorResult]: ...
+def explain(
+    code: str | None = ...,
+    *,
+    watcher: Watcher | None = ...,
+) -> Answer[ExplainResult]: ...
 def history(
     model: str | Path,
     *,

@@ -119,8 +119,8 @@ def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | N
         write_envelope(envelope, place)
         return
     words = importlib.import_module(f"ortune.report.{verb}_words")
-    if form == "html":
-        write_text(words.html(envelope), place, safe=True)
+    if form in ("html", "sarif"):
+        write_text(getattr(words, form)(envelope), place, safe=True)
     else:
         write_document(words.document(envelope), form, place)
 

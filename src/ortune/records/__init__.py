@@ -8,10 +8,12 @@ candidate / baseline: below 1 is faster.
 from ortune.records.base import *
 from ortune.records.bench import *
 from ortune.records.bundle import *
+from ortune.records.check import *
 from ortune.records.compare import *
 from ortune.records.comparison import *
 from ortune.records.doctor import *
 from ortune.records.envelope import *
+from ortune.records.explain import *
 from ortune.records.finding import *
 from ortune.records.history import *
 from ortune.records.lock import *

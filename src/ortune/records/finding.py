@@ -25,6 +25,8 @@ class Finding(Record, frozen=True, kw_only=True):
         where: Nodes, inputs, tensors or files by name.
         evidence: What was seen, where ``what`` does not say it.
         share_ratio: Of the run that it is about, and so the most that a fix can win; None where that is not known.
+        share_from: Where that is from: "profile" (a run that was measured) or "cost" (an estimate from the operations
+            and bytes of the nodes).
         fix: What to do, in words or as a command; "" where nothing need be done.
         plan: What to change, as settings and rewrites that can be measured; None where it needs the user's hands.
         safety: Of the fix.
@@ -39,6 +41,7 @@ class Finding(Record, frozen=True, kw_only=True):
     name: str = ""
     severity: Severity = "warning"
     share_ratio: float | None = None
+    share_from: Literal["profile", "cost"] = "profile"
     plan: Plan | None = None
     safety: FixSafety = "advice"
     verified: Comparison | None = None

@@ -2,25 +2,43 @@
 
 A rule is a module in the folder of its family, with a docstring under fixed headings, a constant ``CODE`` that begins
 with the family's letters and is never used again, and a function ``find`` from facts to findings. Its name is that of
-its file. ``facts`` says what may be known; a rule is silent where what it needs is not.
+its file. ``facts`` says what may be known; a rule is silent where what it needs is not. One that reads a model alone
+shows what it means: ``BAD`` and ``GOOD`` in the text form of ONNX, or ``bad()`` and ``good()`` where text cannot; what
+it marks in the bad one is named ``bad...``. ``TIER`` says how much it is trusted, where that is not "stable", and
+``TARGET`` where its models are bad, where that is not the CPU.
 """
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import cast
+from typing import Literal, cast, get_args
 
 import msgspec
 
+from ortune.errors import UsageError
 from ortune.records import Finding, Severity
+from ortune.rules._examples import MARK, Example, example
 from ortune.rules.facts import Facts
 
-__all__ = ["FAMILIES", "Facts", "Rule", "all_rules", "findings"]
+__all__ = [
+    "FAMILIES",
+    "MARK",
+    "Facts",
+    "Rule",
+    "Selection",
+    "Tier",
+    "all_rules",
+    "find_rule",
+    "findings",
+    "fixable",
+    "found_by",
+]  # fmt: skip
 
 FAMILIES = {
     "graph": "GRA",
@@ -37,6 +55,10 @@ FAMILIES = {
 }
 """Folders and the letters that their codes begin with."""
 
+Tier = Literal["stable", "preview", "if-measured"]
+"""stable: its evidence was seen here. preview: it is documented, and was not reproduced. if-measured: where it fires
+the fix seldom pays, so that it is said only by those who measure it."""
+
 _WEIGHTS: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 
 
@@ -48,6 +70,11 @@ class Rule:
         name: For the pattern that it finds.
         doc: What it says of itself, under the headings.
         find: What it finds.
+        tier: How much it is trusted.
+        bad: A model that it fires on, marked; None where it needs more than a model.
+        good: One that is like it, and that it is silent on.
+        shown: The bad model as text; "" where it is made.
+        target: Where its models are bad and good.
     """
 
     code: str
@@ -55,6 +82,16 @@ class Rule:
     family: str
     doc: str
     find: Callable[[Facts], Iterator[Finding]]
+    tier: Tier = "stable"
+    bad: Example | None = None
+    good: Example | None = None
+    shown: str = ""
+    target: str = "cpu"
+
+    @property
+    def title(self) -> str:
+        """The first line of what it says of itself, without its full stop."""
+        return self.doc.strip().partition("\n")[0].rstrip(".")
 
     def findings(self, facts: Facts) -> list[Finding]:
         """What it finds, with its name."""
@@ -75,29 +112,94 @@ def _modules(family: str) -> Iterator[ModuleType]:
 
 
 def _rule(family: str, module: ModuleType) -> Rule:
+    tier = str(getattr(module, "TIER", "stable"))
+    assert tier in get_args(Tier), module.__name__
     return Rule(
         code=str(module.CODE),
         name=module.__name__.rpartition(".")[2].replace("_", "-"),
         family=family,
         doc=module.__doc__ or "",
         find=cast("Callable[[Facts], Iterator[Finding]]", module.find),
+        tier=cast("Tier", tier),
+        bad=example(module, "bad"),
+        good=example(module, "good"),
+        shown=str(getattr(module, "BAD", "")),
+        target=str(getattr(module, "TARGET", "cpu")),
     )
 
 
+def find_rule(text: str) -> Rule:
+    """The rule of that code or name; UsageError names those that are near."""
+    for rule in all_rules().values():
+        if text.upper() == rule.code or text.lower().replace("_", "-") == rule.name:
+            return rule
+    known = [each for rule in all_rules().values() for each in (rule.code, rule.name)]
+    near = difflib.get_close_matches(text, known, n=3)
+    do = f"did you mean {' or '.join(near)}?" if near else "ortune explain lists all of them"
+    raise UsageError(f"there is no rule {text!r}", do=do)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which rules are asked.
+
+    Attributes:
+        select: Codes, beginnings of codes, or names; () for all that are stable.
+        ignore: Those left out of them.
+        preview: Those in preview are asked too.
+    """
+
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    preview: bool = False
+
+    def __post_init__(self) -> None:
+        for text in (*self.select, *self.ignore):
+            if not any(_named(rule, text) for rule in all_rules().values()):
+                find_rule(text)  # says what there is
+
+    def rules(self) -> list[Rule]:
+        """The rules, by their codes."""
+        return [rule for rule in all_rules().values() if self._asks(rule)]
+
+    def _asks(self, rule: Rule) -> bool:
+        if any(_named(rule, text) for text in self.ignore):
+            return False
+        if any(text.upper() == rule.code or text == rule.name for text in self.select):
+            return True  # whoever names a rule wants it, trusted or not
+        trusted = rule.tier == "stable" or (rule.tier == "preview" and self.preview)
+        return trusted and (not self.select or any(_named(rule, text) for text in self.select))
+
+
+def _named(rule: Rule, text: str) -> bool:
+    return text == rule.name or (text.isalnum() and rule.code.startswith(text.upper()))
+
+
 def findings(facts: Facts, *, without: Collection[str] = ()) -> tuple[Finding, ...]:
-    """What all rules find: what is broken first, then by the share of the run that it is about.
+    """What all stable rules find: what is broken first, then by the share of the run that it is about.
 
     Args:
         facts: What is known.
         without: Families (of their letters) that are not asked.
     """
-    found = [
-        finding
-        for rule in all_rules().values()
-        if FAMILIES[rule.family] not in without
-        for finding in rule.findings(facts)
-    ]
-    return tuple(sorted(found, key=_weight))
+    asked = [rule for rule in Selection().rules() if FAMILIES[rule.family] not in without]
+    return found_by(asked, facts)
+
+
+def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
+    """What these rules find, in the same order."""
+    return tuple(sorted((finding for rule in asked for finding in rule.findings(facts)), key=_weight))
+
+
+def fixable(finding: Finding, *, unsafe: bool = False) -> bool:
+    """Whether its fix is a change of the model that may be made without asking anybody.
+
+    Args:
+        finding: A rule's.
+        unsafe: Also where outputs move by more than the order of sums, or the model then serves less.
+    """
+    changes_model = finding.plan is not None and bool(finding.plan.rewrites) and not finding.plan.settings
+    return changes_model and (unsafe or finding.safety == "exact")
 
 
 def _weight(finding: Finding) -> tuple[bool, float, int, str]:

@@ -30,6 +30,7 @@ class Facts:
         model: The model.
         work: What it is fed.
         plan: What it runs with.
+        target: Where it runs, by the target's name.
         operators: Where the time goes, as a first look sees it.
         profile: Where the time goes, in full.
         kinds: Times of one process by kind of invented feed.
@@ -43,6 +44,7 @@ class Facts:
     model: OpenModel | None = None
     work: Workload | None = None
     plan: Plan = field(default_factory=Plan)
+    target: str = "cpu"
     operators: OperatorProfile | None = None
     profile: ProfileResult | None = None
     kinds: Sequence[CaseTimes] = ()

@@ -6,11 +6,13 @@ import contextlib
 import errno
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from ortune.errors import MeasurementError, UsageError
 
+REMOVALS = 10
 PREFIX, ALIVE = "ortune-", "alive"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -46,6 +48,17 @@ def scratch_folder() -> Iterator[Path]:
                 do="free space there, or set TMPDIR to a folder with more",
                 code="disk-full",
             ) from error
+        finally:
+            _remove(Path(name))
+
+
+def _remove(folder: Path) -> None:
+    """Removes the folder; a worker that was killed just now may still add a file to it meanwhile."""
+    for _ in range(REMOVALS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.02)
 
 
 def sweep() -> None:

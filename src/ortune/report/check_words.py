@@ -1,0 +1,160 @@
+"""What rules find in files, in words: a line a finding, as linters have it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import quote
+
+import msgspec
+
+from ortune.records import CheckedModel, CheckResult, Envelope, Finding, FixedModel, Severity
+from ortune.report.document import Annotation, Block, Document, Level, Line, Points, Tone
+from ortune.report.numbers import shorten
+
+NAMED = 3
+LONGEST_NAME = 60
+
+
+def document(envelope: Envelope[CheckResult]) -> Document:
+    """The findings of each model, what was fixed, and how many are left."""
+    result = envelope.result
+    assert result is not None
+    blocks: list[Block] = []
+    for model in result.models:
+        blocks += [
+            Line(f"{model.path}: {_told(finding)}", _TONES[finding.severity]) for finding in model.findings
+        ]
+        if model.fixed is not None:
+            blocks += _fixed(model.path, model.fixed)
+        if model.error is not None:
+            blocks.append(Line(f"{model.path}: {model.error.what} {model.error.do}", "stop"))
+    blocks += _end(result)
+    annotations = [each for model in result.models for each in _annotations(model)]
+    return Document(title="ortune check", blocks=blocks, annotations=annotations, dense=True)
+
+
+_TONES: Mapping[Severity, Tone] = {"error": "stop", "warning": "look", "note": ""}
+_LEVELS: Mapping[Severity, Level] = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def _told(finding: Finding) -> str:
+    """Its code, whether it can be fixed, what it is, where, how much it is about, and what to do."""
+    said = {*re.split(r"[\s,()]+", finding.what)}
+    named = [name for name in finding.where if name and name not in said]
+    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    where = f" ({', '.join(shorten(name, LONGEST_NAME) for name in named[:NAMED])}{more})" if named else ""
+    share = ""
+    if finding.share_ratio is not None:
+        kind = "of the run" if finding.share_from == "profile" else "of the work, by estimate"
+        share = f"; {max(1, round(100 * finding.share_ratio))} % {kind}"
+    mark = " [*]" if _exact(finding) else ""
+    return f"{finding.code}{mark} {finding.what}{where}{share}{_do(finding)}"
+
+
+def _do(finding: Finding) -> str:
+    if finding.fix:
+        return f" -> {finding.fix}"
+    if finding.plan is None or _exact(finding):
+        return ""
+    changes = [f"--rewrite {spec.name}" for spec in finding.plan.rewrites]
+    changes += [f"--set {name}={value}" for name, value in finding.plan.settings.items()]
+    return f" -> {' '.join(changes)}"
+
+
+def _exact(finding: Finding) -> bool:
+    plan = finding.plan
+    return plan is not None and bool(plan.rewrites) and not plan.settings and finding.safety == "exact"
+
+
+def _fixed(path: str, fixed: FixedModel) -> Iterator[Block]:
+    """What was changed, and the operators before and after."""
+    yield Points(
+        title=f"{path}: " + (f"fixed in {fixed.path}" if fixed.path else "would be fixed"), items=fixed.what
+    )
+    yield Points(title="operators", items=list(_changes(fixed.before, fixed.after)))
+
+
+def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[str]:
+    changed = [op for op in {**before, **after} if before.get(op, 0) != after.get(op, 0)]
+    for op in sorted(changed, key=lambda op: (after.get(op, 0) - before.get(op, 0), op)):
+        yield f"{op}: {before.get(op, 0)} -> {after.get(op, 0)}"
+    yield f"all: {sum(before.values())} -> {sum(after.values())}"
+
+
+def _end(result: CheckResult) -> Iterator[Block]:
+    """How many findings there are, how many a command fixes, and what proves it."""
+    found = [finding for model in result.models for finding in model.findings]
+    unread = sum(model.error is not None and not model.n_nodes for model in result.models)
+    read = len(result.models) - unread
+    models = f"{read} model" + ("s" if read != 1 else "")
+    if not found:
+        yield Line(f"Nothing found in {models} by {result.n_rules} rules.", "good" if read else "")
+        return
+    kinds = Counter(finding.severity for finding in found)
+    counts = ", ".join(f"{kinds[kind]} {kind}{'s' * (kinds[kind] != 1)}" for kind in _LEVELS if kinds[kind])
+    yield Line(f"Found {counts} in {models}.", "strong")
+    written = [model for model in result.models if model.fixed is not None and model.fixed.path]
+    for model in written[:NAMED]:
+        assert model.fixed is not None
+        yield Line(f"What it brings: ortune compare {model.path} {model.fixed.path}")
+    fixable = sum(map(_exact, found))
+    if fixable and not written:
+        yield Line(f"[*] {fixable} fixable with --fix. ortune explain CODE says more of a rule.")
+    else:
+        yield Line("ortune explain CODE says more of a rule.")
+
+
+def _annotations(model: CheckedModel) -> Iterator[Annotation]:
+    for finding in model.findings:
+        yield Annotation(
+            level=_LEVELS[finding.severity],
+            title=f"ortune {finding.code}",
+            lines=[f"{model.path}: {_told(finding)}"],
+        )
+    if model.error is not None:
+        yield Annotation(
+            level="error", title="ortune check", lines=[f"{model.path}: {model.error.what}", model.error.do]
+        )
+
+
+def sarif(envelope: Envelope[CheckResult]) -> str:
+    """The findings in SARIF 2.1.0, which code scanning reads."""
+    result = envelope.result
+    assert result is not None
+    names = {finding.code: finding.name for model in result.models for finding in model.findings}
+    rules = [
+        {"id": code, "name": names[code], "shortDescription": {"text": result.titles.get(code, names[code])}}
+        for code in sorted(names)
+    ]
+    found = [_result(model.path, finding) for model in result.models for finding in model.findings]
+    trouble = [
+        {"level": "error", "message": {"text": f"{model.path}: {model.error.what} {model.error.do}"}}
+        for model in result.models
+        if model.error is not None
+    ]
+    run = {
+        "tool": {"driver": {"name": "ortune", "version": envelope.ortune, "rules": rules}},
+        "invocations": [{"executionSuccessful": not trouble, "toolExecutionNotifications": trouble}],
+        "results": found,
+    }
+    document = {"version": "2.1.0", "$schema": "https://json.schemastore.org/sarif-2.1.0.json", "runs": [run]}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _result(path: str, finding: Finding) -> dict[str, object]:
+    location = {
+        "physicalLocation": {"artifactLocation": {"uri": quote(path.replace("\\", "/"))}},
+        "logicalLocations": _logical(finding.where),
+    }
+    return {
+        "ruleId": finding.code,
+        "level": finding.severity,
+        "message": {"text": _told(finding)},
+        "locations": [location],
+    }
+
+
+def _logical(names: Sequence[str]) -> list[dict[str, str]]:
+    return [{"fullyQualifiedName": name, "kind": "element"} for name in names]

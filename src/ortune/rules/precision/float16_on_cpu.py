@@ -1,0 +1,62 @@
+"""The model computes in float16, for which the CPU provider has few kernels.
+
+What it is: products of 16-bit floating point, as models for GPUs have them.
+Why it costs: on x86-64 ONNX Runtime casts to float32 around each operator that has no float16 kernel, which is nearly
+    all of them, and what stands between Casts is not fused: half the bytes on disk, and more work in the run.
+Evidence: products whose inputs are float16, by name, where the target is the CPU.
+Fix and its safety: advice: run the float32 model on the CPU, or quantize it; the file may stay float16 for a GPU.
+Example: ``ortune compare model-fp32.onnx model-fp16.onnx``
+References: microsoft/onnxruntime#16778, #25824, #11831, #9892.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes, op_set
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "PRC003"
+
+_PRODUCTS = op_set("Conv ConvTranspose Gemm MatMul LSTM GRU RNN Attention")
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+halves (float16[8,96] x, float16[96,96] w) => (float16[8,96] y)
+{
+    [bad_product] p = MatMul (x, w)
+    y = Relu (p)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+halves (float16[8,96] x, float[96,96] w) => (float[8,96] y)
+{
+    f = Cast <to = 1> (x)
+    p = MatMul (f, w)
+    y = Relu (p)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Products of float16, where the CPU runs them."""
+    if facts.model is None or facts.target != "cpu":
+        return
+    found = [
+        node
+        for node in nodes(facts.model.ir)
+        if node.op_type in _PRODUCTS
+        and any(value is not None and value.dtype == ir.DataType.FLOAT16 for value in node.inputs)
+    ]
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"computes in float16 on a CPU: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="run the float32 model there",
+        )

@@ -1,0 +1,344 @@
+"""``ortune check``: what rules find in model files, without running them; and the fixes that need no proof."""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from ortune import __version__, files, rewrites, rules
+from ortune.errors import ModelError, OrtuneError, UsageError
+from ortune.inputs import workload
+from ortune.inputs.run_cost import run_cost
+from ortune.model import from_git
+from ortune.model.open import OpenModel, open_model
+from ortune.model.save import INLINE_LIMIT_BYTES, save_model
+from ortune.records import (
+    CheckedModel,
+    CheckResult,
+    Envelope,
+    ErrorInfo,
+    Finding,
+    FixedModel,
+    RewriteSpec,
+    Workload,
+)
+from ortune.rules import Facts, Rule, Selection, prize
+from ortune.targets.machine import Machine
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.watcher import Watcher
+from ortune.verbs._options import OUT, AnyPath, Argument, OnePlan, Option
+
+FORMATS = ("text", "json", "github", "sarif", "markdown")
+STOPPING = ""
+
+SEVERITIES = ("error", "warning", "note")
+ABOUT_FILES = {family for family in rules.FAMILIES if family not in ("environment", "measurement")}
+"""What is wrong with a machine says ``ortune doctor``."""
+COUNTED_NODES = 5_000
+"""Up to here the operations of a model are counted for the shares: at 0.1 ms a node, half a second."""
+ROUNDS = 3
+"""A fix may leave what another takes up; a fixed model needs no third look."""
+WHICH = "Which rules"
+CONFIGURED = {"select": list, "ignore": list, "preview": bool, "fail-on": str}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(OnePlan):
+    """What slows models down, read from their files: nothing is run, and no ONNX Runtime is needed.
+
+    Fixes that change nothing but the order of sums are marked [*] and made by --fix, into NAME.fixed.onnx. Which rules
+    are asked is said by options, or for a project in ortune.toml ([check]) or pyproject.toml ([tool.ortune.check]).
+    """
+
+    models: Annotated[
+        Sequence[AnyPath],
+        Argument("MODEL...", "model.onnx, model.ort or model.onnx@revision; several at once."),
+    ]
+    select: Annotated[
+        Sequence[str],
+        Option("--select", "CODE", "Only these: codes, their beginnings, or names. Repeatable.", WHICH),
+    ] = ()
+    ignore: Annotated[Sequence[str], Option("--ignore", "CODE", "All but these. Repeatable.", WHICH)] = ()
+    preview: Annotated[bool, Option("--preview", "", "Rules in preview too.", WHICH)] = False
+    fail_on: Annotated[
+        str | None,
+        Option(
+            "--fail-on",
+            "SEVERITY",
+            "Exit with 1 from here on: error, warning, note or never. [warning]",
+            WHICH,
+        ),
+    ] = None
+    fix: Annotated[
+        bool, Option("--fix", "", "Write a copy of each model with its exact fixes made.", OUT)
+    ] = False
+    unsafe_fixes: Annotated[
+        bool, Option("--unsafe-fixes", "", "Also those that move outputs or change what is served.", OUT)
+    ] = False
+    diff: Annotated[bool, Option("--diff", "", "Show what the fixes would do to the operators.", OUT)] = False
+    output: Annotated[
+        AnyPath | None,
+        Option(
+            "--output", "FILE", "The fixed model, in place of NAME.fixed.onnx.", OUT, short="-o", again=False
+        ),
+    ] = None
+    in_place: Annotated[
+        bool, Option("--in-place", "", "Write the fixed model over the one checked.", OUT)
+    ] = False
+
+    answer = None
+    """Where the document goes: stdout, since ``output`` is the fixed model's place."""
+
+    @cached_property
+    def configured(self) -> tuple[Mapping[str, Any], str]:
+        """What the project says, and the file that says it."""
+        return _configuration(Path.cwd())
+
+    @cached_property
+    def selection(self) -> Selection:
+        """Which rules are asked: what is typed comes before what the project says."""
+        said, _ = self.configured
+        return Selection(
+            select=tuple(self.select) or tuple(said.get("select", ())),
+            ignore=(*self.ignore, *said.get("ignore", ())),
+            preview=self.preview or bool(said.get("preview")),
+        )
+
+    @cached_property
+    def severity(self) -> str:
+        """From which on findings fail the check."""
+        found = self.fail_on or self.configured[0].get("fail-on", "warning")
+        if found not in (*SEVERITIES, "never"):
+            raise UsageError(
+                f"{found!r} is no severity", where="--fail-on", do="error, warning, note or never"
+            )
+        return str(found)
+
+    @cached_property
+    def destination(self) -> Path | None:
+        """The fixed model's place, where one is asked for."""
+        if not self.models:
+            raise UsageError("no model to check", do="ortune check MODEL.onnx")
+        if (self.output or self.in_place) and not self.fix:
+            raise UsageError("nothing is fixed", where="--output", do="add --fix")
+        if self.output and (self.in_place or len(self.models) > 1):
+            raise UsageError(
+                "one file cannot hold it", where="--output", do="leave it out: each goes to NAME.fixed.onnx"
+            )
+        return None if self.output is None else Path(self.output)
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResult]:
+    """Checks every model; one that cannot be read does not keep the others from being checked.
+
+    Raises:
+        UsageError: An option, or the project's own configuration, cannot be used.
+    """
+    watch, machine = watcher or Watcher(), Machine()
+    asked = [rule for rule in options.selection.rules() if rule.family in ABOUT_FILES]
+    if not asked:
+        raise UsageError("no rule is left", where="--select", do="ortune explain lists all of them")
+    with scratch_folder() as scratch:
+        found = [_Check(options, asked, machine, scratch, watch).model(str(text)) for text in options.models]
+    result = CheckResult(
+        models=tuple(found),
+        n_rules=len(asked),
+        fail_on=options.severity,
+        failed=any(_left(model, options.severity) for model in found),
+        configuration=options.configured[1],
+        titles={
+            code: rules.all_rules()[code].title
+            for code in sorted({f.code for m in found for f in m.findings})
+        },
+    )
+    return Envelope(
+        schema="ortune/check/1", ortune=__version__, host=machine.host, status="ok", result=result
+    )
+
+
+def exit_code(envelope: Envelope[CheckResult]) -> int:
+    """2 where a file could not be read or written, else 1 where findings are left that fail the check."""
+    assert envelope.result is not None
+    if any(model.error for model in envelope.result.models):
+        return UsageError.exit_code
+    return int(envelope.result.failed)
+
+
+def _left(model: CheckedModel, severity: str) -> bool:
+    """Whether anything is left that fails the check: what was fixed in a file is not."""
+    if severity == "never":
+        return False
+    written = model.fixed is not None and model.fixed.path
+    found = model.fixed.remaining if model.fixed is not None and written else model.findings
+    worst = SEVERITIES[: SEVERITIES.index(severity) + 1]
+    return any(finding.severity in worst for finding in found)
+
+
+class _Check:
+    """One call of the verb."""
+
+    def __init__(
+        self, options: Options, asked: Sequence[Rule], machine: Machine, scratch: Path, watch: Watcher
+    ) -> None:
+        self.options, self.asked, self.machine, self.scratch, self.watch = (
+            options,
+            asked,
+            machine,
+            scratch,
+            watch,
+        )
+
+    def model(self, text: str) -> CheckedModel:
+        """One model; an error is part of what is said of it."""
+        checked = CheckedModel(path=text)
+        self.watch.line(f"reading {text}")
+        try:
+            opened = self._open(text)
+            checked = msgspec.structs.replace(
+                checked, n_nodes=opened.facts.n_nodes, findings=self._findings(opened)
+            )
+            wanted = self.options.fix or self.options.diff
+            if wanted and (specs := self._fixes(checked.findings)):
+                self.watch.line(f"fixing {text}")
+                checked = msgspec.structs.replace(checked, fixed=self._fixed(text, opened, specs))
+        except OrtuneError as error:
+            told = ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
+            return msgspec.structs.replace(checked, error=told)
+        return checked
+
+    def _open(self, text: str) -> OpenModel:
+        git = from_git.split(text)
+        return open_model(from_git.checkout(*git, self.scratch / "git") if git else Path(text))
+
+    def _findings(self, opened: OpenModel) -> tuple[Finding, ...]:
+        work = self._work(opened)
+        facts = Facts(
+            model=opened,  # not what it would be fed: sizes that were guessed are nobody's fault
+            plan=self.options.common,
+            target=self.options.target,
+            host=self.machine.host,
+        )
+        found = rules.found_by(self.asked, facts)
+        if work is None or not work.cases or opened.facts.n_nodes > COUNTED_NODES:
+            return found
+        return prize.estimated(found, run_cost(opened.ir, work)[1])
+
+    def _work(self, opened: OpenModel) -> Workload | None:
+        """What the model would be fed; None where that cannot be told without running it."""
+        feeds = self.options.feeds
+        try:
+            return workload.propose(
+                opened.ir,
+                shapes=feeds.shapes,
+                dims=feeds.dims,
+                inputs_path=feeds.inputs,
+                custom_ops=tuple(feeds.custom_ops),
+            )
+        except OrtuneError:
+            if feeds.shapes or feeds.dims or feeds.inputs:
+                raise
+            return None
+
+    def _fixes(self, findings: Sequence[Finding]) -> tuple[RewriteSpec, ...]:
+        unsafe = self.options.unsafe_fixes
+        plans = [f.plan for f in findings if f.plan is not None and rules.fixable(f, unsafe=unsafe)]
+        found: list[RewriteSpec] = []
+        for plan in plans:
+            found += [spec for spec in plan.rewrites if spec not in found]
+        return tuple(found)
+
+    def _fixed(self, text: str, opened: OpenModel, specs: Sequence[RewriteSpec]) -> FixedModel | None:
+        applied: list[RewriteSpec] = []
+        what: list[str] = []
+        last, remaining = opened, tuple[Finding, ...]()
+        for number in range(ROUNDS):
+            made = rewrites.rewrite_model(last, rewrites.in_order(specs), self.scratch / f"fixed-{number}")
+            done = [step for step in made.steps if step.result.modified]
+            if not done:
+                break
+            applied += [step.spec for step in done]
+            what += [step.result.what for step in done]
+            last = open_model(made.path)
+            remaining = self._findings(last)
+            specs = self._fixes(remaining)
+            if not specs:
+                break
+        if not applied:
+            return None
+        return FixedModel(
+            path=str(self._write(text, opened, last)) if self.options.fix else "",
+            rewrites=tuple(applied),
+            what=tuple(what),
+            before=dict(opened.op_counts),
+            after=dict(last.op_counts),
+            remaining=remaining,
+        )
+
+    def _write(self, text: str, opened: OpenModel, fixed: OpenModel) -> Path:
+        """The fixed model's place, once it is there; weights beside it where the model's own are."""
+        if self.options.in_place and from_git.split(text):
+            raise UsageError("a revision is not changed", where=text, do="leave --in-place out")
+        usual = Path.cwd() if from_git.split(text) else opened.path.parent
+        typed = opened.path if self.options.in_place else self.options.destination
+        place = typed or usual / f"{opened.path.stem}.fixed.onnx"
+        if opened.external and self.options.in_place:
+            raise UsageError(
+                "weights in files of their own are not replaced", where=text, do="leave --in-place out"
+            )
+        limit = 0 if opened.external else INLINE_LIMIT_BYTES
+        try:
+            # Written whole beside its place under the final name, which a file of weights is known by.
+            with tempfile.TemporaryDirectory(dir=place.resolve().parent, prefix=".ortune-fix-") as folder:
+                save_model(fixed.ir, Path(folder) / place.name, inline_limit_bytes=limit)
+                for part in sorted(Path(folder).iterdir(), key=lambda p: p.name == place.name):
+                    target = place.parent / part.name
+                    if target.is_symlink() and not typed:
+                        raise ModelError(
+                            "A link is in the way of the fixed model.", where=str(target), do="Use --output."
+                        )
+                    part.replace(target.resolve() if typed else target)
+        except OSError as error:
+            raise ModelError(
+                f"The fixed model cannot be written: {error.strerror or error}.",
+                where=str(place),
+                do="Give another place with --output.",
+            ) from error
+        return place
+
+
+def _configuration(folder: Path) -> tuple[Mapping[str, Any], str]:
+    """The nearest ``[check]`` of an ortune.toml, or ``[tool.ortune.check]`` of a pyproject.toml, from here upwards."""
+    for place in (folder, *folder.parents):
+        for name, keys in (("ortune.toml", ("check",)), ("pyproject.toml", ("tool", "ortune", "check"))):
+            path = place / name
+            if files.is_file(path) and (said := _section(path, keys)) is not None:
+                return said, str(path)
+    return {}, ""
+
+
+def _section(path: Path, keys: Sequence[str]) -> Mapping[str, Any] | None:
+    try:
+        said: Any = tomllib.loads(files.read(path).decode())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot be read: {error}", where=str(path), do="mend the file") from error
+    for key in keys:
+        said = said.get(key) if isinstance(said, dict) else None
+    if said is None:
+        return None
+    for key, value in said.items() if isinstance(said, dict) else [("check", said)]:
+        kind = CONFIGURED.get(key, ())
+        understood = isinstance(value, kind)
+        if not understood or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
+            raise UsageError(
+                f"{key} = {value!r} is not understood",
+                where=str(path),
+                do=f"what can be said: {', '.join(CONFIGURED)}",
+            )
+    return dict(said)

@@ -1,0 +1,200 @@
+"""``ortune check`` on files, as it is typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+import pytest
+from typer.testing import CliRunner, Result
+
+import ortune
+from ortune import rules
+from ortune.cli import main
+from ortune.errors import UsageError
+from ortune.verbs import check
+
+OLD = """
+<ir_version: 4, opset_import: ["" : 17]>
+old (float[2,96] x, float[96,96] w) => (float[2,96] y)
+{
+    [product] p = MatMul (x, w)
+    y = Relu (p)
+}
+"""
+CLEAN = OLD.replace("<ir_version: 4", "<ir_version: 8").replace(", float[96,96] w) =>", ") =>")
+
+
+def write(folder: Path, text: str, name: str = "m.onnx") -> Path:
+    """A model with its weight, which the text does not hold."""
+    model = onnx.parser.parse_model(text)
+    values = np.random.default_rng(1).standard_normal((96, 96)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(values, "w"))
+    onnx.save(model, folder / name)
+    return folder / name
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def asked(*words: str) -> Result:
+    main.register("check", "explain")
+    return CliRunner().invoke(main.app, list(words))
+
+
+def document(*words: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(asked(*words, "--json").stdout)["result"]
+    return result
+
+
+def test_a_finding_is_a_line_and_fails_the_check(folder: Path) -> None:
+    write(folder, OLD)
+    said = asked("check", "m.onnx")
+    line = said.stdout.splitlines()[0]
+    assert line.startswith("m.onnx: GRA002 [*] 1 of its weights")
+    assert "1 fixable with --fix" in said.stdout
+    assert said.exit_code == 1
+    assert asked("check", "m.onnx", "--fail-on", "error").exit_code == 0
+    assert asked("check", "m.onnx", "--fail-on", "never").exit_code == 0
+
+
+def test_a_clean_model_passes(folder: Path) -> None:
+    write(folder, CLEAN)
+    said = asked("check", "m.onnx")
+    assert said.exit_code == 0 and said.stdout.startswith("Nothing found in 1 model by ")
+
+
+def test_fix_writes_a_copy_that_is_clean_and_gives_the_same(folder: Path) -> None:
+    path = write(folder, OLD)
+    before = path.read_bytes()
+    said = asked("check", "m.onnx", "--fix")
+    assert said.exit_code == 0, said.stdout
+    assert "ortune compare m.onnx m.fixed.onnx" in " ".join(said.stdout.split())
+    assert path.read_bytes() == before
+    assert asked("check", "m.fixed.onnx").exit_code == 0
+    feeds = {"x": np.ones((2, 96), np.float32)}
+    was, now = (
+        onnxruntime.InferenceSession(name, providers=["CPUExecutionProvider"]).run(None, feeds)[0]
+        for name in ("m.onnx", "m.fixed.onnx")
+    )
+    np.testing.assert_array_equal(was, now)
+    assert [each.name for each in onnx.load("m.fixed.onnx").graph.input] == ["x"]
+
+
+def test_weights_in_files_of_their_own_are_written_beside_the_copy(folder: Path) -> None:
+    model = onnx.load(write(folder, OLD))
+    onnx.save(model, "big.onnx", save_as_external_data=True, location="big.data", size_threshold=0)
+    Path("m.onnx").unlink()
+    assert asked("check", "big.onnx", "--fix").exit_code == 0
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "big.data", "big.fixed.onnx", "big.fixed.onnx.data", "big.onnx",
+    ]  # fmt: skip
+    Path("big.data").unlink()
+    onnxruntime.InferenceSession("big.fixed.onnx", providers=["CPUExecutionProvider"])
+    refused = asked("check", "big.fixed.onnx", "--fix", "--in-place", "--select", "GRA002")
+    assert refused.exit_code == 0  # nothing to fix, nothing to refuse
+
+
+def test_in_place_and_output_say_where(folder: Path) -> None:
+    write(folder, OLD)
+    assert asked("check", "m.onnx", "--fix", "--output", "other.onnx").exit_code == 0
+    assert Path("other.onnx").exists() and not Path("m.fixed.onnx").exists()
+    assert asked("check", "m.onnx", "--fix", "--in-place").exit_code == 0
+    assert asked("check", "m.onnx").exit_code == 0
+    assert sorted(p.name for p in folder.iterdir()) == ["m.onnx", "other.onnx"]
+
+
+def test_a_link_in_the_way_is_not_followed(folder: Path) -> None:
+    write(folder, OLD)
+    Path("precious").write_text("as it was")
+    Path("m.fixed.onnx").symlink_to("precious")
+    said = asked("check", "m.onnx", "--fix")
+    assert said.exit_code == 2 and "link" in said.stdout
+    assert Path("precious").read_text() == "as it was"
+
+
+def test_diff_writes_nothing_and_tells_the_operators(folder: Path) -> None:
+    write(folder, OLD)
+    said = asked("check", "m.onnx", "--diff")
+    assert said.exit_code == 1
+    assert "would be fixed" in said.stdout and "all: 2 -> 2" in said.stdout
+    assert [p.name for p in folder.iterdir()] == ["m.onnx"]
+
+
+def test_one_file_that_cannot_be_read_keeps_no_other_from_being_checked(folder: Path) -> None:
+    write(folder, CLEAN)
+    Path("broken.onnx").write_bytes(b"\x08")
+    found = document("check", "broken.onnx", "m.onnx")
+    broken, clean = found["models"]
+    assert broken["error"]["do"] and clean["n_nodes"] == 2
+    assert asked("check", "broken.onnx", "m.onnx").exit_code == 2
+
+
+def test_rules_are_chosen_by_codes_beginnings_and_names(folder: Path) -> None:
+    write(folder, OLD)
+    assert document("check", "m.onnx", "--select", "GRA")["models"][0]["findings"]
+    assert document("check", "m.onnx", "--select", "initializers-in-inputs")["n_rules"] == 1
+    assert not document("check", "m.onnx", "--ignore", "GRA002")["models"][0].get("findings")
+    assert asked("check", "m.onnx", "--select", "GRA999").exit_code == 2
+
+
+def test_a_project_says_what_it_wants_and_what_is_typed_comes_first(folder: Path) -> None:
+    write(folder, OLD)
+    Path("pyproject.toml").write_text('[tool.ortune.check]\nignore = ["GRA002"]\nfail-on = "error"\n')
+    found = document("check", "m.onnx")
+    assert not found["models"][0].get("findings") and found["fail_on"] == "error"
+    assert found["configuration"].endswith("pyproject.toml")
+    assert document("check", "m.onnx", "--fail-on", "note")["fail_on"] == "note"
+    Path("ortune.toml").write_text("[check]\nselect = 3\n")
+    said = asked("check", "m.onnx")
+    assert said.exit_code == 2
+    for wrong in ('[check]\noutput = "/etc/passwd"\n', "[check"):
+        Path("ortune.toml").write_text(wrong)
+        with pytest.raises(UsageError, match=r"ortune\.toml"):
+            check.Options(models=["m.onnx"])
+
+
+def test_sarif_names_rule_file_and_place(folder: Path) -> None:
+    path = write(folder, OLD, "a model.onnx")
+    said = asked("check", path.name, "--format", "sarif")
+    (run,) = json.loads(said.stdout)["runs"]
+    (result,) = run["results"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["GRA002"]
+    assert (result["ruleId"], result["level"]) == ("GRA002", "warning")
+    (location,) = result["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "a%20model.onnx"
+    assert [each["fullyQualifiedName"] for each in location["logicalLocations"]] == ["w"]
+
+
+def test_github_gets_an_annotation_a_finding(folder: Path) -> None:
+    write(folder, OLD)
+    said = asked("check", "m.onnx", "--format", "github").stdout
+    assert said.startswith("::warning title=ortune GRA002::m.onnx: GRA002 [*] ")
+
+
+def test_python_has_the_same(folder: Path) -> None:
+    path = write(folder, OLD)
+    answer = ortune.check(path, ignore="GRA004")
+    assert answer.result.models[0].findings[0].code == "GRA002"
+
+
+@pytest.mark.parametrize("code", rules.all_rules())
+def test_every_rule_is_explained(code: str) -> None:
+    said = asked("explain", code)
+    assert said.exit_code == 0 and said.stdout.startswith(code)
+    assert "Why it costs" in said.stdout
+
+
+def test_explain_lists_all_and_helps_with_a_wrong_code() -> None:
+    said = asked("explain").stdout
+    assert all(code in said for code in rules.all_rules())
+    with pytest.raises(UsageError, match="GRA000"):
+        rules.find_rule("GRA000")
