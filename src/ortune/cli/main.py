@@ -152,8 +152,10 @@ def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
 
 
 def _with_look(arguments: Sequence[str]) -> Sequence[str]:
-    """A model where a verb is expected asks for the first look."""
+    """A model where a verb is expected asks for the first look, and ``rules`` for all of them."""
     first = arguments[0] if arguments else ""
+    if first == "rules":  # the room of the rules has that name, so no verb can
+        return ["explain", *arguments[1:]]
     if not first or first.startswith("-") or _verb(arguments):
         return arguments
     if MODEL_NAME.fullmatch(first) or files.exists(first):

@@ -11,6 +11,7 @@ from ortune.records.bundle import *
 from ortune.records.check import *
 from ortune.records.compare import *
 from ortune.records.comparison import *
+from ortune.records.diagnose import *
 from ortune.records.doctor import *
 from ortune.records.envelope import *
 from ortune.records.explain import *

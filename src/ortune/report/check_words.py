@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from urllib.parse import quote
 
 import msgspec
 
@@ -145,7 +144,7 @@ def sarif(envelope: Envelope[CheckResult]) -> str:
 
 def _result(path: str, finding: Finding) -> dict[str, object]:
     location = {
-        "physicalLocation": {"artifactLocation": {"uri": quote(path.replace("\\", "/"))}},
+        "physicalLocation": {"artifactLocation": {"uri": _uri(path)}},
         "logicalLocations": _logical(finding.where),
     }
     return {
@@ -158,3 +157,11 @@ def _result(path: str, finding: Finding) -> dict[str, object]:
 
 def _logical(names: Sequence[str]) -> list[dict[str, str]]:
     return [{"fullyQualifiedName": name, "kind": "element"} for name in names]
+
+
+def _uri(path: str) -> str:
+    """The path as SARIF has it: relative as it was typed, every byte that is no plain letter by its number."""
+    return "".join(
+        chr(byte) if (byte < 128 and chr(byte).isalnum()) or chr(byte) in "/._-~" else f"%{byte:02X}"
+        for byte in path.replace("\\", "/").encode()
+    )

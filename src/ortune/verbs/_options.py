@@ -334,12 +334,11 @@ class Feeding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnePlan(Feeding):
-    """What of a model is run: settings and rewrites, where, and with which inputs."""
+class Configured(Feeding):
+    """What a model runs with, and where."""
 
     set: Settings = ()
     plan: PlanFile = None
-    runtime: RuntimeOption = None
     target: Target = "cpu"
 
     @property
@@ -353,6 +352,13 @@ class OnePlan(Feeding):
         providers = targets.find(self.target).providers
         plan = Plan(settings=knobs.parse_settings(list(self.set)), providers=providers)
         return merge(read_plan(Path(self.plan)), plan) if self.plan else plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnePlan(Configured):
+    """What of a model is run, and by which onnxruntime."""
+
+    runtime: RuntimeOption = None
 
 
 @dataclass(frozen=True, kw_only=True)

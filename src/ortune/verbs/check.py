@@ -33,7 +33,7 @@ from ortune.rules import Facts, Rule, Selection, prize
 from ortune.targets.machine import Machine
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import OUT, AnyPath, Argument, OnePlan, Option
+from ortune.verbs._options import OUT, AnyPath, Argument, Configured, Option
 
 FORMATS = ("text", "json", "github", "sarif", "markdown")
 STOPPING = ""
@@ -50,7 +50,7 @@ CONFIGURED = {"select": list, "ignore": list, "preview": bool, "fail-on": str}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(OnePlan):
+class Options(Configured):
     """What slows models down, read from their files: nothing is run, and no ONNX Runtime is needed.
 
     Fixes that change nothing but the order of sums are marked [*] and made by --fix, into NAME.fixed.onnx. Which rules

@@ -29,9 +29,10 @@ from ortune.records import (
     Runtime,
 )
 from ortune.search import confirm, controls
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured, run_block
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, require_objective
 from ortune.trials.baseline import PILOT_RUNS, Baseline
+from ortune.trials.fixed_blocks import fixed_blocks
 from ortune.trials.pilot import describe as failure
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, require_unchanged, resolve
@@ -52,10 +53,6 @@ from ortune.verbs._session import Session, session
 
 FORMATS = ("text", "json", "markdown")
 STOPPING = "stopping after this block, then telling what is known; Ctrl-C again stops at once"
-
-LEAST_BLOCKS, MOST_BLOCKS = 9, 40
-SPARE = 1.3
-"""Of the time that blocks should take, so that those that are promised fit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,30 +174,18 @@ class _History:
             on_block=lambda block: self.watch.line(f"calibrating, block {block.index + 1} of nine"),
         )
         baseline.retime(judgement, measured(calibration, BASE))
-        self._measure(ran, len(calibration))
+        self.blocks = fixed_blocks(
+            baseline,
+            [BASE, *ran, IDENTICAL],
+            self.watch,
+            rng=self.rng,
+            first=len(calibration),
+            spent_s=lambda: time.monotonic() - self.start,
+            budget_s=self.options.budget_s,
+        )
         late = controls.late_controls(log_ratios([*calibration, *self.blocks], IDENTICAL, judgement.estimand))
         require_unchanged(baseline.side)
         return self._envelope([newest, *ran], judgement.estimand, (*judgement.controls, *late))
-
-    def _measure(self, releases: Sequence[str], first: int) -> None:
-        """As many blocks as the time left holds, their number fixed before the first."""
-        left_ns = (self.options.budget_s - (time.monotonic() - self.start)) * 1e9
-        n_trials = len(releases) + 2
-        self.baseline.shorten(left_ns / (LEAST_BLOCKS * n_trials * SPARE))
-        fits = int(left_ns / (n_trials * self.baseline.trial_ns * SPARE))
-        n = max(LEAST_BLOCKS, min(MOST_BLOCKS, fits))
-        self.watch.say(f"{n} blocks of {n_trials} trials of {self.baseline.trial_ns / 1e9:.2f} s")
-        for number in range(n):
-            if self.watch.stop():
-                break
-            arms = [BASE, *releases, IDENTICAL]
-            block = run_block(
-                self.baseline.executor, arms, self.rng, first + number, "confirm", needed=[BASE]
-            )
-            assert block is not None
-            self.blocks.append(block)
-            spent_s = time.monotonic() - self.start
-            self.watch.progress(f"block {number + 1} of {n}", spent_s, self.options.budget_s)
 
     def _envelope(
         self, releases: Sequence[str], estimand: str, found: Sequence[Control]

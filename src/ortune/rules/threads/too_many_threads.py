@@ -22,22 +22,26 @@ CODE = "THR001"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Where nobody has set the number."""
+    """Whoever has set the number: the user, a variable, or ONNX Runtime itself."""
     host = facts.host
-    if host is None or THREADS.name in facts.plan.settings:
+    if host is None:
         return
+    own = facts.plan.settings.get(THREADS.name)
     asked = facts.environment.get("ORT_INTRA_OP_NUM_THREADS", "")
-    by_variable = asked.isdigit() and int(asked) > 0
-    threads = int(asked) if by_variable else host.cores
+    by_user = isinstance(own, int) and own > 0
+    by_variable = not by_user and asked.isdigit() and int(asked) > 0
+    threads = own if isinstance(own, int) and own > 0 else int(asked) if by_variable else host.cores
     if threads <= host.effective_cpus:
         return
-    source = f"ORT_INTRA_OP_NUM_THREADS={asked}" if by_variable else f"{host.cores} cores in the machine"
+    source = f"{host.cores} cores in the machine"
+    if by_user or by_variable:
+        source = f"{THREADS.name}={own}" if by_user else f"ORT_INTRA_OP_NUM_THREADS={asked}"
     limits = [f"affinity allows {host.affinity}"] if host.affinity < host.cores else []
     if host.quota is not None:
         limits.append(f"the CPU quota allows {host.quota:g}")
     default = (
         ""
-        if by_variable
+        if by_user or by_variable
         else ": its default counts the machine's cores and looks at neither quota nor affinity"
     )
     yield Finding(

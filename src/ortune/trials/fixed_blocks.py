@@ -1,0 +1,52 @@
+"""Blocks whose number is fixed before the first: as many as the time left holds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from ortune.records import Block
+from ortune.search.blocks import BASE, run_block
+from ortune.trials.baseline import Baseline
+from ortune.trials.watcher import Watcher
+
+LEAST_BLOCKS, MOST_BLOCKS = 9, 40
+SPARE = 1.3
+"""Of the time that blocks should take, so that those that are promised fit."""
+
+
+def fixed_blocks(
+    baseline: Baseline,
+    arms: Sequence[str],
+    watch: Watcher,
+    *,
+    rng: random.Random,
+    first: int,
+    spent_s: Callable[[], float],
+    budget_s: float,
+) -> list[Block]:
+    """Measures the arms beside each other; ends early where a stop is asked for.
+
+    Args:
+        baseline: Its executor knows the arms; its trials are made shorter where time is short.
+        arms: The base among them.
+        watch: Is told how many blocks there will be, and how far they are.
+        rng: Draws the orders.
+        first: The number of the first block.
+        spent_s: Of the budget, until now.
+        budget_s: For the whole session.
+    """
+    left_ns = (budget_s - spent_s()) * 1e9
+    baseline.shorten(left_ns / (LEAST_BLOCKS * len(arms) * SPARE))
+    fits = int(left_ns / (len(arms) * baseline.trial_ns * SPARE))
+    n = max(LEAST_BLOCKS, min(MOST_BLOCKS, fits))
+    watch.say(f"{n} blocks of {len(arms)} trials of {baseline.trial_ns / 1e9:.2f} s")
+    blocks: list[Block] = []
+    for number in range(n):
+        if watch.stop():
+            break
+        block = run_block(baseline.executor, list(arms), rng, first + number, "confirm", needed=[BASE])
+        assert block is not None
+        blocks.append(block)
+        watch.progress(f"block {number + 1} of {n}", spent_s(), budget_s)
+    return blocks

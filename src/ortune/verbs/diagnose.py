@@ -1,0 +1,400 @@
+"""``ortune diagnose``: why a model is slow, each reason with its fix measured."""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated
+
+import msgspec
+
+from ortune import __version__, rules
+from ortune.errors import OrtuneError, UsageError
+from ortune.profiling.nodes import origins
+from ortune.profiling.peaks import load_peak
+from ortune.profiling.processes import base_arm, profile, runs_for
+from ortune.profiling.result import result_of
+from ortune.records import (
+    Block,
+    Comparison,
+    Control,
+    DiagnoseResult,
+    Envelope,
+    Failed,
+    Finding,
+    OutputDifference,
+    Plan,
+    ProfileResult,
+    TriedFix,
+)
+from ortune.report import headroom_words
+from ortune.report.answer_commands import plan_options
+from ortune.report.finding_words import measurable
+from ortune.rules import Facts
+from ortune.search import confirm, controls
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
+from ortune.search.figures import OBJECTIVES, WORDS, describe, figure, require_objective
+from ortune.search.plan_edits import merge, together
+from ortune.trials.baseline import PILOT_RUNS, Baseline
+from ortune.trials.fixed_blocks import fixed_blocks
+from ortune.trials.pilot import describe as failure
+from ortune.trials.rewriting import Models
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.sides import Resolved, SideText, require_unchanged
+from ortune.trials.watcher import Watcher
+from ortune.verbs._options import (
+    GATE,
+    MODEL,
+    RUN,
+    AnyPath,
+    Argument,
+    Budget,
+    Kept,
+    Load,
+    Objective,
+    OnePlan,
+    Option,
+    Tolerance,
+    command,
+    named,
+    words,
+)
+from ortune.verbs._session import Session, resolver, session
+
+FORMATS = ("text", "json", "github", "markdown")
+STOPPING = "stopping after this block, then telling what is known; Ctrl-C again stops at once"
+
+TOGETHER = "together"
+SEVERITIES = ("error", "warning", "note")
+MOST_FIXES = 8
+"""Raced at once; findings of less weight wait for another call."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Kept, Load, OnePlan):
+    """Why is this model slow? What stands out is found, and each fix is measured before it is recommended.
+
+    Runs the model, profiles it, asks every rule, and races what they would change, alone and together, against the
+    model as it is. A fix that does not help is said to not help.
+    """
+
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
+    rewrite: Annotated[
+        Sequence[str],
+        Option("--rewrite", "NAME[:k=v]", "A rewrite that is there already. Repeatable.", MODEL),
+    ] = ()
+    objective: Objective = "latency"
+    tolerance: Tolerance = None
+    budget: Budget = "2m"
+    allow: Annotated[
+        Sequence[str],
+        Option(
+            "--allow", "WHAT", "Measure fixes that are not exact too: numerics, behaviour. Repeatable.", RUN
+        ),
+    ] = ()
+    fail_on: Annotated[
+        str, Option("--fail-on", "SEVERITY", "Exit with 1 from here on: error, warning or note.", GATE)
+    ] = "never"
+
+    @cached_property
+    def allowed(self) -> frozenset[str]:
+        """The safety classes of fixes that are measured."""
+        for name in self.allow:
+            if name not in ("numerics", "behaviour"):
+                raise UsageError(
+                    f"{name!r} is no class of fixes", where="--allow", do="numerics or behaviour"
+                )
+        return frozenset({"exact", *self.allow})
+
+    @cached_property
+    def severity(self) -> str:
+        """From which on findings fail."""
+        require_objective(self.objective)
+        if self.fail_on not in (*SEVERITIES, "never"):
+            raise UsageError(
+                f"{self.fail_on!r} is no severity", where="--fail-on", do="error, warning, note or never"
+            )
+        return self.fail_on
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseResult]:
+    """Finds what slows a model down, and measures what its fixes bring.
+
+    Raises:
+        OrtuneError: The model does not run, or nothing can be measured on this machine now.
+    """
+    watch = watcher or Watcher()
+    with scratch_folder() as scratch:
+        text = SideText(
+            text=str(options.model), rewrites=tuple(options.rewrite), runtime=named(options.runtime)
+        )
+        side = resolver(options, scratch, watch)(text)
+        with session("diagnose", options, watch) as kept:
+            with kept.measuring(side.label):
+                log = kept.begin(f"{side.model.info.sha256} {side.plan.id}", model=side.label)
+                baseline = Baseline(side, options.feeds, scratch, log, watch.say, kept.machine)
+                envelope = _Diagnosis(options, watch, baseline, kept).go()
+            return kept.keep(envelope)
+
+
+def exit_code(envelope: Envelope[DiagnoseResult]) -> int:
+    """1 where findings are left that fail the gate."""
+    return int(envelope.result is not None and envelope.result.failed)
+
+
+@dataclass
+class _Fix:
+    """One change, and what became of it."""
+
+    arm: str
+    plan: Plan
+    change: Plan
+    codes: list[str] = field(default_factory=list)
+    outputs: OutputDifference | None = None
+    failed: str = ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it can be raced: it runs, and its outputs are the model's own."""
+        return not self.failed
+
+
+class _Diagnosis:
+    """One diagnosis while it is made."""
+
+    def __init__(self, options: Options, watch: Watcher, baseline: Baseline, kept: Session) -> None:
+        self.options, self.watch, self.baseline, self.kept = options, watch, baseline, kept
+        self.start = time.monotonic()
+        self.asked = words(options, without=("budget", "allow", "fail_on"))
+        self.side: Resolved = baseline.side
+        self.models = Models(self.side, baseline.scratch, tuple(options.feeds.custom_ops), watch.say)
+        self.rng = random.Random(f"diagnose-{options.seed}")
+        self.blocks: list[Block] = []
+        self.controls: list[Control] = []
+        self.estimand = ""
+
+    def go(self) -> Envelope[DiagnoseResult]:
+        """From the first run to the document."""
+        self.watch.line("running the model for the first time")
+        self.baseline.settle(self.options.budget_s)
+        self.watch.line("timing a few runs, to plan the session")
+        self.baseline.pilot(self.options.objective)
+        told = self._profile()
+        found = self._findings(told)
+        fixes, not_tried = self._fixes(found)
+        for fix in fixes:
+            self._try(fix)
+        everything = self._together([fix for fix in fixes if fix.runs])
+        if everything is not None:
+            self._try(everything)
+            fixes.append(everything)
+        racing = [fix for fix in fixes if fix.runs]
+        if racing:
+            self._race([fix.arm for fix in racing])
+        require_unchanged(self.side)
+        return self._envelope(found, fixes, not_tried, told)
+
+    def _spent_s(self) -> float:
+        return time.monotonic() - self.start
+
+    def _profile(self) -> ProfileResult | None:
+        """One process under the profiler; None where it does not run there."""
+        self.watch.line("profiling")
+        side, machine = self.side, self.kept.machine
+        latency = figure(self.baseline.first, "median") or self.baseline.first.done.cases[0].first_ns
+        runs = runs_for(latency, side.model.info.n_nodes)
+        try:
+            (process,) = profile(
+                self.baseline, [base_arm(self.baseline)], runs, [self.baseline.scratch / "trace.json"]
+            )
+        except OrtuneError as error:
+            self.watch.say(f"not profiled: {error.what}")
+            return None
+        known = origins(side, self.baseline.work, self.baseline.scratch, process.trace)
+        peak = load_peak(machine.host, self.options.folder, side.runtime.ort_version)
+        found = result_of(
+            "", process.trace, process.found, process.warmup, known, peak, side,
+            slowdown=process.slowdown, cpus=machine.host.effective_cpus, seen=process.seen, resident=process.resident,
+        )  # fmt: skip
+        return msgspec.structs.replace(
+            found, headroom=found.headroom and headroom_words.worded(found.headroom)
+        )
+
+    def _findings(self, told: ProfileResult | None) -> tuple[Finding, ...]:
+        machine = self.kept.machine
+        facts = Facts(
+            model=self.side.model,
+            work=self.baseline.work,
+            plan=self.side.plan,
+            target=self.options.target,
+            profile=told,
+            host=machine.host,
+            topology=machine.topology,
+            sensors=machine.sensors(),
+            environment=os.environ,
+        )
+        return (*rules.findings(facts), *self.baseline.findings)
+
+    def _fixes(self, found: Sequence[Finding]) -> tuple[list[_Fix], list[str]]:
+        """What can be raced, each plan once; and the codes of fixes that nobody has allowed."""
+        fixes: dict[str, _Fix] = {}
+        not_tried: list[str] = []
+        for finding in found:
+            if finding.plan is None:
+                continue
+            if finding.safety not in self.options.allowed:
+                not_tried.append(finding.code)
+                continue
+            plan = merge(self.side.plan, finding.plan)
+            if plan.id in fixes or len(fixes) < MOST_FIXES:
+                fix = fixes.setdefault(
+                    plan.id, _Fix(arm=f"fix-{len(fixes) + 1}", plan=plan, change=finding.plan)
+                )
+                fix.codes.append(finding.code)
+        return list(fixes.values()), not_tried
+
+    def _together(self, fixes: Sequence[_Fix]) -> _Fix | None:
+        """All fixes as one plan: gains do not add."""
+        if len(fixes) < 2:
+            return None
+        change = together([fix.change for fix in fixes], Plan())
+        if change is None:
+            self.watch.say("the fixes contradict each other, so they are measured one by one alone")
+            return None
+        plan = merge(self.side.plan, change)
+        return _Fix(
+            arm=TOGETHER, plan=plan, change=change, codes=[code for fix in fixes for code in fix.codes]
+        )
+
+    def _try(self, fix: _Fix) -> None:
+        """Makes the changed model and runs it once: it must run, and give the same."""
+        self.watch.line(f"trying the fix of {', '.join(fix.codes)}")
+        try:
+            model = (
+                self.models.path(fix.plan, max(60.0, self.options.budget_s / 4))
+                if fix.plan.rewrites
+                else None
+            )
+        except OrtuneError as error:
+            fix.failed = f"could not be made: {error.what}"
+            return
+        arm = self.baseline.arm(fix.arm, plan=fix.plan, model=model)
+        outcome = self.baseline.executor.trial(arm, runs=PILOT_RUNS, keep_outputs=True)
+        if isinstance(outcome, Failed):
+            fix.failed = f"does not run: {failure(outcome)}"
+            return
+        self.baseline.live_with(outcome)
+        fix.outputs = self.baseline.difference(outcome)
+        if not fix.outputs.ok:
+            fix.failed = f"changes the outputs: {fix.outputs.what}"
+            return
+        self.baseline.executor.arms = {**self.baseline.executor.arms, fix.arm: arm}
+
+    def _race(self, arms: Sequence[str]) -> None:
+        baseline, executor = self.baseline, self.baseline.executor
+        kept = {arm: executor.arms[arm] for arm in arms}
+        executor.arms = {
+            BASE: baseline.arm(BASE),
+            IDENTICAL: baseline.arm(IDENTICAL),
+            SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO),
+            **kept,
+        }
+        judgement, calibration = controls.calibrate(
+            executor,
+            [BASE],
+            OBJECTIVES[self.options.objective],
+            rng=self.rng,
+            stop=self.watch.stop,
+            on_block=lambda block: self.watch.line(f"calibrating, block {block.index + 1} of nine"),
+        )
+        baseline.retime(judgement, measured(calibration, BASE))
+        self.estimand = judgement.estimand
+        self.blocks = fixed_blocks(
+            baseline,
+            [BASE, *arms, IDENTICAL],
+            self.watch,
+            rng=self.rng,
+            first=len(calibration),
+            spent_s=self._spent_s,
+            budget_s=self.options.budget_s,
+        )
+        late = controls.late_controls(log_ratios([*calibration, *self.blocks], IDENTICAL, self.estimand))
+        self.controls = [*judgement.controls, *late]
+
+    def _tried(self, fix: _Fix, n_claims: int) -> TriedFix:
+        """A fix with what was measured; as many claims as fixes, one error."""
+        trials = measured(self.blocks, fix.arm) if fix.runs else []
+        found: Comparison | None = None
+        if trials:
+            found = confirm.compare(self.blocks, fix.arm, self.estimand, level=1 - 0.05 / n_claims)
+        return TriedFix(
+            codes=tuple(fix.codes),
+            plan=fix.change,
+            command=shlex.join(["ortune", "compare", *self.asked, *plan_options(fix.change, "--b-")]),
+            figures=describe(trials, self.estimand) if trials else None,
+            outputs=fix.outputs,
+            comparison=found,
+            failed=fix.failed or ("" if found else "stopped before it was measured"),
+        )
+
+    def _envelope(
+        self,
+        found: Sequence[Finding],
+        fixes: Sequence[_Fix],
+        not_tried: Sequence[str],
+        told: ProfileResult | None,
+    ) -> Envelope[DiagnoseResult]:
+        n_claims = max(1, sum(fix.runs for fix in fixes))
+        tried = [self._tried(fix, n_claims) for fix in fixes]
+        alone = [each for each, fix in zip(tried, fixes, strict=True) if fix.arm != TOGETHER]
+        whole = next((each for each, fix in zip(tried, fixes, strict=True) if fix.arm == TOGETHER), None)
+        proven = {
+            code: each.comparison for each in alone for code in each.codes if each.comparison is not None
+        }
+        findings = tuple(msgspec.structs.replace(f, verified=proven.get(f.code)) for f in found)
+        ordered = tuple(sorted(measurable(findings, self.asked), key=_order))
+        left = self.options.severity
+        worst = SEVERITIES[: SEVERITIES.index(left) + 1] if left != "never" else ()
+        base = measured(self.blocks, BASE)
+        claims = [each.comparison for each in alone if each.comparison is not None]
+        result = DiagnoseResult(
+            side=self.side.record,
+            estimand=WORDS[self.estimand] if self.estimand else "",
+            figures=describe(base or [self.baseline.first], self.estimand or "median"),
+            findings=ordered,
+            tried=tuple(alone),
+            together=whole,
+            not_tried=tuple(not_tried),
+            profile=told,
+            controls=tuple(self.controls),
+            notes=(*self.baseline.work.notes, *self.baseline.notes, *awake(self.blocks)),
+            fail_on=left,
+            failed=any(finding.severity in worst for finding in ordered),
+            reproduce=command("diagnose", self.options),
+            tune=shlex.join(["ortune", "tune", *self.asked]),
+            session=self.kept.log.id,
+            elapsed_s=self._spent_s(),
+        )
+        return Envelope(
+            schema="ortune/diagnose/1",
+            ortune=__version__,
+            host=self.baseline.host,
+            model=self.side.model.ref,
+            workload=self.baseline.work,
+            status="interrupted" if self.watch.stop() else "ok",
+            verdict="faster" if any(c.verdict == "faster" for c in claims) else None,
+            result=result,
+        )
+
+
+def _order(finding: Finding) -> tuple[int, float, float]:
+    """Proven gains first, the largest first; what was measured and does not pay last."""
+    found = finding.verified
+    if found is not None:
+        return (0, found.ratio, 0.0) if found.verdict == "faster" else (2, found.ratio, 0.0)
+    return 1, 0.0, -(finding.share_ratio or 0.0)
