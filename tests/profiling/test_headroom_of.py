@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from ortune.profiling.headroom import headroom_of
+from ortune.profiling.headroom import short_profile
 from ortune.records import Plan
 from ortune.report.headroom_words import sentence
 from ortune.store.db import SessionLog
@@ -65,7 +65,9 @@ def test_what_the_profiler_cost_is_told(
         side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None, Machine()
     )
     baseline.settle(30.0)
-    found = headroom_of(baseline, 1e6, None, floors=False)
+    profiled = short_profile(baseline, 1e6, None, floors=False)
+    assert profiled is not None
+    found = profiled.headroom
     assert found is not None and words in sentence(found), found
     assert (found.settings_ratio is None) == words.startswith("this run")
 
@@ -90,7 +92,9 @@ def test_what_onnx_runtime_was_not_let_optimise_bounds_nothing(
         side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None, Machine()
     )
     baseline.settle(30.0)
-    found = headroom_of(baseline, 1e9, None, floors=False)
+    profiled = short_profile(baseline, 1e9, None, floors=False)
+    assert profiled is not None
+    found = profiled.headroom
     assert found is not None and found.unbounded.startswith(why) and bool(found.unbounded) == bool(why)
     assert sentence(found).startswith("nothing bounds what can be won") == bool(why)
     assert "at most" not in sentence(found)

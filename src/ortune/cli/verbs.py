@@ -105,7 +105,7 @@ def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], 
     from ortune import Watcher
 
     options = module.Options(**given)
-    if form == "html":  # a page shows what ran when
+    if form == "html" and hasattr(options, "timeline"):  # a page shows what ran when
         options = dataclasses.replace(options, timeline=True)
     say = Say()
     stop = StopRequest(say, module.STOPPING)
@@ -118,9 +118,14 @@ def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | N
     if form == "json":
         write_envelope(envelope, place)
         return
+    if form == "html":
+        from ortune.report.html import pages
+
+        write_text(pages.render(envelope), place, safe=True)
+        return
     words = importlib.import_module(f"ortune.report.{verb}_words")
-    if form in ("html", "sarif"):
-        write_text(getattr(words, form)(envelope), place, safe=True)
+    if form == "sarif":
+        write_text(words.sarif(envelope), place, safe=True)
     else:
         write_document(words.document(envelope), form, place)
 

@@ -30,11 +30,13 @@ class Deliverables:
         exports: Other tools' formats.
         page: Where the page goes.
         keep: Where the trace is kept.
+        timeline: Whether the result is to hold what ran when.
     """
 
     exports: export.Wanted = ()
     page: Path | None = None
     keep: Path | None = None
+    timeline: bool = False
 
 
 def deliver(
@@ -56,18 +58,15 @@ def deliver(
         result = envelope.result
         envelope = _changed(envelope, exports=export.write_all(deliverables.exports, trace, result))
         if deliverables.page is not None:
-            _write_page(render(envelope, timeline_data(trace)), deliverables.page)
+            write_page(render(envelope, timeline_data(trace)), deliverables.page)
             exports = {**envelope.result.exports, "report": str(deliverables.page)}
             envelope = _changed(envelope, exports=exports)
     except UsageError as error:
-        if not log.id or log.trouble:
-            raise
-        do = "; ".join(part for part in (error.do, f"the result is stored: ortune report {log.id}") if part)
-        raise UsageError(error.what, where=error.where, do=do) from error
+        raise _stored(error, log) from error
     finally:
         log.add("timeline", timeline_data(trace, STORED))
         log.add("result", envelope)
-    return envelope
+    return _changed(envelope, timeline=timeline_data(trace)) if deliverables.timeline else envelope
 
 
 def _kept(envelope: Envelope[ProfileResult], path: Path, keep: Path) -> object:
@@ -81,13 +80,26 @@ def _kept(envelope: Envelope[ProfileResult], path: Path, keep: Path) -> object:
     return msgspec.structs.replace(envelope.result.trace, path=str(keep))
 
 
-def _write_page(page: str, path: Path) -> None:
+def write_page(page: str, path: Path, log: SessionLog | None = None) -> None:
+    """Writes the page that was asked for beside the answer.
+
+    Raises:
+        UsageError: It cannot be written; where the answer is stored, that is said.
+    """
     try:
         files.write(path, page, typed=True)
     except OSError as error:
-        raise UsageError(
-            f"the page cannot be written: {error.strerror}", where=str(path), do="choose another --report"
-        ) from error
+        what, do = f"the page cannot be written: {error.strerror}", "choose another --report"
+        trouble = UsageError(what, where=str(path), do=do)
+        raise (_stored(trouble, log) if log else trouble) from error
+
+
+def _stored(error: UsageError, log: SessionLog) -> UsageError:
+    """The error, which also says where the answer is stored, where it is."""
+    if not log.id or log.trouble:
+        return error
+    do = "; ".join(part for part in (error.do, f"the result is stored: ortune report {log.id}") if part)
+    return UsageError(error.what, where=error.where, do=do)
 
 
 def _changed(envelope: Envelope[ProfileResult], **fields: object) -> Envelope[ProfileResult]:

@@ -9,15 +9,15 @@ from ortune.profiling.nodes import Origins, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak
 from ortune.profiling.processes import base_arm, profile, runs_for
 from ortune.profiling.result import result_of
-from ortune.records import Headroom
+from ortune.records import ProfileResult
 from ortune.trials.baseline import Baseline
 
 TIMED_NS = 400_000_000
 
 
-def headroom_of(
+def short_profile(
     baseline: Baseline, latency_ns: float, store: Path | None, *, floors: bool = True
-) -> Headroom | None:
+) -> ProfileResult | None:
     """Profiles one process of the baseline; None where it does not run under the profiler."""
     keep = baseline.scratch / "headroom.json"
     try:
@@ -34,9 +34,8 @@ def headroom_of(
         return None
     finally:
         keep.unlink(missing_ok=True)
-    found = result_of(
+    return result_of(
         "", process.trace, process.found, process.warmup, known, peak, baseline.side,
         slowdown=process.slowdown, cpus=baseline.host.effective_cpus, seen=process.seen,
         no_peak=NOT_MEASURED if peak is None else "",
     )  # fmt: skip
-    return found.headroom

@@ -23,6 +23,8 @@ def why(
     latencies_ns: tuple[float, float],
     plain_ns: float | None,
     line: Callable[[str], None],
+    *,
+    processes: int = PROCESSES,
 ) -> ProfileDifference:
     """Where the time went, B minus A.
 
@@ -33,8 +35,8 @@ def why(
     runs = min(
         runs_for(ns, side.model.info.n_nodes, TIMED_NS) for ns, side in zip(latencies_ns, sides, strict=True)
     )
-    for turn in range(PROCESSES):
-        line(f"looking where the time went, process {turn + 1} of {PROCESSES}")
+    for turn in range(processes):
+        line(f"looking where the time went, process {turn + 1} of {processes}")
         keep = [baseline.scratch / f"why-{number}-{turn}.json" for number in range(2)]
         each = profile(baseline, [profiled_arm(baseline, arm) for arm in arms], runs, keep)
         for mine, process, path in zip(found, each, keep, strict=True):

@@ -334,6 +334,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
         unmapped: Nodes of the optimised graph whose origin in the model is not known.
         stands_out: Findings, the weightiest first; () in older documents.
         findings: The same in one sentence each.
+        timeline: What ran when, where a page is to show it; it is stored beside the document, not in it.
     """
 
     trace: TraceInfo
@@ -361,6 +362,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     exports: dict[str, str] = {}
     against: ProfileDifference | None = None
+    timeline: Timeline | None = None
     session: str = ""
     elapsed_s: float = 0.0
 

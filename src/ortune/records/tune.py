@@ -11,7 +11,7 @@ from ortune.records.finding import Finding
 from ortune.records.machine import Adoption, Runtime, Side
 from ortune.records.measure import Figures, OutputDifference
 from ortune.records.plan import Plan, ReadBackLevel
-from ortune.records.profile import Headroom
+from ortune.records.profile import Headroom, ProfileDifference, ProfileResult
 from ortune.records.protocol import Placement
 
 PlanStatus = Literal[
@@ -138,6 +138,9 @@ class TuneResult(Record, frozen=True, kw_only=True):
         placement: Which nodes each execution provider has with the winner; empty for the CPU's alone.
         adoption: What it takes to run with that; None where it is the user's own.
         headroom: What settings could win at most, from a profile of the default before the race.
+        default_profile: That profile's categories and most expensive nodes; None where there is none.
+        why: Where the winner's gain lies: the winner minus what it replaces, both under the profiler; None without a
+            winner, and where no time was left for it.
     """
 
     side: Side
@@ -180,6 +183,8 @@ class TuneResult(Record, frozen=True, kw_only=True):
     conditions: str = ""
     smallest_effect_ratio: float | None = None
     headroom: Headroom | None = None
+    default_profile: ProfileResult | None = None
+    why: ProfileDifference | None = None
     runtime: Runtime | None = None
     adoption: Adoption | None = None
     placement: tuple[Placement, ...] = ()

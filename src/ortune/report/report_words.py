@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from ortune.errors import UsageError
-from ortune.records import Envelope, ProfileResult, ReportResult, StoredSession, TuneResult, holds
-from ortune.report import brief_words, escape, history, stored_words
+from ortune.records import Envelope, ProfileResult, ReportResult, StoredSession, holds
+from ortune.report import brief_words, history, stored_words
 from ortune.report.answer import KINDS
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, table
-
-NO_TIMELINE = (
-    "The timeline was not kept with this session; ortune profile TRACE --report FILE.html draws one."
-)
 
 
 def document(envelope: Envelope[ReportResult]) -> Document:
@@ -31,10 +29,10 @@ def document(envelope: Envelope[ReportResult]) -> Document:
 
 
 def html(envelope: Envelope[ReportResult]) -> str:
-    """The whole report of a tuning or a profile, or a brief, as one page.
+    """What was asked for as one page: a session's own, a brief, or the document.
 
     Raises:
-        UsageError: There is no page of what is told.
+        UsageError: The page is in a bundle already.
     """
     result = envelope.result
     session = result.sessions[0] if result.sessions else None
@@ -42,30 +40,20 @@ def html(envelope: Envelope[ReportResult]) -> str:
         from ortune.report.html.brief import render as render_brief
 
         return render_brief(result.brief, session)
-    stored = session.document if session is not None else None
-    if result.kind == "told" and holds(stored, TuneResult):
-        from markupsafe import Markup
-
-        from ortune.report.html.page import render
-
-        line = escape.visible(stored_words.provenance(result.sessions[0]))
-        # The page of a stored session says first that it is one; nothing but the page itself begins its main part.
-        mark = Markup('<main>\n<p class="flag" style="margin:1rem 0 0">{}</p>').format(line)
-        return render(stored).replace("<main>", mark, 1)
-    if result.kind == "told" and holds(stored, ProfileResult):
-        from ortune.report.html.profile_page import render as render_profile
-
-        line, timeline = stored_words.provenance(result.sessions[0]), result.sessions[0].timeline
-        return render_profile(stored, timeline, stored=escape.visible(line), no_timeline=NO_TIMELINE)
-    if session is not None and session.bundle is not None:
+    if session is not None and session.bundle is not None and session.document is None:
         raise UsageError(
             "the bundle holds its report already: report.html in its folder", where=session.label
         )
-    raise UsageError(
-        "only a tuning and a profile have an HTML report",
-        where="--format html",
-        do="--format markdown, or --brief --format html for a comparison on one page",
-    )
+    from ortune.report.html import document_page, pages
+
+    if result.kind == "told" and session is not None and session.document is not None:
+        stored = session.document
+        if session.verb in KINDS and holds(stored, KINDS[session.verb].result):
+            if holds(stored, ProfileResult):
+                told = msgspec.structs.replace(stored.result, timeline=session.timeline)
+                stored = msgspec.structs.replace(stored, result=told)
+            return pages.render(stored, stored=stored_words.provenance(session))
+    return document_page.render(document(envelope), "report")
 
 
 def _list(result: ReportResult) -> list[Block]:

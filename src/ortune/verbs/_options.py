@@ -382,6 +382,10 @@ class Kept(Stored):
     save_workload: SaveWorkload = None
     budget: Budget = "2m"
     seed: Seed = 0
+    report: Annotated[
+        AnyPath | None,
+        Option("--report", "FILE.html", "The answer as a page with drawings, beside it.", OUT, again=False),
+    ] = None
 
     @cached_property
     def budget_s(self) -> float:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ortune.errors import StoreError
 from ortune.fleet.environment import clean_environment, recorded
+from ortune.profiling.deliver import write_page
 from ortune.records import Envelope, Record
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
@@ -18,7 +19,7 @@ from ortune.targets.task import Limits
 from ortune.trials.baseline import LEAST_LOAD_S
 from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import Kept, OnePlan, Stored
+from ortune.verbs._options import Kept, OnePlan, Stored, path
 
 R = TypeVar("R", bound=Record)
 
@@ -34,6 +35,7 @@ class Session:
         budget_s: What measuring may take; None where nothing limits it.
         machine: What is measured on.
         log: The journal; one that keeps nothing until ``begin``.
+        page: Where the answer goes as a page, beside it; None makes none.
     """
 
     verb: str
@@ -43,6 +45,7 @@ class Session:
     budget_s: float | None
     machine: Machine
     log: SessionLog
+    page: Path | None = None
 
     def measuring(self, label: str = "") -> contextlib.AbstractContextManager[None]:
         """The lock of the machine: two measurements at once are each other's noise."""
@@ -58,9 +61,18 @@ class Session:
         return self.log
 
     def keep(self, envelope: Envelope[R]) -> Envelope[R]:
-        """Adds the answer to the journal, and says what could not be kept."""
+        """Adds the answer to the journal, says what could not be kept, and writes the page that was asked for.
+
+        Raises:
+            UsageError: The page cannot be written; what was measured is stored.
+        """
         self.log.add("result", envelope)
         self.say_trouble()
+        if self.page is not None:
+            from ortune.report.html import pages
+
+            write_page(pages.render(envelope), self.page, self.log)
+            self.watch.say(f"the page is {self.page}")
         return envelope
 
     def say_trouble(self) -> None:
@@ -133,6 +145,7 @@ def session(verb: str, options: Stored, watch: Watcher, machine: Machine | None 
             budget_s=options.budget_s if isinstance(options, Kept) else None,
             machine=machine,
             log=log,
+            page=path(options.report) if isinstance(options, Kept) else None,
         )
     finally:
         machine.close()

@@ -55,7 +55,7 @@ MOST_PROCESSES = 100  # of a shape, unless asked for: the raw samples of more wo
 FAILURES = 2  # of a shape one after the other, before it is given up
 
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this process, then telling what is known; Ctrl-C again stops at once"
 
 

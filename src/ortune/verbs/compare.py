@@ -52,7 +52,7 @@ from ortune.verbs._options import (
 from ortune.verbs._session import Session, resolver, session
 from ortune.verbs._sides import Sides
 
-FORMATS = ("text", "json", "github", "markdown")
+FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
 
 

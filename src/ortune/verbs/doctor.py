@@ -47,7 +47,7 @@ BLOCKS = 12
 BLOCKS_A_MINUTE = 30  # what compare allows itself: 60 in its two minutes
 
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this trial; Ctrl-C again stops at once"
 
 

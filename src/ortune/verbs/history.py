@@ -51,7 +51,7 @@ from ortune.verbs._options import (
 )
 from ortune.verbs._session import Session, session
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown", "html")
 STOPPING = "stopping after this block, then telling what is known; Ctrl-C again stops at once"
 
 

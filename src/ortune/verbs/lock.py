@@ -43,7 +43,7 @@ from ortune.verbs._options import (
 )
 from ortune.verbs._session import exclusive
 
-FORMATS = ("text", "json", "github", "markdown")
+FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
 
 

@@ -62,7 +62,7 @@ TOP_NODES = 5
 LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that are timed
 
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 
 

@@ -65,7 +65,7 @@ PROCESSES = 5
 USUAL_BUDGET_S = 30.0
 
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 
 
@@ -133,11 +133,8 @@ class Options(Kept, OnePlan):
             again=False,
         ),
     ] = ()
-    report: Annotated[
-        AnyPath | None,
-        Option("--report", "FILE.html", "A page with tables, drawings and a timeline.", OUT, again=False),
-    ] = None
     budget: Annotated[str | float, Option("--budget", "30s", "For finding inputs that run.", RUN)] = "30s"
+    timeline: bool = False
 
     @property
     def of_models(self) -> dict[str, bool]:
@@ -158,7 +155,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileRes
     """
     watch, start = watcher or Watcher(), time.monotonic()
     wanted = Deliverables(
-        exports=export.parse(options.export), page=path(options.report), keep=path(options.keep)
+        exports=export.parse(options.export),
+        page=path(options.report),
+        keep=path(options.keep),
+        timeline=options.timeline,
     )
     if options.processes is not None and options.processes < 1:
         raise UsageError("at least one process is profiled", where="--processes", do="e.g. --processes 5")

@@ -14,17 +14,30 @@ import msgspec
 from ortune import __version__, knobs, rewrites, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import require_writable
-from ortune.errors import UsageError
+from ortune.errors import OrtuneError, UsageError
 from ortune.fleet import runtimes
 from ortune.knobs import facts
 from ortune.knobs.knob import Objective as ObjectiveName
-from ortune.profiling.headroom import headroom_of
-from ortune.records import PROTOCOL_VERSION, Envelope, Headroom, Plan, RewriteSpec, TuneResult
+from ortune.profiling.headroom import short_profile
+from ortune.profiling.why import why
+from ortune.records import (
+    PROTOCOL_VERSION,
+    Envelope,
+    Headroom,
+    Plan,
+    ProfileDifference,
+    ProfileResult,
+    RewriteSpec,
+    TuneResult,
+)
 from ortune.report import headroom_words, tune_words
+from ortune.report.difference_words import worded
+from ortune.search.blocks import BASE
 from ortune.search.figures import TIMES, figure, require_objective
 from ortune.search.guards import GUARDS
 from ortune.search.plan_edits import merge
 from ortune.search.proposals import propose
+from ortune.search.race import CURRENT
 from ortune.trials.across import propose_elsewhere, with_runtime, with_targets
 from ortune.trials.baseline import Baseline
 from ortune.trials.replay import RESUMED, Replay, stored
@@ -60,7 +73,11 @@ from ortune.verbs._options import (
 )
 from ortune.verbs._session import Session, session
 
-FORMATS = ("text", "json", "markdown", "github")
+PROFILED_NODES = 10
+WHY_PROCESSES, WHY_SHARE = 3, 0.25
+"""Profiled processes of winner and base, and what of the budget they may take beyond it."""
+
+FORMATS = ("text", "json", "markdown", "github", "html")
 STOPPING = (
     "stopping the race; the best plan so far is then confirmed with nine blocks; Ctrl-C again stops at once"
 )
@@ -257,7 +274,7 @@ def _tune(
     watch.line("timing a few runs, to plan the session")
     baseline.pilot(options.objective)
     watch.line("profiling, to see what settings could win at most")
-    headroom = _headroom(run, options)
+    headroom, profiled = _headroom(run, options)
     objective = cast("ObjectiveName", options.objective)
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)
     held = facts.facts_of(model.ir)
@@ -295,6 +312,8 @@ def _tune(
         headline=tune_words.headline(result),
         reproduce=command("tune", options),
         headroom=headroom,
+        default_profile=profiled,
+        why=_why(run, options, result),
     )
     return run, Envelope(
         schema="ortune/tune/1",
@@ -308,20 +327,61 @@ def _tune(
     )
 
 
-def _headroom(run: Tuning, options: Options) -> Headroom | None:
-    """One short profile of the default; a session that goes on has it in its journal."""
+def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileResult | None]:
+    """One short profile of the default, and what it says can be won; a session that goes on has that in its journal."""
     if run.replay.headroom is not None:
-        return run.replay.headroom
+        return run.replay.headroom, None
     latency = figure(run.baseline.first, "median")
     if latency is None or options.objective not in TIMES:
-        return None
-    found = headroom_of(run.baseline, latency, options.folder)
-    if found is None:
-        return None
-    found = headroom_words.worded(found)
+        return None, None
+    profiled = short_profile(run.baseline, latency, options.folder)
+    if profiled is None or profiled.headroom is None:
+        return None, None
+    found = headroom_words.worded(profiled.headroom)
     run.log.add("headroom", found)
     run.watch.say(found.sentence)
-    return found
+    nodes = sorted(profiled.nodes, key=lambda node: -node.time_ns)[:PROFILED_NODES]
+    short = ProfileResult(
+        trace=profiled.trace,
+        n_runs=profiled.n_runs,
+        wall_ns=profiled.wall_ns,
+        slowdown_ratio=profiled.slowdown_ratio,
+        categories=profiled.categories,
+        nodes=tuple(nodes),
+    )
+    return found, short
+
+
+def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference | None:
+    """Where the winner's gain lies; None where there is no winner, or where telling it takes long."""
+    executor, leader = run.baseline.executor, run.search.winner
+    beside, figures = BASE, result.default_figures
+    if result.current_figures is not None and options.today not in (None, Plan()):
+        beside, figures = CURRENT, result.current_figures
+    if not result.changes or leader is None or leader.plan != result.winner or beside not in executor.arms:
+        return None
+    base, new = executor.arms[beside], executor.arms[leader.arm]
+    # Each of its processes loads the model four times: both plans with and without the profiler.
+    needed_s = WHY_PROCESSES * 4 * run.baseline.first.elapsed_ns / 1e9
+    if options.objective not in TIMES or run.watch.stop() or needed_s > WHY_SHARE * options.budget_s:
+        return None
+    if result.winner_figures is None:
+        return None
+    latencies = (figures.latency_ns, result.winner_figures.latency_ns)
+    sides = [replace(run.side, plan=a.plan, runs=a.model, runtime=a.runtime) for a in (base, new)]
+    try:
+        found = why(
+            run.baseline,
+            (sides[0], sides[1]),
+            (base, new),
+            latencies,
+            None,
+            run.watch.line,
+            processes=WHY_PROCESSES,
+        )
+    except OrtuneError:
+        return None  # an answer is not lost because its reason is
+    return worded(found, "the winner")
 
 
 def _bundle(run: Tuning, envelope: Envelope[TuneResult], options: Options) -> Envelope[TuneResult]:
@@ -373,7 +433,9 @@ def _stamp(inputs: Path | None) -> str:
 
 def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
     """Begins a new session, or goes on with one: what it measured."""
-    same = replace(options, resume=None, store=None, output=".", bundle=True, force=False, no_wait=False)
+    same = replace(
+        options, resume=None, store=None, report=None, output=".", bundle=True, force=False, no_wait=False
+    )
     # Nothing stale: another build, another machine or other inputs make another session.
     facts = (
         __version__,

@@ -23,7 +23,7 @@ def render(brief: Brief, session: StoredSession) -> str:
         "brief.html.j2",
         product="brief",
         subject=brief.subject,
-        headline=brief.answer,
+        title="brief",
         basis="Medians over fresh processes; tuned values are today's times the paired ratio with its interval"
         f"{all_of_it}.",
         ortune=session.ortune,

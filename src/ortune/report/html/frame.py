@@ -38,7 +38,7 @@ def page(
     *,
     product: str,
     subject: str,
-    headline: str,
+    title: str,
     basis: str,
     ortune: str,
     styles: Sequence[str],
@@ -53,23 +53,23 @@ def page(
         template: What fills the frame.
         product: What kind of page it is.
         subject: What it is about.
-        headline: The answer, for the window's title.
+        title: The answer in very few words, for the window's title.
         basis: What its figures rest on: the last lines.
         ortune: The version that measured.
         styles: Files with its style, beside that of the frame.
         session: The id of what it tells, where it is stored.
         origin: Of the subject: what was measured, and where.
-        script: A file; only it may run: a browser refuses any other by its digest.
+        script: A further script beside that of every page; a browser refuses any other by its digest.
         shown: What the template shows.
     """
-    code = _file(script) if script else ""
+    code = _file("page.js") + (_file(script) if script else "")
     return (
         environment()
         .get_template(template)
         .render(
             product=product,
             subject=subject,
-            headline=headline,
+            title=title,
             basis=basis,
             ortune=ortune,
             session=session,

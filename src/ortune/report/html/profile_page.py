@@ -10,6 +10,10 @@ from ortune.report.html import profile as folder
 from ortune.report.html.profile import Given
 from ortune.report.numbers import duration, memory
 
+NO_TIMELINE = (
+    "The timeline was not kept with this session; ortune profile TRACE --report FILE.html draws one."
+)
+
 
 def render(
     envelope: Envelope[ProfileResult],
@@ -38,6 +42,7 @@ def render(
         subject=words.subject(result),
         origin=f"{trace.format}, {trace.n_events:,} events" if trace.format else "",
         headline=words.headline(result),
+        title=f"{large} {unit}".strip(),
         basis="Times are of the mean steady run, while profiling.",
         ortune=envelope.ortune,
         session=result.session,

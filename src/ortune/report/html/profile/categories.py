@@ -38,7 +38,7 @@ def content(given: Given) -> dict[str, object] | None:
         return None
     *parts, total = rows
     return {
-        "bar": _bar([(str(name), text, time, float(part)) for name, text, time, part in parts], total[2]),
+        "bar": bar([(str(name), text, time, float(part)) for name, text, time, part in parts], total[2]),
         "rows": [(name, text, MEANINGS[str(name)], time, part) for name, text, time, part in parts],
         "total": total,
         "unit": words.category_unit(result).name,
@@ -46,7 +46,7 @@ def content(given: Given) -> dict[str, object] | None:
     }
 
 
-def _bar(parts: list[tuple[str, str, str, float]], total: str) -> Markup:
+def bar(parts: list[tuple[str, str, str, float]], total: str) -> Markup:
     """The categories side by side; one that is negative has no width."""
     whole = sum(max(0.0, part) for *_, part in parts) or 1.0
     marks, at = [], 0.0

@@ -24,22 +24,37 @@ MOST_OPERATORS = 20
 
 def content(given: Given) -> dict[str, object] | None:
     """Three tables with a bar each row, and what is on one side alone."""
-    found = given.result.against
-    if found is None:
-        return None
-    unit = words.unit(found)
-    parts = [
-        ("By category", [row for _, row in words.categories(found)]),
-        ("By operator", list(found.operators[:MOST_OPERATORS])),
-        (_title(found), list(found.nodes[:MOST_NODES])),
-    ]
+    return None if given.result.against is None else of(given.result.against)
+
+
+def of(found: ProfileDifference) -> dict[str, object]:
+    """The tables of one difference; a comparison's page shows them too."""
     tables = [
-        {"title": title, "rows": [_row(row, unit, scale) for row in rows], "axis": _axis(scale, unit)}
-        for title, rows in parts
-        if rows
-        for scale in [_scale(rows)]
+        _table("By category", [row for _, row in words.categories(found)], found),
+        _table("By operator", found.operators[:MOST_OPERATORS], found),
+        _table(_title(found), found.nodes[:MOST_NODES], found),
     ]
-    return {"tables": tables, "notes": words.notes(found)}
+    return {"tables": [table for table in tables if table is not None], "notes": words.notes(found)}
+
+
+def nodes(found: ProfileDifference, most: int) -> dict[str, object] | None:
+    """The nodes that differ most, alone."""
+    return _table("Nodes that changed most", found.nodes[:most], found)
+
+
+def _table(title: str, rows: Sequence[DifferenceRow], found: ProfileDifference) -> dict[str, object] | None:
+    """A row each with its bar; what is within noise stands apart, to be unfolded. None without rows."""
+    if not rows:
+        return None
+    unit, scale = words.unit(found), _scale(rows)
+    told = [row for row in rows if not words.within_noise(row)]
+    noise = [row for row in rows if words.within_noise(row)]
+    return {
+        "title": title,
+        "rows": [_row(row, unit, scale) for row in told],
+        "noise": [_row(row, unit, scale) for row in noise],
+        "axis": _axis(scale, unit),
+    }
 
 
 def _title(found: ProfileDifference) -> str:

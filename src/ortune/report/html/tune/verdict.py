@@ -36,6 +36,11 @@ def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     }
 
 
+def title(result: TuneResult) -> str:
+    """The answer in very few words."""
+    return " ".join(part for part in _large(result, words.deciding(result)) if part)
+
+
 def _large(result: TuneResult, found: Comparison | None) -> tuple[str, str]:
     """The factor and what it is of; words where there is no gain to name."""
     if result.winner == result.current or (result.winner == Plan() and words.today(result) is None):

@@ -1,0 +1,75 @@
+"""Why a winner won, and without one what settings cannot reach and what can: in sentences, from the profiles."""
+
+from __future__ import annotations
+
+from ortune.records import ProfileDifference, TuneResult
+from ortune.report import difference_words as differences
+from ortune.report import tune_words as words
+from ortune.report.numbers import duration, shorten
+from ortune.report.profile_tables import category_words
+
+LEAST_PART = 0.1
+"""Of the whole difference, from which on a category or a node is named."""
+NAME = 60
+
+
+def won(found: ProfileDifference) -> str:
+    """Where the gain lies, in one sentence: the categories that fell, and the node that fell most."""
+    more = found.b_wall_ns - found.a_wall_ns
+    both = f"{duration(found.a_wall_ns)} -> {duration(found.b_wall_ns)} a run"
+    if differences.no_difference(found) or more >= 0:
+        return f"Under the profiler the two differ by no more than noise ({both}), so it does not tell why."
+    least = LEAST_PART * abs(more)
+    fell = [row for row in found.categories if row.difference_ns <= -least]
+    parts = [
+        f"{duration(-row.difference_ns)} less {'' if i else 'goes into '}{category_words(row.name)}"
+        for i, row in enumerate(fell[:2])
+    ]
+    text = f"Why: {' and '.join(parts)}" if parts else "Why: many small parts fell"
+    node = next((row for row in found.nodes if row.difference_ns <= -least), None)
+    if node is not None:
+        kind = f" ({node.op_type})" if differences.beneath(node) else ""
+        gone = ", which is gone" if node.b_ns is None else ""
+        text += f", most of all in {shorten(node.name, NAME)}{kind}: {duration(-node.difference_ns)}{gone}"
+    rose = next((row for row in found.categories if row.difference_ns >= least), None)
+    if rose is not None:
+        text += f"; {category_words(rose.name)} takes {duration(rose.difference_ns)} more"
+    return f"{text} ({both}, profiled)."
+
+
+def left(result: TuneResult) -> list[tuple[str, str]]:
+    """Without a winner: how near the nearest came, what settings cannot reach, and what was not tried."""
+    found = []
+    measured = [c for c in words.tried(result.candidates) if c.ratio and c.fate == "retired"]
+    nearest = min(measured, key=lambda c: c.ratio or 1.0, default=None)
+    if result.refused is not None:
+        found.append(("nearest", result.refused.why))
+    elif nearest is not None and nearest.ratio:
+        interval = f", {words.factors(nearest.ratio_low, nearest.ratio_high)}" if nearest.ratio_low else ""
+        text = f"{nearest.plan.describe()}: {words.times(1 / nearest.ratio)} of the default's speed{interval}"
+        found.append(("nearest", f"{text}, race data"))
+    if result.headroom is not None:
+        found.append(("what is left to win", result.headroom.sentence))
+    untested = [c for c in result.candidates if c.fate == "not-tried"]
+    if untested:
+        names = ", ".join(c.plan.describe() for c in untested[: words.NAMED])
+        more = f" and {len(untested) - words.NAMED} more" if len(untested) > words.NAMED else ""
+        found.append(("not tested", f"{names}{more}"))
+    return found
+
+
+def next_commands(result: TuneResult) -> list[str]:
+    """Without a winner: the commands that reach what this tuning did not."""
+    if result.changes:
+        return []
+    again = result.reproduce.strip()
+    found = []
+    if again and "\n" not in again:
+        if any(c.fate == "not-tried" and "budget" in c.why for c in result.candidates):
+            found.append(f"{again} --budget {round(3 * result.budget.budget_s)}s")
+        if not result.allowed:
+            found.append(f"{again} --allow numerics")
+        head, _, rest = again.partition(" tune ")
+        if head and rest and "--" not in rest:
+            found.append(f"{head} profile {rest} --report profile.html")
+    return found
