@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from html.parser import HTMLParser
 
@@ -64,6 +66,14 @@ def require_offline(text: str) -> None:
     style = text[text.index("<style>") : text.index("</style>")]
     assert "url(" not in style and "@import" not in style
     assert policy(seen).startswith("default-src 'none'; style-src 'unsafe-inline'")
+
+
+def require_our_script(text: str) -> None:
+    """One script runs, which is ours and which alone the browser is told to run; it writes no markup."""
+    (ours,) = re.findall(r"<script>(.*?)</script>", text, re.S)
+    digest = base64.b64encode(hashlib.sha256(ours.encode()).digest()).decode()
+    assert policy(Page(text)).endswith(f"script-src 'sha256-{digest}'")
+    assert "innerHTML" not in ours and "eval" not in ours
 
 
 def policy(seen: Page) -> str:

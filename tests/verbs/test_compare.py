@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+
+from ortune.trials.watcher import Watcher
+from ortune.verbs.compare import Options, run
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
@@ -65,6 +69,24 @@ def mapped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     )  # fmt: skip
     assert code == 0, said
     return folder, document
+
+
+def test_the_progress_line_begins_with_percent_and_seconds_left(tmp_path: Path) -> None:
+    """And the page that was asked for is there beside the answer."""
+    lines: list[str] = []
+    page = tmp_path / "page.html"
+    options = Options(
+        a=str(dense(tmp_path / "m.onnx")),
+        b_set=("intra=1",),
+        max_blocks=6,
+        no_why=True,
+        store=tmp_path / "store",
+        report=page,
+    )
+    envelope = run(options, Watcher(line=lines.append))
+    blocks = [line for line in lines if "block 1" in line]
+    assert blocks and all(re.match(r"\d+ %, \d+ s, \d+ s left: block 1", line) for line in blocks), lines
+    assert page.read_text().count("<h1>") == 1 and envelope.result.session in page.read_text()
 
 
 def test_inputs_are_paired_by_hand_where_their_order_misleads(mapped: tuple[Path, dict[str, Any]]) -> None:

@@ -136,6 +136,8 @@ def test_without_a_runtime_a_model_of_a_revision_is_shown_too(tmp_path: Path) ->
     code, document, _ = ortune(tmp_path, f"{model}@HEAD", "--python", str(tmp_path / "none"))
     assert (code, document["error"]["code"]) == (2, "no-runtime")
     assert document["result"]["parameters"] == 96 * 96
+    # The folder that it was checked out to is gone: documents and pages name the revision.
+    assert document["model"]["path"] == document["result"]["model"]["path"] == f"{model}@HEAD"
 
 
 def test_ctrl_c_while_another_measures_claims_nothing(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -56,7 +56,7 @@ class OpenModel:
     @property
     def ref(self) -> ModelRef:
         """The model as a document names it."""
-        return ModelRef(path=str(self.path), sha256=self.sha256)
+        return ModelRef(path=self.facts.path, sha256=self.sha256)
 
     @cached_property
     def sha256(self) -> str:
@@ -84,8 +84,12 @@ class OpenModel:
         return Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in nodes(self.ir))
 
 
-def open_model(path: str | Path) -> OpenModel:
+def open_model(path: str | Path, *, called: str = "") -> OpenModel:
     """Open a model by what it contains, whatever its extension.
+
+    Args:
+        path: Its file.
+        called: What documents call it, where the file lies in a folder that will be gone.
 
     Raises:
         ModelError: There is no such file, it cannot be read, is not a model, is damaged, or lacks some of its
@@ -109,7 +113,8 @@ def open_model(path: str | Path) -> OpenModel:
             where=str(error.filename or path),
             do="Check the path and its permissions.",
         ) from error
-    return _opened(path, model, files, "ort" if is_ort(head) else "onnx")
+    found = _opened(path, model, files, "ort" if is_ort(head) else "onnx")
+    return replace(found, facts=msgspec.structs.replace(found.facts, path=called)) if called else found
 
 
 def _require_file(path: Path) -> None:

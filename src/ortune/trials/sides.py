@@ -120,7 +120,7 @@ def resolve(
         path = Path(side.text)
         git = from_git.split(side.text)
         if git:
-            model, label = open_model(from_git.checkout(*git, scratch / "git")), side.text
+            model, label = open_model(from_git.checkout(*git, scratch / "git"), called=side.text), side.text
         elif path.suffix == ".json":
             if base_model is None:
                 raise UsageError(

@@ -305,7 +305,8 @@ class _Run:
             "block", {"index": block.index, "phase": block.phase, "order": [t.arm for t in block.trials]}
         )
         self.watch.block(state, design, block)
-        self.watch.line(progress_line(state, design, block))
+        spent_s = (time.monotonic_ns() - self.start) / 1e9
+        self.watch.progress(progress_line(state, design, block), spent_s, self.options.budget_s)
 
     def _envelope(self, state: duel.Duel | None, design: duel.Design | None) -> Envelope[CompareResult]:
         blocks = state.blocks if state else []
@@ -367,7 +368,7 @@ def progress_line(state: duel.Duel, design: duel.Design, block: Block) -> str:
             f"{LETTERS[arm]} takes {100 * (interval.ratio - 1):+.1f} % of A's time "
             f"({100 * (interval.ratio_low - 1):+.1f} to {100 * (interval.ratio_high - 1):+.1f})"
         )
-    return f"block {n} of at most {design.n_blocks}: {', '.join(parts)}"
+    return f"block {n}: {', '.join(parts)}"
 
 
 def exit_code(envelope: Envelope[CompareResult]) -> int:

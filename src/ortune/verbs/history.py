@@ -226,7 +226,7 @@ class _History:
         if changed:
             most = max(changed, key=lambda release: max(claims[release].ratio, 1 / claims[release].ratio))
             pair = f"--a-runtime onnxruntime=={older[most]} --b-runtime onnxruntime=={most}"
-            why = f"ortune compare {side.label if '@' in side.label else side.model.info.path} {pair}"
+            why = f"ortune compare {side.model.info.path} {pair}"
         whole = against(newest, releases[-1])
         result = HistoryResult(
             side=side.record,

@@ -108,7 +108,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
 def _unrun(text: str, scratch: Path) -> OpenModel:
     """The model where no runtime is there to run it."""
     git = from_git.split(text)
-    path = from_git.checkout(*git, scratch / "git") if git else Path(text)
+    if git:
+        return open_model(from_git.checkout(*git, scratch / "git"), called=text)
+    path = Path(text)
     return open_model(path / bundle_format.read(path).model if bundle_format.is_bundle(path) else path)
 
 

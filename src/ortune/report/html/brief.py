@@ -28,6 +28,7 @@ def render(brief: Brief, session: StoredSession) -> str:
         f"{all_of_it}.",
         ortune=session.ortune,
         styles=["brief.css"],
+        scripts=(),
         brief=brief,
         provenance=stored_words.provenance(session),
         plans=words.plan_rows(brief),

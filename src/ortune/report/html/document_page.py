@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from ortune.records import CompareResult, Comparison, Envelope, holds
 from ortune.report import compare_words, escape
+from ortune.report.answer import KINDS
 from ortune.report.document import Block, Code, Column, Document, Line, Pairs, Points, Table
 from ortune.report.html import frame, svg
 from ortune.report.html.profile import difference
@@ -40,10 +42,19 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
     blocks = document.filled()
     answers = _answers(blocks)
     rest = blocks[len(answers) :]
-    subject = document.title.partition(": ")[2] or (
-        envelope.model.path if envelope and envelope.model else ""
+    subject = document.title.partition(": ")[2] or _model(envelope)
+    kind = KINDS.get(verb)
+    spoken = (
+        kind.headline(envelope.result)
+        if kind and envelope and isinstance(envelope.result, kind.result)
+        else ""
     )
-    head = next((line.text for line in answers if line.tone in ANSWERS), "") or subject or document.title
+    head = (
+        next((line.text for line in answers if line.tone in ANSWERS), "")
+        or spoken
+        or subject
+        or document.title
+    )
     compared = envelope if envelope is not None and holds(envelope, CompareResult) else None
     large = _large(compared.result) if compared else ""
     why = compared.result.why if compared else None
@@ -70,6 +81,12 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
         bars=_bars,
         tones=ANSWERS,
     )
+
+
+def _model(envelope: Envelope[Any] | None) -> str:
+    """The model's name, without its folder; of a git revision all that was typed."""
+    path = envelope.model.path if envelope is not None and envelope.model is not None else ""
+    return path if "@" in path else PurePath(path).name
 
 
 def _answers(blocks: Sequence[Block]) -> list[Line]:

@@ -44,7 +44,7 @@ def page(
     styles: Sequence[str],
     session: str = "",
     origin: str = "",
-    script: str = "",
+    scripts: Sequence[str] = ("page.js",),
     **shown: object,
 ) -> str:
     """A page as one HTML document; it fetches nothing.
@@ -59,10 +59,10 @@ def page(
         styles: Files with its style, beside that of the frame.
         session: The id of what it tells, where it is stored.
         origin: Of the subject: what was measured, and where.
-        script: A further script beside that of every page; a browser refuses any other by its digest.
+        scripts: Files; only these may run: a browser refuses any other by its digest.
         shown: What the template shows.
     """
-    code = _file("page.js") + (_file(script) if script else "")
+    code = "".join(map(_file, scripts))
     return (
         environment()
         .get_template(template)

@@ -47,8 +47,9 @@ def render(
         ortune=envelope.ortune,
         session=result.session,
         styles=["style.css", "profile.css"],
-        script="timeline.js" if drawn else "",
+        scripts=["page.js", "timeline.js"] if drawn else ["page.js"],
         large=large,
+        tone=_tone(result.against),
         unit=unit,
         run_sentence=words.run_sentence(result) if result.against else "",
         headroom=result.headroom.sentence if result.headroom else "",
@@ -70,6 +71,15 @@ def _large(result: ProfileResult) -> tuple[str, str]:
         noise = ", within noise" if difference_words.no_difference(found) else ""
         return f"{sign}{duration(abs(more))}", f"a run, B against A{noise}"
     return (duration(result.wall_ns), "a run, profiled") if result.wall_ns else ("", "No whole run")
+
+
+def _tone(found: ProfileDifference | None) -> str:
+    """How the number looks: what is within noise is neither good nor bad."""
+    if found is None:
+        return ""
+    if difference_words.no_difference(found):
+        return " noise"
+    return " worse" if found.b_wall_ns > found.a_wall_ns else ""
 
 
 def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:

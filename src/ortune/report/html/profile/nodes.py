@@ -11,13 +11,15 @@ from ortune.report.numbers import duration
 ORDER = 50
 TITLE = "Nodes"
 NOTE = (
-    "The user's own node first, and below it what the optimised graph calls it. Floor: the least time this machine "
-    "needs for the node's work; x: how many times that it takes where nothing disturbs it; lost: the time beyond. "
-    "Bound by overhead: starting the node is most of what it costs."
+    "The user's own node; where the optimised graph calls it otherwise, resting on the name tells. Bound: the least "
+    "time this machine needs for the node's work; x: how many times that it takes where nothing disturbs it; lost: the "
+    "time beyond. Bound by overhead: starting the node is most of what it costs. A column's head sorts."
 )
 MOST = 200
-FIRST = 20
-"""Rows that are open at first; the others unfold."""
+FIRST = 10
+"""Rows that are shown at first."""
+Cells = list[tuple[str, float | None]]
+"""Texts, each with what it is sorted by where that is a number."""
 
 
 def content(given: Given) -> dict[str, object] | None:
@@ -26,40 +28,66 @@ def content(given: Given) -> dict[str, object] | None:
     top = sorted(result.nodes, key=lambda n: -n.time_ns)[:MOST]
     if not top:
         return None
-    columns = {
-        "provider": len({n.provider for n in result.nodes}) > 1,
-        "calls": any(n.calls != 1 for n in top),
-        "wait": any(words.wait(n) for n in top),
-        "rate": any(n.flops for n in top),
-        "floor": any(n.floor_ns for n in top),
-    }
-    rows = [_row(node, result) for node in top]
+    columns = [
+        ("provider", len({n.provider for n in result.nodes}) > 1),
+        ("calls", any(n.calls != 1 for n in top)),
+        ("wait", any(words.wait(n) for n in top)),
+        ("rate", any(n.flops for n in top)),
+        *((name, any(n.floor_ns for n in top)) for name in ("x", "bound", "lost")),
+    ]
+    shown = [name for name, there in columns if there]
+    rows = []
+    for node in top:
+        cells = _cells(node, result)
+        name, about = words.name_of(node), _about(node)
+        rows.append(
+            {
+                "name": name,
+                "about": about,
+                "op_type": node.op_type,
+                "cells": [cells[c] for c in FIXED + shown],
+            }
+        )
     return {
-        "columns": columns,
-        "parts": [rows[:FIRST], rows[FIRST:]],
+        "heads": FIXED + shown,
+        "texts": TEXTS,
+        "wide": WIDE,
+        "rows": rows,
+        "first": FIRST,
         "n_nodes": len(result.nodes),
         "rest": len(result.nodes) - len(top),
         "unmapped": result.unmapped,
     }
 
 
-def _row(node: ProfiledNode, result: ProfileResult) -> dict[str, str]:
+FIXED = ["time", "share"]
+TEXTS = ("provider", "bound")
+WIDE = ("provider", "calls", "wait", "rate", "lost")
+"""Columns that a phone has no room for."""
+
+
+def _about(node: ProfiledNode) -> str:
+    """All that is known of its names."""
+    parts = [f"with {', '.join(node.originals[1:])}"] if node.originals[1:] else []
+    if node.originals and node.name != node.originals[0]:
+        parts.append(f"as {node.name}")
+    parts += [f"inserted: {node.purpose}"] if node.purpose else []
+    parts += [f"in {node.inside}"] if node.inside else []
+    return "; ".join(parts)
+
+
+def _cells(node: ProfiledNode, result: ProfileResult) -> dict[str, tuple[str, float | None]]:
+    """Each column's text, and what it is sorted by."""
     lost = max(0.0, node.least_ns - node.floor_ns) if node.floor_ns else None
-    whole = ", ".join(node.originals[1:])
+    rate = node.flops / node.least_ns * 1e9 if node.flops and node.least_ns else None
     return {
-        "name": words.name_of(node),
-        "also": whole,
-        "optimised": node.name if node.originals and node.name != node.originals[0] else "",
-        "inside": node.inside,
-        "purpose": node.purpose,
-        "op_type": node.op_type,
-        "provider": node.provider.removesuffix("ExecutionProvider"),
-        "time": duration(node.time_ns),
-        "share": words.share(node.time_ns, result),
-        "calls": f"{node.calls:g}",
-        "wait": words.wait(node),
-        "rate": f"{operations(node.flops / node.least_ns * 1e9)}/s" if node.flops and node.least_ns else "",
-        "floor": words.floor_ratio(node),
-        "bound": node.bound,
-        "lost": duration(lost) if lost is not None else "",
+        "time": (duration(node.time_ns), node.time_ns),
+        "share": (words.share(node.time_ns, result), node.time_ns),
+        "provider": (node.provider.removesuffix("ExecutionProvider"), None),
+        "calls": (f"{node.calls:g}", node.calls),
+        "wait": (words.wait(node), node.wait_ns / node.time_ns if node.time_ns else 0.0),
+        "rate": (f"{operations(rate)}/s" if rate else "", rate or 0.0),
+        "x": (words.floor_ratio(node), node.least_ns / node.floor_ns if node.floor_ns else 0.0),
+        "bound": (node.bound, None),
+        "lost": (duration(lost) if lost is not None else "", lost or 0.0),
     }

@@ -23,6 +23,7 @@ NOTE = (
 )
 HEIGHT = 340
 MOST = 300
+NAMED = 5
 
 
 def content(given: Given) -> dict[str, object] | None:
@@ -42,6 +43,8 @@ def content(given: Given) -> dict[str, object] | None:
     largest = dots[0].time_ns
     # The large ones first, so that none is hidden.
     marks += [_dot(n, across, up, largest) for n in dots]
+    ranked = dots[:NAMED]
+    marks += [_rank(i + 1, n, across, up) for i, n in enumerate(ranked)]
     below = [
         svg.tag(
             "text",
@@ -58,6 +61,7 @@ def content(given: Given) -> dict[str, object] | None:
         "plot": svg.picture(alt, marks, height=HEIGHT, kind="scatter"),
         "axis": svg.tag("svg", *below, class_="plot axis", aria_hidden="true", height=20),
         "legend": _legend(peak, dots),
+        "largest": [(words.name_of(n), _about(n)) for n in ranked],
         "left_out": len(result.nodes) - len(dots),
     }
 
@@ -133,18 +137,34 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str, across: svg.Sca
 
 
 def _dot(node: ProfiledNode, across: svg.Scale, up: svg.Scale, largest: float) -> Markup:
-    floor = f", {words.floor_ratio(node)} times its roofline bound" if node.floor_ns else ""
-    text = (
-        f"{words.name_of(node)} ({node.op_type}): {duration(node.time_ns)}{floor}; {operations(_rate(node))}/s, "
-        f"{three(_intensity(node))} operations a byte"
-    )
     return svg.tag(
         "circle",
-        svg.tag("title", text),
+        svg.tag("title", f"{words.name_of(node)} {_about(node)}"),
         cx=svg.share(across.at(_intensity(node))),
         cy=svg.share(1 - up.at(_rate(node))),
         r=2.5 + 8.5 * (node.time_ns / largest) ** 0.5,
         class_=f"node {node.bound or 'unbound'}",
+    )
+
+
+def _about(node: ProfiledNode) -> str:
+    floor = f", {words.floor_ratio(node)} times its roofline bound" if node.floor_ns else ""
+    return (
+        f"({node.op_type}): {duration(node.time_ns)}{floor}; {operations(_rate(node))}/s, "
+        f"{three(_intensity(node))} FLOP a byte"
+    )
+
+
+def _rank(number: int, node: ProfiledNode, across: svg.Scale, up: svg.Scale) -> Markup:
+    """The number of one of the largest, which are named below."""
+    return svg.tag(
+        "text",
+        str(number),
+        x=svg.share(across.at(_intensity(node))),
+        y=svg.share(1 - up.at(_rate(node))),
+        dy="0.35em",
+        text_anchor="middle",
+        class_="rank",
     )
 
 

@@ -1,0 +1,88 @@
+"""Any document as a page: whole, offline, its answer first, and no name in it is markup."""
+
+from __future__ import annotations
+
+import golden
+import golden_profile
+import msgspec
+import pytest
+from pages import Page, require_offline, require_our_script, require_places, require_readable, require_whole
+
+from ortune.report.document import Cell, Code, Column, Document, Line, Pairs, Points, table
+from ortune.report.html import document_page, pages
+
+NASTY = golden_profile.HOSTILE
+
+
+def document(name: str = "a") -> Document:
+    """One of every block."""
+    return Document(
+        title=f"ortune look: {name}",
+        before=[Line(f"before {name}", "look")],
+        blocks=[
+            Line(f"the answer {name}", "strong"),
+            Line(f"beside it {name}", "faint"),
+            Pairs(title=name, rows=[(name, name), ("", name)]),
+            Pairs(rows=[(name, name)], stacked=True),
+            Points(title="points", items=[name], marked=True),
+            table(
+                [Column("", "text"), Column("time"), Column("node", "name")],
+                [[name, "1", Cell(name, name, "bad")], ["b", "2", name]],
+                title="shares",
+                bars=[0.2, 1.0],
+                notes=[name],
+            ),
+            Code(title="next", lines=[name, "ortune tune"], beside=True),
+        ],
+    )
+
+
+def whole(text: str) -> Page:
+    require_whole(text)
+    require_offline(text)
+    require_our_script(text)
+    require_readable(text)
+    require_places(text)
+    return Page(text)
+
+
+def test_every_block_is_on_the_page_and_the_answer_is_its_heading() -> None:
+    text = document_page.render(document(), "look")
+    seen = whole(text)
+    assert "<h1>the answer a</h1>" in text and "<title>a: first look</title>" in text
+    for part in ("before a", "beside it a", "Points", "Shares", "1 a a", "ortune tune"):
+        assert part in seen.text, part
+    assert text.count('class="bar time sure"') == 2 and text.count("<pre") == 1
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_names_are_shown_as_they_are_and_do_nothing(name: str) -> None:
+    text = document_page.render(document(name), "look")
+    seen = whole(text)
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+    assert seen.text.count(shown) >= 15
+    plain = Page(document_page.render(document(), "look"))
+    assert {n for n, _ in seen.elements} == {n for n, _ in plain.elements}
+    assert "\x1b" not in text and "\u202e" not in text
+
+
+def test_a_comparison_shows_its_interval_and_where_the_difference_lies() -> None:
+    envelope = golden.compared(why=golden_profile.difference())
+    text = pages.render(envelope)
+    seen = whole(text)
+    assert "Where the difference lies" in seen.text and text.count("bar more sure") == 4
+    assert 'class="span winner sure"' in text or 'class="span bad sure"' in text
+    assert len(text.encode()) < 200_000
+
+
+def test_what_is_within_noise_is_folded() -> None:
+    found = golden_profile.difference()
+    quiet = msgspec.structs.replace(found.nodes[0], low_ns=-1e9, high_ns=1e9, a_ns=1e6, b_ns=2e6)
+    text = pages.render(golden.compared(why=msgspec.structs.replace(found, nodes=(quiet, *found.nodes[1:]))))
+    folded = text[text.index("within noise</summary>") :].partition("</details>")[0]
+    assert quiet.name in folded
+    assert text.count(f"<code>{quiet.name}</code>") == 1
+
+
+def test_a_comparison_that_timed_nothing_has_a_page_too() -> None:
+    whole(pages.render(golden.compared(comparison=None, base_figures=None, new_figures=None)))
