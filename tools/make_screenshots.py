@@ -21,12 +21,16 @@ IMAGES = ROOT / "docs" / "images"
 WIDTH_PX = 1000
 MOST_BYTES = 150_000
 PAGES: dict[str, tuple[str, int, list[str]]] = {
-    "look": ("ppocrv4-det", 900, ["look"]),
-    "profile": ("ppocrv4-rec", 1000, ["profile"]),
-    "compare": ("magika", 900, ["compare", "--b-set", "intra=1", "--budget", "40s"]),
-    "bench": ("basic-pitch", 800, ["bench", "--budget", "15s"]),
-    "tune": ("ppocrv4-rec", 1000, ["tune", "--budget", "90s", "--no-bundle"]),
-    "tune-nothing": ("ppocrv2-cls", 900, ["tune", "--budget", "30s", "--no-bundle"]),
+    "look": ("ppocrv4-det", 760, ["look"]),
+    "profile": ("ppocrv4-rec", 900, ["profile"]),
+    "difference": ("magika", 900, ["profile", "--b-set", "level=disable", "--processes", "3"]),
+    "compare": (
+        "magika",
+        900,
+        ["compare", "--b-set", "intra=1", "--c-set", "level=basic", "--budget", "60s"],
+    ),
+    "bench": ("basic-pitch", 760, ["bench", "--budget", "15s"]),
+    "tune": ("oww-embedding", 900, ["tune", "--budget", "60s", "--no-bundle"]),
 }
 """By the picture's name: the model, the height in pixels, and what is run."""
 

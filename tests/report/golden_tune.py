@@ -6,6 +6,7 @@ import math
 import random
 
 import golden
+import golden_profile
 import msgspec
 from golden_tune_parts import ESTIMAND, WINNER, blocks, candidates, confirmed
 
@@ -14,12 +15,15 @@ from ortune.records import (
     Candidate,
     CaseResult,
     Comparison,
+    DifferenceRow,
     Envelope,
     Finding,
+    Headroom,
     InputChoice,
     ModelInfo,
     OutputDifference,
     Plan,
+    ProfileDifference,
     Refused,
     RewriteSpec,
     SettingWorth,
@@ -158,6 +162,34 @@ def usual() -> TuneResult:
         session="20260101-abcdef",
         elapsed_s=115.0,
         conditions="on an idle machine",
+        why=gained(),
+    )
+
+
+def gained() -> ProfileDifference:
+    """The winner waits less for threads and casts nothing; one row is within noise."""
+    row = {"name": "/layer/MatMul", "op_type": "MatMul", "low_ns": -2.2e6, "high_ns": -1.6e6}
+    rows = (
+        DifferenceRow(**row, a_ns=4e6, b_ns=2.1e6, difference_ns=-1.9e6),
+        DifferenceRow(name="/layer/Add", a_ns=1e6, b_ns=1.1e6, difference_ns=1e5, low_ns=-3e5, high_ns=5e5),
+    )
+    return ProfileDifference(
+        a="model.onnx (default)",
+        b="model.onnx (intra_op_num_threads=2)",
+        a_wall_ns=12e6,
+        b_wall_ns=10e6,
+        low_ns=-2.4e6,
+        high_ns=-1.6e6,
+        a_processes=3,
+        b_processes=3,
+        categories=(
+            DifferenceRow(
+                name="thread-wait", a_ns=3e6, b_ns=1.1e6, difference_ns=-1.9e6, low_ns=-2.2e6, high_ns=-1.6e6
+            ),
+            DifferenceRow(name="kernels", a_ns=9e6, b_ns=8.9e6, difference_ns=-1e5, low_ns=-3e5, high_ns=1e5),
+        ),
+        operators=rows,
+        nodes=rows,
     )
 
 
@@ -221,6 +253,10 @@ def default_best(**changes: object) -> Envelope:
         "points": points,
         "code": "",
         "smallest_effect_ratio": 0.015,
+        "reproduce": "ortune tune model.onnx --dim seq=128 --budget 120s",
+        "why": None,
+        "headroom": Headroom(settings_ratio=0.03, sentence="3 % of the run is outside the kernels"),
+        "default_profile": golden_profile.usual(),
     }
     return tuned(**{**none, **changes})
 
@@ -313,6 +349,8 @@ def hostile(text: str) -> Envelope:
         "points": tuple(
             msgspec.structs.replace(p, dropped=text if p.index == 12 else "") for p in base.points
         ),
+        "why": golden_profile.hostile(text).against,
+        "default_profile": golden_profile.hostile(text),
         "code": text,
         "reproduce": text,
         "bundle": text,

@@ -99,6 +99,36 @@ def test_current_is_what_the_verdict_is_against(rendered: dict[str, str]) -> Non
     assert "Against the default: 17.2x (16.4-18.2), 16 blocks" in best
 
 
+def test_where_the_time_goes_stands_side_by_side_with_why_the_winner_won(rendered: dict[str, str]) -> None:
+    text = rendered["winner"]
+    part = text[text.index('<section id="time"') :].partition("</section>")[0]
+    seen = Page(part)
+    assert (
+        "Why: under the profiler a run takes 2.00 ms less (12.0 ms -> 10.0 ms): 1.90 ms of it waiting for other "
+        "threads; most of all in /layer/MatMul: 1.90 ms." in seen.text
+    )
+    assert part.count('class="plot stack"') == 2 and "default 12.0 ms" in seen.text
+    assert "waiting for other threads 3.000 1.100 -1.900" in seen.text
+    assert "Nodes that changed most: 1 within noise" in seen.text
+
+
+def test_without_a_winner_the_page_says_what_is_left_and_what_to_type(rendered: dict[str, str]) -> None:
+    text = rendered["default-best"]
+    left = Page(text[text.index('<section id="left"') :].partition("</section>")[0]).text
+    for part in (
+        "nearest",
+        "race data",
+        "3 % of the run is outside the kernels",
+        "ortune tune model.onnx --dim seq=128 --budget 360s",
+        "ortune tune model.onnx --dim seq=128 --budget 120s --allow numerics",
+        "ortune profile model.onnx --dim seq=128 --report profile.html",
+    ):
+        assert part in left, part
+    time = Page(text[text.index('<section id="time"') :].partition("</section>")[0]).text
+    assert "computing, in kernels" in time and "most expensive nodes" in time
+    assert 'id="left"' not in rendered["winner"]
+
+
 def test_every_plan_is_there_with_its_fate_and_reason(rendered: dict[str, str]) -> None:
     text = Page(rendered["large"]).text
     for candidate in golden_tune.KINDS["large"].result.candidates:

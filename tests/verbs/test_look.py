@@ -140,6 +140,17 @@ def test_without_a_runtime_a_model_of_a_revision_is_shown_too(tmp_path: Path) ->
     assert document["model"]["path"] == document["result"]["model"]["path"] == f"{model}@HEAD"
 
 
+def test_a_rewrite_is_part_of_what_is_looked_at_and_of_what_comes_next(tmp_path: Path) -> None:
+    model = dense(tmp_path / "m.onnx", inputs=[INFO("x", FLOAT, ["rows", 96]), INFO("w", FLOAT, [96, 96])])
+    code, document, said = ortune(
+        tmp_path, str(model), "--rewrite", "initializers-out-of-inputs", "--budget", "0"
+    )
+    assert code == 0, said
+    result = document["result"]
+    assert [each["name"] for each in result["plan"]["rewrites"]] == ["initializers-out-of-inputs"]
+    assert "--rewrite initializers-out-of-inputs" in result["next_commands"][0]
+
+
 def test_ctrl_c_while_another_measures_claims_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

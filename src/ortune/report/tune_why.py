@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from ortune.records import ProfileDifference, TuneResult
 from ortune.report import difference_words as differences
 from ortune.report import tune_words as words
@@ -11,30 +13,44 @@ from ortune.report.profile_tables import category_words
 LEAST_PART = 0.1
 """Of the whole difference, from which on a category or a node is named."""
 NAME = 60
+MORE = 3
+"""Times the budget that is proposed where it did not hold all plans."""
+FED = {
+    "--shape",
+    "--dim",
+    "--inputs",
+    "--workload",
+    "--custom-ops",
+    "--seed",
+    "--set",
+    "--plan",
+    "--runtime",
+    "--python",
+}
+"""Options of a tuning that say what is run and fed, which a profile takes too."""
 
 
 def won(found: ProfileDifference) -> str:
     """Where the gain lies, in one sentence: the categories that fell, and the node that fell most."""
     more = found.b_wall_ns - found.a_wall_ns
-    both = f"{duration(found.a_wall_ns)} -> {duration(found.b_wall_ns)} a run"
+    both = f"{duration(found.a_wall_ns)} -> {duration(found.b_wall_ns)}"
     if differences.no_difference(found) or more >= 0:
         return f"Under the profiler the two differ by no more than noise ({both}), so it does not tell why."
     least = LEAST_PART * abs(more)
     fell = [row for row in found.categories if row.difference_ns <= -least]
-    parts = [
-        f"{duration(-row.difference_ns)} less {'' if i else 'goes into '}{category_words(row.name)}"
-        for i, row in enumerate(fell[:2])
-    ]
-    text = f"Why: {' and '.join(parts)}" if parts else "Why: many small parts fell"
+    parts = [f"{duration(-row.difference_ns)} of it {category_words(row.name)}" for row in fell[:2]]
     node = next((row for row in found.nodes if row.difference_ns <= -least), None)
     if node is not None:
         kind = f" ({node.op_type})" if differences.beneath(node) else ""
         gone = ", which is gone" if node.b_ns is None else ""
-        text += f", most of all in {shorten(node.name, NAME)}{kind}: {duration(-node.difference_ns)}{gone}"
+        parts.append(
+            f"most of all in {shorten(node.name, NAME)}{kind}: {duration(-node.difference_ns)}{gone}"
+        )
     rose = next((row for row in found.categories if row.difference_ns >= least), None)
     if rose is not None:
-        text += f"; {category_words(rose.name)} takes {duration(rose.difference_ns)} more"
-    return f"{text} ({both}, profiled)."
+        parts.append(f"{category_words(rose.name)} takes {duration(rose.difference_ns)} more")
+    told = "; ".join(parts) or "many small parts of it"
+    return f"Why: under the profiler a run takes {duration(-more)} less ({both}): {told}."
 
 
 def left(result: TuneResult) -> list[tuple[str, str]]:
@@ -60,16 +76,36 @@ def left(result: TuneResult) -> list[tuple[str, str]]:
 
 def next_commands(result: TuneResult) -> list[str]:
     """Without a winner: the commands that reach what this tuning did not."""
-    if result.changes:
+    lines = result.reproduce.strip().splitlines()
+    again = shlex.split(lines[-1]) if lines and lines[-1].count("'") % 2 == 0 else []
+    if again[:2] != ["ortune", "tune"]:
         return []
-    again = result.reproduce.strip()
     found = []
-    if again and "\n" not in again:
-        if any(c.fate == "not-tried" and "budget" in c.why for c in result.candidates):
-            found.append(f"{again} --budget {round(3 * result.budget.budget_s)}s")
-        if not result.allowed:
-            found.append(f"{again} --allow numerics")
-        head, _, rest = again.partition(" tune ")
-        if head and rest and "--" not in rest:
-            found.append(f"{head} profile {rest} --report profile.html")
+    if any(c.fate == "not-tried" and "budget" in c.why for c in result.candidates):
+        budget = f"{round(MORE * result.budget.budget_s)}s"
+        found.append([*_without(again, {"--budget"}), "--budget", budget])
+    if not result.allowed:
+        found.append([*again, "--allow", "numerics"])
+    model, options = again[2], again[3:]
+    kept = _only(options, FED)
+    found.append(["ortune", "profile", model, *kept, "--report", "profile.html"])
+    return [shlex.join(words) for words in found]
+
+
+def _pairs(options: list[str]) -> list[tuple[str, ...]]:
+    """Each option with its value, where one follows."""
+    found: list[tuple[str, ...]] = []
+    for word in options:
+        if word.startswith("--") or not found:
+            found.append((word,))
+        else:
+            found[-1] = (*found[-1], word)
     return found
+
+
+def _only(options: list[str], names: set[str]) -> list[str]:
+    return [word for pair in _pairs(options) if pair[0] in names for word in pair]
+
+
+def _without(options: list[str], names: set[str]) -> list[str]:
+    return [word for pair in _pairs(options) if pair[0] not in names for word in pair]

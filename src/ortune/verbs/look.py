@@ -53,7 +53,18 @@ from ortune.trials.pilot import describe
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import RUN, AnyPath, Argument, Kept, OnePlan, Option, named, seconds, words
+from ortune.verbs._options import (
+    RUN,
+    AnyPath,
+    Argument,
+    Kept,
+    OnePlan,
+    Option,
+    Rewrites,
+    named,
+    seconds,
+    words,
+)
 from ortune.verbs._session import resolver, session
 
 TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
@@ -75,6 +86,7 @@ class Options(Kept, OnePlan):
     """
 
     model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
+    rewrite: Rewrites = ()
     budget: Annotated[str | float, Option("--budget", "8s", "What takes longer is left out.", RUN)] = "8s"
 
     @cached_property
@@ -95,7 +107,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
     with scratch_folder() as scratch:
         try:
             text = SideText(
-                text=str(options.model), settings=tuple(options.set), runtime=named(options.runtime)
+                text=str(options.model),
+                settings=tuple(options.set),
+                rewrites=options.rewrite,
+                runtime=named(options.runtime),
             )
             side = resolver(options, scratch, watch)(text)
         except RuntimeNotFound as error:

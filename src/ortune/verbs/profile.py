@@ -52,6 +52,7 @@ from ortune.verbs._options import (
     OnePlan,
     Option,
     Pairs,
+    Rewrites,
     named,
     option_fields,
     path,
@@ -93,6 +94,7 @@ class Options(Kept, OnePlan):
             MODEL,
         ),
     ] = None
+    rewrite: Rewrites = ()
     b_set: Annotated[
         Pairs,
         Option(
@@ -101,6 +103,9 @@ class Options(Kept, OnePlan):
             "A setting of B alone; without --against B is the same model. Repeatable.",
             MODEL,
         ),
+    ] = ()
+    b_rewrite: Annotated[
+        Sequence[str], Option("--b-rewrite", "NAME[:k=v]", "A rewrite of B alone. Repeatable.", MODEL)
     ] = ()
     b_runtime: Annotated[
         AnyPath | None,
@@ -163,7 +168,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileRes
     if options.processes is not None and options.processes < 1:
         raise UsageError("at least one process is profiled", where="--processes", do="e.g. --processes 5")
     traces = about_traces(str(options.subject), named(options.against), options.of_models)
-    if not traces and options.against is None and (options.b_set or options.b_runtime):
+    if not traces and options.against is None and (options.b_set or options.b_rewrite or options.b_runtime):
         options = replace(options, against=options.subject)
     with scratch_folder() as scratch:
         flow = _Traces if traces else _Models
@@ -255,10 +260,13 @@ class _Models:
     def go(self) -> Envelope[ProfileResult]:
         o = self.options
         resolved = resolver(o, self.scratch, self.watch)
-        sides = [resolved(SideText(text=str(o.subject), runtime=named(o.runtime)))]
+        sides = [resolved(SideText(text=str(o.subject), rewrites=o.rewrite, runtime=named(o.runtime)))]
         if o.against:
             text = SideText(
-                text=str(o.against), settings=tuple(o.b_set), runtime=named(o.b_runtime or o.runtime)
+                text=str(o.against),
+                settings=tuple(o.b_set),
+                rewrites=(*o.rewrite, *o.b_rewrite),
+                runtime=named(o.b_runtime or o.runtime),
             )
             sides.append(resolved(text, base_model=sides[0].model))
         with session("profile", o, self.watch) as kept:

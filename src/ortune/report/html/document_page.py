@@ -158,10 +158,15 @@ def _large(result: CompareResult) -> str:
 
 def _forest(result: CompareResult) -> dict[str, Any] | None:
     """Each side's interval around "as fast as A"."""
-    sides = [(c.name, c.side.label, c.comparison) for c in result.candidates] or [
-        (result.name, result.new.label, result.comparison)
+    sides = [(c.name, c.side, c.comparison) for c in result.candidates] or [
+        (result.name, result.new, result.comparison)
     ]
-    drawn = [(name, label, c) for name, label, c in sides if c is not None]
+    # Of one model with other settings its name tells nothing.
+    drawn = [
+        (name, side.plan.describe() if side.label == result.base.label else side.label, c)
+        for name, side, c in sides
+        if c is not None
+    ]
     if not drawn:
         return None
     scale = svg.factor_scale([1 / v for *_, c in drawn for v in (c.ratio, c.ratio_low, c.ratio_high) if v])

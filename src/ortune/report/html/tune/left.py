@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ortune.records import Envelope, TuneResult
+from ortune.records import Envelope, Plan, TuneResult
 from ortune.report import tune_why
+from ortune.report import tune_words as words
 
 ORDER = 2
 TITLE = "What else there is"
@@ -12,7 +13,8 @@ NOTE = "No change is proposed. What came nearest, what no setting reaches, and w
 
 def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     """Facts and commands; None where something won."""
-    if envelope.result.changes:
+    result = envelope.result
+    if result.winner != (words.today(result) or Plan()):
         return None
-    rows, commands = tune_why.left(envelope.result), tune_why.next_commands(envelope.result)
+    rows, commands = tune_why.left(result), tune_why.next_commands(result)
     return {"rows": rows, "commands": commands} if rows or commands else None

@@ -19,8 +19,8 @@ from ortune.report.tune_words import today
 ORDER = 5
 TITLE = "Where the time goes"
 NOTE = (
-    "The mean run under ONNX Runtime's profiler, which makes it longer than the runs that were raced; both bars are to "
-    "one scale."
+    "The mean run under ONNX Runtime's profiler, which makes it longer than the runs that were raced. "
+    "Bars are to one scale."
 )
 MOST_NODES = 10
 BAR_PX = 26
