@@ -198,10 +198,18 @@ def test_page_of_a_tuning_says_first_that_it_is_stored(tmp_path: Path) -> None:
         assert len(text) > len(plain)
 
 
-def test_only_a_tuning_and_a_profile_have_a_page(tmp_path: Path) -> None:
-    keep(tmp_path, golden.compared())
-    done = run(tmp_path, "newest", "--format", "html")
-    assert done.returncode == 2 and "only a tuning and a profile have an HTML report" in done.stderr
+def test_every_session_has_a_page_and_so_has_the_list(tmp_path: Path) -> None:
+    keep(tmp_path, golden.compared(), golden.diagnosed())
+    for words in (
+        ["newest"],
+        [told(tmp_path).sessions[-1].id],
+        [],
+        ["newest", told(tmp_path).sessions[-1].id],
+    ):
+        done = run(tmp_path, *words, "--format", "html")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("<h1>") == 1
+        assert ("not measured now" in done.stdout) == (len(words) == 1)
 
 
 def trial(latency_ns: int) -> TrialDone:
