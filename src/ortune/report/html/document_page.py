@@ -75,7 +75,9 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
         answers=[line for line in answers if line.text != head],
         before=document.before,
         forest=_forest(compared.result) if compared else None,
-        parts=_parts(rest, drop="why" if why else ""),
+        parts=_parts(
+            rest, drop="why" if why else "", model=envelope.model.path if envelope and envelope.model else ""
+        ),
         why=difference.of(why) if why else None,
         why_note=difference.NOTE,
         bars=_bars,
@@ -99,8 +101,8 @@ def _answers(blocks: Sequence[Block]) -> list[Line]:
     return found
 
 
-def _parts(blocks: Sequence[Block], drop: str) -> list[Part]:
-    """The blocks by title; what has none stands with what is before it."""
+def _parts(blocks: Sequence[Block], drop: str, model: str) -> list[Part]:
+    """The blocks by title; what has none, or the model's name for one, stands with what is before it."""
     parts: list[Part] = []
     for block in blocks:
         title = (
@@ -108,6 +110,7 @@ def _parts(blocks: Sequence[Block], drop: str) -> list[Part]:
         )
         if drop and isinstance(block, Pairs) and block.rows[0][0] == drop:
             continue  # drawn in full below
+        title = "" if title == model else title
         if title or not parts:
             parts.append(Part(title=title[:1].upper() + title[1:], blocks=[]))
         parts[-1].blocks.append(_shown(block))
