@@ -22,8 +22,8 @@ WIDTH_PX = 1000
 MOST_BYTES = 150_000
 PAGES: dict[str, tuple[str, int, list[str]]] = {
     "look": ("ppocrv4-det", 760, ["look"]),
-    "profile": ("ppocrv4-rec", 900, ["profile"]),
-    "difference": ("magika", 900, ["profile", "--b-set", "level=disable", "--processes", "3"]),
+    "profile": ("ppocrv4-rec", 800, ["profile"]),
+    "difference": ("magika", 840, ["profile", "--b-set", "level=disable", "--processes", "3"]),
     "compare": (
         "magika",
         900,
