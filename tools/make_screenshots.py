@@ -23,7 +23,7 @@ MOST_BYTES = 150_000
 PAGES: dict[str, tuple[str, int, list[str]]] = {
     "look": ("ppocrv4-det", 760, ["look"]),
     "profile": ("ppocrv4-rec", 800, ["profile"]),
-    "difference": ("magika", 840, ["profile", "--b-set", "level=disable", "--processes", "3"]),
+    "difference": ("magika", 760, ["profile", "--b-set", "level=disable", "--processes", "3"]),
     "compare": (
         "magika",
         900,

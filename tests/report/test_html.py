@@ -108,7 +108,7 @@ def test_where_the_time_goes_stands_side_by_side_with_why_the_winner_won(rendere
         "threads; most of all in /layer/MatMul: 1.90 ms." in seen.text
     )
     assert part.count('class="plot stack"') == 2 and "default 12.0 ms" in seen.text
-    assert "waiting for other threads 3.000 1.100 -1.900" in seen.text
+    assert "waiting for other threads 3.00 1.10 -1.90" in seen.text
     assert "Nodes that changed most: 1 within noise" in seen.text
 
 
