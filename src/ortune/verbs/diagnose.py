@@ -66,7 +66,7 @@ from ortune.verbs._options import (
 )
 from ortune.verbs._session import Session, resolver, session
 
-FORMATS = ("text", "json", "github", "markdown")
+FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = "stopping after this block, then telling what is known; Ctrl-C again stops at once"
 
 TOGETHER = "together"
