@@ -163,6 +163,7 @@ def diagnose(
     save_workload: str | Path | None = ...,
     budget: str | float = ...,
     seed: int = ...,
+    report: str | Path | None = ...,
     rewrite: Sequence[str] | str | Mapping[str, object] = ...,
     objective: str = ...,
     tolerance: float | None = ...,

@@ -50,7 +50,7 @@ def test_every_block_is_on_the_page_and_the_answer_is_its_heading() -> None:
     text = document_page.render(document(), "look")
     seen = whole(text)
     assert "<h1>the answer a</h1>" in text and "<title>a: first look</title>" in text
-    for part in ("before a", "beside it a", "Points", "Shares", "1 a a", "ortune tune"):
+    for part in ("before a", "beside it a", "Points", "shares time node", "1 a a", "ortune tune"):
         assert part in seen.text, part
     assert text.count('class="bar time sure"') == 2 and text.count("<pre") == 1
 
