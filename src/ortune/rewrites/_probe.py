@@ -122,7 +122,7 @@ def _computed(node: ir.Node, found: dict[ir.Value, Probes], rank: int, axes: int
             return None
 
 
-def _reduced(node: ir.Node, found: dict[ir.Value, Probes]) -> Probes | None:
+def _reduced(node: ir.Node, found: dict[ir.Value, Probes]) -> Probes | None:  # noqa: PLR0911  (one a case)
     value = node.inputs[0] if node.inputs else None
     if value is None or value not in found:
         return None
@@ -216,7 +216,7 @@ def _one(node: ir.Node) -> bool:
     return high - low == 1 and (low >= 0) == (high > 0)
 
 
-def dims(value: ir.Value | None, depth: int = 8) -> tuple[int | None, ...] | None:
+def dims(value: ir.Value | None, depth: int = 8) -> tuple[int | None, ...] | None:  # noqa: PLR0911  (one a case)
     """The sizes of a value as far as the graph says them; None where not even the rank is known."""
     if value is None:
         return None

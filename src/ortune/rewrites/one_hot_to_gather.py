@@ -1,8 +1,8 @@
 """Looks rows up where a one-hot code is multiplied with a matrix.
 
-What it is: ``Cast(Equal(x, [0, 1, ..., n - 1]))`` (JAX, tf2onnx) or ``OneHot`` and then ``MatMul`` with a constant picks
-    one row of the matrix for every number, or none where it is out of range. Gather does the same; a row of zeros
-    stands for what is out of range. Element by element what follows (a bias, a Gelu) is done to the table once.
+What it is: ``Cast(Equal(x, [0, 1, ..., n - 1]))`` (JAX, tf2onnx) or ``OneHot``, and then ``MatMul`` with a constant,
+    picks one row of the matrix for every number, or none where it is out of range. Gather does the same; a row of
+    zeros stands for what is out of range. What follows element by element (a bias, a Gelu) is done to the table once.
 Why it costs: the code has as many columns as the matrix has rows, is written and read several times over, and the
     product multiplies almost nothing but zeros.
 Evidence: Equal, Cast and MatMul (or OneHot and MatMul) at the top of the profile, on integer inputs.
@@ -67,7 +67,7 @@ class _Match:
     at: ir.Node
 
 
-def _code(value: ir.Value) -> _Code | str:
+def _code(value: ir.Value) -> _Code | str:  # noqa: PLR0911  (one a near miss)
     """The one-hot code that a value is; "" for others, or why it is nearly one."""
     node = value.producer()
     if is_op(node, "OneHot"):
@@ -111,7 +111,7 @@ def _one_hot(node: ir.Node) -> _Code | str:
     return _Code(x=x, dtype=dtype, drops=False, rank=least_rank(x) + 1, low=low, count=count)
 
 
-def _match(product: ir.Node) -> _Match | str:
+def _match(product: ir.Node) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     given, weights = product.inputs[0], constant(product.inputs[1])
     code = _code(given) if given is not None else ""
     if isinstance(code, str):

@@ -41,7 +41,7 @@ def _ints(node: ir.Node, name: str) -> list[int] | None:
     return list(attribute.as_ints()) if attribute is not None and not attribute.is_ref() else None
 
 
-def _match(node: ir.Node) -> _Match | str:
+def _match(node: ir.Node) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """What a transposed convolution is made of; or why it is not one of these."""
     what = f"ConvTranspose {node.name!r}"
     weight = constant(node.inputs[1])
