@@ -31,11 +31,12 @@ from ortune.inputs.feeds import make_feeds
 from ortune.model.open import open_model
 from ortune.rewrites._base import RewriteResult
 
-GELU, NORM, LOOKUP, TRANSPOSED = (
+GELU, NORM, LOOKUP, TRANSPOSED, POOL = (
     "gelu",
     "layer-normalization",
     "one-hot-to-gather",
     "transposed-convolution",
+    "global-average-pool",
 )
 FLOAT = TensorProto.FLOAT
 
@@ -293,6 +294,43 @@ def test_other_transposed_convolutions_are_left(attributes: dict[str, object], w
     g = Graph()
     y = g.op("ConvTranspose", "x", g.weight(values(4, 5, 2, 2)), **attributes)
     assert why in reason(TRANSPOSED, g.model([1, 4, 3, 3], [y]))
+
+
+# Global average pooling
+
+
+def squeeze_and_excite(g: Graph, axes: list[int], keep: int) -> str:
+    wide = g.op("Relu", g.op("Conv", "x", g.weight(values(32, 16, 3, 3) * 0.1), pads=[1, 1, 1, 1]))
+    mean = g.op("ReduceMean", wide, axes=axes, keepdims=keep)
+    if not keep:
+        return mean
+    gate = g.op("Sigmoid", g.op("Conv", mean, g.weight(values(32, 32, 1, 1) * 0.1)))
+    return g.op("Conv", g.op("Mul", wide, gate), g.weight(values(32, 32, 1, 1) * 0.1))
+
+
+@pytest.mark.parametrize(("axes", "keep", "opset"), [([2, 3], 1, 13), ([-1, -2], 0, 13), ([2, 3], 0, 11)])
+def test_a_mean_over_height_and_width_is_a_pool(
+    axes: list[int], keep: int, opset: int, tmp_path: Path
+) -> None:
+    g = Graph()
+    model = g.model(["n", 16, 9, 7], [squeeze_and_excite(g, axes, keep)], opset=opset)
+    kinds = check(POOL, model, [values(2, 16, 9, 7)])
+    assert kinds["GlobalAveragePool"] == 1
+    assert kinds["Squeeze"] == 1 - keep
+    before, after = (fused_by_ort(m, tmp_path) for m in (model, apply(POOL, model)[0]))
+    if keep and before["ReorderOutput"]:
+        assert (
+            after["ReorderOutput"] + after["ReorderInput"] < before["ReorderOutput"] + before["ReorderInput"]
+        )
+
+
+def test_other_means_are_left() -> None:
+    g = Graph()
+    assert "not known" in reason(
+        POOL, g.model([2, 4, 5, 5], [g.op("ReduceMean", "x", axes=[2, 3])], opset=13)
+    )
+    g = Graph()
+    assert "no mean" in reason(POOL, g.model([2, 4, 5, 5], [g.op("ReduceMean", "x", axes=[1])], opset=13))
 
 
 # Real models

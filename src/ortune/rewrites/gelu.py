@@ -1,8 +1,8 @@
 """Makes Gelu of the arithmetic around Erf or Tanh that it was exported as.
 
-What it is: ``0.5 * x * (1 + erf(x / sqrt(2)))``, and the same with ``tanh(0.79788 * (x + 0.044715 * x^3))``, in whatever
-    order the factors are written: what is computed from ``x`` is recognised by its values. It becomes one Gelu:
-    the standard operator from opset 20, before it Gelu and FastGelu of ``com.microsoft``.
+What it is: ``0.5 * x * (1 + erf(x / sqrt(2)))``, and the same with ``tanh(0.79788 * (x + 0.044715 * x^3))``, in
+    whatever order the factors are written: what is computed from ``x`` is recognised by its values. It becomes one
+    Gelu: the standard operator from opset 20, before it Gelu and FastGelu of ``com.microsoft``.
 Why it costs: five to nine passes over the widest tensors of a transformer. On a CPU, ONNX Runtime fuses the order of
     torch's older exporter, which has Erf and the half last, and leaves the others: torch's newer exporter, Paddle,
     JAX, and all with Tanh. What it fuses by itself is not touched.

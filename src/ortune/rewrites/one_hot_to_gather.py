@@ -111,7 +111,7 @@ def _one_hot(node: ir.Node) -> _Code | str:
     return _Code(x=x, dtype=dtype, drops=False, rank=least_rank(x) + 1, low=low, count=count)
 
 
-def _match(product: ir.Node) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+def _match(product: ir.Node) -> _Match | str:
     given, weights = product.inputs[0], constant(product.inputs[1])
     code = _code(given) if given is not None else ""
     if isinstance(code, str):
@@ -136,8 +136,8 @@ def _through(value: ir.Value, table: Array, rank: int) -> tuple[ir.Value, Array]
     found = spread(value, [table], rank=rank, axes=1, limit=_FOLLOWED)
     for y, (made,) in reversed(found.items()):
         nodes, elsewhere = between(value, y, found)
-        inside = (
-            y is value or {use.node for use in value.uses()} <= set(nodes) and not value.is_graph_output()
+        inside = y is value or (
+            {use.node for use in value.uses()} <= set(nodes) and not value.is_graph_output()
         )
         if elsewhere is None and inside and made.shape == table.shape and np.isfinite(made).all():
             return y, made

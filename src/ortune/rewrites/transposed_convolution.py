@@ -1,7 +1,7 @@
 """Makes a 1x1 convolution and DepthToSpace of a transposed convolution whose kernel is as large as its stride.
 
-What it is: with a 2x2 kernel and stride 2 (and likewise 3, 4), no padding and no groups, every output pixel comes of one
-    input pixel. A 1x1 convolution computes the four of each place as channels, and DepthToSpace lays them out.
+What it is: with a 2x2 kernel and stride 2 (and likewise 3, 4), no padding and no groups, every output pixel comes of
+    one input pixel. A 1x1 convolution computes the four of each place as channels, and DepthToSpace lays them out.
 Why it costs: ONNX Runtime computes ConvTranspose outside of the blocked layout, by a product and a scatter that adds
     into the result; the 1x1 convolution stays in the layout, and takes up scales and activations beside it.
 Evidence: ConvTranspose among the first in the profile of a segmentation or text detection model.
