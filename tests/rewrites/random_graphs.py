@@ -260,18 +260,6 @@ def _one_hot(g: _Graph) -> None:
         GELUS[int(g.rng.integers(len(GELUS)))](_Forms(g), product)
 
 
-def _up(g: _Graph) -> None:
-    x = g.pick(4)
-    if x is None or max(g.values[x][2:]) > 16:
-        return
-    n, c, height, width = g.values[x]
-    block, outs = int(g.rng.integers(2, 4)), int(g.rng.integers(1, 4))
-    inputs = [x, g.constant(g.some(c, outs, block, block))]
-    if g.rng.random() < 0.5:
-        inputs.append(g.constant(g.some(outs)))
-    g.add("ConvTranspose", inputs, (n, outs, height * block, width * block), strides=[block, block])
-
-
 _STEPS = (
     _with_constant,
     _with_constant,
@@ -287,7 +275,6 @@ _STEPS = (
     _gelu,
     _layer_norm,
     _one_hot,
-    _up,
 )
 
 

@@ -19,7 +19,6 @@ from fused_forms import (
     gelu_half_first,
     gelu_torch,
     norm_moments,
-    norm_torch,
 )
 from onnx import TensorProto, helper, numpy_helper
 from test_activations_and_affine import optimised
@@ -29,13 +28,13 @@ from ortune import rewrites
 from ortune.inputs import workload as workloads
 from ortune.inputs.feeds import make_feeds
 from ortune.model.open import open_model
+from ortune.model.save import save_model
 from ortune.rewrites._base import RewriteResult
 
-GELU, NORM, LOOKUP, TRANSPOSED, POOL = (
+GELU, NORM, LOOKUP, POOL = (
     "gelu",
     "layer-normalization",
     "one-hot-to-gather",
-    "transposed-convolution",
     "global-average-pool",
 )
 FLOAT = TensorProto.FLOAT
@@ -74,6 +73,12 @@ class Graph:
             [helper.make_tensor_value_info(name, out, None) for name in outputs],
             self.weights,
         )
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        # The checker wants a shape of every output.
+        for ours, inferred in zip(
+            graph.output, onnx.shape_inference.infer_shapes(made).graph.output, strict=True
+        ):
+            ours.CopyFrom(inferred)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
@@ -83,6 +88,12 @@ def run(model: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:
     return ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"]).run(
         None, {"x": x}
     )
+
+
+def outputs(path: Path, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]).run(None, feeds)
 
 
 def apply(name: str, model: onnx.ModelProto) -> tuple[onnx.ModelProto, RewriteResult, Counter[str]]:
@@ -174,19 +185,24 @@ def test_layer_normalization_in_every_form(
     if fused_by_ort(model, tmp_path)["LayerNormalization"]:
         assert "by itself" in reason(NORM, model)
         return
-    kinds = check(NORM, model, [values(2, 5, 8), values(1, 5, 8, seed=1) * 0.01 + 1])
+    kinds = check(NORM, model, [values(2, 5, 8), values(1, 5, 8, seed=1) * 0.3 + 1])
     assert kinds == {"LayerNormalization": 1} | ({"Transpose": 2} if axis == 1 else {})
 
 
-def test_torchs_form_behind_a_transpose_is_left_by_onnx_runtime_and_pays(tmp_path: Path) -> None:
-    g = Graph()
-    turned = g.op("Transpose", "x", perm=[0, 2, 1])
-    back = g.op("Transpose", norm_torch(g, turned, -1, 8, 0), perm=[0, 2, 1])
-    model = g.model(["n", 8, 6], [g.op("Relu", back)])
-    assert not fused_by_ort(model, tmp_path)["LayerNormalization"]
-    proto, _, _ = apply(NORM, model)
-    assert fused_by_ort(proto, tmp_path)["LayerNormalization"] == 1
-    check(NORM, model, [values(2, 8, 6)])
+def test_torchs_form_between_transposes_is_left_by_onnx_runtime_and_is_made(tmp_path: Path) -> None:
+    opened = open_model(zoo.model_path("piper-joe"))
+    made = opened.ir.clone()
+    assert "36 LayerNormalization" in rewrites.find(NORM).apply(made).what
+    save_model(made, tmp_path / "made.onnx")
+    feeds = {
+        "input": np.arange(1, 21)[None],
+        "input_lengths": np.array([20]),
+        "scales": np.array([0, 1, 0], np.float32),  # no noise: outputs may be compared
+    }
+    assert not optimised(opened.path, tmp_path)["LayerNormalization"]
+    assert optimised(tmp_path / "made.onnx", tmp_path)["LayerNormalization"] == 36
+    ours, theirs = outputs(tmp_path / "made.onnx", feeds), outputs(opened.path, feeds)
+    np.testing.assert_allclose(ours[0], theirs[0], atol=1e-3 * np.abs(theirs[0]).max())
 
 
 def test_the_axis_may_go_and_come_back_by_a_reshape() -> None:
@@ -269,33 +285,6 @@ def test_near_misses_of_a_one_hot_code_are_told() -> None:
     assert "one number a row" in reason(LOOKUP, g.model([2, 7, "k"], [wide], dtype=TensorProto.INT32))
 
 
-# ConvTranspose
-
-
-@pytest.mark.parametrize(("block", "bias"), [(2, True), (3, False)])
-def test_a_transposed_convolution_without_overlap(block: int, bias: bool) -> None:
-    g = Graph()
-    weights = [g.weight(values(4, 5, block, block)), *([g.weight(values(5))] if bias else [])]
-    y = g.op("ConvTranspose", "x", *weights, strides=[block, block])
-    kinds = check(TRANSPOSED, g.model(["n", 4, 3, 2], [y]), [values(2, 4, 3, 2)])
-    assert kinds == {"Conv": 1, "DepthToSpace": 1}
-
-
-@pytest.mark.parametrize(
-    ("attributes", "why"),
-    [
-        ({"strides": [2, 2], "pads": [1, 1, 1, 1]}, "pads"),
-        ({"strides": [1, 1]}, "stride"),
-        ({"strides": [2, 2], "group": 2}, "groups"),
-        ({"strides": [2, 2], "output_padding": [1, 1]}, "pads"),
-    ],
-)
-def test_other_transposed_convolutions_are_left(attributes: dict[str, object], why: str) -> None:
-    g = Graph()
-    y = g.op("ConvTranspose", "x", g.weight(values(4, 5, 2, 2)), **attributes)
-    assert why in reason(TRANSPOSED, g.model([1, 4, 3, 3], [y]))
-
-
 # Global average pooling
 
 
@@ -345,21 +334,16 @@ def test_other_means_are_left() -> None:
         ("minilm-int8", GELU, "6 Gelu"),
     ],
 )
-def test_on_real_models(name: str, rewrite: str, what: str) -> None:
-    path = zoo.model_path(name)
-    opened = open_model(path)
+def test_on_real_models(name: str, rewrite: str, what: str, tmp_path: Path) -> None:
+    opened = open_model(zoo.model_path(name))
     made = opened.ir.clone()
-    result = rewrites.find(rewrite).apply(made)
-    assert what in result.what
-    proto = ir.serde.serialize_model(made)
-    sessions = [
-        ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-        for model in (onnx.load(path), proto)
-    ]
+    assert what in rewrites.find(rewrite).apply(made).what
+    save_model(made, tmp_path / "made.onnx")
     case = workloads.propose(opened.ir).cases[0]
     for seed in range(2):
-        feeds = make_feeds(opened.ir, case, seed=seed)
-        for ours, theirs in zip(*(session.run(None, feeds) for session in sessions), strict=True):
+        feeds = {k: v for k, v in make_feeds(opened.ir, case, seed=seed).items() if isinstance(v, np.ndarray)}
+        pairs = zip(outputs(tmp_path / "made.onnx", feeds), outputs(opened.path, feeds), strict=True)
+        for ours, theirs in pairs:
             np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
