@@ -235,6 +235,25 @@ def test_epsilon_added_to_the_deviation_is_no_layer_normalisation() -> None:
     assert "no layer normalisation" in reason(NORM, g.model([2, 5, 8], [y]))
 
 
+def test_a_length_that_only_later_constants_tell_is_not_believed() -> None:
+    g = Graph()
+    turned = g.op("Einsum", "x", equation="abc->acb")
+    centred = g.op("Sub", turned, g.op("ReduceMean", turned, axes=[-1]))
+    variance = g.op("ReduceMean", g.op("Mul", centred, centred), axes=[-1])
+    y = g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.number(1e-5))))
+    row = g.op("Add", g.op("ReduceMean", y, axes=[-1]), g.weight(values(7)))
+    assert "length" in reason(NORM, g.model(["n", "a", "b"], [row]))
+
+
+def test_an_axis_counted_from_the_first_is_another_where_the_rank_is_not_known() -> None:
+    g = Graph()
+    turned = g.op("Einsum", "x", equation="abc->acb")
+    centred = g.op("Sub", turned, g.op("ReduceMean", turned, axes=[-1]))
+    variance = g.op("ReduceMean", g.op("Mul", centred, centred), axes=[1])
+    y = g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.number(1e-5))))
+    assert reason(NORM, g.model([2, 8, 5], [g.op("Mul", y, g.weight(values(8)))]))
+
+
 def test_the_gamma_may_not_differ_by_row() -> None:
     g = Graph()
     centred = g.op("Sub", "x", g.op("ReduceMean", "x", axes=[2]))

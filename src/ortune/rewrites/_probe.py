@@ -57,7 +57,7 @@ def spread(
                 continue
             made = _computed(user, found, rank, axes) if is_op(user, *ELEMENTWISE) else None
             if reductions and made is None:
-                made = _reduced(user, found)
+                made = _reduced(user, found, rank >= probes[0].ndim)
             if made is not None and len(found) < limit:
                 found[user.outputs[0]] = made
                 queue.append(user.outputs[0])
@@ -122,7 +122,7 @@ def _computed(node: ir.Node, found: dict[ir.Value, Probes], rank: int, axes: int
             return None
 
 
-def _reduced(node: ir.Node, found: dict[ir.Value, Probes]) -> Probes | None:  # noqa: PLR0911  (one a case)
+def _reduced(node: ir.Node, found: dict[ir.Value, Probes], rank_known: bool) -> Probes | None:  # noqa: PLR0911  (one a case)
     value = node.inputs[0] if node.inputs else None
     if value is None or value not in found:
         return None
@@ -134,7 +134,11 @@ def _reduced(node: ir.Node, found: dict[ir.Value, Probes]) -> Probes | None:  # 
         if any(not -p.ndim <= axis < p.ndim for p in probes):
             return None
         kept = keep is None or bool(keep.as_int())
+        if not rank_known and (axis >= 0 or not kept):
+            return None
         return [_REDUCTIONS[node.op_type](p, axis=axis, keepdims=kept) for p in probes]
+    if not rank_known:
+        return None
     if is_op(node, "Unsqueeze"):
         axes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
         if (
@@ -213,7 +217,7 @@ def _one(node: ir.Node) -> bool:
     if not is_op(source, "Shape") or start is None or end is None or start.size != 1 or end.size != 1:
         return False
     low, high = int(start.reshape(())), int(end.reshape(()))
-    return high - low == 1 and (low >= 0) == (high > 0)
+    return high - low == 1 and high != 0  # from -1 to 0 is nothing
 
 
 def dims(value: ir.Value | None, depth: int = 8) -> tuple[int | None, ...] | None:  # noqa: PLR0911  (one a case)

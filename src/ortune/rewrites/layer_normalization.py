@@ -94,7 +94,11 @@ def _width(x: ir.Value) -> int:
     for value in found:
         for use in value.uses() if len(found) < _FOLLOWED else ():
             numbers = [constant(v) for v in use.node.inputs]
-            sizes = [n.size for n in numbers if n is not None and n.dtype.kind == "f" and n.size > 1]
+            sizes = [
+                n.size
+                for n in numbers
+                if n is not None and n.dtype.kind == "f" and n.size > 1 and n.shape[-1] == n.size
+            ]
             if sizes:
                 return sizes[0]
             if is_op(use.node, "Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "ReduceMean", "ReduceSum"):
@@ -174,6 +178,10 @@ def _found(x: ir.Value, axis: int, probes: Probes, found: dict[ir.Value, Probes]
             if elsewhere is not None:
                 why = why or f"of the normalisation of {x.name!r}, {elsewhere.name!r} is used elsewhere too"
                 continue
+            if known is None or known[axis] is None:
+                constants = [constant(v) for node in nodes for v in node.inputs]
+                if not any(n is not None and n.size == factors[0].size for n in constants):
+                    return f"the length of the axis that {x.name!r} is normalised along is not known"
             if not _is_float32(nodes):
                 return f"the normalisation of {x.name!r} is not of float32"
             if _is_fused_anyway(x, nodes, axis == -1 or (known is not None and axis == len(known) - 1)):
