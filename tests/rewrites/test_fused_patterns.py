@@ -241,7 +241,7 @@ def test_a_length_that_only_later_constants_tell_is_not_believed() -> None:
     centred = g.op("Sub", turned, g.op("ReduceMean", turned, axes=[-1]))
     variance = g.op("ReduceMean", g.op("Mul", centred, centred), axes=[-1])
     y = g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.number(1e-5))))
-    row = g.op("Add", g.op("ReduceMean", y, axes=[-1]), g.weight(values(7)))
+    row = g.op("Add", g.op("ReduceMean", g.op("Mul", y, y), axes=[-1]), g.weight(values(7)))
     assert "length" in reason(NORM, g.model(["n", "a", "b"], [row]))
 
 

@@ -137,6 +137,8 @@ def _factors(found: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | N
         beta = theirs[0][0] - gamma * ours[0][0]
     if not np.isfinite(gamma).all() or not np.isfinite(beta).all():
         return None
+    if np.abs(gamma).max() <= _NEAR * np.abs(beta).max():
+        return None  # a mean of what is normalised already: nothing of x is left
     size = max(np.abs(gamma).max(), np.abs(beta).max(), 1e-12)
     same = all(
         np.abs(gamma * a + beta - b).max() <= _NEAR * size * np.abs(a).max()
