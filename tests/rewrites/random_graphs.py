@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
+from fused_forms import GELUS, NORMS
 from onnx import TensorProto, helper, numpy_helper
 
 Feeds = dict[str, np.ndarray]
@@ -200,6 +201,65 @@ def _hard(g: _Graph) -> None:
         g.add(division[0], [clipped, number], shape)
 
 
+class _Forms:
+    """Makes the forms of exporters in a graph."""
+
+    def __init__(self, g: _Graph) -> None:
+        self.g = g
+        self.shapes: dict[str, tuple[int, ...]] = {}
+
+    def op(self, operator: str, *inputs: str, **attributes: object) -> str:
+        given = [self.shapes.get(name, self.g.values.get(name, ())) for name in inputs]
+        shape = tuple(np.broadcast_shapes(*given))
+        if "axes" in attributes:
+            shape = tuple(1 if [axis] == attributes["axes"] else d for axis, d in enumerate(shape))
+        return self.g.add(operator, list(inputs), shape, **attributes)
+
+    def number(self, value: float) -> str:
+        return self.g.constant(np.array(value, np.float32))
+
+    def weight(self, array: np.ndarray) -> str:
+        name = self.g.constant(array)
+        self.shapes[name] = array.shape
+        return name
+
+
+def _gelu(g: _Graph) -> None:
+    x = g.pick()
+    assert x is not None
+    GELUS[int(g.rng.integers(len(GELUS)))](_Forms(g), x)
+
+
+def _layer_norm(g: _Graph) -> None:
+    """Of the input only: where a mean is many times the deviation, the order of sums shows."""
+    shape = g.values["x"]
+    axes = [axis for axis, size in enumerate(shape) if axis and size >= 4]
+    if axes:
+        axis = int(g.rng.choice(axes))
+        NORMS[int(g.rng.integers(len(NORMS)))](_Forms(g), "x", axis, shape[axis], len(shape))
+
+
+def _one_hot(g: _Graph) -> None:
+    x = g.pick()
+    assert x is not None
+    shape = g.values[x]
+    whole, count = f"i{len(g.nodes)}", int(g.rng.integers(2, 6))
+    g.nodes.append(helper.make_node("Cast", [x], [whole], name=f"{whole}_cast", to=TensorProto.INT64))
+    row = np.arange(count, dtype=np.int64) - int(g.rng.integers(0, 3))
+    if g.rng.random() < 0.2:
+        row[-1] += 1
+    last = [*shape, 1]
+    each, code = f"{whole}_each", f"{whole}_code"
+    g.nodes += [
+        helper.make_node("Reshape", [whole, g.constant(np.array(last, np.int64))], [each], name=each),
+        helper.make_node("Equal", [each, g.constant(row)], [code], name=code),
+    ]
+    hot = g.add("Cast", [code], (*shape, count), to=TensorProto.FLOAT)
+    product = g.add("MatMul", [hot, g.constant(g.some(count, 3))], (*shape, 3))
+    if g.rng.random() < 0.5:
+        GELUS[int(g.rng.integers(len(GELUS)))](_Forms(g), product)
+
+
 _STEPS = (
     _with_constant,
     _with_constant,
@@ -212,6 +272,9 @@ _STEPS = (
     _hard,
     _hard,
     _between,
+    _gelu,
+    _layer_norm,
+    _one_hot,
 )
 
 

@@ -177,11 +177,17 @@ class Editor:
         attributes: Sequence[ir.Attr] = (),
         *,
         name: str,
+        domain: str = "",
     ) -> ir.Value:
-        """A new node with one output, before another one; its output."""
+        """A new node with one output, before another one; its output. Another domain is imported at version 1."""
         scope = before.graph
         assert scope is not None
-        node = ir.Node("", operator, inputs, attributes, name=self.fresh(name))
+        if domain:
+            self.model.opset_imports.setdefault(domain, 1)
+            for function in self.model.functions.values():
+                if any(inner is scope for inner in nested(function)):
+                    function.opset_imports.setdefault(domain, 1)
+        node = ir.Node(domain, operator, inputs, attributes, name=self.fresh(name))
         node.outputs[0].name = self.fresh(f"{name}_output")
         scope.insert_before(before, node)
         return node.outputs[0]

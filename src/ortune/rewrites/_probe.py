@@ -1,0 +1,250 @@
+"""What is computed from one value and constants alone: followed node by node, and computed on chosen numbers.
+
+Exporters write the same function in many orders. Computing it tells what it is, whatever the order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.rewrites._graph import Array, constant, is_op
+
+Probes = list[Array]
+
+_FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "Pow": np.power,
+    "Neg": np.negative,
+    "Exp": np.exp,
+    "Tanh": np.tanh,
+    "Sqrt": np.sqrt,
+    "Reciprocal": np.reciprocal,
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Relu": lambda x: np.maximum(x, 0.0),
+    "Erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "Max": np.maximum,
+    "Identity": np.array,
+}
+ELEMENTWISE = tuple(_FUNCTIONS)
+_REDUCTIONS: dict[str, Callable[..., Array]] = {"ReduceMean": np.mean, "ReduceSum": np.sum}
+
+
+def spread(
+    x: ir.Value, probes: Sequence[Array], *, rank: int, axes: int, limit: int, reductions: bool = False
+) -> dict[ir.Value, Probes]:
+    """The values that are computed from ``x`` and constants, as they are where ``x`` is each of the probes.
+
+    Args:
+        x: Where to begin; it is among the values.
+        probes: Arrays as ``x`` may be.
+        rank: Of ``x`` at least: a constant of more axes would change the shape.
+        axes: How many axes, counted from the last, a constant may vary along.
+        limit: Values after which to stop.
+        reductions: Also follows sums and means over one axis, and what brings that axis back.
+    """
+    found: dict[ir.Value, Probes] = {x: list(probes)}
+    queue = [x]
+    while queue:
+        for user in [use.node for use in queue.pop(0).uses()]:
+            if len(user.outputs) != 1 or user.outputs[0] in found or user.graph is not graph_of(x):
+                continue
+            made = _computed(user, found, rank, axes) if is_op(user, *ELEMENTWISE) else None
+            if reductions and made is None:
+                made = _reduced(user, found, rank >= probes[0].ndim)
+            if made is not None and len(found) < limit:
+                found[user.outputs[0]] = made
+                queue.append(user.outputs[0])
+    return found
+
+
+def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
+    """The graph in which a value is made."""
+    node = value.producer()
+    if node is not None:
+        return node.graph
+    if value.graph is not None:
+        return value.graph
+    return next((use.node.graph for use in value.uses()), None)
+
+
+def between(x: ir.Value, y: ir.Value, found: dict[ir.Value, Probes]) -> tuple[list[ir.Node], ir.Value | None]:
+    """The nodes from one value to another; and a value on the way that others use too, None where none is."""
+    nodes: dict[ir.Node, None] = {}
+    waiting = [y]
+    while waiting:
+        node = waiting.pop().producer()
+        if node is not None and node not in nodes:
+            nodes[node] = None
+            waiting += [v for v in node.inputs if v is not None and v in found and v is not x]
+    for node in nodes:
+        value = node.outputs[0]
+        if value is not y and (value.is_graph_output() or any(use.node not in nodes for use in value.uses())):
+            return list(nodes), value
+    return list(nodes), None
+
+
+def _computed(node: ir.Node, found: dict[ir.Value, Probes], rank: int, axes: int) -> Probes | None:
+    given: list[Probes | Array] = []
+    for value in node.inputs:
+        if value is not None and value in found:
+            given.append(found[value])
+            continue
+        numbers = constant(value)
+        if numbers is None or numbers.dtype.kind not in "fiu" or numbers.ndim > rank:
+            return None
+        while numbers.ndim and numbers.shape[0] == 1:
+            numbers = numbers[0]
+        if numbers.ndim > axes:
+            return None
+        given.append(numbers.astype(np.float64))
+    count = len(next(iter(found.values())))
+    if len(given) != (2 if node.op_type in ("Add", "Sub", "Mul", "Div", "Pow", "Max") else 1):
+        return None
+    with np.errstate(all="ignore"):
+        try:
+            return [
+                np.asarray(
+                    _FUNCTIONS[node.op_type](
+                        *(each[i] if isinstance(each, list) else each for each in given)
+                    ),
+                    np.float64,
+                )
+                for i in range(count)
+            ]
+        except ValueError:  # constants that do not fit the probes
+            return None
+
+
+def _reduced(node: ir.Node, found: dict[ir.Value, Probes], rank_known: bool) -> Probes | None:  # noqa: PLR0911  (one a case)
+    value = node.inputs[0] if node.inputs else None
+    if value is None or value not in found:
+        return None
+    probes = found[value]
+    if is_op(node, *_REDUCTIONS):
+        axis, keep = reduced_axis(node), node.attributes.get("keepdims")
+        if axis is None or (keep is not None and keep.is_ref()):
+            return None
+        if any(not -p.ndim <= axis < p.ndim for p in probes):
+            return None
+        kept = keep is None or bool(keep.as_int())
+        if not rank_known and (axis >= 0 or not kept):
+            return None
+        return [_REDUCTIONS[node.op_type](p, axis=axis, keepdims=kept) for p in probes]
+    if not rank_known:
+        return None
+    if is_op(node, "Unsqueeze"):
+        axes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+        if (
+            axes is None
+            or axes.size != 1
+            or not -probes[0].ndim - 1 <= int(axes.reshape(())) <= probes[0].ndim
+        ):
+            return None
+        return [np.expand_dims(p, int(axes.reshape(()))) for p in probes]
+    if is_op(node, "Reshape"):
+        sizes = elements(node.inputs[1])
+        # One size that is not known follows from all the others.
+        if sizes is None or sum(s is None or s < 0 for s in sizes) > 1 or 0 in sizes:
+            return None
+        wanted = tuple(-1 if s is None else s for s in sizes)
+        try:
+            made = [p.reshape(wanted) for p in probes]
+        except ValueError:
+            return None
+        # Only an axis of one element may come or go: anything else mixes rows.
+        same = all(
+            [s for s in m.shape if s != 1] == [s for s in p.shape if s != 1]
+            for m, p in zip(made, probes, strict=True)
+        )
+        return made if same else None
+    if is_op(node, "Expand"):
+        before = value.producer()
+        same = before is not None and is_op(before, "Reshape") and before.inputs[1] is node.inputs[1]
+        return list(probes) if same else None
+    return None
+
+
+def reduced_axis(node: ir.Node) -> int | None:
+    """The one axis that a reduction goes over; None where it is not known or not one."""
+    attribute = node.attributes.get("axes")
+    axes = (
+        constant(node.inputs[1])
+        if len(node.inputs) > 1 and node.inputs[1] is not None
+        else np.asarray(attribute.value)
+        if attribute is not None and not attribute.is_ref()
+        else None
+    )
+    return int(axes.reshape(())) if axes is not None and axes.size == 1 else None
+
+
+def elements(value: ir.Value | None) -> tuple[int | None, ...] | None:
+    """The numbers of a list such as a shape, None for those that are not known; None where their count is not."""
+    numbers = constant(value)
+    if numbers is not None:
+        return tuple(int(n) for n in numbers.reshape(-1)) if numbers.dtype.kind in "iu" else None
+    node = value.producer() if value is not None else None
+    if value is None or node is None:
+        return None
+    if is_op(node, "Cast", "Identity"):
+        return elements(node.inputs[0])
+    if is_op(node, "Concat"):
+        parts = [elements(v) for v in node.inputs]
+        return None if any(p is None for p in parts) else tuple(n for p in parts if p is not None for n in p)
+    if is_op(node, "Unsqueeze", "Slice") and _one(node):
+        return (None,)
+    shape = value.shape
+    return (None,) if shape is not None and len(shape) == 1 and shape[0] == 1 else None
+
+
+def _one(node: ir.Node) -> bool:
+    """Whether a list of one number comes out: a number made a list, or one element cut out of a list."""
+    if node.op_type == "Unsqueeze":
+        return (
+            node.inputs[0] is not None and node.inputs[0].shape is not None and len(node.inputs[0].shape) == 0
+        )
+    source = node.inputs[0].producer() if node.inputs[0] is not None else None
+    while is_op(source, "Cast"):
+        assert source is not None
+        source = source.inputs[0].producer() if source.inputs[0] is not None else None
+    start, end = (constant(v) for v in (*node.inputs[1:3], None, None)[:2])
+    if not is_op(source, "Shape") or start is None or end is None or start.size != 1 or end.size != 1:
+        return False
+    low, high = int(start.reshape(())), int(end.reshape(()))
+    return high - low == 1 and high != 0  # from -1 to 0 is nothing
+
+
+def dims(value: ir.Value | None, depth: int = 8) -> tuple[int | None, ...] | None:  # noqa: PLR0911  (one a case)
+    """The sizes of a value as far as the graph says them; None where not even the rank is known."""
+    if value is None:
+        return None
+    if value.shape is not None:
+        return tuple(d if isinstance(d, int) else None for d in value.shape)
+    node = value.producer()
+    if node is None or depth == 0:
+        numbers = constant(value)
+        return None if numbers is None else numbers.shape
+    if is_op(node, "Reshape"):
+        sizes = elements(node.inputs[1])
+        return None if sizes is None else tuple(s if s is not None and s > 0 else None for s in sizes)
+    if is_op(node, "Expand"):
+        # What is expanded may be longer than the size asked for, so that only sizes above 1 are sure.
+        sizes, given = elements(node.inputs[1]), dims(node.inputs[0], depth - 1)
+        if sizes is None or given is None or len(sizes) != len(given):
+            return None
+        return tuple(
+            1 if s == g == 1 else s if s is not None and s > 1 else None
+            for s, g in zip(sizes, given, strict=True)
+        )
+    if is_op(node, "Identity", "Cast", "Relu", "Sigmoid", "Tanh"):
+        return dims(node.inputs[0], depth - 1)
+    if is_op(node, "Transpose") and "perm" in node.attributes:
+        given, perm = dims(node.inputs[0], depth - 1), node.attributes["perm"].as_ints()
+        return tuple(given[p] for p in perm) if given is not None and len(given) == len(perm) else None
+    return None

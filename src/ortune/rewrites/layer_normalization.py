@@ -1,0 +1,305 @@
+"""Makes LayerNormalization of the reductions and arithmetic that it was exported as.
+
+What it is: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over one axis, the variance also as
+    ``E[x^2] - E[x]^2``, gamma also inside the reciprocal root (TensorFlow, JAX), the axis kept or brought back by a
+    Reshape: what is computed from ``x`` is recognised by its values. Over an inner axis a Transpose goes before and
+    after. Opsets 13 to 16 are raised to 17, which has the operator.
+Why it costs: seven to twelve passes over the tensor in place of one. ONNX Runtime fuses the order that torch wrote, and
+    not always where a Transpose stands before it, since it may move that first; the others it leaves.
+Evidence: ReduceMean, Sub, Pow, Sqrt, Div in the optimised graph.
+Fix and its safety: exact: the same sums in another order. Where a mean is many times the deviation, that order shows,
+    as it does where ONNX Runtime fuses by itself.
+Example: ``--rewrite layer-normalization``
+References: Ba et al., "Layer Normalization", 2016; ONNX operators, "LayerNormalization".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.model.graphs import scopes
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Array, Editor, constant, is_op, scopes_of
+from ortune.rewrites._probe import Probes, between, dims, reduced_axis, spread
+
+_OPERATOR_OPSET = 17  # from here on the operator is there
+_RAISED_FROM = 13  # from here on the operators mean the same up to it, but for the ones below
+_CHANGED_MEANING = ("RoiAlign", "BatchNormalization")
+_FOLLOWED = 40  # values from x on
+_NEAR = 1e-6  # relative
+_MOST_ELEMENTS = 1 << 20  # of a probe
+_MOST_EPSILON = 0.1
+_UNKNOWN = 3  # size of an axis of a probe whose size is not known
+_ROWS = (1.0, 0.03, 5.0, 0.004, 0.5)  # standard deviations: small ones tell where epsilon is added
+_FUSED = {"ReduceMean": 2, "Sub": 1, "Pow": 1, "Add": 1, "Sqrt": 1, "Div": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """A layer normalisation.
+
+    Attributes:
+        x, y: What goes in, and what comes out.
+        axis, rank: Counted from the first; -1 and 0 for the last axis of a value of any rank.
+        epsilon: Added to the variance.
+        gamma, beta: Factors and shifts along the axis.
+    """
+
+    x: ir.Value
+    y: ir.Value
+    axis: int
+    rank: int
+    epsilon: float
+    gamma: Array
+    beta: Array
+
+
+def _starts(node: ir.Node) -> Iterator[ir.Value]:
+    """What a mean may be a part of the normalisation of: what it is taken of, or what that is the square of."""
+    value = node.inputs[0]
+    if value is None:
+        return
+    yield value
+    square = value.producer()
+    if is_op(square, "Mul") and square is not None and square.inputs[0] is square.inputs[1]:
+        yield from filter(None, [square.inputs[0]])
+
+
+def _probe_shape(x: ir.Value, axis: int) -> tuple[int, ...] | None:
+    """Sizes to try ``x`` with; None where the size of the axis cannot be told or all is too large."""
+    sizes = dims(x)
+    if sizes is not None:
+        if not -len(sizes) <= axis < len(sizes):
+            return None
+        width = sizes[axis] or _width(x)
+        shape = [s or _UNKNOWN for s in sizes]
+        shape[axis] = width
+    elif axis == -1:
+        width = _width(x)
+        shape = [_UNKNOWN, width]
+    else:
+        return None
+    return tuple(shape) if width > 1 and np.prod(shape) <= _MOST_ELEMENTS else None
+
+
+def _width(x: ir.Value) -> int:
+    """The size of the last axis, from the constants that things computed from ``x`` are combined with; else 0."""
+    found = [use.node.outputs[0] for use in x.uses()]
+    for value in found:
+        for use in value.uses() if len(found) < _FOLLOWED else ():
+            numbers = [constant(v) for v in use.node.inputs]
+            sizes = [
+                n.size
+                for n in numbers
+                if n is not None and n.dtype.kind == "f" and n.size > 1 and n.shape[-1] == n.size
+            ]
+            if sizes:
+                return sizes[0]
+            if is_op(use.node, "Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "ReduceMean", "ReduceSum"):
+                found.append(use.node.outputs[0])
+    return 0
+
+
+def _probes(shape: tuple[int, ...], axis: int) -> Probes:
+    """Two to find what the factors are, and one to hold them against: rows of other means and deviations each."""
+    made: Probes = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        values = np.moveaxis(rng.standard_normal(shape), axis, -1).copy()
+        rows = values.reshape(-1, values.shape[-1])
+        at = np.arange(len(rows)) + seed
+        rows *= np.asarray(_ROWS)[at % len(_ROWS)][:, None]
+        rows += rng.standard_normal((len(rows), 1))
+        made.append(np.moveaxis(values, -1, axis))
+    return made
+
+
+def _normalised(x: Array, axis: int, epsilon: float) -> Array:
+    centred = x - x.mean(axis, keepdims=True)
+    made: Array = centred / np.sqrt((centred**2).mean(axis, keepdims=True) + epsilon)
+    return made
+
+
+def _factors(found: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | None:
+    """(gamma, beta) where ``found`` is ``gamma * plain + beta`` along an axis for every probe; else None."""
+    width = plain[0].shape[axis]
+    ours = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in plain]
+    theirs = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in found]
+    apart = ours[0][0] - ours[1][0]
+    with np.errstate(all="ignore"):
+        gamma = (theirs[0][0] - theirs[1][0]) / apart
+        beta = theirs[0][0] - gamma * ours[0][0]
+    if not np.isfinite(gamma).all() or not np.isfinite(beta).all():
+        return None
+    if np.abs(gamma).max() <= _NEAR * np.abs(beta).max():
+        return None  # a mean of what is normalised already: nothing of x is left
+    size = max(np.abs(gamma).max(), np.abs(beta).max(), 1e-12)
+    same = all(
+        np.abs(gamma * a + beta - b).max() <= _NEAR * size * np.abs(a).max()
+        for a, b in zip(ours, theirs, strict=True)
+    )
+    return (gamma, beta) if same else None
+
+
+def _match(mean: ir.Node) -> _Match | str:
+    """The normalisation that begins with a mean; "" for others, or why it is nearly one."""
+    axis = reduced_axis(mean)
+    for x in _starts(mean) if axis is not None else ():
+        assert axis is not None
+        shape = _probe_shape(x, axis)
+        if shape is None:
+            continue
+        probes = _probes(shape, axis)
+        found = spread(
+            x, probes, rank=len(dims(x) or (0,)), axes=len(shape), limit=_FOLLOWED, reductions=True
+        )
+        match = _found(x, axis, probes, found)
+        if match:
+            return match
+    return ""
+
+
+def _found(x: ir.Value, axis: int, probes: Probes, found: dict[ir.Value, Probes]) -> _Match | str:
+    known = dims(x)
+    why = ""
+    for epsilon in _epsilons(found):
+        plain = [_normalised(p, axis, epsilon) for p in probes]
+        for y in reversed(found):
+            if y is x or found[y][0].shape != probes[0].shape:
+                continue
+            factors = _factors(found[y], plain, axis)
+            if factors is None:
+                continue
+            nodes, elsewhere = between(x, y, found)
+            if elsewhere is not None:
+                why = why or f"of the normalisation of {x.name!r}, {elsewhere.name!r} is used elsewhere too"
+                continue
+            if known is None or known[axis] is None:
+                constants = [constant(v) for node in nodes for v in node.inputs]
+                if not any(n is not None and n.size == factors[0].size for n in constants):
+                    return f"the length of the axis that {x.name!r} is normalised along is not known"
+            if not _is_float32(nodes):
+                return f"the normalisation of {x.name!r} is not of float32"
+            if _is_fused_anyway(x, nodes, axis == -1 or (known is not None and axis == len(known) - 1)):
+                return f"ONNX Runtime fuses the normalisation of {x.name!r} by itself"
+            if known is None:
+                place, rank = -1, 0
+            else:
+                rank = len(known)
+                place = axis % rank
+            return _Match(x=x, y=y, axis=place, rank=rank, epsilon=epsilon, gamma=factors[0], beta=factors[1])
+    return why
+
+
+def _epsilons(found: dict[ir.Value, Probes]) -> list[float]:
+    """The small numbers that are added to something on the way."""
+    nodes = [v.producer() for v in found]
+    numbers = [constant(v) for node in nodes if is_op(node, "Add") and node is not None for v in node.inputs]
+    one = [float(n.reshape(())) for n in numbers if n is not None and n.size == 1]
+    return list(dict.fromkeys(n for n in one if 0 < n < _MOST_EPSILON))
+
+
+def _is_float32(nodes: Sequence[ir.Node]) -> bool:
+    found = [constant(v) for node in nodes for v in node.inputs]
+    return {n.dtype for n in found if n is not None and n.dtype.kind == "f"} == {np.dtype(np.float32)}
+
+
+def _is_fused_anyway(x: ir.Value, nodes: Sequence[ir.Node], last: bool) -> bool:
+    """Whether ONNX Runtime makes one operator of it: torch's order over the last axis, not behind a Transpose."""
+    kinds = Counter(node.op_type for node in nodes)
+    ends = {"Mul": 1, "Add": 2}
+    return last and not is_op(x.producer(), "Transpose") and kinds == {**_FUSED, **ends}
+
+
+def _refuses(model: ir.Model) -> str:
+    """Why the opset of a model can neither hold the operator nor be raised to one that does."""
+    for scope, opset in scopes_of(model):
+        if opset >= _OPERATOR_OPSET:
+            continue
+        if opset < _RAISED_FROM:
+            return f"the model is of opset {opset}, and LayerNormalization needs 17, which 13 and later are raised to"
+        for node in scope:
+            if is_op(node, *_CHANGED_MEANING) and (node.op_type == "RoiAlign" or len(node.outputs) > 1):
+                return f"the model is of opset {opset}, and {node.op_type} {node.name!r} means something else in 17"
+    return ""
+
+
+def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
+    """How many match, replaced where an editor is given; and why something nearly does."""
+    count, reasons = 0, list[str]()
+    refusal = _refuses(model)
+    for scope, _ in scopes_of(model):
+        for mean in [node for node in scope if is_op(node, "ReduceMean", "ReduceSum")]:
+            match = _match(mean) if mean.graph is scope else ""
+            if isinstance(match, _Match) and refusal:
+                match = refusal
+            if isinstance(match, _Match):
+                count += 1
+                if editor is not None:
+                    _replace(editor, match)
+            elif match:
+                reasons.append(match)
+    return count, list(dict.fromkeys(reasons))
+
+
+def _replace(editor: Editor, match: _Match) -> None:
+    at = match.y.producer()
+    assert at is not None
+    name = f"{at.name or match.y.name or 'layer'}_normalization"
+    inner = match.axis not in (-1, match.rank - 1)
+    order = [axis for axis in range(match.rank) if axis != match.axis] + [match.axis]
+    x = match.x
+    if inner:
+        x = editor.node(at, "Transpose", [x], [ir.AttrInt64s("perm", order)], name=f"{name}_before")
+    inputs = [x, editor.constant(at, f"{name}_gamma", match.gamma.astype(np.float32))]
+    if match.beta.any():
+        inputs.append(editor.constant(at, f"{name}_beta", match.beta.astype(np.float32)))
+    attributes = [ir.AttrInt64("axis", -1), ir.AttrFloat32("epsilon", match.epsilon)]
+    made = editor.node(at, "LayerNormalization", inputs, attributes, name=name)
+    if inner:
+        back = [order.index(axis) for axis in range(match.rank)]
+        made = editor.node(at, "Transpose", [made], [ir.AttrInt64s("perm", back)], name=f"{name}_after")
+    editor.replace(match.y, made)
+
+
+def _raise(model: ir.Model) -> None:
+    """Raises the version of the standard operators to the one that has LayerNormalization, where it is lower."""
+    for root in scopes(model):
+        imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports
+        for domain in ("", "ai.onnx"):
+            if domain in imports:
+                imports[domain] = max(imports[domain], _OPERATOR_OPSET)
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    count, reasons = _walk(model, Editor(model))
+    if not count:
+        why = tuple(reasons) or ("no layer normalisation is written out",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    _raise(model)
+    return RewriteResult(
+        modified=True, what=f"Made {count} LayerNormalization of arithmetic.", reasons=tuple(reasons)
+    )
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    count, _ = _walk(model, None)
+    return (
+        [({}, f"{count} layer normalisation{'s are' if count > 1 else ' is'} written out")] if count else []
+    )
+
+
+REWRITE = Rewrite(
+    name="layer-normalization",
+    summary="reductions and arithmetic become LayerNormalization",
+    safety="exact",
+    stage=3,
+    change=_change,
+    proposes=_proposes,
+)

@@ -1,0 +1,207 @@
+"""Looks rows up where a one-hot code is multiplied with a matrix.
+
+What it is: ``Cast(Equal(x, [0, 1, ..., n - 1]))`` (JAX, tf2onnx) or ``OneHot``, and then ``MatMul`` with a constant,
+    picks one row of the matrix for every number, or none where it is out of range. Gather does the same; a row of
+    zeros stands for what is out of range. What follows element by element (a bias, a Gelu) is done to the table once.
+Why it costs: the code has as many columns as the matrix has rows, is written and read several times over, and the
+    product multiplies almost nothing but zeros.
+Evidence: Equal, Cast and MatMul (or OneHot and MatMul) at the top of the profile, on integer inputs.
+Fix and its safety: exact: a row of the product is a row of the matrix plus zeros. Weights that are not finite are left.
+Example: ``--rewrite one-hot-to-gather``
+References: ONNX operators, "Gather" and "OneHot".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Array, Editor, constant, is_op, least_rank, only_user, scalar, scopes_of
+from ortune.rewrites._probe import between, dims, spread
+
+_LEAST_OPSET = 12  # Clip of whole numbers
+_AXES_ARE_INPUT = 13  # of Squeeze, from this opset on
+_MOST_BYTES = 8 << 20  # of the table
+_FOLLOWED = 32  # values after the product
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Code:
+    """A one-hot code.
+
+    Attributes:
+        x: The whole numbers.
+        dtype: Theirs.
+        drops: They have a last axis of one element, which the code replaces.
+        rank: Of the code.
+        low, count: The first number that has a column, and how many do.
+    """
+
+    x: ir.Value
+    dtype: np.dtype[np.generic]
+    drops: bool
+    rank: int
+    low: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """A product with a one-hot code.
+
+    Attributes:
+        code: The code.
+        table: Rows for its numbers; the first and the last for what is out of range.
+        result: What is looked up instead.
+        at: The node before which to look up.
+    """
+
+    code: _Code
+    table: np.ndarray
+    result: ir.Value
+    at: ir.Node
+
+
+def _code(value: ir.Value) -> _Code | str:  # noqa: PLR0911  (one a near miss)
+    """The one-hot code that a value is; "" for others, or why it is nearly one."""
+    node = value.producer()
+    if is_op(node, "OneHot"):
+        assert node is not None
+        return _one_hot(node)
+    if not is_op(node, "Cast"):
+        return ""
+    assert node is not None
+    equal = node.inputs[0].producer() if node.inputs[0] is not None else None
+    if not is_op(equal, "Equal") or only_user(node.inputs[0] or value) is None:
+        return ""
+    assert equal is not None
+    for place in (0, 1):
+        x, numbers = equal.inputs[place], constant(equal.inputs[1 - place])
+        if x is None or numbers is None:
+            continue
+        if numbers.dtype not in (np.int32, np.int64) or numbers.size < 2 or numbers.shape[-1] != numbers.size:
+            return f"Equal {equal.name!r} compares with something else than a row of whole numbers"
+        row = numbers.reshape(-1)
+        if (np.diff(row) != 1).any():
+            return f"the numbers that Equal {equal.name!r} compares with do not follow each other"
+        given = dims(x)
+        if given is None or len(given) < numbers.ndim or given[-1] != 1:
+            return f"what Equal {equal.name!r} compares is not known to have one number a row"
+        return _Code(x=x, dtype=numbers.dtype, drops=True, rank=len(given), low=int(row[0]), count=row.size)
+    return ""
+
+
+def _one_hot(node: ir.Node) -> _Code | str:
+    axis, x = node.attributes.get("axis"), node.inputs[0]
+    depth, values = scalar(node.inputs[1]), constant(node.inputs[2])
+    if x is None or depth is None or values is None or values.dtype != np.float32:
+        return f"depth or values of OneHot {node.name!r} are not constant float32"
+    if values.tolist() != [0.0, 1.0] or (axis is not None and (axis.is_ref() or axis.as_int() != -1)):
+        return f"OneHot {node.name!r} gives other values than 0 and 1, or not on the last axis"
+    if x.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+        return f"the indices of OneHot {node.name!r} are not known to be whole numbers"
+    # Numbers below zero count from the end.
+    dtype = np.dtype(np.int32 if x.dtype == ir.DataType.INT32 else np.int64)
+    low, count = -int(depth), 2 * int(depth)
+    return _Code(x=x, dtype=dtype, drops=False, rank=least_rank(x) + 1, low=low, count=count)
+
+
+def _match(product: ir.Node) -> _Match | str:
+    given, weights = product.inputs[0], constant(product.inputs[1])
+    code = _code(given) if given is not None else ""
+    if isinstance(code, str):
+        return code
+    if weights is None or weights.ndim != 2 or weights.dtype != np.float32:
+        return f"what MatMul {product.name!r} multiplies a one-hot code with is no constant float32 matrix"
+    if given is None or only_user(given) is not product:
+        return f"the one-hot code of MatMul {product.name!r} is used elsewhere too"
+    if not np.isfinite(weights).all():
+        return f"the weights of MatMul {product.name!r} are not all finite"
+    if (code.count + 2) * weights[0].nbytes > _MOST_BYTES:
+        return f"the table of MatMul {product.name!r} would be larger than {_MOST_BYTES >> 20} MiB"
+    zeros = np.zeros((1, weights.shape[1]))
+    # Rows of OneHot are there twice: counted from the start, and from the end.
+    rows = [weights.astype(np.float64)] * (code.count // len(weights))
+    y, table = _through(product.outputs[0], np.concatenate([zeros, *rows, zeros]), code.rank)
+    return _Match(code=code, table=table.astype(np.float32), result=y, at=product)
+
+
+def _through(value: ir.Value, table: Array, rank: int) -> tuple[ir.Value, Array]:
+    """The last value that is computed from a product element by element, and the table of it."""
+    found = spread(value, [table], rank=rank, axes=1, limit=_FOLLOWED)
+    for y, (made,) in reversed(found.items()):
+        nodes, elsewhere = between(value, y, found)
+        inside = y is value or (
+            {use.node for use in value.uses()} <= set(nodes) and not value.is_graph_output()
+        )
+        if elsewhere is None and inside and made.shape == table.shape and np.isfinite(made).all():
+            return y, made
+    return value, table
+
+
+def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
+    """How many match, replaced where an editor is given; and why something nearly does."""
+    count, reasons = 0, list[str]()
+    for scope, opset in scopes_of(model):
+        for product in [node for node in scope if is_op(node, "MatMul")]:
+            match = _match(product)
+            if isinstance(match, _Match) and opset < _LEAST_OPSET:
+                match = f"the model is of opset {opset}, and Clip of whole numbers needs {_LEAST_OPSET}"
+            if isinstance(match, _Match):
+                count += 1
+                if editor is not None:
+                    _replace(editor, match, opset)
+            elif match:
+                reasons.append(match)
+    return count, list(dict.fromkeys(reasons))
+
+
+def _replace(editor: Editor, match: _Match, opset: int) -> None:
+    at, code, name = match.at, match.code, match.at.name or "one_hot"
+    index = code.x
+    if code.drops:
+        axis = np.array([-1])
+        axes = [ir.AttrInt64s("axes", [-1])] if opset < _AXES_ARE_INPUT else []
+        inputs = [index] if axes else [index, editor.constant(at, f"{name}_axis", axis)]
+        index = editor.node(at, "Squeeze", inputs, axes, name=f"{name}_squeeze")
+
+    def number(which: str, value: int) -> ir.Value:
+        return editor.constant(at, f"{name}_{which}", np.array(value, code.dtype))
+
+    limits = [number("low", code.low - 1), number("high", code.low + code.count)]
+    index = editor.node(at, "Clip", [index, *limits], name=f"{name}_clip")
+    if code.low != 1:
+        index = editor.node(at, "Add", [index, number("shift", 1 - code.low)], name=f"{name}_row")
+    inputs = [editor.constant(at, f"{name}_table", match.table), index]
+    editor.replace(
+        match.result, editor.node(at, "Gather", inputs, [ir.AttrInt64("axis", 0)], name=f"{name}_lookup")
+    )
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    count, reasons = _walk(model, Editor(model))
+    if not count:
+        why = tuple(reasons) or ("no one-hot code is multiplied with a constant matrix",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    what = f"Made {count} lookup{'s' if count > 1 else ''} of products with a one-hot code."
+    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    count, _ = _walk(model, None)
+    return [({}, f"{count} one-hot codes are multiplied with a matrix")] if count else []
+
+
+REWRITE = Rewrite(
+    name="one-hot-to-gather",
+    summary="a one-hot code times a matrix becomes a lookup of its rows",
+    safety="exact",
+    stage=2,
+    change=_change,
+    proposes=_proposes,
+)

@@ -1,0 +1,370 @@
+"""Decomposed patterns become the operator that the runtime has: every exporter's form, and each near miss told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime as ort
+import pytest
+from fused_forms import (
+    GELUS,
+    NORMS,
+    Maker,
+    gelu_dynamo,
+    gelu_half_first,
+    gelu_torch,
+    norm_moments,
+)
+from onnx import TensorProto, helper, numpy_helper
+from test_activations_and_affine import optimised
+
+import zoo
+from ortune import rewrites
+from ortune.inputs import workload as workloads
+from ortune.inputs.feeds import make_feeds
+from ortune.model.open import open_model
+from ortune.model.save import save_model
+from ortune.rewrites._base import RewriteResult
+
+GELU, NORM, LOOKUP, POOL = (
+    "gelu",
+    "layer-normalization",
+    "one-hot-to-gather",
+    "global-average-pool",
+)
+FLOAT = TensorProto.FLOAT
+
+
+class Graph:
+    """A graph that grows."""
+
+    def __init__(self, dtype: type[np.floating] = np.float32) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+        self.dtype = dtype
+
+    def op(self, operator: str, *inputs: str, **attributes: object) -> str:
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, inputs, [name], name=f"{operator}_{name}", **attributes))
+        return name
+
+    def number(self, value: float) -> str:
+        return self.weight(np.array(value, self.dtype))
+
+    def weight(self, array: np.ndarray) -> str:
+        kept = array if array.dtype.kind in "iu" else array.astype(self.dtype)
+        name = f"k{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.ascontiguousarray(kept), name))
+        return name
+
+    def model(
+        self, shape: list[int | str], outputs: list[str], *, opset: int = 17, dtype: int = FLOAT
+    ) -> onnx.ModelProto:
+        out = FLOAT if self.dtype is np.float32 else TensorProto.DOUBLE
+        graph = helper.make_graph(
+            self.nodes,
+            "g",
+            [helper.make_tensor_value_info("x", dtype, shape)],
+            [helper.make_tensor_value_info(name, out, None) for name in outputs],
+            self.weights,
+        )
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        # The checker wants a shape of every output.
+        for ours, inferred in zip(
+            graph.output, onnx.shape_inference.infer_shapes(made).graph.output, strict=True
+        ):
+            ours.CopyFrom(inferred)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def run(model: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    return ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"]).run(
+        None, {"x": x}
+    )
+
+
+def outputs(path: Path, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]).run(None, feeds)
+
+
+def apply(name: str, model: onnx.ModelProto) -> tuple[onnx.ModelProto, RewriteResult, Counter[str]]:
+    made = ir.serde.deserialize_model(model)
+    result = rewrites.find(name).apply(made)
+    proto = ir.serde.serialize_model(made)
+    onnx.checker.check_model(proto)
+    return proto, result, Counter(node.op_type for node in proto.graph.node)
+
+
+def check(name: str, model: onnx.ModelProto, xs: list[np.ndarray]) -> Counter[str]:
+    """What operators there are once the rewrite changed the model; the outputs are those of before."""
+    proto, result, kinds = apply(name, model)
+    assert result.modified, result.reasons
+    for x in xs:
+        for ours, theirs in zip(run(proto, x), run(model, x), strict=True):
+            assert ours.shape == theirs.shape
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=2e-5)
+    return kinds
+
+
+def reason(name: str, model: onnx.ModelProto) -> str:
+    _, result, _ = apply(name, model)
+    assert not result.modified
+    return " ".join(result.reasons)
+
+
+def values(*shape: int, seed: int = 0) -> np.ndarray:
+    return (np.random.default_rng(seed).standard_normal(shape) * 2).astype(np.float32)
+
+
+def fused_by_ort(model: onnx.ModelProto, folder: Path) -> Counter[str]:
+    onnx.save(model, folder / "m.onnx")
+    return optimised(folder / "m.onnx", folder)
+
+
+# Gelu
+
+
+def gelu_model(form: Callable[[Maker, str], str], opset: int = 17) -> onnx.ModelProto:
+    g = Graph()
+    return g.model([2, 3, 8], [form(g, "x")], opset=opset)
+
+
+@pytest.mark.parametrize("form", GELUS)
+@pytest.mark.parametrize("opset", [13, 20])
+def test_gelu_in_every_order(form: Callable[[Maker, str], str], opset: int, tmp_path: Path) -> None:
+    model = gelu_model(form, opset)
+    fused = fused_by_ort(model, tmp_path)
+    if not fused["Mul"]:
+        assert "by itself" in reason(GELU, model)
+        return
+    kinds = check(GELU, model, [values(2, 3, 8), values(2, 3, 8, seed=1) * 20])
+    assert sum(kinds.values()) == 1
+    assert set(kinds) <= {"Gelu", "FastGelu"}
+
+
+def test_a_gelu_whose_sum_is_read_elsewhere_is_told() -> None:
+    g = Graph()
+    y = gelu_dynamo(g, "x")
+    added = next(node.output[0] for node in g.nodes if node.op_type == "Add")
+    why = reason(GELU, g.model([2, 8], [y, added]))
+    assert added in why
+    assert "used elsewhere" in why
+
+
+def test_a_gelu_of_float64_and_another_constant_are_left() -> None:
+    g = Graph(np.float64)
+    y = gelu_dynamo(g, "x")
+    assert "not of float32" in reason(GELU, g.model([2, 8], [y], dtype=TensorProto.DOUBLE))
+    g = Graph()
+    half = g.op(
+        "Mul", g.number(0.4), g.op("Add", g.op("Erf", g.op("Div", "x", g.number(1.4142135))), g.number(1))
+    )
+    assert "no Gelu" in reason(GELU, g.model([2, 8], [g.op("Mul", "x", half)]))
+
+
+# LayerNormalization
+
+
+@pytest.mark.parametrize("form", NORMS)
+@pytest.mark.parametrize("axis", [2, 1])
+@pytest.mark.parametrize("opset", [13, 17])
+def test_layer_normalization_in_every_form(
+    form: Callable[[Maker, str, int, int, int], str], axis: int, opset: int, tmp_path: Path
+) -> None:
+    g = Graph()
+    model = g.model(["n", 5, 8], [form(g, "x", axis, 8 if axis == 2 else 5, 3)], opset=opset)
+    if fused_by_ort(model, tmp_path)["LayerNormalization"]:
+        assert "by itself" in reason(NORM, model)
+        return
+    kinds = check(NORM, model, [values(2, 5, 8), values(1, 5, 8, seed=1) * 0.3 + 1])
+    assert kinds == {"LayerNormalization": 1} | ({"Transpose": 2} if axis == 1 else {})
+
+
+def test_torchs_form_between_transposes_is_left_by_onnx_runtime_and_is_made(tmp_path: Path) -> None:
+    opened = open_model(zoo.model_path("piper-joe"))
+    made = opened.ir.clone()
+    assert "36 LayerNormalization" in rewrites.find(NORM).apply(made).what
+    save_model(made, tmp_path / "made.onnx")
+    feeds = {
+        "input": np.arange(1, 21)[None],
+        "input_lengths": np.array([20]),
+        "scales": np.array([0, 1, 0], np.float32),  # no noise: outputs may be compared
+    }
+    assert not optimised(opened.path, tmp_path)["LayerNormalization"]
+    assert optimised(tmp_path / "made.onnx", tmp_path)["LayerNormalization"] == 36
+    ours, theirs = outputs(tmp_path / "made.onnx", feeds), outputs(opened.path, feeds)
+    np.testing.assert_allclose(ours[0], theirs[0], atol=1e-3 * np.abs(theirs[0]).max())
+
+
+def test_the_axis_may_go_and_come_back_by_a_reshape() -> None:
+    g = Graph()
+    shape = g.weight(np.array([-1, 1, 8], np.int64))
+    mean = g.op("ReduceMean", "x", axes=[1], keepdims=0)
+    squares = g.op("ReduceMean", g.op("Mul", "x", "x"), axes=[1], keepdims=0)
+    variance = g.op("Sub", squares, g.op("Mul", mean, mean))
+    root = g.op("Sqrt", g.op("Add", g.op("Reshape", variance, shape), g.number(1e-5)))
+    y = g.op("Div", g.op("Sub", "x", g.op("Reshape", mean, shape)), root)
+    assert check(NORM, g.model(["n", 5, 8], [y]), [values(3, 5, 8)])["LayerNormalization"] == 1
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+def test_near_misses_of_a_normalisation_are_told(opset: int) -> None:
+    g = Graph()
+    y = norm_moments(g, "x", 2, 8, 3)
+    if opset < 13:
+        assert "opset 11" in reason(NORM, g.model([2, 5, 8], [y], opset=opset))
+        return
+    mean = next(node.output[0] for node in g.nodes if node.op_type == "ReduceMean")
+    assert "used elsewhere" in reason(NORM, g.model([2, 5, 8], [y, mean], opset=opset))
+
+
+def test_epsilon_added_to_the_deviation_is_no_layer_normalisation() -> None:
+    g = Graph()
+    centred = g.op("Sub", "x", g.op("ReduceMean", "x", axes=[2]))
+    root = g.op("Sqrt", g.op("ReduceMean", g.op("Mul", centred, centred), axes=[2]))
+    y = g.op("Div", centred, g.op("Add", root, g.number(1e-3)))
+    assert "no layer normalisation" in reason(NORM, g.model([2, 5, 8], [y]))
+
+
+def test_a_length_that_only_later_constants_tell_is_not_believed() -> None:
+    g = Graph()
+    turned = g.op("Einsum", "x", equation="abc->acb")
+    centred = g.op("Sub", turned, g.op("ReduceMean", turned, axes=[-1]))
+    variance = g.op("ReduceMean", g.op("Mul", centred, centred), axes=[-1])
+    y = g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.number(1e-5))))
+    row = g.op("Add", g.op("ReduceMean", g.op("Mul", y, y), axes=[-1]), g.weight(values(7)))
+    assert "length" in reason(NORM, g.model(["n", "a", "b"], [row]))
+
+
+def test_an_axis_counted_from_the_first_is_another_where_the_rank_is_not_known() -> None:
+    g = Graph()
+    turned = g.op("Einsum", "x", equation="abc->acb")
+    centred = g.op("Sub", turned, g.op("ReduceMean", turned, axes=[-1]))
+    variance = g.op("ReduceMean", g.op("Mul", centred, centred), axes=[1])
+    y = g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.number(1e-5))))
+    assert reason(NORM, g.model([2, 8, 5], [g.op("Mul", y, g.weight(values(8)))]))
+
+
+def test_the_gamma_may_not_differ_by_row() -> None:
+    g = Graph()
+    centred = g.op("Sub", "x", g.op("ReduceMean", "x", axes=[2]))
+    variance = g.op("ReduceMean", g.op("Mul", centred, centred), axes=[2])
+    y = g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.number(1e-5))))
+    scaled = g.op("Mul", y, g.weight(values(5, 8)))
+    kinds = check(NORM, g.model([2, 5, 8], [scaled]), [values(2, 5, 8)])
+    assert kinds == {"LayerNormalization": 1, "Mul": 1}
+
+
+# One-hot
+
+
+def one_hot(g: Graph, numbers: np.ndarray, *, swapped: bool = False) -> str:
+    row = g.weight(numbers.reshape(1, 1, -1))
+    code = g.op("Cast", g.op("Equal", *(["x", row][:: -1 if swapped else 1])), to=FLOAT)
+    return g.op("MatMul", code, g.weight(values(numbers.size, 6)))
+
+
+@pytest.mark.parametrize(("first", "swapped"), [(0, False), (1, True), (-2, False)])
+def test_a_one_hot_code_is_looked_up(first: int, swapped: bool) -> None:
+    g = Graph()
+    product = one_hot(g, np.arange(first, first + 4, dtype=np.int32), swapped=swapped)
+    biased = g.op("Add", product, g.weight(values(1, 1, 6, seed=3)))
+    y = gelu_half_first(g, biased)
+    model = g.model(["n", 7, 1], [y], dtype=TensorProto.INT32)
+    extremes = np.array([-(2**31), 2**31 - 1, 0, 1, 2, 3, -2], np.int32).reshape(1, 7, 1)
+    kinds = check(LOOKUP, model, [np.arange(-4, 10, dtype=np.int32).reshape(2, 7, 1), extremes])
+    assert kinds["Gather"] == 1
+    assert not {"MatMul", "Equal", "Erf", "Mul"} & kinds.keys()
+
+
+def test_a_one_hot_operator_counts_from_the_end_too() -> None:
+    g = Graph()
+    code = g.op("OneHot", "x", g.weight(np.array(4, np.int64)), g.weight(np.array([0, 1], np.float32)))
+    y = g.op("MatMul", code, g.weight(values(4, 6)))
+    x = np.array([[-9, -5, -4, -1], [0, 3, 4, 9]], np.int64)
+    kinds = check(LOOKUP, g.model([2, 4], [y], dtype=TensorProto.INT64), [x])
+    assert "MatMul" not in kinds
+
+
+def test_near_misses_of_a_one_hot_code_are_told() -> None:
+    g = Graph()
+    gap = one_hot(g, np.array([0, 1, 3], np.int32))
+    assert "do not follow" in reason(LOOKUP, g.model([2, 7, 1], [gap], dtype=TensorProto.INT32))
+    g = Graph()
+    wide = one_hot(g, np.arange(4, dtype=np.int32))
+    assert "one number a row" in reason(LOOKUP, g.model([2, 7, "k"], [wide], dtype=TensorProto.INT32))
+
+
+# Global average pooling
+
+
+def squeeze_and_excite(g: Graph, axes: list[int], keep: int) -> str:
+    wide = g.op("Relu", g.op("Conv", "x", g.weight(values(32, 16, 3, 3) * 0.1), pads=[1, 1, 1, 1]))
+    mean = g.op("ReduceMean", wide, axes=axes, keepdims=keep)
+    if not keep:
+        return mean
+    gate = g.op("Sigmoid", g.op("Conv", mean, g.weight(values(32, 32, 1, 1) * 0.1)))
+    return g.op("Conv", g.op("Mul", wide, gate), g.weight(values(32, 32, 1, 1) * 0.1))
+
+
+@pytest.mark.parametrize(("axes", "keep", "opset"), [([2, 3], 1, 13), ([-1, -2], 0, 13), ([2, 3], 0, 11)])
+def test_a_mean_over_height_and_width_is_a_pool(
+    axes: list[int], keep: int, opset: int, tmp_path: Path
+) -> None:
+    g = Graph()
+    model = g.model(["n", 16, 9, 7], [squeeze_and_excite(g, axes, keep)], opset=opset)
+    kinds = check(POOL, model, [values(2, 16, 9, 7)])
+    assert kinds["GlobalAveragePool"] == 1
+    assert kinds["Squeeze"] == 1 - keep
+    before, after = (fused_by_ort(m, tmp_path) for m in (model, apply(POOL, model)[0]))
+    if keep and before["ReorderOutput"]:
+        assert (
+            after["ReorderOutput"] + after["ReorderInput"] < before["ReorderOutput"] + before["ReorderInput"]
+        )
+
+
+def test_other_means_are_left() -> None:
+    g = Graph()
+    assert "not known" in reason(
+        POOL, g.model([2, 4, 5, 5], [g.op("ReduceMean", "x", axes=[2, 3])], opset=13)
+    )
+    g = Graph()
+    assert "no mean" in reason(POOL, g.model([2, 4, 5, 5], [g.op("ReduceMean", "x", axes=[1])], opset=13))
+
+
+# Real models
+
+
+@pytest.mark.parametrize(
+    ("name", "rewrite", "what"),
+    [
+        ("magika", LOOKUP, "1 lookup"),
+        ("magika", GELU, "2 Gelu"),
+        ("magika", NORM, "1 LayerNormalization"),
+        ("minilm-int8", GELU, "6 Gelu"),
+    ],
+)
+def test_on_real_models(name: str, rewrite: str, what: str, tmp_path: Path) -> None:
+    opened = open_model(zoo.model_path(name))
+    made = opened.ir.clone()
+    assert what in rewrites.find(rewrite).apply(made).what
+    save_model(made, tmp_path / "made.onnx")
+    case = workloads.propose(opened.ir).cases[0]
+    for seed in range(2):
+        feeds = {k: v for k, v in make_feeds(opened.ir, case, seed=seed).items() if isinstance(v, np.ndarray)}
+        pairs = zip(outputs(tmp_path / "made.onnx", feeds), outputs(opened.path, feeds), strict=True)
+        for ours, theirs in pairs:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_torchs_older_gelu_is_left_to_onnx_runtime() -> None:
+    assert "by itself" in reason(GELU, gelu_model(gelu_torch))
