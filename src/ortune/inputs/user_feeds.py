@@ -28,7 +28,8 @@ _UNREADABLE = (
 """What a damaged file ends in; RuntimeError where an archive wants a password."""
 
 _LAYOUT = (
-    "an .npz with one array an input, an .npy for a single input, or a folder with input_0.pb, input_1.pb …"
+    "an .npz with one array an input, an .npy for a single input, a folder of these, "
+    "or a folder with input_0.pb, input_1.pb …"
 )
 
 
@@ -36,8 +37,8 @@ def load(path: Path, ir_model: ir.Model) -> list[dict[str, FeedValue]]:
     """Load the user's inputs and check them against the model.
 
     Args:
-        path: An ``.npz``, ``.npy``, a folder of ``input_N.pb`` or a folder holding ``test_data_set_*`` folders, or
-            a folder that ``feed_files.write_feeds`` wrote.
+        path: An ``.npz``, ``.npy``, a folder of them, a folder of ``input_N.pb`` or a folder holding
+            ``test_data_set_*`` folders, or a folder that ``feed_files.write_feeds`` wrote.
         ir_model: The model.
 
     Raises:
@@ -57,6 +58,9 @@ def _raw_sets(path: Path) -> list[tuple[Path, Mapping[str, FeedValue] | list[Fee
     if (path / "feeds.json").is_file():
         return [(path, read_feeds(path))]
     folders = [path] if any(path.glob("input_*.pb")) else _by_number(path.glob("test_data_set_*"))
+    arrays = [] if folders else _by_number([*path.glob("*.npz"), *path.glob("*.npy")])
+    if arrays:
+        return [(file, _from_numpy(file)) for file in arrays]
     if not folders:
         raise InputError("the folder holds no inputs", where=f"--inputs {path}", do=f"give {_LAYOUT}")
     return [(folder, _from_protobuf(folder)) for folder in folders]
