@@ -23,14 +23,11 @@ def rows(precision: Sequence[PrecisionRow]) -> list[tuple[str, ...]]:
 
 def _cells(row: PrecisionRow) -> tuple[str, ...]:
     found = row.outputs
-    known = row.ratio_low is not None
-    time = (
-        f"{change(row.ratio)} ({span(row.ratio_low, row.ratio_high) if known else 'single observation'})"
-        if row.ratio
-        else ""
-    )
-    if row.plan == Plan():
-        time = ""
+    time = ""
+    if row.ratio and row.plan != Plan():
+        low, high = row.ratio_low, row.ratio_high
+        seen = "single observation" if low is None or high is None else span(low, high)
+        time = f"{change(row.ratio)} ({seen})"
     return (
         f"within {percent(row.within_ratio)}" if row.within_ratio else "exact",
         model(row.plan),

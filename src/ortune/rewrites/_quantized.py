@@ -9,7 +9,7 @@ from ortune.rewrites._base import Param
 
 FAMILY = "fewer bits"
 PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
-RECURRENT = ("LSTM", "GRU")
+RECURRENT = ("LSTM",)
 LEAST_BYTES = 16 << 10
 """Weights that are worth quantising at all: below it a model's time is that of its calls."""
 

@@ -1,10 +1,10 @@
 """Stores the weights of matrix products in 8 bits, and quantises what they are multiplied with at each run.
 
-What it is: ONNX Runtime's dynamic quantiser: MatMul, Gemm, LSTM and GRU become integer operators whose activations get
+What it is: ONNX Runtime's dynamic quantiser: MatMul, Gemm and LSTM become integer operators whose activations get
     their scale when the model runs. No calibration is needed.
 Why it costs: matrix products wait for weights: in float32 they are four times the bytes, and integer dot products do
     several multiplications at once.
-Evidence: the time of MatMul, Gemm, LSTM and GRU in the profile; the outputs' error, size and time of the quantised
+Evidence: the time of MatMul, Gemm and LSTM in the profile; the outputs' error, size and time of the quantised
     model, side by side.
 Fix and its safety: numerics: outputs change by about a hundredth. Convolutions stay as they are.
 Example: ``--rewrite dynamic-int8:scales=channel``

@@ -299,7 +299,7 @@ def _compare_floats(
 
 def _compare_places(found: _Found, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
     """Whether the largest value of each row stands where it stood; of outputs without rows nothing is said."""
-    old, new = arrays
+    old = arrays[0]
     if old.ndim < 2 or old.shape[-1] < 2 or not old.size or old.dtype.kind == "c":
         return
     rows = [a.reshape(-1, old.shape[-1]) for a in arrays]

@@ -70,7 +70,7 @@ def gather(baseline: Baseline) -> Inputs:
         refs = []
         for seed in range(INVENTED + INVENTED_CHECKED):
             made = workload.feeds(model, msgspec.structs.replace(work, seed=work.seed + seed))
-            case, values = made[seed % len(made)]
+            _, values = made[seed % len(made)]
             refs.append(_written(baseline, f"invented-{seed}", values))
         calibrating, checking = refs[:INVENTED], refs[INVENTED:]
     checking = checking[:MOST_CHECKED]

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Sequence
 from .protocol import Stop
 
 PRODUCTS = ("Conv", "Gemm", "MatMul")
-RECURRENT = ("LSTM", "GRU")
+AXIS_OPSET = 13
 ENDS = "ends"
 """Among what is left out: the first and the last product, which feel the most of it."""
 
@@ -23,7 +23,7 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
     prepared = _prepared(quantization, onnx, request)
     model = _named(onnx, prepared)
     params = request["params"]
-    kinds = ("MatMul", "Gemm") + RECURRENT
+    kinds = ("MatMul", "Gemm", "LSTM")
     left = _left_out(model, params["leave"], kinds)
     quantization.quantize_dynamic(
         prepared,
@@ -37,7 +37,7 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
         extra_options={"MatMulConstBOnly": True},
     )
     _require_fewer_bits(onnx, request["output"])
-    return "Quantised the weights of MatMul, Gemm, LSTM and GRU to int8 (dynamic, %s by the %s%s)." % (
+    return "Quantised the weights of MatMul, Gemm and LSTM to int8 (dynamic, %s by the %s%s)." % (
         params["weights"],
         params["scales"],
         _words(params["leave"]),
@@ -48,7 +48,10 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
     """Weights and activations in 8 bits, with ranges seen while running the given inputs."""
     feeds = request["feeds"]
     if not feeds:
-        raise Stop("unsupported", "static quantisation needs inputs to calibrate on, and none were given")
+        raise Stop(
+            "unsupported",
+            "static quantisation needs inputs to calibrate on: ortune tune MODEL --rewrite static-int8 --data FOLDER",
+        )
     quantization, onnx = _libraries(ort)
     prepared = _prepared(quantization, onnx, request)
     model = _named(onnx, prepared)
@@ -86,6 +89,7 @@ def weights(ort: Any, request: Dict[str, Any]) -> str:
     quantizers = _imported("onnxruntime.quantization.matmul_nbits_quantizer", ort)
     params = request["params"]
     model = onnx.load(request["model"])
+    _store_constants(model.graph)
     _give_names(model.graph)
     left = _left_out(model, params["leave"], ("MatMul",))
     quantizer = quantizers.MatMulNBitsQuantizer(
@@ -133,8 +137,7 @@ def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any]) -> str:
     process = importlib.import_module("onnxruntime.quantization.shape_inference").quant_pre_process
     path: str = request["output"] + ".prepared.onnx"
     logging.disable(logging.WARNING)
-    given = request["model"]
-    large = _large(given)
+    given, large = request["model"], _large(request["model"])
     failed: List[str] = []
     # Symbolic shapes need sympy and fail on some models; without them fewer tensors are quantised.
     for without in ((), ("skip_symbolic_shape",), ("skip_symbolic_shape", "skip_onnx_shape")):
@@ -147,10 +150,20 @@ def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any]) -> str:
                 all_tensors_to_one_file=large,
                 **dict.fromkeys(without, True),
             )
+            _upgrade(onnx, path)
             return path
         except Exception as error:  # the libraries' own: whatever it was, the next try goes without
             failed.append("%s: %s" % (type(error).__name__, error))
     raise Stop("unsupported", "the model cannot be prepared for quantisation: %s" % failed[-1][:500])
+
+
+def _upgrade(onnx: Any, path: str) -> None:
+    """Brings a model to an opset whose DequantizeLinear has an axis: below it scales by the channel do not load."""
+    model = onnx.load(path)
+    opsets = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
+    if opsets and opsets[0] < AXIS_OPSET and not _large(path):
+        converter = importlib.import_module("onnx.version_converter")
+        onnx.save(converter.convert_version(model, AXIS_OPSET), path)
 
 
 def _named(onnx: Any, path: str) -> Any:
@@ -174,13 +187,23 @@ def _give_names(graph: Any) -> bool:
     return named
 
 
+def _store_constants(graph: Any) -> None:
+    """Weights that exporters wrote as Constant nodes, among the initializers, where the quantiser looks for them."""
+    for node in [n for n in graph.node if n.op_type == "Constant" and n.attribute[0].name == "value"]:
+        tensor = graph.initializer.add()
+        tensor.CopyFrom(node.attribute[0].t)
+        tensor.name = node.output[0]
+        graph.node.remove(node)
+
+
 def _left_out(model: Any, leave: str, kinds: Sequence[str]) -> List[str]:
     words = [word for word in leave.split("+") if word]
     names = [node.name for node in model.graph.node if node.op_type in words]
     products = [node.name for node in model.graph.node if node.op_type in kinds]
     if ENDS in words and products:
         names += [products[0], products[-1]]
-    return names
+    # The quantisers make a MatMul and an Add of a Gemm before they look for what to leave out.
+    return names + [name + "_MatMul" for name in names]
 
 
 def _words(leave: str) -> str:
