@@ -13,6 +13,9 @@ RECURRENT = ("LSTM",)
 LEAST_BYTES = 16 << 10
 """Weights that are worth quantising at all: below it a model's time is that of its calls."""
 
+SHARE = 4
+"""Of so many weights of products one must be such that a rewrite changes it, or trying it is not worth the time."""
+
 _INTEGER = (
     "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul",
     "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "MatMulIntegerToFloat", "MatMulNBits",
@@ -36,6 +39,11 @@ def weight_bytes(model: ir.Model, *kinds: str) -> int:
             if value is not None and tensor is not None and tensor.dtype == ir.DataType.FLOAT:
                 found[value.name or ""] = tensor.nbytes
     return sum(found.values())
+
+
+def is_small_share(model: ir.Model, held: int) -> bool:
+    """Whether most weights are those of other products: then little of the time is in these."""
+    return held * SHARE < weight_bytes(model, *PRODUCTS, *RECURRENT)
 
 
 def refuses(model: ir.Model, *kinds: str) -> tuple[str, ...]:

@@ -20,7 +20,16 @@ import onnx_ir as ir
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite
 from ortune.rewrites._marks import mend
-from ortune.rewrites._quantized import FAMILY, LEAST_BYTES, LEAVE, RECURRENT, megabytes, refuses, weight_bytes
+from ortune.rewrites._quantized import (
+    FAMILY,
+    LEAST_BYTES,
+    LEAVE,
+    RECURRENT,
+    is_small_share,
+    megabytes,
+    refuses,
+    weight_bytes,
+)
 
 _KINDS = ("MatMul", "Gemm", *RECURRENT)
 
@@ -31,7 +40,7 @@ def _refuses(model: ir.Model) -> tuple[str, ...]:
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     held = weight_bytes(model, *_KINDS)
-    if _refuses(model) or held < LEAST_BYTES:
+    if _refuses(model) or held < LEAST_BYTES or is_small_share(model, held):
         return []
     return [({"scales": "channel"}, f"{megabytes(held)} in matrix products: 8 bits, without calibration")]
 

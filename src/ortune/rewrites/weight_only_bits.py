@@ -18,7 +18,7 @@ import onnx_ir as ir
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite
 from ortune.rewrites._marks import mend
-from ortune.rewrites._quantized import FAMILY, LEAVE, megabytes, refuses, weight_bytes
+from ortune.rewrites._quantized import FAMILY, LEAVE, is_small_share, megabytes, refuses, weight_bytes
 
 _LEAST_BYTES = 1 << 20  # below it weights stay in the caches, and nothing is won by reading fewer
 
@@ -29,7 +29,7 @@ def _refuses(model: ir.Model) -> tuple[str, ...]:
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     held = weight_bytes(model, "MatMul")
-    if _refuses(model) or held < _LEAST_BYTES:
+    if _refuses(model) or held < _LEAST_BYTES or is_small_share(model, held):
         return []
     return [({"bits": bits}, f"{megabytes(held)} in MatMul: stored in {bits} bits") for bits in ("8", "4")]
 
