@@ -195,3 +195,17 @@ def test_other_inputs_make_another_model(tmp_path: Path) -> None:
     tools = [ToolProcess(runtime=HERE, folder=tmp_path, feeds=feeds) for feeds in (refs, refs[:1], refs)]
     one, two, three = (tool.identity for tool in tools)
     assert one == three != two
+
+
+def test_they_are_proposed_where_allowed_and_where_the_weights_are(tmp_path: Path) -> None:
+    def names(opened: OpenModel, *allow: str) -> set[str]:
+        return {spec.name for spec, _ in rewrites.proposals(opened.ir, allow)}
+
+    family = {name for name, rewrite in rewrites.all_rewrites().items() if rewrite.family == rewrites.FAMILY}
+    assert len(family) == 3
+    net, products = convolutions(tmp_path / "c.onnx"), matrices(tmp_path / "m.onnx")
+    assert names(net, "numerics") & family == {"static-int8"}
+    assert names(products, "numerics") & family == {"static-int8", "dynamic-int8"}
+    assert names(products, "dynamic-int8") & family == {"dynamic-int8"}
+    assert not names(net) & family
+    assert not names(products) & family

@@ -14,6 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from ortune.errors import InputError
 from ortune.inputs import user_feeds
 from ortune.inputs.value_files import VERSION
 from ortune.model.open import open_model
@@ -56,7 +57,7 @@ def tune(folder: Path, *words: str) -> dict[str, Any]:
          "--no-bundle", "--budget", "25s", "--json", *words],
         env={**os.environ, "ORTUNE_LOCK": str(folder / "lock")}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode in (0, 3), done.stderr
+    assert done.returncode in (0, 2, 3), done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -142,3 +143,16 @@ def test_top_1_agreement_is_told(tmp_path: Path) -> None:
         (tmp_path / name / "outputs.json").write_text(json.dumps({"version": VERSION, "outputs": [entry]}))
     assert compare_outputs(tmp_path / "a", tmp_path / "b").top1 == 0.75
     assert compare_outputs(tmp_path / "a", tmp_path / "a").top1 == 1.0
+
+
+def test_data_that_nothing_would_use_is_refused(tmp_path: Path) -> None:
+    found = tune(tmp_path, "--data", str(tmp_path))
+    assert (found["status"], found["error"]["where"]) == ("error", "--data")
+    assert "--allow numerics" in found["error"]["do"]
+
+
+def test_what_is_wrong_with_the_data_names_the_option(tmp_path: Path) -> None:
+    np.savez(tmp_path / "0.npz", other=np.zeros((16, 256), np.float32))
+    opened = open_model(model(tmp_path / "m.onnx"))
+    with pytest.raises(InputError, match=r"--data .*0\.npz: no value for x0; other is no input"):
+        user_feeds.load(tmp_path, opened.ir, "--data")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,7 @@ def gather(baseline: Baseline) -> Inputs:
     data, work, model = baseline.options.data, baseline.work, baseline.side.model.ir
     if data is not None or work.inputs_path:
         source = data or Path(work.inputs_path)
-        sets = user_feeds.load(source, model)
+        sets = user_feeds.load(source, model, "--data" if data else "--inputs")
         refs = [_written(baseline, f"data-{i}", values) for i, values in enumerate(sets)]
         checking = refs[::HELD_OUT] if len(refs) >= HELD_OUT else refs
         calibrating = [r for r in refs if r not in checking] or refs
@@ -176,6 +177,7 @@ class Quantising:
             [ref.name for ref in self._inputs.checking],
             self._run.tolerance_of(plan),
         )
+        shutil.rmtree(outcome.outputs_path, ignore_errors=True)
         self._run.log.add("difference", {"key": key, "difference": found})
         return found
 

@@ -191,6 +191,13 @@ class Options(Kept, Load, OnePlan):
         """Where the bundle goes; None makes none."""
         return Path(self.output) if self.bundle else None
 
+    @property
+    def _fewer_bits(self) -> bool:
+        """Whether a quantised model was let through, or asked for by its name."""
+        named = [*self.allow, *(spec.name for spec in self.pinned)]
+        found = (rewrites.all_rewrites()[name] for name in named if name in rewrites.all_rewrites())
+        return "numerics" in named or any(each.family == rewrites.FAMILY for each in found)
+
     def check(self) -> None:
         """Raises UsageError for what cannot be searched or allowed."""
         require_objective(self.objective)
@@ -202,6 +209,12 @@ class Options(Kept, Load, OnePlan):
                     where="--allow",
                     do=f"numerics, behaviour, {', '.join(GUARDS)}, or the name of a setting or rewrite",
                 )
+        if self.data is not None and self.tolerance is None and not self._fewer_bits:
+            raise UsageError(
+                "calibrates quantised models, which are not tried unless outputs may change",
+                where="--data",
+                do="add --tolerance 0.01, or --allow numerics",
+            )
         if not targets.find(self.target).ships:
             raise UsageError(
                 f"no bundle can be made for {self.target} yet, so tune does not search its settings",
