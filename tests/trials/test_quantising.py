@@ -22,7 +22,7 @@ from ortune.records import Candidate, OutputDifference, Plan, PrecisionRow, Rewr
 from ortune.report import precision_words
 from ortune.search.plan_edits import changed
 from ortune.trials.outputs import compare_outputs
-from ortune.trials.quantising import table, within
+from ortune.trials.quantising import named_operator, table, within
 
 # Two measurements at once are each other's noise.
 pytestmark = pytest.mark.xdist_group("measuring")
@@ -156,3 +156,20 @@ def test_what_is_wrong_with_the_data_names_the_option(tmp_path: Path) -> None:
     opened = open_model(model(tmp_path / "m.onnx"))
     with pytest.raises(InputError, match=r"--data .*0\.npz: no value for x0; other is no input"):
         user_feeds.load(tmp_path, opened.ir, "--data")
+
+
+@pytest.mark.parametrize(
+    ("said", "but", "kind"),
+    [
+        ("Could not find an implementation for Relu(13) node with name 'a'", (), "Relu"),
+        ("ShapeInferenceError in node (named) of another operator", (), "MatMul"),
+        ("invalid: MatMul_7_quant is of tensor(int8)", (), "MatMul"),
+        ("invalid: MatMul_7_quant is of tensor(int8)", ("MatMul",), ""),
+        ("cut off, not done after 18 s of loading", (), ""),
+    ],
+)
+def test_the_operator_that_an_error_names(said: str, but: tuple[str, ...], kind: str, tmp_path: Path) -> None:
+    proto = onnx.load(model(tmp_path / "m.onnx"))
+    proto.graph.node[0].name = "named"
+    onnx.save(proto, tmp_path / "n.onnx")
+    assert named_operator(open_model(tmp_path / "n.onnx").ir, said, but) == kind

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import onnx_ir as ir
 
 from ortune import rewrites
 from ortune.inputs import feed_files, user_feeds, workload
@@ -187,17 +188,10 @@ class Quantising:
         left = _leave(spec)
         if len(left) >= MOST_LEFT_OUT:
             return []
-        kinds = {node.op_type for node in nodes(self._run.side.model.ir)} - set(left)
-        by_name = {node.name: node.op_type for node in nodes(self._run.side.model.ir) if node.name}
-        words = re.findall(r"\w+", said)
-        named = [word for word in words if word in kinds]
-        named += [by_name[word] for word in re.findall(r"[^\s'\"()]+", said) if word in by_name]
-        named += [kind for word in words for kind in kinds if word.startswith(f"{kind}_")]
-        if not named:
+        kind = named_operator(self._run.side.model.ir, said, left)
+        if not kind:
             return []
-        return [
-            (_changed(plan, leave="+".join([*left, named[0]])), f"without {named[0]}, which an error names")
-        ]
+        return [(_changed(plan, leave="+".join([*left, kind])), f"without {kind}, which an error names")]
 
     def _nearer(self, plan: Plan) -> list[tuple[Plan, str]]:
         """What may bring the outputs nearer: the ends left as they are, then ranges without the rarest values."""
@@ -212,6 +206,20 @@ class Quantising:
         if spec.name == "static-int8" and "calibration" not in spec.params:
             return [(_changed(plan, calibration="percentile"), "ranges without the rarest values")]
         return []
+
+
+def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
+    """The first operator of a model that an error names, by its type, its name or one made of its type; "" for none."""
+    kinds = {node.op_type for node in nodes(model)} - set(but)
+    by_name = {node.name: node.op_type for node in nodes(model) if node.name and node.op_type in kinds}
+    for word in re.findall(r"[^\s'\"(),:]+", said):
+        if word in kinds or word in by_name:
+            return word if word in kinds else by_name[word]
+        # As nodes without a name are called, and what the quantisers put around them.
+        for kind in sorted(kinds, key=len, reverse=True):
+            if word.startswith(f"{kind}_"):
+                return kind
+    return ""
 
 
 def _leave(spec: RewriteSpec) -> list[str]:
