@@ -209,3 +209,21 @@ def test_they_are_proposed_where_allowed_and_where_the_weights_are(tmp_path: Pat
     assert names(products, "dynamic-int8") & family == {"dynamic-int8"}
     assert not names(net) & family
     assert not names(products) & family
+
+
+def test_weights_in_constant_nodes_count(tmp_path: Path) -> None:
+    """As Paddle and others write them: the quantisers find them, so proposals must."""
+    proto = onnx.load(matrices(tmp_path / "m.onnx").path)
+    nodes = [helper.make_node("Constant", [], [w.name], value=w) for w in proto.graph.initializer]
+    del proto.graph.initializer[:]
+    for node in reversed(nodes):
+        proto.graph.node.insert(0, node)
+    onnx.save(proto, tmp_path / "c.onnx")
+    opened = open_model(tmp_path / "c.onnx")
+    assert {"static-int8", "dynamic-int8"} <= {
+        spec.name for spec, _ in rewrites.proposals(opened.ir, ["numerics"])
+    }
+    tool = ToolProcess(runtime=HERE, folder=tmp_path)
+    for text, holds in (("dynamic-int8", "MatMulInteger"), ("weight-only-bits", "MatMulNBits")):
+        made = rewrites.apply_all(opened, [rewrites.parse(text)], tmp_path / "made", tool)
+        assert kinds(made).count(holds) == 2

@@ -35,10 +35,19 @@ def weight_bytes(model: ir.Model, *kinds: str) -> int:
         if node.op_type not in kinds or node.domain not in ("", "ai.onnx"):
             continue
         for value in node.inputs[1:3] if node.op_type in RECURRENT else node.inputs[1:2]:
-            tensor = None if value is None else value.const_value
+            tensor = _stored(value)
             if value is not None and tensor is not None and tensor.dtype == ir.DataType.FLOAT:
                 found[value.name or ""] = tensor.nbytes
     return sum(found.values())
+
+
+def _stored(value: ir.Value | None) -> ir.TensorProtocol | None:
+    """The weights that a value holds, as an initializer or as exporters write them in a Constant."""
+    node = None if value is None else value.producer()
+    if value is None or node is None or node.op_type != "Constant" or "value" not in node.attributes:
+        return None if value is None else value.const_value
+    attribute = node.attributes["value"]
+    return None if attribute.is_ref() else attribute.as_tensor()
 
 
 def is_small_share(model: ir.Model, held: int) -> bool:

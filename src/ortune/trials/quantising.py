@@ -132,8 +132,8 @@ class Quantising:
     def _tried(self, plan: Plan) -> tuple[PrecisionRow, list[tuple[Plan, str]]]:
         """One model made and run; what became of it, and what to try instead."""
         baseline, name = self._run.baseline, f"bits-{plan.id}"
-        left_ns = 1e9 * self._run.budget_s - self._run.replay.decided()
-        model, failed = self._run.model_of(plan, patience_s(baseline.trial_ns, left_ns))
+        left_s = 1e-9 * (self._limit_ns - self._run.replay.decided())
+        model, failed = self._run.model_of(plan, max(left_s, patience_s(baseline.trial_ns, 0)))
         if model is None:
             return PrecisionRow(plan=plan, within_ratio=None, why=failed), self._without(plan, failed)
         size = _size(model)
