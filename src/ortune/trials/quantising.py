@@ -105,7 +105,7 @@ class Quantising:
 
     def chosen(self, proposed: Sequence[Proposed]) -> list[Proposed]:
         """What to race: of the quantised models those that were right and not slower; all else as it was."""
-        waiting = [p for p in proposed if is_quantising(p.plan)]
+        waiting = _widest_first([p for p in proposed if is_quantising(p.plan)])
         if waiting:
             self._run.watch.say(f"trying {len(waiting)} models of fewer bits")
         raced: list[Proposed] = []
@@ -119,7 +119,9 @@ class Quantising:
                 continue
             row, again = self._tried(each.plan)
             self.rows.append(row)
-            waiting = [Proposed(plan=plan, origin=why, prior=each.prior) for plan, why in again] + waiting
+            more = [Proposed(plan=plan, origin=why, prior=each.prior) for plan, why in again]
+            # What did not run at all is mended at once; what is to come nearer waits for what was never tried.
+            waiting = [*waiting, *more] if row.outputs is not None else [*more, *waiting]
             if not row.why:
                 prior = PRIOR_FASTER if (row.ratio or 1.0) < FASTER else each.prior
                 raced.append(Proposed(plan=each.plan, origin=each.origin, prior=prior))
@@ -220,6 +222,17 @@ def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
             if word.startswith(f"{kind}_"):
                 return kind
     return ""
+
+
+def _widest_first(proposed: Sequence[Proposed]) -> list[Proposed]:
+    """One of each rewrite, then the second of each: a budget that ends early has seen every kind."""
+    seen: dict[str, int] = {}
+    places = []
+    for each in proposed:
+        name = each.plan.rewrites[-1].name
+        seen[name] = seen.get(name, 0) + 1
+        places.append(seen[name])
+    return [each for _, each in sorted(zip(places, proposed, strict=True), key=lambda pair: pair[0])]
 
 
 def _leave(spec: RewriteSpec) -> list[str]:

@@ -107,7 +107,9 @@ def make_result(run: Tuning) -> TuneResult:
             n_trials=sum(len(b.trials) for b in [*search.blocks, *search.alone]),
         ),
         points=seen,
-        precision=quantising.table(run.precision, found, run.side.model.path.stat().st_size),
+        precision=quantising.table(
+            run.precision, found, run.side.model.info.size_bytes + run.side.model.info.external_bytes
+        ),
         calibration=run.calibration if run.precision else None,
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
