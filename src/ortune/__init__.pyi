@@ -323,6 +323,7 @@ def tune(
     targets: str | None = ...,
     objective: str = ...,
     tolerance: float | None = ...,
+    data: str | Path | None = ...,
     worth: str | float = ...,
     allow: Sequence[str] | str | Mapping[str, object] = ...,
     resume: str | None = ...,

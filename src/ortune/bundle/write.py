@@ -151,8 +151,15 @@ def _copy_models(
         ort_version=(result.runtime or result.side.runtime).ort_version,
         requirements=result.adoption.requirements if result.adoption else (),
         session=result.session,
+        calibration=result.calibration if _is_quantised(result) else None,
     )
     return info, shipped
+
+
+def _is_quantised(result: TuneResult) -> bool:
+    """Whether the winner runs one of the models of fewer bits."""
+    made = [r.plan.rewrites[-1] for r in result.precision if r.plan.rewrites and r.within_ratio != 0]
+    return any(spec in made for spec in result.winner.rewrites)
 
 
 def _copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:

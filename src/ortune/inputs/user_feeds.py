@@ -28,38 +28,43 @@ _UNREADABLE = (
 """What a damaged file ends in; RuntimeError where an archive wants a password."""
 
 _LAYOUT = (
-    "an .npz with one array an input, an .npy for a single input, or a folder with input_0.pb, input_1.pb …"
+    "an .npz with one array an input, an .npy for a single input, a folder of these, "
+    "or a folder with input_0.pb, input_1.pb …"
 )
 
 
-def load(path: Path, ir_model: ir.Model) -> list[dict[str, FeedValue]]:
+def load(path: Path, ir_model: ir.Model, option: str = "--inputs") -> list[dict[str, FeedValue]]:
     """Load the user's inputs and check them against the model.
 
     Args:
-        path: An ``.npz``, ``.npy``, a folder of ``input_N.pb`` or a folder holding ``test_data_set_*`` folders, or
-            a folder that ``feed_files.write_feeds`` wrote.
+        path: An ``.npz``, ``.npy``, a folder of them, a folder of ``input_N.pb`` or a folder holding
+            ``test_data_set_*`` folders, or a folder that ``feed_files.write_feeds`` wrote.
         ir_model: The model.
+        option: What named it, as errors say.
 
     Raises:
         InputError: The file is unreadable, or a name, type, rank or fixed size does not fit the model.
     """
     if not files.exists(path):
-        raise InputError("there is no such file or folder", where=f"--inputs {path}", do=f"give {_LAYOUT}")
+        raise InputError("there is no such file or folder", where=f"{option} {path}", do=f"give {_LAYOUT}")
     values = feedable(ir_model)
-    sets = [(where, _named(raw, values, where)) for where, raw in _raw_sets(path)]
+    sets = [(where, _named(raw, values, where)) for where, raw in _raw_sets(path, option)]
     return [_checked(raw, values, where) for where, raw in sets]
 
 
-def _raw_sets(path: Path) -> list[tuple[Path, Mapping[str, FeedValue] | list[FeedValue]]]:
-    """Every set of feeds under a path: by name, or in the order of the model's inputs."""
+def _raw_sets(path: Path, option: str) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:
+    """Every set of feeds under a path, with where it lies: by name, or in the order of the model's inputs."""
     if not files.is_folder(path):
-        return [(path, _from_numpy(path))]
+        return [(f"{option} {path}", _from_numpy(path, f"{option} {path}"))]
     if (path / "feeds.json").is_file():
-        return [(path, read_feeds(path))]
+        return [(f"{option} {path}", read_feeds(path))]
     folders = [path] if any(path.glob("input_*.pb")) else _by_number(path.glob("test_data_set_*"))
+    arrays = [] if folders else _by_number([*path.glob("*.npz"), *path.glob("*.npy")])
+    if arrays:
+        return [(f"{option} {file}", _from_numpy(file, f"{option} {file}")) for file in arrays]
     if not folders:
-        raise InputError("the folder holds no inputs", where=f"--inputs {path}", do=f"give {_LAYOUT}")
-    return [(folder, _from_protobuf(folder)) for folder in folders]
+        raise InputError("the folder holds no inputs", where=f"{option} {path}", do=f"give {_LAYOUT}")
+    return [(f"{option} {folder}", _from_protobuf(folder)) for folder in folders]
 
 
 def _by_number(paths: object) -> list[Path]:
@@ -67,13 +72,13 @@ def _by_number(paths: object) -> list[Path]:
     return sorted(listed, key=lambda p: (int(m[0]) if (m := re.search(r"\d+", p.stem)) else 0, p.name))
 
 
-def _from_numpy(path: Path) -> Mapping[str, FeedValue] | list[FeedValue]:
+def _from_numpy(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedValue]:
     try:
         with files.open_file(path) as file:
             packed = file.read(2) == b"PK"
         if not packed:
             return [load_array(path)]
-        _require_holdable(path)
+        _require_holdable(path, where)
         with np.load(path, allow_pickle=False) as loaded:
             return {name: loaded[name] for name in loaded.files}
     except _UNREADABLE as error:
@@ -81,19 +86,19 @@ def _from_numpy(path: Path) -> Mapping[str, FeedValue] | list[FeedValue]:
             f"it cannot be read without running code from it: {error}"
             if "pickle" in str(error) or "Python objects" in str(error)
             else f"it cannot be read: {error}",
-            where=f"--inputs {path}",
+            where=where,
             do=f"give {_LAYOUT}",
         ) from error
 
 
-def _require_holdable(path: Path) -> None:
+def _require_holdable(path: Path, where: str) -> None:
     """Refuse an archive that unpacks to more than memory should hold: zeros pack a thousand to one."""
     with zipfile.ZipFile(path) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
     if unpacked > max(MOST_BYTES, path.stat().st_size):
         raise InputError(
             f"it unpacks to {unpacked / 2**30:.1f} GiB, and at most {MOST_BYTES >> 30} GiB are unpacked",
-            where=f"--inputs {path}",
+            where=where,
             do="save it without compression (numpy.savez), or fewer values",
         )
 
@@ -129,14 +134,14 @@ def _value_of(path: Path) -> FeedValue:
 
 
 def _named(
-    raw: Mapping[str, FeedValue] | list[FeedValue], values: list[ir.Value], where: Path
+    raw: Mapping[str, FeedValue] | list[FeedValue], values: list[ir.Value], where: str
 ) -> dict[str, FeedValue]:
     names = [v.name or "" for v in values]
     if isinstance(raw, list):
         if len(raw) != len(names):
             raise InputError(
                 f"it holds {len(raw)} values and the model has {len(names)} inputs: {', '.join(names)}",
-                where=f"--inputs {where}",
+                where=where,
                 do="give one value for each input, in this order; for several inputs an .npz with their names",
             )
         return dict(zip(names, raw, strict=True))
@@ -147,13 +152,13 @@ def _named(
         problems += [f"{', '.join(extra)} is no input"] if extra else []
         raise InputError(
             "; ".join(problems),
-            where=f"--inputs {where}",
+            where=where,
             do=f"name the arrays after the model's inputs: {', '.join(names)}",
         )
     return {name: raw[name] for name in names}
 
 
-def _checked(raw: dict[str, FeedValue], values: list[ir.Value], where: Path) -> dict[str, FeedValue]:
+def _checked(raw: dict[str, FeedValue], values: list[ir.Value], where: str) -> dict[str, FeedValue]:
     symbols: dict[str, int] = {}
     for value in values:
         name = value.name or ""
@@ -164,7 +169,7 @@ def _checked(raw: dict[str, FeedValue], values: list[ir.Value], where: Path) -> 
         if isinstance(given, list) != ("seq(" in dtype):
             raise InputError(
                 f"the model takes {dtype} here",
-                where=f"--inputs {where}, input {name!r}",
+                where=f"{where}, input {name!r}",
                 do="give such a value",
             )
         arrays = given if isinstance(given, list) else [given] if given is not None else []
@@ -186,7 +191,7 @@ def _same_bits(array: Array, dtype: str) -> Array:
     return array
 
 
-def _check_type(array: Array, dtype: str, name: str, where: Path) -> None:
+def _check_type(array: Array, dtype: str, name: str, where: str) -> None:
     wanted = element_type(dtype)
     found = onnx_type(array) if array.dtype != object else "object"
     if found == wanted:
@@ -194,13 +199,13 @@ def _check_type(array: Array, dtype: str, name: str, where: Path) -> None:
     cast = "np.str_" if wanted == "string" else f"np.{np.dtype(numpy_dtype(wanted)).name}"
     raise InputError(
         f"it is {found} and the model takes {wanted}",
-        where=f"--inputs {where}, input {name!r}",
+        where=f"{where}, input {name!r}",
         do=f"convert it before saving: array.astype({cast})",
     )
 
 
 def _check_shape(
-    array: Array, sizes: tuple[Size, ...] | None, symbols: dict[str, int], name: str, where: Path
+    array: Array, sizes: tuple[Size, ...] | None, symbols: dict[str, int], name: str, where: str
 ) -> None:
     if sizes is None:
         return
@@ -217,7 +222,7 @@ def _check_shape(
         known = f" ({', '.join(f'{s}={n}' for s, n in same.items())})" if same else ""
         raise InputError(
             f"its shape {'x'.join(map(str, array.shape)) or 'scalar'} does not fit the model's {declared}{known}",
-            where=f"--inputs {where}, input {name!r}",
+            where=f"{where}, input {name!r}",
             do="reshape it, or add the batch dimension",
         )
 

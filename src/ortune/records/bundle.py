@@ -5,7 +5,7 @@ from __future__ import annotations
 from ortune.records.base import Record
 from ortune.records.comparison import Comparison
 from ortune.records.machine import Host
-from ortune.records.plan import Plan
+from ortune.records.plan import Calibration, Plan
 from ortune.records.protocol import Applied
 
 
@@ -22,6 +22,7 @@ class BundleInfo(Record, frozen=True, kw_only=True):
             A thread count is text, ``min(4, cpus)``, here as in ``plan``: the 4 that were measured, and at most one
             for each CPU where there are fewer than ``host.effective_cpus``.
         ort_version: ONNX Runtime that it was tuned with.
+        calibration: What the model's ranges were taken from, where it is a quantised one.
         requirements: What must be installed to run it, where that is not the user's own ONNX Runtime.
         session: Id of the stored session that made it, which begins with its date; "" where none was stored.
     """
@@ -39,3 +40,4 @@ class BundleInfo(Record, frozen=True, kw_only=True):
     ort_version: str = ""
     session: str = ""
     requirements: tuple[str, ...] = ()
+    calibration: Calibration | None = None

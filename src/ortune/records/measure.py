@@ -73,6 +73,8 @@ class OutputDifference(Record, frozen=True, kw_only=True):
             reference has none, or nothing in common with it.
         cosine: Smallest cosine between an output and its reference, over the floating-point outputs; None where that
             has no meaning.
+        top1: Share of rows (along the last axis of the floating-point outputs) whose largest value stands in the same
+            place; None where no output has rows of several values.
         tolerance: That the user gave; None for the limits of "the same".
         accepting_tolerance: One that accepts the difference; None where none does, and where none is needed.
     """
@@ -84,6 +86,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     what: str = ""
     comparable: bool = True
     cosine: float | None = None
+    top1: float | None = None
     tolerance: float | None = None
     accepting_tolerance: float | None = None
 

@@ -32,6 +32,20 @@ class RewriteSpec(Record, frozen=True, kw_only=True):
     params: dict[str, str] = {}
 
 
+class Calibration(Record, frozen=True, kw_only=True):
+    """What the ranges of a quantised model were taken from.
+
+    Attributes:
+        inputs: Sets of inputs that it was calibrated on.
+        checked: Sets that its error was measured on; with four or more of the user's, none of these is among them.
+        source: What the user named, as it was written; "" where ortune invented the inputs.
+    """
+
+    inputs: int
+    checked: int
+    source: str = ""
+
+
 class Plan(Record, frozen=True, kw_only=True):
     """An immutable set of rewrites, settings and providers. ``Plan()`` is ORT's default."""
 

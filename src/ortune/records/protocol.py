@@ -203,6 +203,7 @@ class ToolRequest(Record, frozen=True, kw_only=True):
 
     Attributes:
         task: What to do ("optimize").
+        feeds: Inputs that the user named, or that ortune made up, for a task that runs the model.
         model, output: The file to read and the file to write.
         params: Of the rewrite that needs the task.
         external_name: Name of the file beside ``output`` that takes the larger weights.
@@ -215,6 +216,7 @@ class ToolRequest(Record, frozen=True, kw_only=True):
     output: str
     params: dict[str, str] = {}
     external_name: str
+    feeds: tuple[FeedRef, ...] = ()
     applied: tuple[Applied, ...] = ()
     providers: tuple[ProviderSpec, ...] = ()
     custom_ops: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from ortune.records.comparison import Comparison
 from ortune.records.finding import Finding
 from ortune.records.machine import Adoption, Runtime, Side
 from ortune.records.measure import Figures, OutputDifference
-from ortune.records.plan import Plan, ReadBackLevel
+from ortune.records.plan import Calibration, Plan, ReadBackLevel
 from ortune.records.profile import Headroom, ProfileDifference, ProfileResult
 from ortune.records.protocol import Placement
 
@@ -106,6 +106,31 @@ class TradeRow(Record, frozen=True, kw_only=True):
     kept: bool = False
 
 
+class PrecisionRow(Record, frozen=True, kw_only=True):
+    """One quantised model that was tried: error, size and speed side by side.
+
+    Attributes:
+        within_ratio: The strictest of 0.1 %, 1 % and 5 % (relative L2) that its outputs keep; None beyond all, 0 for
+            the row of the best plan that changes no precision.
+        calibrated: It has ranges that were seen while running inputs; see ``TuneResult.calibration``.
+        ratio, ratio_low, ratio_high: Against the default: over the race's blocks where it took part, else a single
+            observation without an interval.
+        pareto: Nothing with a smaller error was as fast.
+        why: Why it was not raced; "" where it was.
+    """
+
+    plan: Plan
+    within_ratio: float | None
+    calibrated: bool = False
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    size_bytes: int | None = None
+    outputs: OutputDifference | None = None
+    pareto: bool = False
+    why: str = ""
+
+
 class Refused(Record, frozen=True, kw_only=True):
     """The plan that led the race and is not shipped, with what the fresh blocks said of it, and why."""
 
@@ -137,6 +162,8 @@ class TuneResult(Record, frozen=True, kw_only=True):
         runtime: What the winner runs with, where that is another than the side's.
         placement: Which nodes each execution provider has with the winner; empty for the CPU's alone.
         adoption: What it takes to run with that; None where it is the user's own.
+        precision: What fewer bits bring, where they were allowed (--tolerance, --allow numerics).
+        calibration: What the quantised models were calibrated on; None where none was.
         headroom: What settings could win at most, from a profile of the default before the race.
         default_profile: That profile's categories and most expensive nodes; None where there is none.
         why: Where the winner's gain lies: the winner minus what it replaces, both under the profiler; None without a
@@ -188,3 +215,5 @@ class TuneResult(Record, frozen=True, kw_only=True):
     runtime: Runtime | None = None
     adoption: Adoption | None = None
     placement: tuple[Placement, ...] = ()
+    precision: tuple[PrecisionRow, ...] = ()
+    calibration: Calibration | None = None

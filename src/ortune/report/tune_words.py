@@ -13,12 +13,13 @@ from ortune.records import (
     Guard,
     Plan,
     PlanStatus,
+    PrecisionRow,
     Runtime,
     SettingWorth,
     TradeRow,
     TuneResult,
 )
-from ortune.report import finding_words
+from ortune.report import finding_words, precision_words
 from ortune.report.compare_words import (
     VERIFIED,
     cases,
@@ -69,8 +70,20 @@ def headline(result: TuneResult) -> str:
     else:
         parts = [*([result.caution] if result.caution else []), _gain(result)]
     return "; ".join(
-        [*parts, *lost_shapes(result), *support(result), *finding_words.caveats(result.findings)]
+        [
+            *parts,
+            *lost_shapes(result),
+            *support(result),
+            *_final(result),
+            *finding_words.caveats(result.findings),
+        ]
     )
+
+
+def fewer_bits(result: TuneResult) -> PrecisionRow | None:
+    """What is known of the winner's quantised model, where it runs one."""
+    specs = result.winner.rewrites
+    return next((r for r in result.precision if r.within_ratio != 0 and r.plan.rewrites[-1] in specs), None)
 
 
 def lost_shapes(result: TuneResult) -> list[str]:
@@ -111,6 +124,12 @@ def factors(ratio_low: float | None, ratio_high: float | None) -> str:
 def bounds(comparison: Comparison) -> str:
     """The interval of a comparison as speed-up factors."""
     return factors(comparison.ratio_low, comparison.ratio_high)
+
+
+def _final(result: TuneResult) -> list[str]:
+    """What a quantised winner rests on: with invented inputs it is not final."""
+    row = fewer_bits(result)
+    return [precision_words.rests_on(result.calibration, row)] if row and result.calibration else []
 
 
 def gain_unit(ratio: float, estimand: str) -> str:
@@ -291,6 +310,8 @@ def outputs(result: TuneResult) -> str:
         return ""
     if not found.ok:
         return f"outputs differ: {found.what}"
+    if row := fewer_bits(result):
+        return precision_words.error(row.outputs or found)
     if found.compared_as == "moments":
         return "outputs alike by shape, finiteness and moments"
     how = " (as sets)" if found.compared_as == "sets" else ""
@@ -441,6 +462,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Line(said, _tone(result)),
             Pairs(rows=details(result)),
             table([Column("", "label"), *(Column(head) for head in heads[1:])], figures),
+            table(precision_words.COLUMNS, precision_words.rows(result.precision)),
             table(TRADE, [trade_cells(row) for row in result.trade]),
             cases(result.cases, base_name(result), "winner", "change"),
             Code(title="to paste", lines=code_lines(result.code)),
@@ -456,7 +478,8 @@ def document(envelope: Envelope[TuneResult]) -> Document:
 def _tone(result: TuneResult) -> Tone:
     found = deciding(result)
     if found is not None and found.verdict == "faster" and found.phase == "confirm":
-        return "unsure" if any(g.failed for g in found.guards) else "good"
+        invented = result.calibration is not None and not result.calibration.source and fewer_bits(result)
+        return "unsure" if invented or any(g.failed for g in found.guards) else "good"
     return "strong"
 
 

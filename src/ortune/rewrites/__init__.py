@@ -16,10 +16,11 @@ from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model
 from ortune.rewrites._base import ANY_NAME, Param, Rewrite, RewriteResult
 from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by
+from ortune.rewrites._quantized import FAMILY
 from ortune.rewrites._registry import all_rewrites, canonical, find
 
 __all__ = [
-    "ANY_NAME", "MODEL_KEY", "NODE_KEY", "Param", "Rewrite", "RewriteResult", "Rewritten", "Step", "Tool",
+    "ANY_NAME", "FAMILY", "MODEL_KEY", "NODE_KEY", "Param", "Rewrite", "RewriteResult", "Rewritten", "Step", "Tool",
     "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "made_by", "parse", "proposals",
     "rewrite_model", "row", "settings_for",
 ]  # fmt: skip

@@ -88,6 +88,8 @@ class Rewrite:
         objectives: What it can improve ("cold-start", ...); empty means any.
         stage: Its place in a row of rewrites: what others build on comes first.
         change: The change in memory.
+        family: Of rewrites of one family a plan has one: they do the same to a model in other ways.
+        calibrated: Its task needs inputs to run the model on.
         task: The task of the tool process that writes the new model instead, from file to file.
         refuses: For a task: why it has nothing to do for this model; empty when it has.
         mends: For a task: puts right, in its output (second), what it lost of the model it was given (first).
@@ -103,6 +105,8 @@ class Rewrite:
     objectives: tuple[str, ...] = ()
     stage: int = 5
     change: Change | None = None
+    family: str = ""
+    calibrated: bool = False
     task: str = ""
     refuses: Callable[[ir.Model], tuple[str, ...]] | None = None
     mends: Callable[[ir.Model, ir.Model], None] | None = None

@@ -1,11 +1,11 @@
-"""Provenance: which rewrites made a model, and which of its nodes."""
+"""Provenance: which rewrites made a model, and which of its nodes; what a tool lost of it."""
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
 from ortune.model.graphs import nodes
-from ortune.rewrites._checks import Picture, Signature, node_signature
+from ortune.rewrites._checks import FREE_INITIALIZERS_IR, Picture, Signature, node_signature
 
 NODE_KEY = "ortune.rewrite"
 """Metadata of a node that a rewrite made or changed: the names, separated by commas."""
@@ -32,6 +32,22 @@ def carry(given: ir.Model, made: ir.Model) -> None:
     for node in nodes(made) if known else ():
         for key, text in known.get(signature(node), {}).items():
             node.metadata_props.setdefault(key, text)
+
+
+def mend(given: ir.Model, made: ir.Model) -> None:
+    """Makes what a tool saved valid and callable as before, where initializers were graph inputs."""
+    # Initializers that were folded away stay behind as inputs, and would now have to be fed.
+    for value in list(made.graph.inputs):
+        had_default = value.name in given.graph.initializers
+        if (
+            had_default
+            and value.name not in made.graph.initializers
+            and not (value.uses() or value.is_graph_output())
+        ):
+            made.graph.inputs.remove(value)
+    # New initializers are no inputs, and the IR version stays that of the original, even where it forbids them.
+    if any(not value.is_graph_input() for value in made.graph.initializers.values()):
+        made.ir_version = max(made.ir_version, FREE_INITIALIZERS_IR)
 
 
 def made_by(model: ir.Model) -> tuple[str, ...]:

@@ -23,8 +23,7 @@ import onnx_ir as ir
 from ortune.model.graphs import nodes
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite
-from ortune.rewrites._checks import FREE_INITIALIZERS_IR
-from ortune.rewrites._marks import made_by
+from ortune.rewrites._marks import made_by, mend
 
 NAME = "ort-optimized-model"
 
@@ -33,22 +32,6 @@ def _refuses(model: ir.Model) -> tuple[str, ...]:
     if NAME in made_by(model):
         return ("the model is ONNX Runtime's optimised graph already; give the original to optimise it anew",)
     return ()
-
-
-def _mends(given: ir.Model, made: ir.Model) -> None:
-    """Makes the saved model valid and callable as before, where initializers were graph inputs."""
-    # Initializers that were folded away stay behind as inputs, and would now have to be fed.
-    for value in list(made.graph.inputs):
-        had_default = value.name in given.graph.initializers
-        if (
-            had_default
-            and value.name not in made.graph.initializers
-            and not (value.uses() or value.is_graph_output())
-        ):
-            made.graph.inputs.remove(value)
-    # New initializers are no inputs, and the IR version stays that of the original, even where it forbids them.
-    if any(not value.is_graph_input() for value in made.graph.initializers.values()):
-        made.ir_version = max(made.ir_version, FREE_INITIALIZERS_IR)
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
@@ -77,6 +60,6 @@ REWRITE = Rewrite(
     objectives=("cold-start",),
     task="optimize",
     refuses=_refuses,
-    mends=_mends,
+    mends=mend,
     proposes=_proposes,
 )

@@ -58,6 +58,9 @@ def changed(plan: Plan, change: Plan, required: Plan) -> Plan | None:
             merged.settings[name] = sign.join(words)
     if any(merged.settings[k] != v for k, v in required.settings.items() if not _joined_by(k)):
         return None
+    families = [family for r in merged.rewrites if (family := rewrites.find(r.name).family)]
+    if len(set(families)) < len(families):
+        return None
     try:
         knobs.check_conflicts(merged.settings)
     except UsageError:

@@ -62,8 +62,11 @@ def propose(
     plans = [Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior) for p in found]
     for_load, too = _for_load(work, host, ort_version, allow)
     plans += for_load
+    # What a model of fewer bits is made from: weights that may be fed are none to the quantisers.
+    ground = [spec for spec in row if rewrites.find(spec.name).stage == 0]
     for spec, reason in rewritten:
-        plan = Plan(rewrites=(spec,), settings=rewrites.settings_for([spec]))
+        specs = (*ground, spec) if rewrites.find(spec.name).family else (spec,)
+        plan = Plan(rewrites=specs, settings=rewrites.settings_for(specs))
         plans.append(Proposed(plan=plan, origin=f"rewrite {spec.name}: {reason}", prior=REWRITE_PRIOR))
     if len(row) > 1:
         plan = Plan(rewrites=tuple(row), settings=rewrites.settings_for(row))

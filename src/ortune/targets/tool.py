@@ -15,6 +15,7 @@ from ortune.errors import OrtuneError
 from ortune.records import (
     Applied,
     FailureReason,
+    FeedRef,
     Plan,
     Runtime,
     ToolDone,
@@ -55,6 +56,7 @@ class ToolProcess:
         plan: Settings and providers of the session that a task creates.
         variables: Of the environment, besides.
         custom_ops: Shared libraries with custom operators.
+        feeds: Inputs for a task that runs the model.
         limits: Time and memory; a task is over when it has loaded the model, so only ``load_s`` counts.
     """
 
@@ -63,6 +65,7 @@ class ToolProcess:
     plan: Plan = Plan()  # noqa: RUF009  (frozen)
     variables: tuple[Applied, ...] = ()
     custom_ops: tuple[str, ...] = ()
+    feeds: tuple[FeedRef, ...] = ()
     limits: Limits = Limits()  # noqa: RUF009  (frozen)
 
     @property
@@ -73,6 +76,7 @@ class ToolProcess:
             self.runtime.ort_version,
             platform.host().fingerprint,
             msgspec.json.encode((self.plan, self.variables, self.custom_ops)),
+            *(_content(feed) for feed in self.feeds),
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
@@ -93,6 +97,7 @@ class ToolProcess:
             output=str(target.absolute()),
             params=dict(params),
             external_name=f"{target.name}.data",
+            feeds=self.feeds,
             applied=(*settings, *self.variables),
             providers=self.plan.providers,
             custom_ops=self.custom_ops,
@@ -111,3 +116,13 @@ class ToolProcess:
             return worker.end.what
         assert isinstance(worker.end, TrialError)
         raise ToolFailed(worker.end.what, where=place, reason=worker.end.reason)
+
+
+def _content(feed: FeedRef) -> str:
+    """Of a folder of inputs: another place with the same values is the same."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(feed.path).iterdir()):
+        digest.update(path.name.encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()

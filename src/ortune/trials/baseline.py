@@ -58,6 +58,7 @@ class InputOptions:
     Attributes:
         sessions, callers: Sessions in one process, and threads that call each.
         pod: The container that is emulated, None for none.
+        data: Further inputs of the user's, to calibrate quantised models on and to see their error.
     """
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -72,6 +73,7 @@ class InputOptions:
     custom_ops: Sequence[str] = ()
     seed: int = 0
     tolerance: float | None = None
+    data: Path | None = None
 
 
 def patience_s(trial_ns: float, left_ns: float) -> float:
@@ -286,13 +288,16 @@ class Baseline:
             code=outcome.reason,
         )
 
-    def difference(self, trial: Measured, key: str = "", again: Arm | None = None) -> OutputDifference:
+    def difference(
+        self, trial: Measured, key: str = "", again: Arm | None = None, tolerance: float | None = None
+    ) -> OutputDifference:
         """The outputs that a trial left against the reference; the worst of all cases.
 
         Args:
             trial: A trial that kept its outputs.
             key: With a key the answer is journalled, and taken from the journal of a session that goes on.
             again: Run once more, untimed, where the trial's outputs went with an interrupted session.
+            tolerance: In place of the session's.
         """
         if key and key in self.known_differences:
             return self.known_differences[key]
@@ -302,8 +307,9 @@ class Baseline:
             trial = self.require_measured(
                 arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
             )
-        found = self._difference(trial)
-        if not found.ok and found.accepting_tolerance is not None and self.options.tolerance is None:
+        tolerance = self.options.tolerance if tolerance is None else tolerance
+        found = self._difference(trial, tolerance)
+        if not found.ok and found.accepting_tolerance is not None and tolerance is None:
             found = self._forgiven(found)
         if key:
             self.log.add("difference", {"key": key, "difference": found})
@@ -331,7 +337,9 @@ class Baseline:
             plan = msgspec.structs.replace(self.side.plan, settings=settings)
             outcome = self.executor.trial(self.arm("own", plan=plan), runs=0, keep_outputs=True, fresh=True)
             self._own = (
-                self._difference(outcome) if isinstance(outcome, Measured) else OutputDifference(ok=True)
+                self._difference(outcome, self.options.tolerance)
+                if isinstance(outcome, Measured)
+                else OutputDifference(ok=True)
             )
         return self._own
 
@@ -344,18 +352,27 @@ class Baseline:
             )
         return Path(self.first.outputs_path)
 
-    def _difference(self, trial: Measured) -> OutputDifference:
+    def _difference(self, trial: Measured, tolerance: float | None = None) -> OutputDifference:
+        names = [case.name for case in self.work.cases]
+        return self.compared(Path(self.first.outputs_path), Path(trial.outputs_path), names, tolerance)
+
+    def compared(
+        self, reference: Path, outputs: Path, cases: Sequence[str], tolerance: float | None
+    ) -> OutputDifference:
+        """The outputs for these cases against a reference: the worst of all, and the mean of top-1 agreement."""
         found = [
             compare_outputs(
-                Path(self.first.outputs_path) / case.name,
-                Path(trial.outputs_path) / case.name,
+                reference / name,
+                outputs / name,
                 kinds=self.kinds,
-                tolerance=self.options.tolerance,
+                tolerance=tolerance,
                 as_moments=self.moments,
             )
-            for case in self.work.cases
+            for name in cases
         ]
-        return max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
+        worst = max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
+        shares = [d.top1 for d in found if d.top1 is not None]
+        return msgspec.structs.replace(worst, top1=sum(shares) / len(shares) if shares else None)
 
     def _proposed(self) -> Workload:
         o = self.options

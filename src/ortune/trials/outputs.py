@@ -53,6 +53,7 @@ DIFFERING_SHARE = 0.01  # of indices or rows, where ties are near
 FEWEST_FOR_MOMENTS = 30
 NOTHING_IN_COMMON = 1.0  # relative L2: zeros would be as near
 FEWEST_TO_JUDGE = 4  # values that all differ, of which it is said: one label that flipped is still an answer
+ROWS_BYTES = 32 << 20  # of rows that are looked at together
 WIDEST_TABLE = 8  # columns of a table of positions; NonMaxSuppression gives 3
 
 _ANY_COUNT = ("set", "indices", "moments")  # these compare what they can of outputs whose length varies
@@ -74,6 +75,7 @@ class _Found:
     relative_l2: float = 0.0
     max_error: float = 0.0
     cosine: float | None = None
+    top1: float | None = None
     what: str = ""
     wrong: str = ""
     unlike: str = ""
@@ -152,6 +154,7 @@ def compare_outputs(
         what=wrong or found.what,
         comparable=not wrong,
         cosine=found.cosine,
+        top1=found.top1,
         tolerance=tolerance,
         accepting_tolerance=_accepting(found) if found.what and found.inexact and not wrong else None,
     )
@@ -206,6 +209,7 @@ def _compare_arrays(
     elif way == "set":
         _compare_set(found, label, arrays, types, _limits(types, tol))
     elif family(types[0]) == "float":
+        _compare_places(found, arrays, types)
         decoded = ((decode(a, types[0]), decode(b, types[1])) for a, b in pieces(old, new))
         _compare_floats(found, label, decoded, _limits(types, tol))
     elif way == "indices":
@@ -291,6 +295,21 @@ def _compare_floats(
         if value > limit:
             what = f"output {label!r} differs: {figure} {value:.2g}, limit {limit:.2g}"
             found.fail(what, wrong=relative_l2 >= NOTHING_IN_COMMON, inexact=True)
+
+
+def _compare_places(found: _Found, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
+    """Whether the largest value of each row stands where it stood; of outputs without rows nothing is said."""
+    old = arrays[0]
+    if old.ndim < 2 or old.shape[-1] < 2 or not old.size or old.dtype.kind == "c":
+        return
+    rows = [a.reshape(-1, old.shape[-1]) for a in arrays]
+    step = max(1, ROWS_BYTES // (8 * old.shape[-1]))
+    same = 0
+    for start in range(0, len(rows[0]), step):
+        places = [decode(np.asarray(r[start : start + step]), t) for r, t in zip(rows, types, strict=True)]
+        same += int((places[0].argmax(axis=-1) == places[1].argmax(axis=-1)).sum())
+    share = same / len(rows[0])
+    found.top1 = share if found.top1 is None else min(found.top1, share)
 
 
 def _compare_equal(found: _Found, label: str, arrays: tuple[Array, Array]) -> None:

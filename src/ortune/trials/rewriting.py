@@ -6,20 +6,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ortune import rewrites
-from ortune.records import Plan
+from ortune.records import FeedRef, Plan
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 from ortune.trials.sides import Resolved
 
 
 class Models:
-    """The model as it is, and as each set of rewrites makes it."""
+    """The model as it is, and as each set of rewrites makes it.
+
+    Attributes:
+        feeds: What rewrites that run the model are given.
+    """
 
     def __init__(
         self, side: Resolved, folder: Path, custom_ops: tuple[str, ...], say: Callable[[str], None]
     ) -> None:
         self._side, self._folder, self._custom_ops, self._say = side, folder, custom_ops, say
         self._made: dict[str, Path] = {}
+        self.feeds: tuple[FeedRef, ...] = ()
 
     @staticmethod
     def key(plan: Plan) -> str:
@@ -45,6 +50,7 @@ class Models:
                 runtime=self._side.runtime,
                 folder=self._folder,
                 custom_ops=self._custom_ops,
+                feeds=self.feeds if any(rewrites.find(r.name).calibrated for r in plan.rewrites) else (),
                 limits=Limits(load_s=limit_s),
             )
             self._made[key] = rewrites.apply_all(

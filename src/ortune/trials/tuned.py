@@ -26,6 +26,7 @@ from ortune.search.guards import case_results
 from ortune.search.race import CURRENT, GUARDED
 from ortune.search.state import Search
 from ortune.search.tables import candidates, points, settings, trade
+from ortune.trials import quantising
 from ortune.trials.tuning import Tuning
 
 NEIGHBOUR = 0.5  # tasks that want a CPU beside the trials', from which on a machine is not idle
@@ -57,6 +58,7 @@ def make_result(run: Tuning) -> TuneResult:
     default_figures = describe(default, estimand, [run.baseline.first, *measured(search.alone, BASE)])
     alone = measured(search.alone, winner.arm) or search.starts if winner else []
     seen = tuple(points(search))
+    found = candidates(search, run.entries, shipped, refused)
     return TuneResult(
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
         objective=race.objective,
@@ -75,7 +77,7 @@ def make_result(run: Tuning) -> TuneResult:
         alone=search.comparison_alone(),
         outputs=winner.outputs if winner else None,
         settings=settings(search, shipped, won) if winner else (),
-        candidates=candidates(search, run.entries, shipped, refused),
+        candidates=found,
         trade=trade(search, shipped, won, default_figures),
         cases=case_results(
             search.confirmation, run.baseline.work, estimand, arm=winner.arm, base=search.base, fixed=True
@@ -105,6 +107,10 @@ def make_result(run: Tuning) -> TuneResult:
             n_trials=sum(len(b.trials) for b in [*search.blocks, *search.alone]),
         ),
         points=seen,
+        precision=quantising.table(
+            run.precision, found, run.side.model.info.size_bytes + run.side.model.info.external_bytes
+        ),
+        calibration=run.calibration if run.precision else None,
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
         allowed=race.allowed,

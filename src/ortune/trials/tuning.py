@@ -10,7 +10,17 @@ from pathlib import Path
 
 from ortune.errors import Interrupted, MeasurementError, OrtuneError
 from ortune.knobs.propose import FIRST
-from ortune.records import Block, Failed, Measured, Outcome, OutputDifference, Plan
+from ortune.records import (
+    Block,
+    Calibration,
+    Failed,
+    Measured,
+    Outcome,
+    OutputDifference,
+    Plan,
+    PrecisionRow,
+)
+from ortune.rewrites import find as find_rewrite
 from ortune.search import budget, confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratio, log_ratios, measured
 from ortune.search.figures import LATENCIES, OBJECTIVES, without_latencies
@@ -28,6 +38,8 @@ from ortune.trials.watcher import Watcher
 
 PLAINLY_SLOWER = 1.25
 """Times the default's latency in the first turns of the calibration, after which a plan gets no second ones there."""
+NUMERICS_TOLERANCE = 0.05
+"""Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
 LEAST_SHARE = 0.55
 """Of the time, for calibration, first blocks and confirmation together: the rest is for what the first blocks find."""
 
@@ -39,6 +51,7 @@ class Tuning:
         search: What was measured.
         entries: What was proposed, with what is part of every plan in it.
         refused: What was not, and why.
+        precision: The models of fewer bits that were tried; ``calibration`` is what they were made with.
         forecast: What the budget was said to hold.
         spent: Nanoseconds by phase.
         stopped: By hand, with something left undone.
@@ -96,6 +109,8 @@ class Tuning:
         )
         self.entries: list[Entry] = []
         self.refused: tuple[str, ...] = ()
+        self.precision: list[PrecisionRow] = []
+        self.calibration: Calibration | None = None
         self.forecast = ""
         self.spent = {"calibration": 0, "race": 0, "confirm": 0}
         self.stopped = False
@@ -265,18 +280,31 @@ class Tuning:
         return self.search.race.deadline - self.clock()
 
     def _announce(self, entry: Entry) -> None:
-        key = self.models.key(entry.plan)
-        failed = self.replay.no_models.get(key, "")
-        try:
-            model = self.side.runs if failed else self.models.path(entry.plan, self._rewriting_s(entry.plan))
-        except OrtuneError as error:
-            # One rewrite that fails costs its plan alone; the others go on.
-            failed = self.replay.no_models[key] = error.what
-            self.log.add(NO_MODEL, {"key": key, "what": failed})
-        if failed:
+        model, failed = self.model_of(entry.plan)
+        if model is None:
             entry.retire("not-tried", f"its model could not be made: {failed}")
             return
         self.baseline.executor.arms[entry.arm] = self.baseline.arm(entry.arm, plan=entry.plan, model=model)
+
+    def model_of(self, plan: Plan, limit_s: float | None = None) -> tuple[Path | None, str]:
+        """The model that a plan runs; None and why where it cannot be made: that costs its plan alone."""
+        key = self.models.key(plan)
+        failed = self.replay.no_models.get(key, "")
+        try:
+            if not failed:
+                limit_s = self._rewriting_s(plan) if limit_s is None or self.replay.trials else limit_s
+                return self.models.path(plan, limit_s), ""
+        except OrtuneError as error:
+            failed = self.replay.no_models[key] = error.what
+            self.log.add(NO_MODEL, {"key": key, "what": failed})
+        return None, failed
+
+    def tolerance_of(self, plan: Plan) -> float | None:
+        """How far a plan's outputs may be away: what the user said; else only fewer bits have a tolerance."""
+        given = self.baseline.options.tolerance
+        if given is None and any(find_rewrite(r.name).safety == "numerics" for r in plan.rewrites):
+            return NUMERICS_TOLERANCE
+        return given
 
     def _rewriting_s(self, plan: Plan) -> float:
         """A share of the race for what is merely proposed; for what was asked for, all of the time that is left."""
@@ -288,7 +316,7 @@ class Tuning:
 
     def _check(self, entry: Entry, trial: Measured) -> OutputDifference | None:
         arm = self.baseline.executor.arms[entry.arm]
-        found = self.baseline.difference(trial, entry.arm, arm)
+        found = self.baseline.difference(trial, entry.arm, arm, self.tolerance_of(entry.plan))
         # Dozens of plans with large outputs would fill a disk.
         shutil.rmtree(trial.outputs_path, ignore_errors=True)
         return found

@@ -330,6 +330,7 @@ class Feeding:
             custom_ops=tuple(str(Path(library).resolve()) for library in self.custom_ops),
             seed=given("seed") or 0,
             tolerance=given("tolerance"),
+            data=path(given("data")),
         )
 
 

@@ -38,6 +38,7 @@ from ortune.search.guards import GUARDS
 from ortune.search.plan_edits import merge
 from ortune.search.proposals import propose
 from ortune.search.race import CURRENT
+from ortune.trials import quantising
 from ortune.trials.across import propose_elsewhere, with_runtime, with_targets
 from ortune.trials.baseline import Baseline
 from ortune.trials.replay import RESUMED, Replay, stored
@@ -119,6 +120,15 @@ class Options(Kept, Load, OnePlan):
     ] = None
     objective: Objective = "latency"
     tolerance: Tolerance = None
+    data: Annotated[
+        AnyPath | None,
+        Option(
+            "--data",
+            "PATH",
+            "Real inputs to calibrate quantised models on and to see their error: a folder of .npz or test_data_set_*.",
+            MODEL,
+        ),
+    ] = None
     budget: Budget = "3m"
     worth: Annotated[
         str | float, Option("--worth", "1%", "The smallest gain that is worth a change.", RUN)
@@ -198,6 +208,13 @@ class Options(Kept, Load, OnePlan):
         """Where the bundle goes; None makes none."""
         return Path(self.output) if self.bundle else None
 
+    @property
+    def _fewer_bits(self) -> bool:
+        """Whether a quantised model was let through, or asked for by its name."""
+        named = [*self.allow, *(spec.name for spec in self.pinned)]
+        found = (rewrites.all_rewrites()[name] for name in named if name in rewrites.all_rewrites())
+        return "numerics" in named or any(each.family == rewrites.FAMILY for each in found)
+
     def check(self) -> None:
         """Raises UsageError for what cannot be searched or allowed."""
         require_objective(self.objective)
@@ -209,6 +226,12 @@ class Options(Kept, Load, OnePlan):
                     where="--allow",
                     do=f"numerics, behaviour, {', '.join(GUARDS)}, or the name of a setting or rewrite",
                 )
+        if self.data is not None and self.tolerance is None and not self._fewer_bits:
+            raise UsageError(
+                "calibrates quantised models, which are not tried unless outputs may change",
+                where="--data",
+                do="add --tolerance 0.01, or --allow numerics",
+            )
         if not targets.find(self.target).ships:
             raise UsageError(
                 f"no bundle can be made for {self.target} yet, so tune does not search its settings",
@@ -258,14 +281,16 @@ def _tune(
     options: Options, everywhere: Plan, baseline: Baseline, replay: Replay, watch: Watcher
 ) -> tuple[Tuning, Envelope[TuneResult]]:
     """From the first trial to the document; ``everywhere`` is what the user wants in every plan."""
-    model, allow = baseline.side.model, options.allow
+    model = baseline.side.model
+    # Who says how far outputs may be away has allowed that they change.
+    allow = options.allow if options.tolerance is None else (*options.allow, "numerics")
     run = Tuning(
         baseline,
         replay,
         watch,
         objective=options.objective,
         worth=options.worth_ratio,
-        allowed=allow,
+        allowed=options.allow,
         budget_s=options.budget_s,
         current=options.today,
     )
@@ -298,6 +323,11 @@ def _tune(
     if options.others:
         more, too = propose_elsewhere(baseline, options.others, held, objective=objective, allow=allow)
         proposed, refused = sorted([*more, *proposed], key=lambda each: -each.prior), (*refused, *too)
+    if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
+        inputs = quantising.gather(baseline)
+        run.models.feeds, run.calibration = inputs.calibrating, inputs.told
+        tried = quantising.Quantising(run, inputs)
+        proposed, run.precision = tried.chosen(proposed), tried.rows
     # What the user asks for is part of every plan that is tried, and never ablated.
     asked = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), everywhere)
     if run.enter(proposed, refused, required=asked):
@@ -447,6 +477,7 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
         kept.machine.host.fingerprint,
         _stamp(options.feeds.inputs),
         _stamp(options.feeds.workload),
+        _stamp(options.feeds.data),
     )
     key = f"{side.model.info.sha256} {hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
     store, resume = kept.store, options.resume

@@ -111,10 +111,25 @@ def _peaks(ort: Any, request: Dict[str, Any]) -> str:
     return peaks.measure(ort, request)
 
 
+def _quantize(kind: str) -> Callable[[Any, Dict[str, Any]], str]:
+    """One of ONNX Runtime's quantisers; see ``quantize``, which imports them when it is asked."""
+
+    def task(ort: Any, request: Dict[str, Any]) -> str:
+        from . import quantize
+
+        done: str = getattr(quantize, kind)(ort, request)
+        return done
+
+    return task
+
+
 TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "optimize": _optimize,
     "levels": _levels,
     "peaks": _peaks,
+    "quantize-dynamic": _quantize("dynamic"),
+    "quantize-static": _quantize("static"),
+    "quantize-weights": _quantize("weights"),
 }
 
 

@@ -1,0 +1,75 @@
+"""What fewer bits bring: error, size and speed side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import Calibration, OutputDifference, Plan, PrecisionRow
+from ortune.report.compare_words import span
+from ortune.report.document import Column
+from ortune.report.numbers import change, megabytes, percent, three
+
+COLUMNS = (
+    *(Column(head, "text") for head in ("error", "model")),
+    *(Column(head) for head in ("time", "size", "relative L2", "cosine", "top-1")),
+)
+
+
+def rows(precision: Sequence[PrecisionRow]) -> list[tuple[str, ...]]:
+    """One line for each class of error: the fastest in it, where nothing with a smaller error is as fast."""
+    best = {row.within_ratio: row for row in precision if row.pareto}
+    return [_cells(row) for row in best.values()]
+
+
+def _cells(row: PrecisionRow) -> tuple[str, ...]:
+    found = row.outputs
+    time = ""
+    if row.ratio and row.plan != Plan():
+        low, high = row.ratio_low, row.ratio_high
+        seen = "single observation" if low is None or high is None else span(low, high)
+        time = f"{change(row.ratio)} ({seen})"
+    return (
+        f"within {percent(row.within_ratio)}" if row.within_ratio else "exact",
+        model(row.plan),
+        time,
+        megabytes(row.size_bytes) if row.size_bytes is not None else "",
+        f"{found.relative_l2:.1e}" if found else "",
+        f"{found.cosine:.5f}" if found and found.cosine is not None else "",
+        percent(found.top1) if found and found.top1 is not None else "",
+    )
+
+
+def model(plan: Plan) -> str:
+    """The plan with what its rewrites were asked for."""
+    names = [
+        ":".join([r.name, *([",".join(f"{k}={v}" for k, v in r.params.items())] if r.params else [])])
+        for r in plan.rewrites
+    ]
+    rest = Plan(settings=plan.settings, providers=plan.providers).describe()
+    return ", ".join([*names, *([rest] if rest != "default" or not names else [])])
+
+
+def error(found: OutputDifference) -> str:
+    """How far the outputs of a quantised model are from those of the original."""
+    parts = [f"outputs {three(100 * found.relative_l2)} % away (relative L2)"]
+    if found.top1 is not None:
+        parts.append(f"top-1 agreement {percent(found.top1)}")
+    return ", ".join(parts)
+
+
+def rests_on(calibration: Calibration, row: PrecisionRow) -> str:
+    """What a quantised model was calibrated and checked on; what rests on invented inputs is not final."""
+    checked = _sets(calibration.checked)
+    if not calibration.source:
+        what = (
+            f"calibrated on {_sets(calibration.inputs)} that were invented"
+            if row.calibrated
+            else (f"its error was seen on {checked} that were invented")
+        )
+        return f"NOT FINAL: {what} (--data names real ones)"
+    made = f"calibrated on {_sets(calibration.inputs)} of {calibration.source}, " if row.calibrated else ""
+    return f"{made}error seen on {checked} of {calibration.source}"
+
+
+def _sets(count: int) -> str:
+    return "one input" if count == 1 else f"{count} inputs"

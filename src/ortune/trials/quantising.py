@@ -1,0 +1,292 @@
+"""Fewer bits: a handful of quantised models made and tried once each; those that are right and not slower are raced."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import onnx_ir as ir
+
+from ortune import rewrites
+from ortune.inputs import feed_files, user_feeds, workload
+from ortune.inputs.feeds import FeedValue
+from ortune.model.graphs import nodes
+from ortune.records import (
+    Calibration,
+    Candidate,
+    FeedRef,
+    Measured,
+    OutputDifference,
+    Plan,
+    PrecisionRow,
+    RewriteSpec,
+)
+from ortune.rewrites import FAMILY
+from ortune.search.figures import figure
+from ortune.search.proposals import Proposed
+from ortune.trials.baseline import PILOT_RUNS, Baseline, patience_s
+from ortune.trials.tuning import Tuning
+
+CLASSES = (0.001, 0.01, 0.05)
+"""Relative L2 distances by which quantised models are told apart."""
+INVENTED = 8  # sets of inputs to calibrate on, where the user gave none
+INVENTED_CHECKED = 4  # and further ones, to see the error
+HELD_OUT = 4  # of so many sets of the user's one is kept for the error
+MOST_CHECKED = 16
+MOST_TRIED = 9
+MOST_LEFT_OUT = 3  # operators that errors name, one after another
+TRY_SHARE = 0.35  # of the budget: the rest races what is left
+PRIOR_FASTER, FASTER = 0.95, 0.9  # of a plan that was seen below this ratio: it is raced first
+NOT_SLOWER = 1.05  # a single observation that is above it is believed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What quantised models are calibrated on, and what their error is seen on."""
+
+    calibrating: tuple[FeedRef, ...]
+    checking: tuple[FeedRef, ...]
+    told: Calibration
+
+
+def gather(baseline: Baseline) -> Inputs:
+    """The user's inputs where there are some, else invented ones.
+
+    Raises:
+        InputError: What the user named cannot be read, or does not fit the model.
+    """
+    data, work, model = baseline.options.data, baseline.work, baseline.side.model.ir
+    if data is not None or work.inputs_path:
+        source = data or Path(work.inputs_path)
+        sets = user_feeds.load(source, model, "--data" if data else "--inputs")
+        refs = [_written(baseline, f"data-{i}", values) for i, values in enumerate(sets)]
+        checking = refs[::HELD_OUT] if len(refs) >= HELD_OUT else refs
+        calibrating = [r for r in refs if r not in checking] or refs
+    else:
+        source = None
+        refs = []
+        for seed in range(INVENTED + INVENTED_CHECKED):
+            made = workload.feeds(model, msgspec.structs.replace(work, seed=work.seed + seed))
+            _, values = made[seed % len(made)]
+            refs.append(_written(baseline, f"invented-{seed}", values))
+        calibrating, checking = refs[:INVENTED], refs[INVENTED:]
+    checking = checking[:MOST_CHECKED]
+    told = Calibration(
+        inputs=len(calibrating), checked=len(checking), source="" if source is None else str(source)
+    )
+    return Inputs(calibrating=tuple(calibrating), checking=tuple(checking), told=told)
+
+
+def _written(baseline: Baseline, name: str, values: dict[str, FeedValue]) -> FeedRef:
+    place = baseline.scratch / "calibration" / name
+    feed_files.write_feeds(place, values)
+    return FeedRef(name=name, path=str(place))
+
+
+def is_quantising(plan: Plan) -> bool:
+    """Whether a plan runs a model of fewer bits."""
+    return any(rewrites.find(spec.name).family == FAMILY for spec in plan.rewrites)
+
+
+class Quantising:
+    """The quantised models of one tuning."""
+
+    def __init__(self, run: Tuning, inputs: Inputs) -> None:
+        self._run, self._inputs = run, inputs
+        self._limit_ns = run.replay.decided() + TRY_SHARE * (1e9 * run.budget_s - run.replay.decided())
+        self._reference: Path | None = None
+        self._seen: set[str] = set()
+        self.rows: list[PrecisionRow] = []
+
+    def chosen(self, proposed: Sequence[Proposed]) -> list[Proposed]:
+        """What to race: of the quantised models those that were right and not slower; all else as it was."""
+        waiting = _widest_first([p for p in proposed if is_quantising(p.plan)])
+        if waiting:
+            self._run.watch.say(f"trying {len(waiting)} models of fewer bits")
+        raced: list[Proposed] = []
+        while waiting and len(self.rows) < MOST_TRIED:
+            each = waiting.pop(0)
+            if each.plan.id in self._seen:
+                continue
+            self._seen.add(each.plan.id)
+            if self.rows and self._run.replay.decided() > self._limit_ns:
+                self._add(each.plan, why="no time was left to try it")
+                continue
+            row, again = self._tried(each.plan)
+            self.rows.append(row)
+            more = [Proposed(plan=plan, origin=why, prior=each.prior) for plan, why in again]
+            # What did not run at all is mended at once; what is to come nearer waits for what was never tried.
+            waiting = [*waiting, *more] if row.outputs is not None else [*more, *waiting]
+            if not row.why:
+                prior = PRIOR_FASTER if (row.ratio or 1.0) < FASTER else each.prior
+                raced.append(Proposed(plan=each.plan, origin=each.origin, prior=prior))
+        others = [p for p in proposed if not is_quantising(p.plan)]
+        return sorted([*others, *raced], key=lambda p: -p.prior)
+
+    def _add(self, plan: Plan, why: str) -> None:
+        self.rows.append(PrecisionRow(plan=plan, within_ratio=None, why=why))
+
+    def _tried(self, plan: Plan) -> tuple[PrecisionRow, list[tuple[Plan, str]]]:
+        """One model made and run; what became of it, and what to try instead."""
+        baseline, name = self._run.baseline, f"bits-{plan.id}"
+        left_s = 1e-9 * (self._limit_ns - self._run.replay.decided())
+        model, failed = self._run.model_of(plan, max(left_s, patience_s(baseline.trial_ns, 0)))
+        if model is None:
+            return PrecisionRow(plan=plan, within_ratio=None, why=failed), self._without(plan, failed)
+        size = _size(model)
+        arm = baseline.arm(name, plan=plan, model=model)
+        outcome = baseline.executor.trial(arm, runs=PILOT_RUNS)
+        if not isinstance(outcome, Measured):
+            row = PrecisionRow(plan=plan, within_ratio=None, size_bytes=size, why=outcome.what)
+            return row, self._without(plan, outcome.what)
+        found = self._difference(plan, model)
+        ratio = _ratio(baseline.first, outcome)
+        row = PrecisionRow(
+            plan=plan,
+            within_ratio=within(found),
+            calibrated=rewrites.find(plan.rewrites[-1].name).calibrated,
+            ratio=ratio,
+            size_bytes=size,
+            outputs=found,
+        )
+        if not found.ok:
+            return msgspec.structs.replace(row, why=found.what), self._nearer(plan)
+        if self._run.search.race.objective != "memory" and ratio is not None and ratio > NOT_SLOWER:
+            why = f"slower than the default in a first look ({1 / ratio:.2g}x)"
+            return msgspec.structs.replace(row, why=why), []
+        return row, []
+
+    def _difference(self, plan: Plan, model: Path) -> OutputDifference:
+        """The outputs on the inputs kept for it, the worst of all."""
+        baseline, key = self._run.baseline, f"bits-{plan.id}"
+        base = baseline.arm("bits-base", plan=Plan(), refs=self._inputs.checking)
+        arm = baseline.arm(f"{key}-outputs", plan=plan, model=model, refs=self._inputs.checking)
+        if key in baseline.known_differences:
+            return baseline.known_differences[key]
+        if self._reference is None:
+            first = baseline.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
+            self._reference = Path(baseline.require_measured(base, first).outputs_path)
+        outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+        if not isinstance(outcome, Measured):
+            return OutputDifference(ok=False, comparable=False, what=outcome.what)
+        found = baseline.compared(
+            self._reference,
+            Path(outcome.outputs_path),
+            [ref.name for ref in self._inputs.checking],
+            self._run.tolerance_of(plan),
+        )
+        shutil.rmtree(outcome.outputs_path, ignore_errors=True)
+        self._run.log.add("difference", {"key": key, "difference": found})
+        return found
+
+    def _without(self, plan: Plan, said: str) -> list[tuple[Plan, str]]:
+        """The plan without the operator that an error names, where it names one of the model's."""
+        spec = plan.rewrites[-1]
+        left = _leave(spec)
+        if len(left) >= MOST_LEFT_OUT:
+            return []
+        kind = named_operator(self._run.side.model.ir, said, left)
+        if not kind:
+            return []
+        return [(_changed(plan, leave="+".join([*left, kind])), f"without {kind}, which an error names")]
+
+    def _nearer(self, plan: Plan) -> list[tuple[Plan, str]]:
+        """What may bring the outputs nearer: the ends left as they are, then ranges without the rarest values."""
+        spec = plan.rewrites[-1]
+        if "ends" not in _leave(spec):
+            return [
+                (
+                    _changed(plan, leave="+".join([*_leave(spec), "ends"])),
+                    "without the first and last product",
+                )
+            ]
+        if spec.name == "static-int8" and "calibration" not in spec.params:
+            return [(_changed(plan, calibration="percentile"), "ranges without the rarest values")]
+        return []
+
+
+def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
+    """The first operator of a model that an error names, by its type, its name or one made of its type; "" for none."""
+    kinds = {node.op_type for node in nodes(model)} - set(but)
+    by_name = {node.name: node.op_type for node in nodes(model) if node.name and node.op_type in kinds}
+    for word in re.findall(r"[^\s'\"(),:]+", said):
+        if word in kinds or word in by_name:
+            return word if word in kinds else by_name[word]
+        # As nodes without a name are called, and what the quantisers put around them.
+        for kind in sorted(kinds, key=len, reverse=True):
+            if word.startswith(f"{kind}_"):
+                return kind
+    return ""
+
+
+def _widest_first(proposed: Sequence[Proposed]) -> list[Proposed]:
+    """One of each rewrite, then the second of each: a budget that ends early has seen every kind."""
+    seen: dict[str, int] = {}
+    places = []
+    for each in proposed:
+        name = each.plan.rewrites[-1].name
+        seen[name] = seen.get(name, 0) + 1
+        places.append(seen[name])
+    return [each for _, each in sorted(zip(places, proposed, strict=True), key=lambda pair: pair[0])]
+
+
+def _leave(spec: RewriteSpec) -> list[str]:
+    return [word for word in spec.params.get("leave", "").split("+") if word]
+
+
+def _changed(plan: Plan, **params: str) -> Plan:
+    spec = plan.rewrites[-1]
+    made = RewriteSpec(name=spec.name, params=rewrites.find(spec.name).canonical({**spec.params, **params}))
+    return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], made))
+
+
+def _ratio(base: Measured, trial: Measured) -> float | None:
+    before, after = figure(base, "median"), figure(trial, "median")
+    return after / before if before and after else None
+
+
+def _size(model: Path) -> int:
+    """Of the file and what lies beside it: a rewritten model has a folder of its own."""
+    return sum(f.stat().st_size for f in model.parent.iterdir() if f.suffix != ".json")
+
+
+def within(found: OutputDifference) -> float | None:
+    """The strictest class that a difference keeps; None where it keeps none."""
+    if not found.comparable:
+        return None
+    return next((limit for limit in CLASSES if found.relative_l2 <= limit), None)
+
+
+def table(
+    rows: Sequence[PrecisionRow], raced: Sequence[Candidate], size_bytes: int
+) -> tuple[PrecisionRow, ...]:
+    """The rows by class, with what the race saw of them; the best without fewer bits stands first."""
+    if not rows:
+        return ()
+    seen = {c.plan.id: c for c in raced if c.ratio is not None}
+    plain = [
+        c for c in seen.values() if c.fate not in ("failed", "wrong-output") and not is_quantising(c.plan)
+    ]
+    best = min(plain, key=lambda c: c.ratio or 1.0, default=None)
+    exact = PrecisionRow(plan=Plan(), within_ratio=0.0, ratio=1.0, size_bytes=size_bytes)
+    if best is not None and (best.ratio or 1.0) < 1.0:
+        exact = _raced(msgspec.structs.replace(exact, plan=best.plan, outputs=best.outputs), best)
+    found = [exact, *(_raced(r, seen[r.plan.id]) if r.plan.id in seen else r for r in rows)]
+    found.sort(key=lambda r: (r.within_ratio is None, r.within_ratio or 0.0, r.ratio or math.inf))
+    told, fastest = [], math.inf
+    for row in found:
+        better = row.within_ratio is not None and row.ratio is not None and row.ratio < fastest
+        fastest = row.ratio if better and row.ratio is not None else fastest
+        told.append(msgspec.structs.replace(row, pareto=better))
+    return tuple(told)
+
+
+def _raced(row: PrecisionRow, seen: Candidate) -> PrecisionRow:
+    return msgspec.structs.replace(
+        row, ratio=seen.ratio, ratio_low=seen.ratio_low, ratio_high=seen.ratio_high
+    )

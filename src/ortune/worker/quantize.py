@@ -1,0 +1,259 @@
+"""ONNX Runtime's own quantisers, from one file to another. They need the package onnx beside onnxruntime."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from typing import Any, Dict, List, Sequence
+
+from .protocol import Stop
+
+PRODUCTS = ("Conv", "Gemm", "MatMul")
+AXIS_OPSET = 13
+ENDS = "ends"
+"""Among what is left out: the first and the last product, which feel the most of it."""
+
+INLINE_LIMIT_BYTES = 1 << 30  # weights beyond it lie in a file beside the model: protobuf holds 2 GB
+
+
+def dynamic(ort: Any, request: Dict[str, Any]) -> str:
+    """Weights of products in 8 bits, activations quantised anew at each run."""
+    quantization, onnx = _libraries(ort)
+    prepared = _prepared(quantization, onnx, request)
+    model = _named(onnx, prepared)
+    params = request["params"]
+    kinds = ("MatMul", "Gemm", "LSTM")
+    left = _left_out(model, params["leave"], kinds)
+    quantization.quantize_dynamic(
+        prepared,
+        request["output"],
+        op_types_to_quantize=[kind for kind in kinds if kind not in params["leave"].split("+")],
+        per_channel=params["scales"] == "channel",
+        weight_type=_type(quantization, params["weights"]),
+        nodes_to_exclude=left,
+        use_external_data_format=_large(prepared),
+        # Gemm is none of the kinds that integer kernels have: as MatMul and Add it is.
+        extra_options={"MatMulConstBOnly": True},
+    )
+    _require_fewer_bits(onnx, request["output"])
+    return "Quantised the weights of MatMul, Gemm and LSTM to int8 (dynamic, %s by the %s%s)." % (
+        params["weights"],
+        params["scales"],
+        _words(params["leave"]),
+    )
+
+
+def static(ort: Any, request: Dict[str, Any]) -> str:
+    """Weights and activations in 8 bits, with ranges seen while running the given inputs."""
+    feeds = request["feeds"]
+    if not feeds:
+        raise Stop(
+            "unsupported",
+            "static quantisation needs inputs to calibrate on: ortune tune MODEL --rewrite static-int8 --data FOLDER",
+        )
+    quantization, onnx = _libraries(ort)
+    prepared = _prepared(quantization, onnx, request)
+    model = _named(onnx, prepared)
+    params = request["params"]
+    quantization.quantize_static(
+        prepared,
+        request["output"],
+        _reader(quantization, feeds),
+        quant_format=quantization.QuantFormat.QDQ,
+        op_types_to_quantize=list(PRODUCTS) if params["operators"] == "products" else None,
+        per_channel=params["scales"] == "channel",
+        activation_type=_type(quantization, params["activations"]),
+        weight_type=quantization.QuantType.QInt8,
+        nodes_to_exclude=_left_out(model, params["leave"], PRODUCTS),
+        use_external_data_format=_large(prepared),
+        calibrate_method=getattr(
+            quantization.CalibrationMethod,
+            {"minmax": "MinMax", "percentile": "Percentile", "entropy": "Entropy"}[params["calibration"]],
+        ),
+        # One input at a time: what all of them leave inside a network is more than memory holds.
+        extra_options={"ActivationSymmetric": params["activations"] == "s8", "CalibStridedMinMax": 1},
+    )
+    _require_fewer_bits(onnx, request["output"])
+    return "Quantised weights and activations to int8 (QDQ, %s activations, %s over %d inputs%s)." % (
+        params["activations"],
+        params["calibration"],
+        len(feeds),
+        _words(params["leave"]),
+    )
+
+
+def weights(ort: Any, request: Dict[str, Any]) -> str:
+    """Weights of MatMul in 8 or 4 bits, a scale for each block of them; activations stay as they are."""
+    _, onnx = _libraries(ort)
+    quantizers = _imported("onnxruntime.quantization.matmul_nbits_quantizer", ort)
+    params = request["params"]
+    model = onnx.load(request["model"])
+    _store_constants(model.graph)
+    _give_names(model.graph)
+    left = _left_out(model, params["leave"], ("MatMul",))
+    quantizer = quantizers.MatMulNBitsQuantizer(
+        model,
+        bits=int(params["bits"]),
+        block_size=int(params["block"]),
+        is_symmetric=True,
+        # At level 4 products are of int8, at 1 of float32.
+        accuracy_level=4 if params["products"] == "int8" else 1,
+        nodes_to_exclude=left,
+    )
+    quantizer.process()
+    quantizer.model.save_model_to_file(request["output"], _large(request["model"]))
+    if not any(
+        node.op_type == "MatMulNBits"
+        for node in onnx.load(request["output"], load_external_data=False).graph.node
+    ):
+        raise Stop("unsupported", "the quantiser found no weights that it could store in fewer bits")
+    return "Stored the weights of MatMul in %s bits (blocks of %s, products of %s%s)." % (
+        params["bits"],
+        params["block"],
+        params["products"],
+        _words(params["leave"]),
+    )
+
+
+def _libraries(ort: Any) -> Any:
+    return _imported("onnxruntime.quantization", ort), _imported("onnx", ort)
+
+
+def _imported(name: str, ort: Any) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        missing = (error.name or name).split(".")[0]
+        raise Stop(
+            "unsupported",
+            "quantising needs the package %s in the environment of onnxruntime %s: pip install %s there"
+            % (missing, ort.__version__, missing),
+        ) from error
+
+
+def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any]) -> str:
+    """The model with shapes inferred and plain fusions done, as the quantisers want it."""
+    process = importlib.import_module("onnxruntime.quantization.shape_inference").quant_pre_process
+    path: str = request["output"] + ".prepared.onnx"
+    logging.disable(logging.WARNING)
+    given, large = request["model"], _large(request["model"])
+    failed: List[str] = []
+    # Symbolic shapes need sympy and fail on some models; without them fewer tensors are quantised.
+    for without in ((), ("skip_symbolic_shape",), ("skip_symbolic_shape", "skip_onnx_shape")):
+        try:
+            process(
+                given,
+                path,
+                auto_merge=True,
+                save_as_external_data=large,
+                all_tensors_to_one_file=large,
+                **dict.fromkeys(without, True),
+            )
+            _upgrade(onnx, path)
+            return path
+        except Exception as error:  # the libraries' own: whatever it was, the next try goes without
+            failed.append("%s: %s" % (type(error).__name__, error))
+    raise Stop("unsupported", "the model cannot be prepared for quantisation: %s" % failed[-1][:500])
+
+
+def _upgrade(onnx: Any, path: str) -> None:
+    """Brings a model to an opset whose DequantizeLinear has an axis: below it scales by the channel do not load."""
+    model = onnx.load(path)
+    opsets = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
+    if opsets and opsets[0] < AXIS_OPSET and not _large(path):
+        converter = importlib.import_module("onnx.version_converter")
+        onnx.save(converter.convert_version(model, AXIS_OPSET), path)
+
+
+def _named(onnx: Any, path: str) -> Any:
+    """The model's graph with a name for each node: by name they are left out."""
+    model = onnx.load(path, load_external_data=False)
+    if _give_names(model.graph):
+        onnx.save(model, path)
+    return model
+
+
+def _give_names(graph: Any) -> bool:
+    taken = {node.name for node in graph.node}
+    named = False
+    for number, node in enumerate(graph.node):
+        if not node.name:
+            name = "%s_%d" % (node.op_type, number)
+            while name in taken:
+                name += "_"
+            node.name, named = name, True
+            taken.add(name)
+    return named
+
+
+def _store_constants(graph: Any) -> None:
+    """Weights that exporters wrote as Constant nodes, among the initializers, where the quantiser looks for them."""
+    for node in [n for n in graph.node if n.op_type == "Constant" and n.attribute[0].name == "value"]:
+        tensor = graph.initializer.add()
+        tensor.CopyFrom(node.attribute[0].t)
+        tensor.name = node.output[0]
+        graph.node.remove(node)
+
+
+def _left_out(model: Any, leave: str, kinds: Sequence[str]) -> List[str]:
+    words = [word for word in leave.split("+") if word]
+    names = [node.name for node in model.graph.node if node.op_type in words]
+    products = [node.name for node in model.graph.node if node.op_type in kinds]
+    if ENDS in words and products:
+        names += [products[0], products[-1]]
+    # The quantisers make a MatMul and an Add of a Gemm before they look for what to leave out.
+    return names + [name + "_MatMul" for name in names]
+
+
+def _words(leave: str) -> str:
+    return "; left out: %s" % leave.replace("+", ", ") if leave else ""
+
+
+def _reader(quantization: Any, feeds: List[Dict[str, Any]]) -> Any:
+    from . import values
+
+    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
+        """One set of inputs at a time, from the files that they lie in."""
+
+        def __init__(self) -> None:
+            self._next, self._end = 0, len(feeds)
+
+        def __len__(self) -> int:
+            return len(feeds)
+
+        def set_range(self, start_index: int, end_index: int) -> None:
+            self._next, self._end = start_index, end_index
+
+        def get_next(self) -> Any:
+            if self._next >= self._end:
+                return None
+            found, needs_ort_values = values.read_feeds(feeds[self._next]["path"])
+            if needs_ort_values:
+                raise Stop(
+                    "unsupported", "the calibration feeds only what numpy holds, and no bfloat16 or float8"
+                )
+            self._next += 1
+            return found
+
+    return Reader()
+
+
+def _type(quantization: Any, name: str) -> Any:
+    return {"u8": quantization.QuantType.QUInt8, "s8": quantization.QuantType.QInt8}[name]
+
+
+def _large(path: str) -> bool:
+    folder = os.path.dirname(path) or "."
+    beside = [f for f in os.listdir(folder) if f.endswith(".data")] if os.path.isdir(folder) else []
+    return (
+        sum(os.path.getsize(os.path.join(folder, f)) for f in [os.path.basename(path), *beside])
+        > INLINE_LIMIT_BYTES
+    )
+
+
+def _require_fewer_bits(onnx: Any, path: str) -> None:
+    """That something was quantised at all: the quantisers write a model either way."""
+    found = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
+    if not found & {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM"}:
+        raise Stop("unsupported", "the quantiser found no operator of this model that it can quantise")

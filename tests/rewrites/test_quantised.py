@@ -1,0 +1,229 @@
+"""Fewer bits through ONNX Runtime's quantisers: what they make, what is left out, what is said where they cannot."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune import rewrites
+from ortune.inputs.feed_files import write_feeds
+from ortune.model.open import OpenModel, open_model
+from ortune.records import FeedRef, Runtime
+from ortune.targets.tool import ToolFailed, ToolProcess
+
+ort.set_default_logger_severity(4)
+HERE = Runtime(python=sys.executable, ort_version=ort.__version__)
+SHAPE = (1, 8, 12, 12)
+
+
+def convolutions(path: Path, opset: int = 17) -> OpenModel:
+    """Three convolutions and a Gemm, of an exporter that gave its nodes no names."""
+    rng = np.random.default_rng(1)
+
+    def weight(name: str, *shape: int) -> onnx.TensorProto:
+        return numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) * 0.1, name)
+
+    pads = {"pads": [1, 1, 1, 1]}
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "w0"], ["a"], **pads),
+            helper.make_node("Relu", ["a"], ["b"]),
+            helper.make_node("Conv", ["b", "w1"], ["c"], **pads),
+            helper.make_node("Relu", ["c"], ["d"]),
+            helper.make_node("Conv", ["d", "w2"], ["e"], **pads),
+            helper.make_node("GlobalAveragePool", ["e"], ["f"]),
+            helper.make_node("Flatten", ["f"], ["g"]),
+            helper.make_node("Gemm", ["g", "w3", "b3"], ["y"]),
+        ],
+        "convolutions",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 10])],
+        [weight("w0", 32, 8, 3, 3), weight("w1", 32, 32, 3, 3), weight("w2", 32, 32, 3, 3), weight("w3", 32, 10),
+         weight("b3", 10)],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=7), path)
+    return open_model(path)
+
+
+def matrices(path: Path) -> OpenModel:
+    """Two products of matrices, and the activation between."""
+    rng = np.random.default_rng(2)
+    weights = [
+        numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) * 0.1, name)
+        for name, shape in (("w0", (64, 128)), ("w1", (128, 64)))
+    ]
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w0"], ["a"]),
+            helper.make_node("Relu", ["a"], ["b"]),
+            helper.make_node("MatMul", ["b", "w1"], ["y"]),
+        ],
+        "matrices",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 64])],
+        weights,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return open_model(path)
+
+
+def fed(folder: Path, shape: tuple[int, ...]) -> tuple[FeedRef, ...]:
+    refs = []
+    for seed in range(3):
+        values = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+        write_feeds(folder / f"feeds-{seed}", {"x": values})
+        refs.append(FeedRef(name=str(seed), path=str(folder / f"feeds-{seed}")))
+    return tuple(refs)
+
+
+def kinds(path: Path) -> list[str]:
+    return [n.op_type for n in onnx.load(path).graph.node]
+
+
+def error(made: Path, original: Path, shape: tuple[int, ...]) -> float:
+    x = {"x": np.random.default_rng(9).standard_normal(shape).astype(np.float32)}
+    a, b = (
+        ort.InferenceSession(str(p), providers=["CPUExecutionProvider"]).run(None, x)[0]
+        for p in (original, made)
+    )
+    return float(np.linalg.norm(a - b) / np.linalg.norm(a))
+
+
+@pytest.mark.parametrize("text", ["static-int8", "static-int8:activations=s8,calibration=percentile"])
+def test_static_is_near_smaller_and_stamped(text: str, tmp_path: Path) -> None:
+    source = convolutions(tmp_path / "m.onnx")
+    tool = ToolProcess(runtime=HERE, folder=tmp_path, feeds=fed(tmp_path, SHAPE))
+    made = rewrites.rewrite_model(source, [rewrites.parse(text)], tmp_path / "made", tool)
+    assert made.modified
+    assert "over 3 inputs" in made.steps[0].result.what
+    assert kinds(made.path).count("DequantizeLinear") > 6
+    assert made.path.stat().st_size < source.path.stat().st_size / 2
+    assert 0 < error(made.path, source.path, SHAPE) < 0.05
+    opened = open_model(made.path)
+    assert opened.ir.metadata_props[rewrites.MODEL_KEY] == "static-int8"
+    again = rewrites.rewrite_model(opened, [rewrites.parse(text)], tmp_path / "again", tool)
+    assert again.steps[0].result.reasons == ("the model holds quantised operators already",)
+
+
+def test_an_old_opset_loads_with_scales_by_the_channel(tmp_path: Path) -> None:
+    """DequantizeLinear has no axis below opset 13, and the quantiser writes one all the same."""
+    source = convolutions(tmp_path / "m.onnx", opset=11)
+    tool = ToolProcess(runtime=HERE, folder=tmp_path, feeds=fed(tmp_path, SHAPE))
+    made = rewrites.apply_all(source, [rewrites.parse("static-int8")], tmp_path / "made", tool)
+    assert 0 < error(made, source.path, SHAPE) < 0.05
+
+
+def test_what_is_to_stay_stays(tmp_path: Path) -> None:
+    """The first and last product and an operator by name, though the exporter named no node."""
+    source = convolutions(tmp_path / "m.onnx")
+    tool = ToolProcess(runtime=HERE, folder=tmp_path, feeds=fed(tmp_path, SHAPE))
+    spec = rewrites.parse("static-int8:operators=products,leave=ends")
+    made = onnx.load(rewrites.apply_all(source, [spec], tmp_path / "made", tool))
+    floats = {i.name for i in made.graph.initializer if i.data_type == TensorProto.FLOAT and len(i.dims) > 1}
+    assert {"w0", "w3"} <= floats
+    assert not {"w1", "w2"} & floats
+
+
+def test_static_needs_inputs_and_says_so(tmp_path: Path) -> None:
+    tool = ToolProcess(runtime=HERE, folder=tmp_path)
+    with pytest.raises(ToolFailed, match="needs inputs to calibrate on"):
+        rewrites.apply_all(
+            convolutions(tmp_path / "m.onnx"), [rewrites.parse("static-int8")], tmp_path / "made", tool
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "holds", "limit"),
+    [
+        ("dynamic-int8", "MatMulInteger", 0.05),
+        ("weight-only-bits", "MatMulNBits", 0.02),
+        ("weight-only-bits:bits=4,products=float32", "MatMulNBits", 0.2),
+    ],
+)
+def test_matrices_without_calibration(text: str, holds: str, limit: float, tmp_path: Path) -> None:
+    source = matrices(tmp_path / "m.onnx")
+    tool = ToolProcess(runtime=HERE, folder=tmp_path)
+    made = rewrites.apply_all(source, [rewrites.parse(text)], tmp_path / "made", tool)
+    assert kinds(made).count(holds) == 2
+    assert made.stat().st_size < source.path.stat().st_size / 2
+    assert 0 < error(made, source.path, (5, 64)) < limit
+
+
+def test_no_weights_no_quantiser(tmp_path: Path) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "x"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 4])],
+    )  # fmt: skip
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        tmp_path / "m.onnx",
+    )
+    for name in ("dynamic-int8", "static-int8", "weight-only-bits"):
+        result = rewrites.rewrite_model(
+            open_model(tmp_path / "m.onnx"), [rewrites.parse(name)], tmp_path / name,
+            ToolProcess(runtime=HERE, folder=tmp_path),
+        )  # fmt: skip
+        assert not result.modified
+        assert "constant float32 weights" in result.steps[0].result.reasons[0]
+
+
+def test_an_environment_without_onnx_is_told_what_to_install(tmp_path: Path) -> None:
+    lacking = tmp_path / "python"
+    lacking.write_text(
+        f"#!{sys.executable}\nimport runpy, sys\nsys.modules['onnx'] = None\n"
+        "at = next(i for i, a in enumerate(sys.argv) if i and not a.startswith('-'))\n"
+        "sys.argv = sys.argv[at:]\nrunpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    lacking.chmod(0o755)
+    tool = ToolProcess(runtime=Runtime(python=str(lacking), ort_version=ort.__version__), folder=tmp_path)
+    with pytest.raises(ToolFailed, match=r"needs the package onnx .* pip install onnx there"):
+        rewrites.apply_all(
+            matrices(tmp_path / "m.onnx"), [rewrites.parse("dynamic-int8")], tmp_path / "made", tool
+        )
+
+
+def test_other_inputs_make_another_model(tmp_path: Path) -> None:
+    """What was calibrated on other values must not be taken from what was made before."""
+    refs = fed(tmp_path, SHAPE)
+    tools = [ToolProcess(runtime=HERE, folder=tmp_path, feeds=feeds) for feeds in (refs, refs[:1], refs)]
+    one, two, three = (tool.identity for tool in tools)
+    assert one == three != two
+
+
+def test_they_are_proposed_where_allowed_and_where_the_weights_are(tmp_path: Path) -> None:
+    def names(opened: OpenModel, *allow: str) -> set[str]:
+        return {spec.name for spec, _ in rewrites.proposals(opened.ir, allow)}
+
+    family = {name for name, rewrite in rewrites.all_rewrites().items() if rewrite.family == rewrites.FAMILY}
+    assert len(family) == 3
+    net, products = convolutions(tmp_path / "c.onnx"), matrices(tmp_path / "m.onnx")
+    assert names(net, "numerics") & family == {"static-int8"}
+    assert names(products, "numerics") & family == {"static-int8", "dynamic-int8"}
+    assert names(products, "dynamic-int8") & family == {"dynamic-int8"}
+    assert not names(net) & family
+    assert not names(products) & family
+
+
+def test_weights_in_constant_nodes_count(tmp_path: Path) -> None:
+    """As Paddle and others write them: the quantisers find them, so proposals must."""
+    proto = onnx.load(matrices(tmp_path / "m.onnx").path)
+    nodes = [helper.make_node("Constant", [], [w.name], value=w) for w in proto.graph.initializer]
+    del proto.graph.initializer[:]
+    for node in reversed(nodes):
+        proto.graph.node.insert(0, node)
+    onnx.save(proto, tmp_path / "c.onnx")
+    opened = open_model(tmp_path / "c.onnx")
+    assert {"static-int8", "dynamic-int8"} <= {
+        spec.name for spec, _ in rewrites.proposals(opened.ir, ["numerics"])
+    }
+    tool = ToolProcess(runtime=HERE, folder=tmp_path)
+    for text, holds in (("dynamic-int8", "MatMulInteger"), ("weight-only-bits", "MatMulNBits")):
+        made = rewrites.apply_all(opened, [rewrites.parse(text)], tmp_path / "made", tool)
+        assert kinds(made).count(holds) == 2

@@ -1,0 +1,175 @@
+"""Fewer bits in a tuning: only where they are allowed, with error, size and speed side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune.errors import InputError
+from ortune.inputs import user_feeds
+from ortune.inputs.value_files import VERSION
+from ortune.model.open import open_model
+from ortune.records import Candidate, OutputDifference, Plan, PrecisionRow, RewriteSpec
+from ortune.report import precision_words
+from ortune.search.plan_edits import changed
+from ortune.trials.outputs import compare_outputs
+from ortune.trials.quantising import named_operator, table, within
+
+# Two measurements at once are each other's noise.
+pytestmark = pytest.mark.xdist_group("measuring")
+
+
+def model(path: Path) -> Path:
+    """Products large enough to gain, with weights among the graph inputs as old exporters have them."""
+    rng = np.random.default_rng(3)
+    weights = [
+        numpy_helper.from_array(rng.standard_normal((256, 256)).astype(np.float32) * 0.06, f"w{i}")
+        for i in range(3)
+    ]
+    nodes = []
+    for i in range(3):
+        nodes.append(helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"m{i}"]))
+        nodes.append(helper.make_node("Relu", [f"m{i}"], [f"x{i + 1}"]))
+    graph = helper.make_graph(
+        nodes,
+        "products",
+        [helper.make_tensor_value_info("x0", TensorProto.FLOAT, [16, 256])]
+        + [helper.make_tensor_value_info(w.name, TensorProto.FLOAT, list(w.dims)) for w in weights],
+        [helper.make_tensor_value_info("x3", TensorProto.FLOAT, [16, 256])],
+        weights,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
+    return path
+
+
+def tune(folder: Path, *words: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "ortune", "tune", str(model(folder / "m.onnx")), "--store", str(folder / "store"),
+         "--no-bundle", "--budget", "25s", "--json", *words],
+        env={**os.environ, "ORTUNE_LOCK": str(folder / "lock")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 2, 3), done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_quantised_models_are_tried_on_the_users_data(tmp_path: Path) -> None:
+    """A folder of .npz: six to calibrate on, two kept for the error; each row says what it is."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for i in range(8):
+        values = np.random.default_rng(i).standard_normal((16, 256)).astype(np.float32)
+        np.savez(data / f"{i}.npz", x0=values)
+    result = tune(tmp_path, "--tolerance", "0.05", "--data", str(data))["result"]
+    assert result["calibration"] == {"inputs": 6, "checked": 2, "source": str(data)}
+    rows = [r for r in result["precision"] if r["plan"].get("rewrites")]
+    tried = {r["plan"]["rewrites"][-1]["name"]: r for r in rows}
+    assert {"static-int8", "dynamic-int8"} <= tried.keys()
+    static = tried["static-int8"]
+    assert static["size_bytes"] < (tmp_path / "m.onnx").stat().st_size / 2
+    assert 0 < static["outputs"]["relative_l2"] < 0.05
+    assert static["outputs"]["top1"] > 0.5
+    assert static["within_ratio"] in (0.01, 0.05)
+    # Made from a model whose weights are constants.
+    assert static["plan"]["rewrites"][0]["name"] == "initializers-out-of-inputs"
+
+
+def test_a_folder_of_arrays_is_read_in_order(tmp_path: Path) -> None:
+    opened = open_model(model(tmp_path / "m.onnx"))
+    for i in (10, 2, 1):
+        np.savez(tmp_path / f"{i}.npz", x0=np.full((16, 256), i, np.float32))
+    sets = user_feeds.load(tmp_path, opened.ir)
+    assert [float(np.asarray(each["x0"])[0, 0]) for each in sets] == [1, 2, 10]
+
+
+def difference(relative_l2: float) -> OutputDifference:
+    return OutputDifference(ok=True, relative_l2=relative_l2)
+
+
+def row(name: str, error: float, ratio: float | None) -> PrecisionRow:
+    plan = Plan(rewrites=(RewriteSpec(name=name),))
+    found = difference(error)
+    return PrecisionRow(plan=plan, within_ratio=within(found), ratio=ratio, outputs=found, size_bytes=10)
+
+
+def test_the_table_holds_the_fastest_of_each_class() -> None:
+    """What is slower than something nearer stands in no class; what the race saw replaces a first look."""
+    rows = [
+        row("static-int8", 0.02, 0.5),
+        row("dynamic-int8", 0.008, 0.7),
+        row("weight-only-bits", 0.0005, 1.2),
+    ]
+    raced = Candidate(
+        plan=rows[0].plan, origin="", fate="winner", ratio=0.4, ratio_low=0.38, ratio_high=0.42, n_blocks=9
+    )
+    found = table(rows, [raced], 1000)
+    assert [(r.within_ratio, r.ratio, r.pareto) for r in found] == [
+        (0.0, 1.0, True),
+        (0.001, 1.2, False),
+        (0.01, 0.7, True),
+        (0.05, 0.4, True),
+    ]
+    told = precision_words.rows(found)
+    assert [cells[0] for cells in told] == ["exact", "within 1.0 %", "within 5.0 %"]
+    assert "single observation" in told[1][2]
+    assert "-62.0 % to -58.0 %" in told[2][2]
+    assert table([], [raced], 1000) == ()
+
+
+def test_a_plan_has_one_model_of_fewer_bits() -> None:
+    one, two = row("static-int8", 0, 1).plan, row("dynamic-int8", 0, 1).plan
+    assert changed(one, two, Plan()) is None
+    assert changed(one, Plan(settings={"intra_op_num_threads": 1}), Plan()) is not None
+
+
+def test_top_1_agreement_is_told(tmp_path: Path) -> None:
+    """Of four rows one has its largest value elsewhere."""
+    values = np.eye(4, dtype=np.float32)
+    other = values.copy()
+    other[3] = values[0]
+    for name, array in (("a", values), ("b", other)):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "0.npy", array)
+        entry = {"name": "y", "kind": "tensor", "onnx_type": "float", "files": ["0.npy"]}
+        (tmp_path / name / "outputs.json").write_text(json.dumps({"version": VERSION, "outputs": [entry]}))
+    assert compare_outputs(tmp_path / "a", tmp_path / "b").top1 == 0.75
+    assert compare_outputs(tmp_path / "a", tmp_path / "a").top1 == 1.0
+
+
+def test_data_that_nothing_would_use_is_refused(tmp_path: Path) -> None:
+    found = tune(tmp_path, "--data", str(tmp_path))
+    assert (found["status"], found["error"]["where"]) == ("error", "--data")
+    assert "--allow numerics" in found["error"]["do"]
+
+
+def test_what_is_wrong_with_the_data_names_the_option(tmp_path: Path) -> None:
+    np.savez(tmp_path / "0.npz", other=np.zeros((16, 256), np.float32))
+    opened = open_model(model(tmp_path / "m.onnx"))
+    with pytest.raises(InputError, match=r"--data .*0\.npz: no value for x0; other is no input"):
+        user_feeds.load(tmp_path, opened.ir, "--data")
+
+
+@pytest.mark.parametrize(
+    ("said", "but", "kind"),
+    [
+        ("Could not find an implementation for Relu(13) node with name 'a'", (), "Relu"),
+        ("ShapeInferenceError in node (named) of another operator", (), "MatMul"),
+        ("invalid: MatMul_7_quant is of tensor(int8)", (), "MatMul"),
+        ("invalid: MatMul_7_quant is of tensor(int8)", ("MatMul",), ""),
+        ("cut off, not done after 18 s of loading", (), ""),
+    ],
+)
+def test_the_operator_that_an_error_names(said: str, but: tuple[str, ...], kind: str, tmp_path: Path) -> None:
+    proto = onnx.load(model(tmp_path / "m.onnx"))
+    proto.graph.node[0].name = "named"
+    onnx.save(proto, tmp_path / "n.onnx")
+    assert named_operator(open_model(tmp_path / "n.onnx").ir, said, but) == kind
