@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 Feeds = dict[str, np.ndarray]
 FLOAT = TensorProto.FLOAT
+HALF = TensorProto.FLOAT16
 info = helper.make_tensor_value_info
 node = helper.make_node
 
@@ -300,6 +301,67 @@ def up_and_normalise() -> onnx.ModelProto:
     )
 
 
+def half(name: str, *shape: int) -> onnx.TensorProto:
+    values = np.random.default_rng(len(name)).standard_normal(shape) * 0.2
+    return numpy_helper.from_array(values.astype(np.float16), name)
+
+
+def in_half(opset: int = 13) -> onnx.ModelProto:
+    """A convolution, a Constant, an If with a weight of its own, casts both ways; an input that is an output."""
+    then = helper.make_graph(
+        [node("Mul", ["b", "inner"], ["t"], name="scaled")],
+        "then",
+        [],
+        [info("t", HALF, None)],
+        [half("inner", 1)],
+    )
+    other = helper.make_graph(
+        [node("Cast", ["b"], ["e32"], name="up", to=1), node("Cast", ["e32"], ["e"], name="down", to=HALF)],
+        "else",
+        [],
+        [info("e", HALF, None)],
+    )
+    nodes = [
+        node("Constant", [], ["k"], name="constant", value=half("k_value", 1)),
+        node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+        node("Max", ["c", "k"], ["b"], name="max"),
+        node("If", ["go"], ["y"], name="if", then_branch=then, else_branch=other),
+        node("Cast", ["y"], ["z"], name="out", to=TensorProto.FLOAT),
+        node("Relu", ["y"], ["r"], name="relu"),
+    ]
+    shape = [1, 4, 6, 6]
+    return model(
+        nodes,
+        [info("x", HALF, [1, 3, 6, 6]), info("go", TensorProto.BOOL, [])],
+        [
+            info("y", HALF, shape),
+            info("z", TensorProto.FLOAT, shape),
+            info("r", HALF, shape),
+            info("w", HALF, [4, 3, 3, 3]),
+        ],
+        [half("w", 4, 3, 3, 3)],
+        opset=opset,
+    )
+
+
+def joined_channels(perm: tuple[int, ...] = (0, 3, 1, 2), *, sliced: bool = True) -> onnx.ModelProto:
+    """Channels joined along the last axis, twice, one input in both places; perhaps a Slice; then a Transpose."""
+    bounds = {"starts": [1, 0], "ends": [-1, 3], "axes": [-2, 3]}
+    nodes = [
+        node("Concat", ["a", "b"], ["ab"], name="inner", axis=3),
+        node("Concat", ["ab", "a", "b", "a"], ["joined"], name="outer", axis=-1),
+        node("Slice", ["joined", *bounds], ["cut"], name="slice"),
+        node("Transpose", ["cut" if sliced else "joined"], ["t"], name="transpose", perm=list(perm)),
+        node("Relu", ["t"], ["y"], name="relu"),
+    ]
+    return model(
+        nodes if sliced else [n for n in nodes if n.op_type != "Slice"],
+        [info("a", FLOAT, ["n", 5, 7, 1]), info("b", FLOAT, ["n", 5, 7, 1])],
+        [info("y", FLOAT, [None] * 4)],
+        [numpy_helper.from_array(np.array(v, np.int64), k) for k, v in bounds.items()] if sliced else [],
+    )
+
+
 def values(*shape: int) -> np.ndarray:
     return np.random.default_rng(len(shape)).standard_normal(shape, dtype=np.float32)
 
@@ -310,6 +372,8 @@ FIXED = "fixed-dimensions"
 SWISH = "hard-swish"
 INTO = "affine-into-weights"
 BETWEEN = "affine-as-convolution"
+SINGLE = "float16-to-float32"
+CHANNELS = "transpose-before-concat"
 
 CORPUS = (
     Sample(
@@ -360,4 +424,10 @@ CORPUS = (
     Sample(name="plain", build=plain, feeds={"x": values(8, 32)}, holds=frozenset({SAVED})),
     Sample(name="external", build=plain, feeds={"x": values(8, 32)}, external=True, holds=frozenset({SAVED})),
     Sample(name="function", build=with_function, feeds={"x": values(4)}, holds=frozenset({SAVED})),
+    Sample(
+        name="half",
+        build=in_half,
+        feeds={"x": values(1, 3, 6, 6).astype(np.float16), "go": np.array(True)},
+        holds=frozenset({SINGLE}),
+    ),
 )

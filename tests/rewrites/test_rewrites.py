@@ -16,7 +16,18 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rewrite_corpus import BETWEEN, CORPUS, FIXED, INTO, OUT, SAVED, SWISH, Feeds, Sample
+from rewrite_corpus import (
+    BETWEEN,
+    CORPUS,
+    FIXED,
+    INTO,
+    OUT,
+    SAVED,
+    SINGLE,
+    SWISH,
+    Feeds,
+    Sample,
+)  # fmt: skip
 
 import zoo
 from ortune import rewrites
@@ -113,7 +124,7 @@ def test_the_example_is_accepted(module: ModuleType) -> None:
 
 def test_all_are_discovered() -> None:
     assert rewrites.all_rewrites() == {r.name: r for r in sorted(REWRITES, key=lambda r: r.name)}
-    assert {OUT, SAVED, FIXED, SWISH, INTO, BETWEEN} <= set(rewrites.all_rewrites())
+    assert {OUT, SAVED, FIXED, SWISH, INTO, BETWEEN, SINGLE} <= set(rewrites.all_rewrites())
 
 
 @each_rewrite

@@ -1,0 +1,150 @@
+"""Transposes what is concatenated, where the last axis was joined only to be moved.
+
+What it is: a Concat along the last axis (channels, in models that come from TensorFlow), perhaps a Slice, and a
+    Transpose that moves this axis. Each input is transposed instead, and what comes out is joined along an outer
+    axis, in subgraphs and functions too.
+Why it costs: joining along the last axis copies as many pieces as there are positions, often of one number each.
+    Along an outer axis it copies whole blocks, and transposing an input of one channel is a copy, or nothing.
+    ONNX Runtime's own transpose optimiser leaves these alone: by its count there are more Transposes than before.
+Evidence: Concat, Slice and Transpose in a row in the optimised graph, and their share of a trace.
+Fix and its safety: exact: every number is the same.
+Example: ``--rewrite transpose-before-concat``
+References: ONNX operators, "Concat"; ONNX Runtime source, ``core/optimizer/transpose_optimization``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, constant, is_op, only_user, scopes_of
+
+_LEAST_OPSET = 4  # Concat before has an axis by default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """A Transpose of what is joined along the last axis.
+
+    Attributes:
+        order: Of the axes: axis ``n`` of what comes out is ``order[n]`` of what goes in.
+        cut: The Slice between, with its axes; None where there is none.
+    """
+
+    transpose: ir.Node
+    concat: ir.Node
+    order: tuple[int, ...]
+    cut: tuple[ir.Node, tuple[int, ...]] | None
+
+
+def _joins_last(node: ir.Node, rank: int) -> bool:
+    axis = node.attributes.get("axis") if is_op(node, "Concat") else None
+    return axis is not None and not axis.is_ref() and axis.as_int() in (-1, rank - 1)
+
+
+def _match(node: ir.Node) -> _Match | str | None:
+    """What a Transpose undoes; why it is nearly that; or None where it is something else."""
+    given = node.attributes.get("perm")
+    if not is_op(node, "Transpose") or given is None or given.is_ref() or node.inputs[0] is None:
+        return None
+    order = tuple(given.as_ints())
+    source, user = node.inputs[0].producer(), node
+    slicing = source if is_op(source, "Slice") else None
+    if slicing is not None and slicing.inputs:
+        source = slicing.inputs[0].producer() if slicing.inputs[0] is not None else None
+    if source is None or order[-1] == len(order) - 1 or not _joins_last(source, len(order)):
+        return None
+    if only_user(source.outputs[0]) is not (slicing or user) or (
+        slicing is not None and only_user(slicing.outputs[0]) is not user
+    ):
+        return f"the result of the Concat {source.name!r} is used elsewhere too"
+    if slicing is None:
+        return _Match(transpose=node, concat=source, order=order, cut=None)
+    axes = constant(slicing.inputs[3]) if len(slicing.inputs) > 3 else None
+    if axes is None:
+        return f"the Slice {slicing.name!r} after a Concat does not give its axes as constants"
+    places = tuple(int(a) % len(order) for a in axes.reshape(-1))
+    return _Match(transpose=node, concat=source, order=order, cut=(slicing, places))
+
+
+def _replace(editor: Editor, match: _Match) -> list[ir.Node]:
+    """Does it; the Transposes that are new."""
+    transpose, order = match.transpose, match.order
+    turned: dict[ir.Value, ir.Value] = {}
+    for value in dict.fromkeys(v for v in match.concat.inputs if v is not None):
+        made = editor.node(
+            transpose,
+            "Transpose",
+            [value],
+            [ir.AttrInt64s("perm", list(order))],
+            name=f"{match.concat.name or 'concat'}_transpose",
+        )
+        made.type = value.type
+        if value.shape is not None and len(value.shape) == len(order):
+            made.shape = ir.Shape([value.shape[axis] for axis in order])
+        turned[value] = made
+    result = editor.node(
+        transpose,
+        "Concat",
+        [turned[v] for v in match.concat.inputs if v is not None],
+        [ir.AttrInt64("axis", order.index(len(order) - 1))],
+        name=match.concat.name or "concat",
+    )
+    result.type = match.concat.outputs[0].type
+    if match.cut is not None:
+        slicing, places = match.cut
+        axes = np.array([order.index(place) for place in places], np.int64)
+        name = slicing.name or "slice"
+        inputs = [result, *slicing.inputs[1:3], editor.constant(transpose, f"{name}_axes", axes)]
+        result = editor.node(transpose, "Slice", [*inputs, *slicing.inputs[4:]], name=name)
+    editor.replace(transpose.outputs[0], result)
+    return [node for value in turned.values() if (node := value.producer()) is not None]
+
+
+def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
+    """How many there are, replaced where an editor is given; and why something nearly is one."""
+    count = 0
+    reasons: list[str] = []
+    for scope, opset in scopes_of(model):
+        waiting = list(scope) if opset >= _LEAST_OPSET else []
+        while waiting:
+            node = waiting.pop()
+            match = _match(node) if node.graph is not None else None
+            if isinstance(match, _Match):
+                count += 1
+                # What is transposed now may have been joined itself.
+                waiting += _replace(editor, match) if editor is not None else []
+            elif match:
+                reasons.append(match)
+    return count, list(dict.fromkeys(reasons))
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    count, reasons = _walk(model, Editor(model))
+    if not count:
+        why = tuple(reasons) or ("no Transpose moves an axis along which a Concat joined",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    moved = "1 Concat" if count == 1 else f"{count} Concats"
+    return RewriteResult(
+        modified=True, what=f"Transposed the inputs of {moved} instead.", reasons=tuple(reasons)
+    )
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    count, _ = _walk(model, None)
+    return [({}, f"{count} Transposes move an axis that was joined just before")] if count else []
+
+
+REWRITE = Rewrite(
+    name="transpose-before-concat",
+    summary="inputs of a Concat along the last axis are transposed, not what comes out",
+    safety="exact",
+    stage=1,
+    change=_change,
+    proposes=_proposes,
+)
