@@ -159,7 +159,7 @@ def test_the_ort_format_meets_the_model_that_it_was_made_of(tmp_path: Path) -> N
     assert found is not None and " a run, profiled (too few runs" in found.sentence
     rows = [row for row in found.nodes if "Conv" in row.op_type]
     assert len(rows) == LAYERS and all(row.a_nodes and row.b_nodes for row in rows)
-    assert {row.name for row in rows} == {f"conv{i} (+1)" for i in range(LAYERS)}
+    assert {row.name for row in rows} == {f"conv{i} fused with relu{i}" for i in range(LAYERS)}
 
 
 def test_exports_lie_where_they_were_asked_for(profiled: tuple[Path, Envelope]) -> None:

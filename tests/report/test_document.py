@@ -40,7 +40,7 @@ def everywhere(name: str) -> Document:
             table([Column(""), *kinds[:3]], rows, title=name, bars=[0.5], dense=True),
             table([Column(""), Column("")], [[name, name]], title=name),
             Code(title=name, lines=[name]),
-            Code(title=name, lines=[name, name], beside=True),
+            Code(title=name, lines=[name, name], commands=True),
         ],
         annotations=[Annotation(level="warning", title=name, lines=[name, name])],
     )

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from ortune.errors import StoreError
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.records import Envelope, Record
@@ -34,6 +36,7 @@ class Session:
         budget_s: What measuring may take; None where nothing limits it.
         machine: What is measured on.
         log: The journal; one that keeps nothing until ``begin``.
+        place: Of the store, where it is not the usual one.
     """
 
     verb: str
@@ -43,6 +46,7 @@ class Session:
     budget_s: float | None
     machine: Machine
     log: SessionLog
+    place: Path | None = None
 
     def measuring(self, label: str = "") -> contextlib.AbstractContextManager[None]:
         """The lock of the machine: two measurements at once are each other's noise."""
@@ -59,6 +63,8 @@ class Session:
 
     def keep(self, envelope: Envelope[R]) -> Envelope[R]:
         """Adds the answer to the journal, and says what could not be kept."""
+        if self.place is not None:
+            envelope = msgspec.structs.replace(envelope, store=str(self.place))
         self.log.add("result", envelope)
         self.say_trouble()
         return envelope
@@ -133,6 +139,7 @@ def session(verb: str, options: Stored, watch: Watcher, machine: Machine | None 
             budget_s=options.budget_s if isinstance(options, Kept) else None,
             machine=machine,
             log=log,
+            place=options.folder,
         )
     finally:
         machine.close()
