@@ -156,7 +156,6 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
         named = [f"{row.case} {count}" for row, count in zip(result.rows, counts, strict=True)]
         processes = f"each shape in processes of its own: {'; '.join(named)}"
     found = [("plan", _plan(side.plan)), ("measured", f"{processes}; {result.load}")]
-    found += [("setting", setting(item, side.plan)) for item in result.read_back]
     found.append(
         (
             "runtime",
@@ -190,11 +189,18 @@ def document(envelope: Envelope[BenchResult]) -> Document:
             *stopped(envelope),
             *(Line(headline(row, result), "strong") for row in result.rows),
             *(_figures(result) if len(result.rows) == 1 else _shapes(result)),
+            Pairs(rows=[("with", _given(result))] if result.side.plan != Plan() else []),
             *checks((), None, result.findings, *result.remarks, failed),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
         support=[Pairs(rows=details(result, envelope.host))],
     )
+
+
+def _given(result: BenchResult) -> str:
+    """The plan, each of its settings with how far its arrival was verified."""
+    read = {item.knob: setting(item, result.side.plan) for item in result.read_back}
+    return "; ".join(read.values()) or result.side.plan.describe()
 
 
 def _next(envelope: Envelope[BenchResult]) -> list[str]:

@@ -207,12 +207,19 @@ def _called(result: CompareResult) -> list[tuple[str, str]]:
         return []
     texts = [
         (a.label, b.label),
-        (a.plan.describe(), b.plan.describe()),
+        (a.plan.describe(), _arrived(b.plan, result.read_back)),
         (f"onnxruntime {a.runtime.ort_version}", f"onnxruntime {b.runtime.ort_version}"),
     ]
     # What is the same of both tells nothing; two copies of one thing are told by their name.
     told = [pair for pair in texts if pair[0] != pair[1]] or texts[:1]
     return [("A", ", ".join(pair[0] for pair in told)), (result.name, ", ".join(pair[1] for pair in told))]
+
+
+def _arrived(plan: Plan, read_back: Sequence[ReadBack]) -> str:
+    """A plan, each of its settings with how far its arrival was verified."""
+    read = {item.knob: setting(item, plan) for item in read_back}
+    told = [read.get(name.partition("=")[0], name) for name in plan.describe().split(", ")]
+    return "; ".join(told) if read else plan.describe()
 
 
 def _checks(result: CompareResult) -> list[Line]:
