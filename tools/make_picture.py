@@ -30,7 +30,8 @@ def picture(command: str, lines: list[str]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img" '
         f'aria-label="What {escape(command, quote=True)} prints">\n'
         f'<rect width="100%" height="100%" rx="8" fill="#0d1117"/>\n'
-        f'<g font-family="ui-monospace,Menlo,Consolas,monospace" font-size="13.4" fill="#e6edf3">\n{text}\n</g>\n</svg>\n'
+        f'<g font-family="ui-monospace,Menlo,Consolas,monospace" font-size="13.4" fill="#e6edf3">\n{text}\n'
+        f"</g>\n</svg>\n"
     )
 
 

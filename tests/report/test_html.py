@@ -84,7 +84,7 @@ def test_first_screen_answers_how_much_how_sure_what_to_paste(rendered: dict[str
 
 def test_default_best_says_so_first(rendered: dict[str, str]) -> None:
     text = Page(rendered["default-best"]).text
-    assert "Keep the default the default is already the best of the 7 configurations tried" in text
+    assert "Keep the default the default is already the best of 7 configurations" in text
     assert "Nothing: the default is what you have." in text
     assert "Block by block" not in text
 

@@ -114,7 +114,7 @@ def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
         "Conv 50 % 28.2 ms 62 nodes",
         "Clip under 1 % 80.0 us 1 node",
         "-> --dim seq=N",
-        "2 more: --json lists them",
+        "2 more: -v lists them",
         "ortune tune det.onnx",
     ):
         assert part in flat, part

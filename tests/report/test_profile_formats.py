@@ -38,7 +38,7 @@ def test_first_comes_the_answer() -> None:
     first = flat(shown(profiled(), 140))
     assert first.startswith(
         "58.9 ms a run, profiled (mean of 24 steady runs): 81.0 % computing, in kernels; the largest node is "
-        "/encoder/layer.0/attention/MatMul_0 (17.2 %) where the time goes"
+        "/encoder/layer.0/attention/MatMul_0 (17.2 %) what stands out"
     )
 
 

@@ -51,8 +51,6 @@ def test_current() -> None:
         "1.17x",
         "1.14-1.21",
         "16 fresh blocks",
-        "default",
-        "178 ms",
     )
 
 
@@ -96,11 +94,11 @@ def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> No
     )
     text = words.headline(found.result)
     assert (
-        "is 1.25x faster in p50 (1.22-1.28), but peak memory +30.0 % (+20.0 % to +40.0 %) WORSE than allowed"
+        "is 1.25x faster in p50 (1.22-1.28), but peak memory +30.0 %, more than allowed (--allow memory)"
         in text
     )
     assert "(--allow memory)" in text
-    assert text.startswith("no change proposed, after the 7 configurations tried")
+    assert text.startswith("no change proposed, after 7 configurations")
 
 
 def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> None:
@@ -112,7 +110,7 @@ def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> 
         winner=golden_tune.CURRENT, against_current=None, winner_figures=None, settings=(), refused=small,
         worth_ratio=0.03,
     )  # fmt: skip
-    assert "today: no change proposed, after the 7 configurations tried" in words.headline(today.result)
+    assert "today: no change proposed, after 7 configurations" in words.headline(today.result)
 
 
 def test_going_back_to_the_default_is_an_answer() -> None:

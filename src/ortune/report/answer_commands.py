@@ -110,19 +110,21 @@ def tune_line(side: Side, work: Workload | None, estimand: str, notes: Sequence[
 
 
 def profile_line(side: Side, work: Workload | None) -> list[str]:
-    """The profile of a side's model, fed as the user said; [] where it cannot be written.
-
-    Inputs that ortune chose it chooses again.
-    """
-    if work is None or len(work.cases) > 1 or side.plan.rewrites or side.plan.providers:
-        return []
-    chosen = tuple(choice for case in work.cases for choice in case.inputs if choice.origin == "user")
-    cases = tuple(msgspec.structs.replace(case, inputs=chosen) for case in work.cases)
-    options = _inputs(msgspec.structs.replace(work, cases=cases))
-    if options is None:
+    """The profile of a side's model, fed as the user said; [] where it cannot be written."""
+    options = None if work is None or len(work.cases) > 1 else _inputs(as_said(work))
+    if options is None or side.plan.rewrites or side.plan.providers:
         return []
     python = ["--runtime", _named(side.runtime)] if _was_named(side.runtime) else []
     return ["ortune", "profile", model_of(side), *plan_options(side.plan, "--"), *options, *python]
+
+
+def as_said(work: Workload) -> Workload:
+    """A workload of one shape without the inputs that ortune chose: it chooses them again."""
+    if len(work.cases) != 1:
+        return work
+    (case,) = work.cases
+    chosen = tuple(choice for choice in case.inputs if choice.origin == "user")
+    return msgspec.structs.replace(work, cases=(msgspec.structs.replace(case, inputs=chosen),))
 
 
 def told_line(session: str, store: str) -> list[str]:

@@ -6,7 +6,7 @@ import math
 
 from ortune.records import BenchResult, BenchRow, Envelope, Estimate, Host, Plan, TailEstimate
 from ortune.report import finding_words
-from ortune.report.answer_commands import lines, profile_line, told_line, tune_line
+from ortune.report.answer_commands import as_said, lines, profile_line, told_line, tune_line
 from ortune.report.checks import checks
 from ortune.report.compare_words import setting
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Table, stopped, table
@@ -206,8 +206,9 @@ def _given(result: BenchResult) -> str:
 def _next(envelope: Envelope[BenchResult]) -> list[str]:
     """What makes it faster, where the time goes, and what supports the figures."""
     result, work = envelope.result, envelope.workload
+    said = work and as_said(work)
     return lines(
-        tune_line(result.side, work, "", result.notes) if result.side.plan == Plan() else (),
+        tune_line(result.side, said, "", result.notes) if result.side.plan == Plan() else (),
         profile_line(result.side, work),
         told_line(result.session, envelope.store),
     )

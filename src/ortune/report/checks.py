@@ -50,7 +50,12 @@ def _control(control: Control) -> str:
 
 
 def _guards(found: Comparison | None) -> list[str]:
-    """What is worse, and what is undecided; what is not known stands in the table."""
+    """What is worse, and what is undecided; what is not known stands in the table.
+
+    What is slower makes other things worse too, which limits no claim.
+    """
+    if found is not None and found.verdict == "slower":
+        return []
     return [
         _guard(g)
         for g in (found.guards if found else ())

@@ -17,7 +17,7 @@ from ortune.records import (
     VerdictName,
 )
 from ortune.report import difference_words, finding_words, sides
-from ortune.report.answer_commands import compare_line, lines, profile_line, told_line
+from ortune.report.answer_commands import as_said, compare_line, lines, profile_line, told_line
 from ortune.report.checks import GUARD_NAMES, checks, control_words, guard_state
 from ortune.report.compare_gate import gate
 from ortune.report.compare_outputs import outputs, outputs_cell
@@ -30,6 +30,7 @@ from ortune.report.document import (
     Level,
     Line,
     Pairs,
+    Points,
     Table,
     Tone,
     stopped,
@@ -166,6 +167,8 @@ def document(envelope: Envelope[CompareResult]) -> Document:
     """The comparison: the answer first; what supports it, where it is asked for."""
     result = envelope.result
     why = difference_words.brief(result.why) if result.why is not None else []
+    # A profile that shows no difference says nothing of one that was proven without it.
+    first = 0 if result.why is None or difference_words.no_difference(result.why) else 1
     return Document(
         title=f"ortune compare: {result.base.label} against {result.new.label}",
         blocks=[
@@ -176,7 +179,7 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             cases(result.cases, "A", result.name, f"{result.name} against A"),
             Pairs(rows=_called(result)),
             *_checks(result),
-            Pairs(rows=[("" if i else "why", line) for i, line in enumerate(why[:1])]),
+            Pairs(rows=[("" if i else "why", line) for i, line in enumerate(why[:first])]),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
         support=[
@@ -184,7 +187,7 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             table(
                 [Column("", "label"), Column("A", "text"), Column(result.name, "text")], _more_rows(result)
             ),
-            Pairs(rows=[("", line) for line in why[1:]], title="why" if why[1:] else ""),
+            Points(items=why[first:], title="why, from profiles of both"),
         ],
         annotations=_annotations(result),
     )
@@ -242,7 +245,8 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
     c, work = result.comparison, envelope.workload
     again: list[str] = []
     if c is not None and c.verdict == "inconclusive" and not result.candidates:
-        again = compare_line(result.base, result.new, work, c.estimand, result.notes)
+        said = work and as_said(work)
+        again = compare_line(result.base, result.new, said, c.estimand, result.notes)
         again += ["--budget", "10m"] if again else []
     return lines(again, profile_line(result.new, work), told_line(result.session, envelope.store))
 
@@ -273,7 +277,7 @@ def ranking(result: CompareResult) -> Table:
     told = [side.side for side in ranked] + [result.base]
     which = [
         (Column("model", "name"), [side.label for side in told]),
-        (Column("settings", "text"), [side.plan.describe() for side in told]),
+        (Column("with", "text"), [side.plan.describe() for side in told]),
     ]
     # What is the same of all tells nothing.
     which = [(column, texts) for column, texts in which if len(set(texts)) > 1]

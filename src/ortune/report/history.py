@@ -266,7 +266,7 @@ def _part(ns: float | None, result: ProfileResult) -> str:
 SIDE_COLUMNS = (
     Column("session", "text"),
     Column("side", "label"),
-    *(Column(head) for head in ("latency [IQR]", "CPU per run", "memory", "load")),
+    *(Column(head) for head in ("p50 [IQR]", "CPU time per run", "peak memory", "load time")),
 )
 
 

@@ -163,7 +163,12 @@ def findings(result: LookResult) -> list[str]:
     found = finding_words.of_look(result)
     more = len(found) - MOST_FINDINGS
     shown = [finding_words.sentence(finding) for finding in found[:MOST_FINDINGS]]
-    return shown + ([f"{more} more: --json lists them"] if more > 0 else [])
+    return shown + ([f"{more} more: -v lists them"] if more > 0 else [])
+
+
+def lesser(result: LookResult) -> list[str]:
+    """Those that are only counted."""
+    return [finding_words.sentence(finding) for finding in finding_words.of_look(result)[MOST_FINDINGS:]]
 
 
 def left_out(result: LookResult) -> str:
@@ -214,5 +219,6 @@ def document(envelope: Envelope[LookResult]) -> Document:
             Line(left_out(result), "look"),
             Code(title="next", lines=result.next_commands, commands=True),
         ],
+        support=[Points(title="what else stands out", items=lesser(result), marked=True)],
         dense=True,
     )

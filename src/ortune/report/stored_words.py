@@ -90,7 +90,7 @@ def so_far_row(item: SoFar) -> tuple[str, ...]:
     )
 
 
-SO_FAR_HEADS = ("plan", "trials", "latency", "IQR", "CPU per run", "memory")
+SO_FAR_HEADS = ("plan", "trials", "p50", "IQR", "CPU per run", "peak memory")
 SO_FAR_NOTE = (
     "the session did not end, so nothing is claimed: medians over the trials measured by then, not compared "
     "block by block"

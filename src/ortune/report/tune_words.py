@@ -49,8 +49,8 @@ from ortune.report.numbers import change, difference, duration, megabytes, memor
 from ortune.report.placement_words import placed
 
 NAMED = 6  # plans in a list, at most
-LONGEST_PLAN = 70
-"""Characters of a plan that a headline names; a longer one is counted."""
+LONGEST_PLAN, LONGEST_LEADER = 70, 40
+"""Characters of a plan that a headline names: one that is shipped, and one that is not. A longer one is counted."""
 MORE_TIME = 4.0
 """Times the budget that is offered where plans were not tested."""
 FATES: dict[PlanStatus, str] = {
@@ -205,7 +205,7 @@ def _against_today(result: TuneResult) -> list[str]:
         text += f", with {_named(result)}"
     if result.winner == Plan():
         return [text, "the untouched default is the best"]
-    return [text, default]
+    return [text]
 
 
 def _default_best(result: TuneResult) -> list[str]:
@@ -214,7 +214,8 @@ def _default_best(result: TuneResult) -> list[str]:
         parts = ["no improvement found: no other configuration was tried"]
         if not result.budget.n_trials:
             return [*parts, result.budget.promise]
-    return [*parts, *_refused(result), _seen(result)]
+    found = result.refused.comparison.verdict if result.refused else None
+    return [*parts, *_refused(result), *([_seen(result)] if found != "faster" else [])]
 
 
 def _nothing_better(result: TuneResult, best: str) -> str:
@@ -249,19 +250,21 @@ def _refused(result: TuneResult) -> list[str]:
         ]
     failed = [g for g in found.guards if g.failed]
     allow = " ".join(f"--allow {g.figure}" for g in failed)
-    worse = ", ".join(guard(g) for g in failed)
-    return [f"{_leader(result)} is {gain_words(found)} ({bounds(found)}), but {worse} ({allow})"]
+    worse = " and ".join(f"{GUARD_NAMES[g.figure]} {change(g.ratio or 1)}" for g in failed)
+    return [
+        f"{_leader(result)} is {gain_words(found)} ({bounds(found)}), but {worse}, more than allowed ({allow})"
+    ]
 
 
 def _leader(result: TuneResult) -> str:
     """What led the race and is not shipped."""
     name = result.refused.plan.describe() if result.refused else ""
-    return f"the leader, {name}," if name and len(name) <= LONGEST_PLAN else "the race's leader"
+    return f"the leader, {name}," if name and len(name) <= LONGEST_LEADER else "the race's leader"
 
 
 def _tried_words(result: TuneResult) -> str:
     n = len(tried(result.candidates))
-    which = ["the one configuration tried" if n == 1 else f"the {n} configurations tried"]
+    which = ["the one configuration tried" if n == 1 else f"{n} configurations"]
     which += [f"for these {len(result.cases)} shapes"] if len(result.cases) > 1 else []
     return " ".join([*which, *([result.conditions] if result.conditions else [])])
 
