@@ -379,3 +379,23 @@ def test_a_parallel_run_sums_up_too(tmp_path: Path) -> None:
     result = result_of(ortune.profile(session.end_profiling(), store=tmp_path / "store"))
     assert sum(c.ns for c in result.categories) == pytest.approx(result.wall_ns)
     assert result.n_runs >= 6
+
+
+def test_weights_among_the_inputs_are_told_as_the_cause_with_the_command(tmp_path: Path) -> None:
+    model = onnx.load(conv_chain(tmp_path / "old.onnx"))
+    for weight in model.graph.initializer:
+        model.graph.input.append(
+            helper.make_tensor_value_info(weight.name, weight.data_type, list(weight.dims))
+        )
+    onnx.save(model, tmp_path / "old.onnx")
+    found = ortune.profile(
+        tmp_path / "old.onnx", set=["intra=1"], no_peak=True, store=tmp_path / "store"
+    )  # fmt: skip
+    cause = result_of(found).stands_out[0]
+    assert cause.code == "GRA002" and (cause.share_ratio or 0) > 0.5
+    assert "graph inputs" in cause.what and "% of the run" in cause.evidence
+    command = f"ortune compare {tmp_path}/old.onnx --set intra=1 --b-rewrite initializers-out-of-inputs"
+    assert cause.fix == command
+    lines = found.summary().splitlines()
+    assert command in lines[lines.index("next:") :]
+    assert any("GRA002" in line for line in lines[:12])

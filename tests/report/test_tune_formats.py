@@ -6,8 +6,9 @@ import golden
 import golden_tune
 import msgspec
 import pytest
+from golden_tune_parts import confirmed
 
-from ortune.records import Envelope
+from ortune.records import Envelope, Finding, Plan, RewriteSpec
 from ortune.report import github, markdown
 from ortune.report import tune_words as words
 
@@ -118,3 +119,26 @@ def test_annotations_are_one_for_the_answer_and_one_a_finding() -> None:
     assert [line.split(" ")[0] for line in lines] == ["::notice", "::warning"]
     hostile = github.render(words.document(golden_tune.KINDS["hostile-3"])).splitlines()
     assert len(hostile) == 2 and all(line.startswith("::") for line in hostile)
+
+
+def test_what_stands_out_in_the_file_is_the_cause_with_its_prize_and_its_command() -> None:
+    mended = Plan(rewrites=(RewriteSpec(name="initializers-out-of-inputs"),))
+    alone = confirmed(0.8, 0.7, 0.9, phase="race", verdict="inconclusive")
+    finding = Finding(code="GRA002", what="102 weights are inputs", plan=mended, verified=alone)
+    flat = " ".join(" ".join(answer(golden_tune.tuned(findings=(finding,)), 140)).split())
+    said = (
+        "102 weights are inputs -> initializers-out-of-inputs: alone -20.0 % (-30.0 % to -10.0 %) in the race"
+    )
+    assert f"{said}; not in what is proposed" in flat
+    assert "next: ortune compare model.onnx --b-rewrite initializers-out-of-inputs" in flat
+    shipped = golden_tune.tuned(findings=(finding,), winner=mended)
+    assert "in the race; in the winner" in " ".join(" ".join(answer(shipped, 140)).split())
+
+
+def test_the_leader_that_is_not_shipped_has_its_column() -> None:
+    found = golden_tune.refused(confirmed(0.99, 0.97, 1.01))
+    found = msgspec.structs.replace(found, figures=golden.figures(10.9e6))
+    lines = [" ".join(line.split()) for line in answer(golden_tune.default_best(refused=found), 140)]
+    assert "default leader leader against default 95 % interval" in lines
+    assert "p50 11.0 ms 10.9 ms -1.0 % -3.0 % to +1.0 %" in lines
+    assert not [line for line in lines if line.startswith("to paste")], "what runs already needs no pasting"
