@@ -130,7 +130,7 @@ def test_what_stands_out_in_the_file_is_the_cause_with_its_prize_and_its_command
         "102 weights are inputs -> initializers-out-of-inputs: alone -20.0 % (-30.0 % to -10.0 %) in the race"
     )
     assert f"{said}; not in what is proposed" in flat
-    assert "next: ortune compare model.onnx --b-rewrite initializers-out-of-inputs" in flat
+    assert "next: ortune compare /models/model.onnx --b-rewrite initializers-out-of-inputs" in flat
     shipped = golden_tune.tuned(findings=(finding,), winner=mended)
     assert "in the race; in the winner" in " ".join(" ".join(answer(shipped, 140)).split())
 
