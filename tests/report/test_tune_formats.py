@@ -61,7 +61,7 @@ def test_terminal_loses_nothing(width: int) -> None:
 def test_tables_hold_a_row_a_figure_and_only_one_row_is_confirmed() -> None:
     lines = [" ".join(line.split()) for line in shown(golden_tune.KINDS["with-current"], 140).splitlines()]
     for row in (
-        "default today winner winner against today 95 % interval",
+        "default today winner vs today 95 % interval",
         "p50 178 ms 12.1 ms 10.3 ms -14.5 % -17.4 % to -12.3 %",
         "p95 214 ms 14.5 ms 12.4 ms -7.0 % -10.0 % to -3.0 %",
         "p90 / p10 in a process 1.27 (1.20-1.30) 1.27 (1.20-1.30) 1.27 (1.20-1.30)",
@@ -139,6 +139,6 @@ def test_the_leader_that_is_not_shipped_has_its_column() -> None:
     found = golden_tune.refused(confirmed(0.99, 0.97, 1.01))
     found = msgspec.structs.replace(found, figures=golden.figures(10.9e6))
     lines = [" ".join(line.split()) for line in answer(golden_tune.default_best(refused=found), 140)]
-    assert "default leader leader against default 95 % interval" in lines
+    assert "default leader vs default 95 % interval" in lines
     assert "p50 11.0 ms 10.9 ms -1.0 % -3.0 % to +1.0 %" in lines
     assert not [line for line in lines if line.startswith("to paste")], "what runs already needs no pasting"

@@ -118,7 +118,7 @@ def sides_table(
     notes = []
     if found:
         level = f"{100 * found.level:.3g} %"
-        columns += [Column(f"{names[-1]} against {against}"), Column("95 % interval", "text")]
+        columns += [Column(f"vs {against}"), Column("95 % interval", "text")]
         if abs(found.level - 0.95) > 0.01:
             notes.append(f"the interval of {statistic(estimand)} is one of {level}")
         notes += [DRIFTED] if drifted else []
