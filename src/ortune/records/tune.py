@@ -144,7 +144,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
         runtime: What the winner runs with, where that is another than the side's.
         placement: Which nodes each execution provider has with the winner; empty for the CPU's alone.
         adoption: What it takes to run with that; None where it is the user's own.
-        headroom: What settings could win at most, from a profile of the default before the race.
+        headroom: Where something is to be won, from a profile of the default before the race.
     """
 
     side: Side
