@@ -10,7 +10,7 @@ from golden_tune_parts import confirmed
 
 from ortune.records import Control, Guard, Plan
 from ortune.report import tune_words as words
-from ortune.report.compare_words import guard_state
+from ortune.report.checks import guard_state
 
 
 def said(kind: str) -> str:
