@@ -76,11 +76,12 @@ def test_at_a_prompt_an_answer_is_one_line(answer: Answer[Any]) -> None:
 
 def test_in_words_it_is_what_the_program_prints(answer: Answer[Any]) -> None:
     said = answer.summary()
-    assert "ortune bench" in said
+    assert "ortune report" in said and "ortune bench" not in said
+    assert "ortune bench" in answer.summary(verbose=True)
     assert "\x1b" not in said
     page = answer._repr_html_()
     assert page.startswith("<pre")
-    assert "ortune bench" in page
+    assert "ortune report" in page
 
 
 def test_as_a_table(answer: Answer[Any]) -> None:

@@ -51,8 +51,8 @@ NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 UNIT = re.compile(r"\b(?:[num]?s|bytes|[KMG]iB|runs/s)(?!\w)|%")
 OF_THE_MOMENT = frozenset(
     {
-        "busy", "failed", "finding", "lower quartile", "meanwhile", "note", "outside the run", "p10", "p95", "p99",
-        "p99.9", "profiling", "unexplained", "waiting for other threads", "why",
+        "busy", "failed", "finding", "meanwhile", "note", "outside the run", "p10", "p25", "p95", "p99", "p99.9",
+        "profiling", "unexplained", "waiting for other threads", "why",
     }
 )  # fmt: skip
 """Rows of what happened just then; high percentiles are told where there were requests enough, of the parts of a run
@@ -60,7 +60,7 @@ those that took time, of the statistics the one that was steadiest in calibratio
 TOO_SHORT, SAID_TOO_SHORT = 2, "budget holds not even"
 """The exit code where the budget holds no measurement, and what is said then."""
 SAID_UNPROVEN = "too few for an interval"
-SAID_UNTRIED = "no other setting was tried"
+SAID_UNTRIED = "no other configuration was tried"
 ARRIVED = re.compile(r"\S+=\S+ (?:verified|accepted|not verified)")
 """How a comparison tells that a setting of B reached ONNX Runtime."""
 FIRST_RUN = re.compile(r"verified|accepted|outputs (identical|equal|alike|differ)|accepts it")

@@ -40,11 +40,11 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
         said = self.error.what if self.error else self.verdict or self.status
         return f"<ortune.{self._verb}{model}: {said} (.summary() in words, .result for the figures)>"
 
-    def summary(self) -> str:
-        """What the command line prints, without colours."""
+    def summary(self, *, verbose: bool = False) -> str:
+        """What the command line prints, without colours; ``verbose`` as ``-v``."""
         from ortune.report import terminal
 
-        return terminal.plain(self._document())
+        return terminal.plain(self._document(), whole=verbose)
 
     def _repr_html_(self) -> str:
         """What the command line prints, for a notebook."""

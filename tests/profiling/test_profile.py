@@ -159,7 +159,7 @@ def test_the_ort_format_meets_the_model_that_it_was_made_of(tmp_path: Path) -> N
     assert found is not None and " a run, profiled (too few runs" in found.sentence
     rows = [row for row in found.nodes if "Conv" in row.op_type]
     assert len(rows) == LAYERS and all(row.a_nodes and row.b_nodes for row in rows)
-    assert {row.name for row in rows} == {f"conv{i} (+1)" for i in range(LAYERS)}
+    assert {row.name for row in rows} == {f"conv{i} fused with relu{i}" for i in range(LAYERS)}
 
 
 def test_exports_lie_where_they_were_asked_for(profiled: tuple[Path, Envelope]) -> None:
@@ -379,3 +379,23 @@ def test_a_parallel_run_sums_up_too(tmp_path: Path) -> None:
     result = result_of(ortune.profile(session.end_profiling(), store=tmp_path / "store"))
     assert sum(c.ns for c in result.categories) == pytest.approx(result.wall_ns)
     assert result.n_runs >= 6
+
+
+def test_weights_among_the_inputs_are_told_as_the_cause_with_the_command(tmp_path: Path) -> None:
+    model = onnx.load(conv_chain(tmp_path / "old.onnx"))
+    for weight in model.graph.initializer:
+        model.graph.input.append(
+            helper.make_tensor_value_info(weight.name, weight.data_type, list(weight.dims))
+        )
+    onnx.save(model, tmp_path / "old.onnx")
+    found = ortune.profile(
+        tmp_path / "old.onnx", set=["intra=1"], no_peak=True, store=tmp_path / "store"
+    )  # fmt: skip
+    cause = result_of(found).stands_out[0]
+    assert cause.code == "GRA002" and (cause.share_ratio or 0) > 0.5
+    assert "graph inputs" in cause.what and "% of the run" in cause.evidence
+    command = f"ortune compare {tmp_path}/old.onnx --set intra=1 --b-rewrite initializers-out-of-inputs"
+    assert cause.fix == command
+    lines = found.summary().splitlines()
+    assert command in lines[lines.index("next:") :]
+    assert any("GRA002" in line for line in lines[:12])

@@ -119,7 +119,7 @@ def usual() -> TuneResult:
                 confirmed=True,
             ),
             TradeRow(
-                title="least CPU a run",
+                title="least CPU time",
                 plan=Plan(settings={"intra_op_num_threads": 1}),
                 latency_ns=14e6,
                 cpu_per_run_ns=13.8e6,

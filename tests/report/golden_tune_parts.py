@@ -9,7 +9,7 @@ import msgspec
 
 from ortune.records import BlockPoint, Candidate, Comparison, Guard, OutputDifference, Plan, RewriteSpec
 
-ESTIMAND = "typical latency (median within a process)"
+ESTIMAND = "p50 latency (of each process)"
 WINNER = Plan(settings={"intra_op_num_threads": 2, "allow_spinning": False})
 
 

@@ -100,7 +100,7 @@ def test_wrong_outputs_and_failed_guards_stop() -> None:
     assert found.figures == () and found.cpus is None
     failed = made(golden.compared())  # its memory guard failed
     assert failed.decision == "stop" and "guard" in failed.answer
-    assert risks(failed)["guard: memory"][0] == "stop"
+    assert risks(failed)["guard: peak memory"][0] == "stop"
 
 
 def test_a_load_that_the_cpus_do_not_hold_is_named() -> None:
@@ -188,7 +188,7 @@ def test_what_is_busy_today_is_the_least_where_nothing_is_better() -> None:
 
 def test_figures_agree_with_the_claim() -> None:
     latency = made(golden_tune.tuned()).figures[0]
-    assert (latency.name, latency.today, latency.ratio) == ("typical latency", 11e6, 0.9)
+    assert (latency.name, latency.today, latency.ratio) == ("p50 latency", 11e6, 0.9)
     assert latency.tuned == pytest.approx(9.9e6)
     assert brief.bounds(latency) == "9.73 ms to 10.1 ms"
     memory = made(golden_tune.KINDS["memory"]).figures[0]
@@ -209,7 +209,7 @@ def test_the_latency_stays_a_median_beside_what_was_compared(estimand: str, name
     )
     compared, latency, *_ = made(envelope).figures
     assert (compared.name, compared.today, compared.tuned) == (name, 30e6, 15e6)
-    assert (latency.name, latency.today, latency.tuned) == ("latency", 11e6, pytest.approx(9.9e6))
+    assert (latency.name, latency.today, latency.tuned) == ("p50 latency", 11e6, pytest.approx(9.9e6))
     assert points.middle(envelope.result, "default")[0] == 30e6  # the blocks of a picture hold these
 
 
@@ -335,7 +335,7 @@ def test_a_guard_that_was_let_through_is_a_look_and_no_stop() -> None:
     assert made(golden_tune.tuned(against_default=shipped)).decision == "stop"
     allowed = made(golden_tune.tuned(against_default=shipped, allowed=("memory",)))
     assert allowed.decision == "ship"
-    level, what = risks(allowed)["guard: memory"]
+    level, what = risks(allowed)["guard: peak memory"]
     assert level == "look" and what.endswith("worse, and let through with --allow memory")
 
 

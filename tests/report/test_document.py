@@ -7,7 +7,7 @@ import re
 import golden
 import pytest
 
-from ortune.report import github, markdown
+from ortune.report import github, markdown, terminal
 from ortune.report.document import Annotation, Cell, Code, Column, Document, Line, Pairs, Points, table
 
 HOSTILE = (
@@ -40,7 +40,7 @@ def everywhere(name: str) -> Document:
             table([Column(""), *kinds[:3]], rows, title=name, bars=[0.5], dense=True),
             table([Column(""), Column("")], [[name, name]], title=name),
             Code(title=name, lines=[name]),
-            Code(title=name, lines=[name, name], beside=True),
+            Code(title=name, lines=[name, name], commands=True),
         ],
         annotations=[Annotation(level="warning", title=name, lines=[name, name])],
     )
@@ -106,3 +106,14 @@ def test_a_title_stands_in_the_place_of_a_head_that_is_not_there() -> None:
     found = table([Column("", "text"), Column("ms")], [["a", "1"]], title="times")
     assert golden.printed(Document(blocks=[found]), 40).split() == ["times", "ms", "a", "1"]
     assert markdown.render(Document(blocks=[found])) == "| times | ms |\n|---|---:|\n| a | 1 |\n"
+
+
+def test_code_is_never_folded_and_what_supports_an_answer_is_shown_where_it_is_asked_for() -> None:
+    command = "ortune tune " + "a-folder/" * 30 + "model.onnx"
+    found = Document(
+        blocks=[Line("the answer"), Code(title="next", lines=[command], commands=True)], support=[Line("why")]
+    )
+    assert golden.printed(found, 40).splitlines() == ["the answer", "", "next:", command]
+    assert command in terminal.plain(found) and "why" not in terminal.plain(found)
+    assert golden.printed(found, 40, whole=True).splitlines()[-1] == "why"
+    assert "why" in terminal.plain(found, whole=True) and "why" in markdown.render(found)

@@ -69,8 +69,8 @@ def test_first_screen_answers_how_much_how_sure_what_to_paste(rendered: dict[str
     text = Page(rendered["winner"]).text
     first = text[: text.index("Findings and notes")]
     for part in (
-        "1.11× faster",
-        "1.11x faster (1.09-1.13), confirmed on 16 fresh blocks; p95 and memory no worse",
+        "1.11× faster in p50",
+        "1.11x faster in p50 (1.09-1.13): 11.0 ms -> 9.90 ms, confirmed on 16 fresh blocks",
         "default 11.0 ms",
         "winner 9.90 ms",
         "95 % interval 1.09-1.13",
@@ -84,14 +84,14 @@ def test_first_screen_answers_how_much_how_sure_what_to_paste(rendered: dict[str
 
 def test_default_best_says_so_first(rendered: dict[str, str]) -> None:
     text = Page(rendered["default-best"]).text
-    assert "Keep the default the default is already the best of the 7 settings tried" in text
+    assert "Keep the default the default is already the best of 7 configurations" in text
     assert "Nothing: the default is what you have." in text
     assert "Block by block" not in text
 
 
 def test_current_is_what_the_verdict_is_against(rendered: dict[str, str]) -> None:
     text = Page(rendered["with-current"]).text
-    assert "1.17× faster than today" in text
+    assert "1.17× faster in p50 than today" in text
     assert "default 178 ms today 12.1 ms winner 10.3 ms" in text
     assert "Against what runs today: 1.17x (1.14-1.21), 16 blocks" in text
     best = Page(rendered["current-best"]).text

@@ -108,13 +108,13 @@ def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
         "263: 89 Add, 86 Mul, 62 Conv, 24 Clip, 1 Relu, 1 other operator",
         "5.90 GFLOP a run",
         "x 1x3x640x640 float (image; H, W guessed)",
-        "59.0 ms a run (one process, a single observation)",
-        "load 146 ms, peak memory 186 MiB, 100 GFLOP/s, onnxruntime 1.31.1",
+        "p50 59.0 ms a run (one process, a single observation); 50 % in Conv (62 nodes)",
+        "load time 146 ms, peak memory 186 MiB, 100 GFLOP/s, onnxruntime 1.31.1",
         "top operators by time (second process, profiled); runs 5 % slower",
         "Conv 50 % 28.2 ms 62 nodes",
         "Clip under 1 % 80.0 us 1 node",
         "-> --dim seq=N",
-        "2 more: --json lists them",
+        "2 more: -v lists them",
         "ortune tune det.onnx",
     ):
         assert part in flat, part
@@ -142,7 +142,7 @@ def test_names_are_neutral() -> None:
         profile=OperatorProfile(n_runs=1, run_ns=1.0, operators=(operator,)),
     )
     text = shown(envelope, 140)
-    assert text.count("[red]|<script>\\n### x\\x1b[31m") == 5
+    assert text.count("[red]|<script>\\n### x\\x1b[31m") == 6
     assert "\x1b" not in text
     page = markdown.render(words.document(envelope))
     assert "\n### x" not in page
@@ -163,7 +163,7 @@ def test_a_model_that_did_not_run_shows_what_the_file_says() -> None:
 def test_what_was_left_out_and_what_was_not_warmed_up_is_said() -> None:
     timing = LookTiming(latency_ns=5e9, n_runs=0, warmed_up=False, first_run_ns=5e9, load_ns=3e9)
     result = looked(timing=timing, profile=None, left_out=("the profile (about 40 s more)",)).result
-    assert words.timing(result)[0][1] == "5.00 s a run (the first run, not warmed up; a single observation)"
+    assert words.headline(result) == "5.00 s a run (the first run, not warmed up; a single observation)"
     assert words.left_out(result) == "left out: the profile (about 40 s more)"
 
 

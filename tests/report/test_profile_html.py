@@ -126,6 +126,7 @@ def test_everything_that_was_found_is_on_the_page(rendered: dict[str, str]) -> N
         "24, after 2 left out",
         "1.08x the time without",
         "all 36, not the first 10 alone",
+        "/encoder/layer.1/attention/FusedConv_1 with /encoder/layer.1/attention/Relu_1 as fused_fusedconv_1",
         "4 nodes of the optimised graph whose origin in the model is not known",
         "2 threads, float32: 88.0 GFLOP/s, 16.0 GB/s",
         "int8: 290 GOP/s",

@@ -10,7 +10,7 @@ from golden_tune_parts import confirmed
 
 from ortune.records import Control, Guard, Plan
 from ortune.report import tune_words as words
-from ortune.report.compare_words import guard_state
+from ortune.report.checks import guard_state
 
 
 def said(kind: str) -> str:
@@ -26,12 +26,20 @@ def facts(text: str, *told: str) -> None:
 
 
 def test_winner() -> None:
-    facts(said("winner"), "1.11x", "1.09-1.13", "16 fresh blocks", "p95", "memory", "3e-7", "2 settings")
+    facts(
+        said("winner"),
+        "1.11x faster in p50",
+        "1.09-1.13",
+        "11.0 ms -> 9.90 ms",
+        "16 fresh blocks",
+        "allow_spinning=0",
+        "3e-7",
+    )
 
 
 def test_default_is_best() -> None:
     text = said("default-best")
-    facts(text, "default", "best", "7 settings", "1.5 %", "1 more", "int8", "OpenVINO")
+    facts(text, "default", "best", "7 configurations", "1.5 %")
     assert "faster" not in text and "confirmed" not in text
 
 
@@ -43,20 +51,18 @@ def test_current() -> None:
         "1.17x",
         "1.14-1.21",
         "16 fresh blocks",
-        "default",
-        "178 ms",
     )
 
 
 def test_current_is_already_the_best() -> None:
     text = said("current-best")
-    facts(text, "12.1 ms today", "best", "7 settings", "default", "178 ms", "1.5 %")
+    facts(text, "p50 12.1 ms today", "best", "7 configurations", "default", "178 ms", "1.5 %")
     assert "faster" not in text and "confirmed" not in text
 
 
 def test_an_easy_opponent_is_named_before_any_ratio() -> None:
     result = msgspec.structs.replace(golden_tune.KINDS["winner"].result, caution="64 threads on 4 CPUs")
-    assert words.headline(result).startswith("64 threads on 4 CPUs; 1.11x faster")
+    assert words.headline(result).startswith("64 threads on 4 CPUs; 1.11x faster in p50")
 
 
 def test_a_shape_that_the_winner_loses_stands_in_the_headline() -> None:
@@ -69,9 +75,9 @@ def test_a_shape_that_the_winner_loses_stands_in_the_headline() -> None:
 
 def test_a_challenger_that_does_not_confirm_is_told_and_claims_nothing() -> None:
     text = said("not-confirmed")
-    assert "the race's leader did not confirm (-3.0 % to +1.0 %, 16 fresh blocks)" in text
+    assert "intra_op_num_threads=2, did not confirm (-3.0 % to +1.0 %)" in text
     assert "faster" not in text
-    assert "already the best" not in text and "no improvement found among the 7 settings" in text
+    assert "already the best" not in text and "no improvement found among 7 configurations" in text
 
 
 def test_a_leader_that_failed_while_it_was_confirmed_is_not_told_as_a_default_that_is_best() -> None:
@@ -88,22 +94,23 @@ def test_a_challenger_stopped_by_a_guard_names_the_guard_and_the_way_out() -> No
     )
     text = words.headline(found.result)
     assert (
-        "one was 1.25x faster (1.22-1.28), but memory +30.0 % (+20.0 % to +40.0 %) WORSE than allowed" in text
+        "is 1.25x faster in p50 (1.22-1.28), but peak memory +30.0 %, more than allowed (--allow memory)"
+        in text
     )
     assert "(--allow memory)" in text
-    assert text.startswith("no change proposed, after the 7 settings tried")
+    assert text.startswith("no change proposed, after 7 configurations")
 
 
 def test_a_gain_that_is_proven_and_not_worth_a_change_is_called_what_it_is() -> None:
     small = golden_tune.refused(confirmed(0.985, 0.98, 0.99))
     text = words.headline(golden_tune.default_best(refused=small, worth_ratio=0.03).result)
-    assert "the race's leader is 1.02x faster (1.01-1.02), less than the 3.0 % worth a change" in text
+    assert "is 1.02x faster in p50 (1.01-1.02), less than the 3.0 % worth a change" in text
     assert "did not confirm" not in text and "already the best" not in text
     today = golden_tune.with_current(
         winner=golden_tune.CURRENT, against_current=None, winner_figures=None, settings=(), refused=small,
         worth_ratio=0.03,
     )  # fmt: skip
-    assert "today: no change proposed, after the 7 settings tried" in words.headline(today.result)
+    assert "today: no change proposed, after 7 configurations" in words.headline(today.result)
 
 
 def test_going_back_to_the_default_is_an_answer() -> None:
@@ -114,7 +121,7 @@ def test_going_back_to_the_default_is_an_answer() -> None:
         against_default=None,
         settings=(),
     ).result
-    assert words.headline(result).startswith("12.1 ms today -> 10.3 ms (1.17x, 1.14-1.21), confirmed")
+    assert words.headline(result).startswith("p50 12.1 ms today -> 10.3 ms (1.17x, 1.14-1.21), confirmed")
     assert "the untouched default is the best" in words.headline(result)
 
 
@@ -134,9 +141,11 @@ def test_race_figures_never_call_themselves_confirmed() -> None:
     ("estimand", "part"),
     [
         ("peak memory", "1.11x less peak memory (1.09-1.13)"),
-        ("CPU time a run", "1.11x less CPU time a run (1.09-1.13)"),
+        ("CPU time per run", "1.11x less CPU time per run (1.09-1.13)"),
         ("cold start (load and first run)", "1.11x faster to start (1.09-1.13)"),
-        ("p95 latency", "1.11x faster in p95 latency (1.09-1.13)"),
+        ("p95 latency", "1.11x faster in p95 (1.09-1.13)"),
+        ("p10 latency (of all runs of a block)", "1.11x faster in p10 (1.09-1.13)"),
+        ("typical latency (p10 of all runs of a block)", "1.11x faster in p10 (1.09-1.13)"),
     ],
 )
 def test_the_gain_is_named_after_what_was_compared(estimand: str, part: str) -> None:
@@ -146,7 +155,7 @@ def test_the_gain_is_named_after_what_was_compared(estimand: str, part: str) -> 
 
 def test_nothing_tried_claims_nothing() -> None:
     text = said("bare")
-    facts(text, "no other setting was tried", "not known")
+    facts(text, "no other configuration was tried", "nothing fits")
     assert not any(claim in text for claim in ("best", "faster", "confirmed", " %"))
 
 
@@ -180,6 +189,14 @@ def test_a_guard_says_what_its_interval_shows(
 def test_unknown_guard() -> None:
     item = Guard(figure="p95", limit_ratio=1.05, known=False, note="too few requests")
     assert words.guard_summary([item]) == ["p95 not known"]
+
+
+def test_rewrites_are_not_called_settings() -> None:
+    setting_ = golden_tune.usual().settings[0]
+    rewrite = msgspec.structs.replace(setting_, name="hard-swish", value="", shown=False, without_ratio=None)
+    assert words.settings_summary((rewrite, rewrite)) == "2 rewrites, not measured one by one"
+    assert words.settings_summary((rewrite, setting_)) == "1 rewrite and 1 setting, 1 of them shown to pay"
+    assert words.settings_summary((rewrite,)) == "1 rewrite"
 
 
 def test_settings_that_were_not_shown_to_pay_are_not_said_to() -> None:

@@ -25,7 +25,15 @@ from rule_examples import (
 )
 
 from ortune import rules
-from ortune.records import Finding, InputChoice, Plan, RewriteSpec
+from ortune.records import (
+    Finding,
+    InputChoice,
+    Plan,
+    ProfiledNode,
+    ProfileResult,
+    RewriteSpec,
+    TraceInfo,
+)
 from ortune.rules import Facts
 
 
@@ -123,3 +131,28 @@ def test_an_inserted_node_says_what_it_is_for_and_a_fused_one_for_whom_it_stands
     assert inserted.what.endswith("the ReorderInput (ReorderInput, inserted: into blocked layout)")
     fused = dominant(op_type="Conv", originals=("conv", "relu"))
     assert fused.where == ("conv", "relu") and fused.what.endswith("conv +1 (Conv)")
+
+
+def test_weights_in_the_inputs_are_about_the_nodes_that_read_them(tmp_path: Path) -> None:
+    both = [info("x", TensorProto.FLOAT, [8, 96]), info("a", 1, [96, 96])]
+    nodes = [
+        node("Transpose", ["a"], ["t"], name="t"),
+        node("MatMul", ["x", "t"], ["z"], name="m"),
+        node("Relu", ["z"], ["y"], name="r"),
+    ]
+    facts = facts_of(tmp_path, nodes, [weight("a")], inputs=both)
+    assert seen(facts)["initializers-in-inputs"].share_ratio is None, "nothing ran"
+    ran = tuple(
+        ProfiledNode(name=name, op_type=kind, time_ns=ns, share_ratio=ns / 1e6, originals=(name,))
+        for name, kind, ns in (("t", "Transpose", 2e5), ("m", "MatMul", 5e5), ("r", "Relu", 2e5))
+    )
+    run = ProfileResult(
+        trace=TraceInfo(path="", format="ort-json", n_events=3, n_runs=1),
+        n_runs=1,
+        wall_ns=1e6,
+        categories=(),
+        nodes=ran,
+    )
+    found = seen(replace(facts, profile=run))["initializers-in-inputs"]
+    assert found.share_ratio == pytest.approx(0.7)
+    assert found.evidence == "nodes that read them take 70 % of the run"

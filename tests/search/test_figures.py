@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from ortune.records import Block, BlockTrial, CaseTimes, Failed, Measured, TrialDone
+from ortune.search.blocks import BASE, NEW
 from ortune.search.figures import describe, figure, samples, without_latencies
+from ortune.search.guards import beside
 
 
 def trials(n: int, spread: float = 1.5) -> list[Measured]:
@@ -91,3 +93,33 @@ def test_a_trial_without_runs_stays_one() -> None:
     assert isinstance(outcome, Measured)
     assert figure(outcome, "median") is None
     assert figure(outcome, "cold-start") == 1.1e7
+
+
+def test_every_side_has_its_p95() -> None:
+    found = describe(trials(9), "median")
+    assert found.p95_ns == pytest.approx(found.latency_ns / 1.25 * 1.475, rel=1e-3)
+
+
+def paired(ratio: float, load_ratio: float, n: int = 9) -> list[Block]:
+    """Blocks whose new side takes so many times as long, and loads so many times as long."""
+    blocks = []
+    for index, base in enumerate(trials(n)):
+        (case,) = base.done.cases
+        slower = msgspec.structs.replace(case, latency_ns=tuple(int(ratio * v) for v in case.latency_ns))
+        done = msgspec.structs.replace(
+            base.done, cases=(slower,), load_ns=int(load_ratio * base.done.load_ns)
+        )
+        sides = ((BASE, base), (NEW, msgspec.structs.replace(base, done=done)))
+        found = tuple(BlockTrial(arm=arm, outcome=outcome) for arm, outcome in sides)
+        blocks.append(Block(index=index, phase="confirm", trials=found))
+    return blocks
+
+
+def test_the_p50_is_told_beside_another_statistic_and_the_load_where_processes_loaded_alone() -> None:
+    blocks, alone = paired(1.1, 2.0), paired(1.0, 1.5, n=6)
+    p50, load = beside(blocks, "p10", alone=alone)
+    assert (p50.figure, load.figure) == ("p50", "load")
+    assert p50.ratio == pytest.approx(1.1, rel=1e-3) and load.ratio == pytest.approx(1.5, rel=1e-3)
+    assert [each.figure for each in beside(blocks, "paired", alone=alone)] == ["load"]
+    assert beside(blocks, "paired") == (), "processes of a block load at once"
+    assert beside(paired(1.1, 2.0, n=5), "p10") == (), "too few for an interval"

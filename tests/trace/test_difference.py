@@ -29,7 +29,7 @@ def test_a_fused_node_meets_its_parts() -> None:
     b = side("b", [("fused c", "FusedConv", ("c", "r"), 90.0), ("x", "Add", ("x",), 5.0)], seed=1)
     found = difference(a, b, widths_together)
     (row,) = found.nodes
-    assert (row.name, row.op_type) == ("c (+1)", "Conv + Relu -> FusedConv")
+    assert (row.name, row.op_type) == ("c fused with r", "Conv + Relu -> FusedConv")
     assert (row.a_nodes, row.b_nodes) == (("conv", "relu"), ("fused c",))
     assert row.difference_ns == pytest.approx(-30, abs=3)
     assert row.high_ns is not None and row.high_ns < 0

@@ -220,7 +220,7 @@ def test_a_budget_that_holds_no_plan_tells_what_is_known_and_what_it_would_take(
     )
     assert done.returncode == 0, done.stderr
     assert "not even one other plan (--budget" in done.stderr
-    assert "no improvement found: no other setting was tried" in " ".join(done.stdout.split())
+    assert "no improvement found: no other configuration was tried" in " ".join(done.stdout.split())
 
 
 def test_a_pod_is_emulated_and_said(tmp_path: Path) -> None:

@@ -106,8 +106,14 @@ def write_envelope(envelope: Envelope[Record] | Envelope[None], output: str | No
     write_text(_json(envelope), output, safe=True)
 
 
-def write_document(document: Document, form: str, output: str | None) -> None:
+def write_document(document: Document, form: str, output: str | None, *, whole: bool = False) -> None:
     """The answer for people: to a file or stdout, and for GitHub to the job's summary too.
+
+    Args:
+        document: What to write.
+        form: "text", "markdown" or "github".
+        output: A file, or None for stdout.
+        whole: Text holds what supports the answer too, which the other formats always do.
 
     Raises:
         UsageError, typer.Exit: As ``write_text``.
@@ -120,9 +126,9 @@ def write_document(document: Document, form: str, output: str | None) -> None:
         _append_to_job_summary(markdown.render(document))
         write_text(github.render(document), output, safe=True)  # commands are what it is made of
     elif output is None and sys.stdout.isatty():
-        write_text(_printed(terminal.render(document)), None, safe=True)
+        write_text(_printed(terminal.render(document, whole=whole)), None, safe=True)
     else:
-        write_text(terminal.plain(document), output)
+        write_text(terminal.plain(document, whole=whole), output)
 
 
 def write_error(error: OrtuneError, envelope: Envelope[None] | None = None) -> None:
@@ -159,5 +165,5 @@ def _printed(page: RenderableType) -> str:
 
     console = Console(highlight=False)
     with console.capture() as captured:
-        console.print(page)
+        console.print(page, crop=False)
     return captured.get()

@@ -71,11 +71,13 @@ def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
     def run(**given: Any) -> None:
         form = given.pop("format")
         as_json = given.pop("as_json")
+        whole = given.pop("verbose")
         output = None if own_output else given.pop("output")
         with reporting(verb, as_json or form == "json"):
             form = chosen_format(form, as_json, module.FORMATS)
             envelope, options = _run(module, given, form)
-            _write(verb, envelope, form, getattr(options, "answer", None) if own_output else output)
+            place = getattr(options, "answer", None) if own_output else output
+            _write(verb, envelope, form, place, whole=whole)
             if envelope.error:
                 e = envelope.error
                 tell(verb, OrtuneError(e.what, where=e.where, do=e.do, code=e.code), as_json=False)
@@ -113,7 +115,7 @@ def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], 
         return module.run(options, Watcher(say=say, stop=stop, line=progress)), options
 
 
-def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | None) -> None:
+def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | None, *, whole: bool) -> None:
     place = None if output is None else str(output)
     if form == "json":
         write_envelope(envelope, place)
@@ -127,7 +129,7 @@ def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | N
     if form == "sarif":
         write_text(words.sarif(envelope), place, safe=True)
     else:
-        write_document(words.document(envelope), form, place)
+        write_document(words.document(envelope), form, place, whole=whole)
 
 
 def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parameter:
@@ -169,4 +171,7 @@ def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Paramete
     shown = typer.Option(
         "--json", help="One JSON document on stdout; the same as --format json.", rich_help_panel=OUT
     )
-    return [*found, _parameter("as_json", bool, False, shown)]
+    found.append(_parameter("as_json", bool, False, shown))
+    help_ = "Show all that supports the answer: what was tried, checks, notes."
+    shown = typer.Option("--verbose", "-v", help=help_, rich_help_panel=OUT)
+    return [*found, _parameter("verbose", bool, False, shown)]

@@ -22,11 +22,20 @@ class Guard(Record, frozen=True, kw_only=True):
     note: str = ""
 
 
+class FigureChange(Record, frozen=True, kw_only=True):
+    """What else changed, paired as what was compared: a description, with its interval of 95 %."""
+
+    figure: Literal["p50", "load"]
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+
+
 class Comparison(Record, frozen=True, kw_only=True):
     """Candidate against baseline over blocks.
 
     Attributes:
-        estimand: What was compared, e.g. "typical latency (median)".
+        estimand: What was compared, e.g. "p50 latency (median over rounds of the ratio of p50s within a round)".
         level: Confidence level of the interval.
         method: "confidence sequence", "sign-flip" or "wilcoxon".
         evidence: e-value, or None where the method gives a p-value.
@@ -36,6 +45,8 @@ class Comparison(Record, frozen=True, kw_only=True):
             None where so few blocks can find none.
         more_blocks: For inconclusive: about how many more blocks would tell, None when unknown.
         more_s: What these would take, seconds.
+        beside: Figures that have no guard: the p50 where something else was compared, and the load where processes
+            loaded alone.
     """
 
     estimand: str
@@ -54,3 +65,4 @@ class Comparison(Record, frozen=True, kw_only=True):
     guards: tuple[Guard, ...] = ()
     more_blocks: int | None = None
     more_s: float | None = None
+    beside: tuple[FigureChange, ...] = ()

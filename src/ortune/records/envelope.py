@@ -34,6 +34,7 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
     Attributes:
         schema: "ortune/<verb>/1".
         status: "ok", "interrupted" (with what is known) or "error".
+        store: Where the session is kept, where that is not the usual place.
         result: What the verb found, of a type of its own; None where nothing but an error is told.
     """
 
@@ -46,6 +47,7 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
     verdict: str | None = None
     result: ResultT_co = None  # type: ignore[assignment]  # an Envelope[None] where it is left out
     error: ErrorInfo | None = None
+    store: str = ""
 
 
 def holds(envelope: Envelope[Record] | None, kind: type[ResultT]) -> TypeGuard[Envelope[ResultT]]:

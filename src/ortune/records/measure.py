@@ -95,11 +95,11 @@ class Figures(Record, frozen=True, kw_only=True):
     """Medians over a side's trials; each is a description, the claim is in ``Comparison``.
 
     Attributes:
-        latency_ns: Of a typical run: the median over processes of each one's own median, with the span of the middle
-            half of the processes.
-        objective_ns: The time a run that was compared, where that is another: its 95th percentile, its fastest
-            tenth, or for throughput the wall time of all callers over their runs. None where it is the median, or
-            no time of a run at all.
+        latency_ns: The p50: the median over processes of each one's own p50, with the span of the middle half of the
+            processes.
+        objective_ns: The time a run that was compared, where that is another: its p95, p25 or p10, or for throughput
+            the wall time of all callers over their runs. None where it is the p50, or no time of a run at all.
+        p95_ns: The same of each one's own p95; None in documents of older versions.
         spread_ratio: p90 over p10 of the runs within a process, the variance that users feel; with its 95 %
             interval over processes, None below six of them.
     """
@@ -119,3 +119,4 @@ class Figures(Record, frozen=True, kw_only=True):
     objective_ns: float | None = None
     objective_low_ns: float | None = None
     objective_high_ns: float | None = None
+    p95_ns: float | None = None

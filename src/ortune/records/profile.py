@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from ortune.records.base import Record
@@ -120,6 +121,15 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
     def least_wait_ns(self) -> float:
         """The part of ``least_ns`` that is thread-wait."""
         return self.wait_ns if self.fast_ns is None else self.fast_wait_ns
+
+
+def fused_with(originals: Sequence[str]) -> str:
+    """What else a node stands for beside the first of these, innermost names alone: "fused with Relu_1 and 2 more"."""
+    others = originals[1:]
+    if not others:
+        return ""
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    return f"fused with {others[0].rpartition('/')[2] or others[0]}{more}"
 
 
 class LayerTime(Record, frozen=True, kw_only=True):

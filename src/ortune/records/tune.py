@@ -26,6 +26,7 @@ class Candidate(Record, frozen=True, kw_only=True):
 
     Attributes:
         origin: What proposed it, in words ("knob graph_optimization_level", "combination", "rewrite ...").
+        status: The same as ``fate``, which was its name in older documents; there it is None.
         why: Why it ended so, one sentence.
         ratio, ratio_low, ratio_high: Against the default over the race's blocks; None when never measured.
     """
@@ -40,6 +41,7 @@ class Candidate(Record, frozen=True, kw_only=True):
     n_blocks: int = 0
     figures: Figures | None = None
     outputs: OutputDifference | None = None
+    status: PlanStatus | None = None
 
 
 class SettingWorth(Record, frozen=True, kw_only=True):
@@ -132,11 +134,16 @@ class PrecisionRow(Record, frozen=True, kw_only=True):
 
 
 class Refused(Record, frozen=True, kw_only=True):
-    """The plan that led the race and is not shipped, with what the fresh blocks said of it, and why."""
+    """The plan that led the race and is not shipped, with what the fresh blocks said of it, and why.
+
+    Attributes:
+        figures: Over the fresh blocks; None in older documents.
+    """
 
     plan: Plan
     comparison: Comparison
     why: str
+    figures: Figures | None = None
 
 
 class TuneResult(Record, frozen=True, kw_only=True):
@@ -164,7 +171,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
         adoption: What it takes to run with that; None where it is the user's own.
         precision: What fewer bits bring, where they were allowed (--tolerance, --allow numerics).
         calibration: What the quantised models were calibrated on; None where none was.
-        headroom: What settings could win at most, from a profile of the default before the race.
+        headroom: Where something is to be won, from a profile of the default before the race.
         default_profile: That profile's categories and most expensive nodes; None where there is none.
         why: Where the winner's gain lies: the winner minus what it replaces, both under the profiler; None without a
             winner, and where no time was left for it.

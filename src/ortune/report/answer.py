@@ -34,7 +34,7 @@ from ortune.report import (
     tune_words,
 )
 from ortune.report.document import Document
-from ortune.report.numbers import change, duration, percent
+from ortune.report.numbers import change, duration, percent, span
 
 R = TypeVar("R", bound=Record)
 
@@ -156,7 +156,7 @@ def _bench_headline(result: BenchResult) -> str:
 
 def _look_headline(result: LookResult) -> str:
     """A first look claims nothing: its times are single observations, and their words say so."""
-    return "; ".join(f"{name} {text}".strip() for name, text in look_words.timing(result)) or "not run"
+    return look_words.headline(result) or "not run"
 
 
 def _first_runtime(result: DoctorResult) -> str:
@@ -233,7 +233,7 @@ def _both(a: str, b: str) -> str:
 
 def interval_words(found: Comparison) -> str:
     """The ratio as a signed change with its interval, in the sense of time: "-10.0 % (-11.5 % to -8.3 %)"."""
-    return f"{change(found.ratio)} ({compare_words.span(found.ratio_low, found.ratio_high)})"
+    return f"{change(found.ratio)} ({span(found.ratio_low, found.ratio_high)})"
 
 
 def latency_words(figures: Figures) -> str:

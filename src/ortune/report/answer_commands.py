@@ -5,7 +5,10 @@ A line is written only where it says all of that; a comparison of something else
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+
+import msgspec
 
 from ortune.records import InputChoice, Plan, Runtime, Side, Workload
 
@@ -58,11 +61,16 @@ def workload_options(work: Workload | None, notes: Sequence[str] = ()) -> list[s
     """The inputs and the load as options; None where they cannot be written."""
     if work is None or any(note.startswith(IN_A_POD) for note in notes):
         return None
+    words = _inputs(work)
+    return None if words is None else words + load_options(work)
+
+
+def _inputs(work: Workload) -> list[str] | None:
+    """What the model is fed; None where it cannot be written."""
     words = ["--inputs", work.inputs_path] if work.inputs_path else _shapes(work)
     if words is None:
         return None
-    words += [word for library in work.custom_ops for word in ("--custom-ops", library)]
-    return words + load_options(work)
+    return words + [word for library in work.custom_ops for word in ("--custom-ops", library)]
 
 
 def _shapes(work: Workload) -> list[str] | None:
@@ -99,6 +107,50 @@ def tune_line(side: Side, work: Workload | None, estimand: str, notes: Sequence[
         return []
     python = ["--runtime", _named(side.runtime)] if _was_named(side.runtime) else []
     return ["ortune", "tune", model_of(side), *options, *objective_options(estimand), *python]
+
+
+def profile_line(side: Side, work: Workload | None) -> list[str]:
+    """The profile of a side's model, fed as the user said; [] where it cannot be written."""
+    options = None if work is None or len(work.cases) > 1 else _inputs(as_said(work))
+    if options is None or side.plan.rewrites or side.plan.providers:
+        return []
+    python = ["--runtime", _named(side.runtime)] if _was_named(side.runtime) else []
+    return ["ortune", "profile", model_of(side), *plan_options(side.plan, "--"), *options, *python]
+
+
+def as_said(work: Workload) -> Workload:
+    """A workload of one shape without the inputs that ortune chose: it chooses them again."""
+    if len(work.cases) != 1:
+        return work
+    (case,) = work.cases
+    chosen = tuple(choice for choice in case.inputs if choice.origin == "user")
+    return msgspec.structs.replace(work, cases=(msgspec.structs.replace(case, inputs=chosen),))
+
+
+def told_line(session: str, store: str) -> list[str]:
+    """The session told again with all that supports it; [] where it was not kept."""
+    where = ["--store", store] if store else []
+    return ["ortune", "report", session, *where, "-v"] if session else []
+
+
+def with_budget(command: str, seconds: float) -> list[str]:
+    """A command line with another budget; [] for what is none."""
+    try:
+        words = shlex.split(command.strip().rpartition("\n")[2])
+    except ValueError:  # an older document may hold anything
+        return []
+    if words[:1] != ["ortune"]:
+        return []
+    if "--budget" in words[:-1]:
+        at = words.index("--budget")
+        del words[at : at + 2]
+    time = f"{seconds / 60:.0f}m" if seconds >= 120 else f"{seconds:.0f}s"
+    return [*words, "--budget", time]
+
+
+def lines(*commands: Sequence[str]) -> list[str]:
+    """Those commands that can be written, as they are pasted."""
+    return [shlex.join(words) for words in commands if words]
 
 
 def compare_line(

@@ -6,15 +6,16 @@ import math
 
 from ortune.records import BenchResult, BenchRow, Envelope, Estimate, Host, Plan, TailEstimate
 from ortune.report import finding_words
+from ortune.report.answer_commands import as_said, lines, profile_line, told_line, tune_line
+from ortune.report.checks import checks
 from ortune.report.compare_words import setting
-from ortune.report.document import Block, Cell, Column, Document, Line, Pairs, Table, stopped, table
+from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Table, stopped, table
 from ortune.report.numbers import duration
 from ortune.report.numbers import memory as gibibytes
 from ortune.report.placement_words import placed
 
 MOST_DIGITS = 4
 SINGLE = "single observation"
-COMPARE = "to find out whether something else is faster: ortune compare"
 TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 SIZES = ((2**30, "GiB"), (2**20, "MiB"), (1.0, "bytes"))
 
@@ -25,29 +26,25 @@ def headline(row: BenchRow, result: BenchResult) -> str:
     rate, _ = throughput(row.throughput_per_s)
     shape = f" at {row.case}" if row.case != "default" else ""
     how = f"95 % interval {interval}" if not row.median_ns.single else interval
-    return f"{result.side.label}{shape}: {value} a request ({how}); {rate}, {result.load}"
+    return f"{result.side.label}{shape}: p50 {value} a request ({how}); {rate}, {result.load}"
 
 
 def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     """Name, value and interval of everything measured at one shape; the interval says so where there is none."""
     # A gap shorter than the request itself is not what keeps the throughput down.
     apart = f" (set by the gap of {result.gap_ns / 1e6:g} ms)" if result.gap_ns > row.median_ns.value else ""
-    rows = [("latency, median", *time(row.median_ns))]
+    rows = [("p50", *time(row.median_ns))]
     rows += [tail(t, result) for t in shown_tails([row])[0]]
     of = f", of {row.n_requests:,} requests"
     rows += [
-        (f"  {name}", value, interval + (of if interval == SINGLE else ""))
+        (name, value, interval + (of if interval == SINGLE else ""))
         for name, value, interval in extremes(row)
     ]
-    value, interval = throughput(row.throughput_per_s)
-    rows.append(("throughput", value, f"{interval}{apart}"))
-    rows += [
-        ("load", *time(row.load_ns)),
-        ("first run", *time(row.first_run_ns)),
-        ("CPU time a request", *time(row.cpu_per_run_ns)),
-    ]
+    rows.append(("CPU time per request", *time(row.cpu_per_run_ns)))
     rows.append(("peak memory", *memory(row.peak_bytes)))
-    return rows
+    rows += [("load time", *time(row.load_ns)), ("first run", *time(row.first_run_ns))]
+    value, interval = throughput(row.throughput_per_s)
+    return [*rows, ("throughput", value, f"{interval}{apart}")]
 
 
 def extremes(row: BenchRow) -> list[tuple[str, str, str]]:
@@ -65,7 +62,7 @@ def shown_tails(rows: list[BenchRow]) -> list[tuple[TailEstimate, ...]]:
 
 def tail(item: TailEstimate, result: BenchResult) -> tuple[str, str, str]:
     """One quantile's name, value and interval."""
-    name = f"  {tail_name(item)}"
+    name = tail_name(item)
     if item.latency_ns is None:
         return name, "not known", f"{item.needed:,} requests needed, {item.made:,} were made"
     value, interval = time(item.latency_ns)
@@ -159,7 +156,6 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
         named = [f"{row.case} {count}" for row, count in zip(result.rows, counts, strict=True)]
         processes = f"each shape in processes of its own: {'; '.join(named)}"
     found = [("plan", _plan(side.plan)), ("measured", f"{processes}; {result.load}")]
-    found += [("setting", setting(item, side.plan)) for item in result.read_back]
     found.append(
         (
             "runtime",
@@ -169,8 +165,6 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
     if host is not None:
         limit = f", {gibibytes(host.memory_limit_bytes or host.memory_bytes)}"
         found.append(("machine", f"{host.cpu}, {host.effective_cpus} effective CPUs{limit}"))
-    if result.remarks:
-        found.append(("meanwhile", "; ".join(result.remarks)))
     found += [("outputs", "; ".join(row.outputs)) for row in result.rows[:1] if row.outputs]
     found += finding_words.rows(result.findings)
     found += [("placement", text) for text in placed(side.placement)]
@@ -185,17 +179,38 @@ def _plan(plan: Plan) -> str:
 
 
 def document(envelope: Envelope[BenchResult]) -> Document:
-    """The bench: the answer first, the figures with their intervals, what supports them below."""
+    """The bench: the answer first, the figures with their intervals; what supports them, where it is asked for."""
     result = envelope.result
+    n = len(result.failures)
+    failed = f"{n} {'process' if n == 1 else 'processes'} failed (-v)" if n else ""
     return Document(
         title=f"ortune bench: {result.side.label}",
         blocks=[
             *stopped(envelope),
             *(Line(headline(row, result), "strong") for row in result.rows),
             *(_figures(result) if len(result.rows) == 1 else _shapes(result)),
-            Pairs(rows=details(result, envelope.host)),
-            Line(COMPARE, "faint"),
+            Pairs(rows=[("with", _given(result))] if result.side.plan != Plan() else []),
+            *checks((), None, result.findings, *result.remarks, failed),
+            Code(title="next", lines=_next(envelope), commands=True),
         ],
+        support=[Pairs(rows=details(result, envelope.host))],
+    )
+
+
+def _given(result: BenchResult) -> str:
+    """The plan, each of its settings with how far its arrival was verified."""
+    read = {item.knob: setting(item, result.side.plan) for item in result.read_back}
+    return "; ".join(read.values()) or result.side.plan.describe()
+
+
+def _next(envelope: Envelope[BenchResult]) -> list[str]:
+    """What makes it faster, where the time goes, and what supports the figures."""
+    result, work = envelope.result, envelope.workload
+    said = work and as_said(work)
+    return lines(
+        tune_line(result.side, said, "", result.notes) if result.side.plan == Plan() else (),
+        profile_line(result.side, work),
+        told_line(result.session, envelope.store),
     )
 
 
@@ -221,9 +236,9 @@ def _shapes(result: BenchResult) -> list[Block]:
         for row in rows
     ]
     return [
-        _by_shape(rows, ["median", *(tail_name(t) for t in tails[0])], latency),
+        _by_shape(rows, ["p50", *(tail_name(t) for t in tails[0])], latency),
         *([_by_shape(rows, ["mean", "min", "max"], ends)] if all(len(e) == 3 for e in ends) else []),
-        _by_shape(rows, ["throughput", "load", "first run", "CPU a request", "peak memory"], rest),
+        _by_shape(rows, ["throughput", "load time", "first run", "CPU time", "peak memory"], rest),
         Line(f"p99 and beyond: {no_slo(result)}", "faint"),
     ]
 

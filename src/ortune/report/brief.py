@@ -23,13 +23,12 @@ from ortune.records import (
     TuneResult,
     Workload,
 )
-from ortune.report import tune_words
+from ortune.report import sides, tune_words
 from ortune.report.answer import Answer, answer
 from ortune.report.answer_commands import compare_line, objective_options, tune_line, workload_options
 from ortune.report.brief_cpus import pauses_note
 from ortune.report.brief_risks import risks
-from ortune.report.compare_words import compared_ns, estimand_kind, span
-from ortune.report.numbers import change, duration, memory
+from ortune.report.numbers import change, duration, memory, span
 from ortune.report.tune_words import times
 
 LOAD_PER_S = 100.0
@@ -152,28 +151,32 @@ def _figures(
 ) -> tuple[tuple[BriefFigure, ...], BriefFigure | None]:
     """The objective, then latency, CPU time and memory; and the CPUs busy at the load.
 
-    ``claimed`` says whether CPU time a run tells how those of the two plans differ.
+    ``claimed`` says whether CPU time per run tells how those of the two plans differ.
     """
     base, new = found.base_figures, found.new_figures
     if base is None or new is None:
         return (), _cpus_today(base, load)
-    kind = estimand_kind(found.estimand)
+    kind = sides.kind(found.estimand)
     rows: dict[str, BriefFigure | None] = {}
     if kind == "latency":
-        now, then = compared_ns(base), compared_ns(new)
-        rows["latency"] = _row("typical latency", "ns", now, then, found.comparison)
+        now, then = sides.compared_ns(base), sides.compared_ns(new)
+        rows["latency"] = _row(
+            f"{sides.statistic(found.estimand)} latency", "ns", now, then, found.comparison
+        )
     elif kind == "cold":
         now, then = (f.load_ns + f.first_run_ns for f in (base, new))
         rows["cold"] = _row("cold start", "ns", now, then, found.comparison)
-        rows["latency"] = _row("latency", "ns", base.latency_ns, new.latency_ns, None)
+        rows["latency"] = _row("p50 latency", "ns", base.latency_ns, new.latency_ns, None)
     else:
-        rows["latency"] = _row("latency", "ns", base.latency_ns, new.latency_ns, None)
+        rows["latency"] = _row("p50 latency", "ns", base.latency_ns, new.latency_ns, None)
         if kind == "other":
             # Paired ratios are of times: a throughput is the time a run here.
             name = found.estimand.partition(" (")[0].replace("throughput", "time a run")
-            rows["other"] = _row(name, "ns", compared_ns(base), compared_ns(new), found.comparison)
+            rows["other"] = _row(
+                name, "ns", sides.compared_ns(base), sides.compared_ns(new), found.comparison
+            )
     claims = {name: found.comparison if kind == name else _guard(found, name) for name in ("cpu", "memory")}
-    rows["cpu"] = _row("CPU time a run", "ns", base.cpu_per_run_ns, new.cpu_per_run_ns, claims["cpu"])
+    rows["cpu"] = _row("CPU time per run", "ns", base.cpu_per_run_ns, new.cpu_per_run_ns, claims["cpu"])
     rows["memory"] = _row("peak memory", "bytes", base.peak_bytes, new.peak_bytes, claims["memory"])
     order = [kind, *(n for n in rows if n != kind)]
     cpu = rows["cpu"]

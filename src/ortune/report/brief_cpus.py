@@ -1,4 +1,4 @@
-"""When CPU time a run says too little about the CPUs that a load keeps busy: idle threads spin in its pauses."""
+"""When CPU time per run says too little about the CPUs that a load keeps busy: idle threads spin in its pauses."""
 
 from __future__ import annotations
 

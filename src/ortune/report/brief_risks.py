@@ -7,10 +7,10 @@ from typing import Literal
 
 from ortune.records import BriefRisk, Guard
 from ortune.report.answer import Answer
-from ortune.report.compare_words import guard_state
+from ortune.report.checks import GUARD_NAMES, guard_state
 from ortune.report.finding_words import about_measurement
 from ortune.report.numbers import difference
-from ortune.report.tune_words import GUARD_NAMES, guard
+from ortune.report.tune_words import guard
 
 Level = Literal["fine", "look", "stop"]
 

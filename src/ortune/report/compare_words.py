@@ -9,7 +9,6 @@ from ortune.records import (
     ComparedSide,
     CompareResult,
     Comparison,
-    Control,
     Envelope,
     Figures,
     Guard,
@@ -17,160 +16,84 @@ from ortune.records import (
     ReadBack,
     VerdictName,
 )
-from ortune.report import difference_words, finding_words
+from ortune.report import difference_words, finding_words, sides
+from ortune.report.answer_commands import as_said, compare_line, lines, profile_line, told_line
+from ortune.report.checks import GUARD_NAMES, checks, control_words, guard_state
 from ortune.report.compare_gate import gate
 from ortune.report.compare_outputs import outputs, outputs_cell
 from ortune.report.document import (
     Annotation,
     Cell,
+    Code,
     Column,
     Document,
     Level,
     Line,
     Pairs,
+    Points,
     Table,
     Tone,
     stopped,
     table,
 )
-from ortune.report.numbers import (
-    change,
-    duration,
-    factor,
-    memory,
-    percent,
-    shorten,
-    speed,
-    three,
-    waiting,
-)  # fmt: skip
+from ortune.report.numbers import change, duration, factor, percent, shorten, span, speed, waiting
 from ortune.report.placement_words import placed
 
 
 def headline(result: CompareResult) -> str:
-    """The one sentence: ratio, interval, smallest detectable effect, the outputs' difference."""
+    """The answer in at most two lines: what is claimed, what could have been seen where nothing was, the outputs."""
     comparison = result.comparison
     if comparison is None:
         return f"{result.name}'s outputs are wrong, so nothing was timed: {result.outputs.what}"
-    return "; ".join(
-        [claim(result), seen(comparison), outputs(result.outputs), *finding_words.caveats(result.findings)]
-    )
+    proven = comparison.verdict in ("faster", "slower")
+    return "; ".join([claim(result), *([] if proven else [seen(comparison)]), outputs(result.outputs)])
 
 
 def claim(result: CompareResult) -> str:
     """What is claimed about B against A, in the figure that was compared."""
     c = result.comparison
     assert c is not None
+    name, of = result.name, sides.statistic(c.estimand)
     # Of one side alone it is one of 95 %, which an exact test reaches or exceeds.
-    level, name = f"{100 * c.level:.{1 if result.candidates else 0}f} % interval", result.name
-    values = (
-        f"{figure_value(result.base_figures, c.estimand)} -> {figure_value(result.new_figures, c.estimand)}"
-    )
+    level = f"{100 * c.level:.{1 if result.candidates else 0}f} % interval"
+    both = sides.values(result.base_figures, result.new_figures, c)
     if c.verdict in ("faster", "slower"):
         high = c.ratio_high if c.ratio_high is not None else float("inf")
         faster = c.verdict == "faster"
         ends = (1 / high, 1 / c.ratio_low if c.ratio_low > 0 else None) if faster else (c.ratio_low, high)
         low, up = ("anything" if end is None else factor(end) for end in ends)
-        return f"{name} {_better_or_worse(c)}: {values} ({level} {low}-{up}, {c.n_blocks} blocks)"
+        return f"{name} {_better_or_worse(c)}{f': {both}' if both else ''} ({level} {low}-{up}, {c.n_blocks} blocks)"
     start = "no difference" if c.verdict == "equivalent" else "no difference shown"
-    # A throughput is shown in runs a second, and changes of it are those of the time a run, as everywhere else.
-    what = "time a run" if _is_rate(c.estimand) else c.estimand.partition(" (")[0]
-    of = {"latency": ""}.get(estimand_kind(c.estimand), f" in {what}")
     blocks = "one block" if c.n_blocks == 1 else f"{c.n_blocks} blocks"
+    ratio, low_end, high_end = sides.as_shown(c)
+    start = f"{start}: {name} against A {change(ratio)} in {of}{f', {both}' if both else ''}"
     if c.ratio_high is None and not c.ratio_low:
-        return (
-            f"{start}: {name} against A {change(c.ratio)}{of}, {values} ({blocks}, too few for an interval)"
-        )
-    interval = span(c.ratio_low, c.ratio_high)
-    return (
-        f"{start}: {name} against A {change(c.ratio)}{of}, {values} ({level} {interval}, {c.n_blocks} blocks)"
-    )
-
-
-def estimand_kind(estimand: str) -> str:
-    """Which figure the estimand's words name: "latency", "cold", "cpu", "memory" or "other"."""
-    starts = {"peak memory": "memory", "CPU time": "cpu", "cold start": "cold", "typical latency": "latency"}
-    return next((kind for start, kind in starts.items() if estimand.startswith(start)), "other")
-
-
-def statistic(estimand: str) -> str:
-    """What a latency was compared by, as calibration chose it; "" for a figure that is what its name says."""
-    return estimand.partition(" (")[2].removesuffix(")") if estimand_kind(estimand) == "latency" else ""
+        return f"{start} ({blocks}, too few for an interval)"
+    return f"{start} ({level} {span(low_end, high_end)}, {blocks})"
 
 
 def _better_or_worse(c: Comparison) -> str:
     times = f"{factor(1 / c.ratio if c.ratio < 1 else c.ratio)}x"
-    kind = estimand_kind(c.estimand)
+    kind, of = sides.kind(c.estimand), sides.statistic(c.estimand)
     if kind in ("memory", "cpu"):
-        return f"needs {times} {'less' if c.ratio < 1 else 'the'} {c.estimand} {'than' if c.ratio < 1 else 'of'} A"
-    text = f"{'starts' if kind == 'cold' else 'is'} {speed(c.ratio)} than A"
-    return text if kind != "other" else f"{text} in {c.estimand.partition(' (')[0]}"
-
-
-def _is_rate(estimand: str) -> bool:
-    return estimand.startswith("throughput")
-
-
-def compared_ns(figures: Figures) -> float:
-    """The time a run that was compared: the latency where that is what was, else the objective's own figure."""
-    return figures.latency_ns if figures.objective_ns is None else figures.objective_ns
-
-
-def rate(nanoseconds: float) -> str:
-    """A time a run as a throughput: "847 runs/s"."""
-    a_second = 1e9 / nanoseconds if nanoseconds else float("inf")
-    return f"{a_second:,.0f} runs/s" if a_second >= 1000 else f"{three(a_second)} runs/s"
-
-
-def figure_value(figures: Figures | None, estimand: str) -> str:
-    """The figure that the estimand names, in its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
-    assert figures is not None
-    kind = estimand_kind(estimand)
-    if kind == "memory":
-        return memory(figures.peak_bytes)
-    if kind == "cpu":
-        return duration(figures.cpu_per_run_ns)
+        return f"needs {times} {'less' if c.ratio < 1 else 'the'} {of} {'than' if c.ratio < 1 else 'of'} A"
     if kind == "cold":
-        return duration(figures.load_ns + figures.first_run_ns)
-    return rate(compared_ns(figures)) if _is_rate(estimand) else duration(compared_ns(figures))
-
-
-def objective_row(estimand: str, figures: Sequence[Figures]) -> tuple[str, ...]:
-    """Name and values of the time that was compared, where it is another than the latency; else empty."""
-    if any(f.objective_ns is None for f in figures):
-        return ()
-    quantile = "lower quartile" if "lower quartile" in estimand else "p10"
-    name = quantile if estimand_kind(estimand) == "latency" else estimand.partition(" (")[0]
-    return name, *(figure_value(f, estimand) for f in figures)
-
-
-def span(ratio_low: float, ratio_high: float | None) -> str:
-    """An interval as signed changes: "-1.2 % to +0.4 %"."""
-    return f"{change(ratio_low)} to {change(ratio_high) if ratio_high is not None else 'anything'}"
+        return f"starts {speed(c.ratio)} than A"
+    return f"is {speed(c.ratio)} than A in {of}"
 
 
 def seen(comparison: Comparison) -> str:
     """The smallest detectable effect, and how much longer would tell."""
-    text = f"minimum detectable effect {percent(comparison.smallest_effect_ratio)}"
+    least = comparison.smallest_effect_ratio
+    text = f"minimum detectable effect {'not known' if least is None else percent(least)}"
     if comparison.verdict == "inconclusive" and comparison.more_s:
         text += f"; about {waiting(comparison.more_s)} more would tell"
     return text
 
 
-def guard_state(item: Guard) -> str:
-    """One of "no worse", "worse, within the limit", "WORSE than allowed", "undecided", "not known"."""
-    if not item.known or item.ratio is None:
-        return "not known"
-    if item.failed:
-        return "WORSE than allowed"
-    if item.ratio_high is None or item.ratio_high > item.limit_ratio:
-        return "undecided"
-    return "worse, within the limit" if (item.ratio_low or 0) > 1 else "no worse"
-
-
 def guard(item: Guard) -> str:
     """One guard: "memory +0.3 % no worse"; an interval on both sides of the limit is "undecided"."""
-    name = {"cpu": "CPU time", "mean": "mean", "p95": "p95", "memory": "peak memory"}[item.figure]
+    name = GUARD_NAMES[item.figure]
     if not item.known or item.ratio is None:
         return f"{name} {item.note or 'not known'}"
     return f"{name} {change(item.ratio)} {guard_state(item)}"
@@ -185,39 +108,20 @@ def noise(result: CompareResult) -> str:
     return "; ".join(parts)
 
 
-def control_words(controls: Sequence[Control]) -> list[str]:
-    """Each control in words."""
-    parts = []
-    for control in controls:
-        if control.name == "spike-in" and control.expected_ratio and control.ratio is not None:
-            interval = f" ({span(control.ratio_low or 0.0, control.ratio_high)})"
-            found = "" if control.detected else ", too small to be seen in so few blocks"
-            missed = "" if control.ok else ", MISSED"
-            measured = f"{change(control.ratio)}{interval}{found}{missed}"
-            parts.append(
-                f"positive control: a wait of {change(control.expected_ratio)} measured as {measured}"
-            )
-        elif control.p is not None:
-            late = " over the whole run" if control.name == "identical-late" else ""
-            outcome = "passed" if control.ok else "FAILED"
-            parts.append(f"A/A check {outcome}{late} (p = {control.p:.2g})")
-    return parts
-
-
 def details(result: CompareResult) -> list[tuple[str, str]]:
     """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
-    sides = [(f"{c.name}: ", c.read_back, c.side) for c in result.candidates]
+    each = [(f"{c.name}: ", c.read_back, c.side) for c in result.candidates]
     found = [
         ("settings", name + "; ".join(setting(r, side.plan) for r in read_back))
-        for name, read_back, side in sides or [("", result.read_back, result.new)]
+        for name, read_back, side in each or [("", result.read_back, result.new)]
         if read_back
     ]
     if result.comparison:
-        found.append(("statistic", statistic(result.comparison.estimand)))
+        found.append(("statistic", result.comparison.estimand))
         found.append(("guards", ", ".join(guard(g) for g in result.comparison.guards)))
         found.append(("noise", noise(result)))
     found += finding_words.rows(result.findings)
-    for name, _, side in [("A: ", (), result.base), *(sides or [(f"{result.name}: ", (), result.new)])]:
+    for name, _, side in [("A: ", (), result.base), *(each or [(f"{result.name}: ", (), result.new)])]:
         found += [("placement", f"{name}{text}") for text in placed(side.placement)]
     found += [("note", text) for text in result.notes]
     found += [("failed", f"one trial ({f.reason}): {f.what}") for f in result.failures]
@@ -237,35 +141,6 @@ def setting(item: ReadBack, plan: Plan) -> str:
     # An echo only repeats the value in ONNX Runtime's own spelling; an effect says what was seen.
     seen = f" ({shorten(item.seen)})" if item.level == "effect" and item.seen else ""
     return f"{text} {VERIFIED[item.level]}{seen}"
-
-
-def side_rows(result: CompareResult) -> list[tuple[str, str, str]]:
-    """Name, A, B of what describes both sides (medians over trials)."""
-    a, b = result.base_figures, result.new_figures
-    if a is None or b is None:
-        return []
-    rows = [
-        ("", result.base.label, result.new.label),
-        ("plan", result.base.plan.describe(), result.new.plan.describe()),
-    ]
-    if result.base.runtime != result.new.runtime:
-        rows.append(("onnxruntime", result.base.runtime.ort_version, result.new.runtime.ort_version))
-    rows += [
-        *_objective(result, a, b),
-        ("latency", duration(a.latency_ns), duration(b.latency_ns)),
-        ("load", duration(a.load_ns), duration(b.load_ns)),
-        ("first run", duration(a.first_run_ns), duration(b.first_run_ns)),
-        ("CPU a run", duration(a.cpu_per_run_ns), duration(b.cpu_per_run_ns)),
-        ("peak memory", memory(a.peak_bytes), memory(b.peak_bytes)),
-    ]
-    if a.spread_ratio and b.spread_ratio:
-        rows.append(("p90 / p10 in a process", spread(a), spread(b)))
-    return rows
-
-
-def _objective(result: CompareResult, a: Figures, b: Figures) -> list[tuple[str, str, str]]:
-    found = objective_row(result.comparison.estimand, (a, b)) if result.comparison else ()
-    return [(found[0], found[1], found[2])] if found else []
 
 
 def spread(figures: Figures) -> str:
@@ -289,25 +164,102 @@ TONES: dict[VerdictName, Tone] = {
 
 
 def document(envelope: Envelope[CompareResult]) -> Document:
-    """The comparison: the answer first, what supports it below."""
+    """The comparison: the answer first; what supports it, where it is asked for."""
     result = envelope.result
-    sides = [Column("", "label"), Column("A", "text"), Column(result.name, "text")]
     why = difference_words.brief(result.why) if result.why is not None else []
+    # A profile that shows no difference says nothing of one that was proven without it.
+    first = 0 if result.why is None or difference_words.no_difference(result.why) else 1
     return Document(
         title=f"ortune compare: {result.base.label} against {result.new.label}",
         blocks=[
             *(Line(line, "strong") for line in gate(result)),
             *stopped(envelope),
             Line(headline(result), _tone(result)),
-            ranking(result),
-            Pairs(rows=details(result)),
-            # Values of a row have different units from those above and below: left-aligned, they read as a list.
-            table(sides, side_rows(result)),
+            _figures(result),
             cases(result.cases, "A", result.name, f"{result.name} against A"),
-            Pairs(rows=[("" if i else "why", line) for i, line in enumerate(why)]),
+            Pairs(rows=_called(result)),
+            *_checks(result),
+            Pairs(rows=[("" if i else "why", line) for i, line in enumerate(why[:first])]),
+            Code(title="next", lines=_next(envelope), commands=True),
+        ],
+        support=[
+            Pairs(rows=details(result)),
+            table(
+                [Column("", "label"), Column("A", "text"), Column(result.name, "text")], _more_rows(result)
+            ),
+            Points(items=why[first:], title="why, from profiles of both"),
         ],
         annotations=_annotations(result),
     )
+
+
+def _figures(result: CompareResult) -> Table:
+    """A row a figure of two sides; of several a row a side."""
+    if result.candidates:
+        return ranking(result)
+    a, b, c = result.base_figures, result.new_figures, result.comparison
+    if a is None or b is None or c is None:
+        return table((), ())
+    return sides.sides_table([("A", a), (result.name, b)], c.estimand, c, "A")
+
+
+def _called(result: CompareResult) -> list[tuple[str, str]]:
+    """What A and B are, as far as they differ; the table of several says it itself."""
+    a, b = result.base, result.new
+    if result.candidates or result.comparison is None:
+        return []
+    texts = [
+        (a.label, b.label),
+        (a.plan.describe(), _arrived(b.plan, result.read_back)),
+        (f"onnxruntime {a.runtime.ort_version}", f"onnxruntime {b.runtime.ort_version}"),
+    ]
+    # What is the same of both tells nothing; two copies of one thing are told by their name.
+    told = [pair for pair in texts if pair[0] != pair[1]] or texts[:1]
+    return [("A", ", ".join(pair[0] for pair in told)), (result.name, ", ".join(pair[1] for pair in told))]
+
+
+def _arrived(plan: Plan, read_back: Sequence[ReadBack]) -> str:
+    """A plan, each of its settings with how far its arrival was verified."""
+    read = {item.knob: setting(item, plan) for item in read_back}
+    told = [read.get(name.partition("=")[0], name) for name in plan.describe().split(", ")]
+    return "; ".join(told) if read else plan.describe()
+
+
+def _checks(result: CompareResult) -> list[Line]:
+    n = len(result.failures)
+    failed = f"{n} {'trial' if n == 1 else 'trials'} failed (-v)" if n else ""
+    unread = [r.knob for each in _read_backs(result) for r in each if not r.ok]
+    arrived = f"did not arrive: {', '.join(unread)}" if unread else ""
+    if result.comparison is None:
+        return []
+    return checks(result.controls, result.comparison, result.findings, failed, arrived)
+
+
+def _read_backs(result: CompareResult) -> list[Sequence[ReadBack]]:
+    return [c.read_back for c in result.candidates] or [result.read_back]
+
+
+def _next(envelope: Envelope[CompareResult]) -> list[str]:
+    """What settles an open question, where the time goes, and what supports the answer."""
+    result = envelope.result
+    c, work = result.comparison, envelope.workload
+    again: list[str] = []
+    if c is not None and c.verdict == "inconclusive" and not result.candidates:
+        said = work and as_said(work)
+        again = compare_line(result.base, result.new, said, c.estimand, result.notes)
+        again += ["--budget", "10m"] if again else []
+    return lines(again, profile_line(result.new, work), told_line(result.session, envelope.store))
+
+
+def _more_rows(result: CompareResult) -> list[tuple[str, str, str]]:
+    """What else describes both sides (medians over trials)."""
+    a, b = result.base_figures, result.new_figures
+    if a is None or b is None:
+        return []
+    rows = [("first run", duration(a.first_run_ns), duration(b.first_run_ns))]
+    if a.spread_ratio and b.spread_ratio:
+        rows.append(("p90 / p10 in a process", spread(a), spread(b)))
+    return rows
 
 
 def _tone(result: CompareResult) -> Tone:
@@ -318,14 +270,14 @@ def _tone(result: CompareResult) -> Tone:
 
 def ranking(result: CompareResult) -> Table:
     """Every side that was held against the base, the fastest first; of one side alone no rows."""
-    sides = result.candidates
-    compared = [c for c in (side.comparison for side in sides) if c is not None]
-    estimand = compared[0].estimand if compared else "typical latency"
-    figure = "latency" if estimand_kind(estimand) == "latency" else estimand.partition(" (")[0]
-    told = [side.side for side in sides] + [result.base]
+    ranked = result.candidates
+    compared = [c for c in (side.comparison for side in ranked) if c is not None]
+    estimand = compared[0].estimand if compared else "p50 latency"
+    figure = sides.statistic(estimand)
+    told = [side.side for side in ranked] + [result.base]
     which = [
         (Column("model", "name"), [side.label for side in told]),
-        (Column("settings", "text"), [side.plan.describe() for side in told]),
+        (Column("with", "text"), [side.plan.describe() for side in told]),
     ]
     # What is the same of all tells nothing.
     which = [(column, texts) for column, texts in which if len(set(texts)) > 1]
@@ -336,15 +288,15 @@ def ranking(result: CompareResult) -> Table:
         (
             side.name,
             *called,
-            "" if side.figures is None else figure_value(side.figures, estimand),
+            "" if side.figures is None else sides.value(side.figures, estimand),
             _against(side),
             "" if side.comparison is None else _interval(side.comparison),
             outputs_cell(side),
         )
-        for side, called in zip(sides, names, strict=False)
+        for side, called in zip(ranked, names, strict=False)
     ]
     if rows and result.base_figures is not None:
-        rows.append(("A", *names[-1], figure_value(result.base_figures, estimand), "", "", ""))
+        rows.append(("A", *names[-1], sides.value(result.base_figures, estimand), "", "", ""))
     levels = {c.level for c in compared}
     together = [f"intervals of {100 * min(levels):.3g} % hold together with 95 %"] if len(levels) == 1 else []
     if len(levels) > 1:

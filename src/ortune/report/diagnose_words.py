@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ortune.records import Comparison, DiagnoseResult, Envelope, Finding, TriedFix
 from ortune.report import finding_words
-from ortune.report.compare_words import control_words, span, statistic
+from ortune.report.checks import control_words
 from ortune.report.document import (
     Annotation,
     Block,
@@ -21,7 +21,7 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.numbers import change, duration, factor, shorten
+from ortune.report.numbers import change, duration, factor, shorten, span
 
 _VERDICTS = {
     "faster": "verified",
@@ -90,7 +90,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
         Points(title="what stands out", items=[_told(f, result, pays) for f in result.findings], marked=True)
     )
     blocks.append(Pairs(rows=list(_details(result))))
-    blocks.append(Code(title="next", lines=list(_next(result)), beside=True))
+    blocks.append(Code(title="next", lines=list(_next(result)), commands=True))
     annotations = [
         Annotation(level="notice", title="ortune diagnose", lines=[headline(result)]),
         *finding_words.to_annotate(result.findings),
@@ -142,7 +142,7 @@ def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
 
 def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
     if result.estimand:
-        yield "statistic", statistic(result.estimand)
+        yield "statistic", result.estimand
     troubled = [c for c in result.controls if not c.ok]
     if result.controls:
         yield (

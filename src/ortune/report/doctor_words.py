@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseReport, RuntimeReport
 from ortune.report import finding_words
-from ortune.report.compare_words import control_words
+from ortune.report.checks import control_words
 from ortune.report.document import Column, Document, Points, Table, table
 from ortune.report.numbers import duration, memory, percent, three
 from ortune.report.runtime_words import offers

@@ -95,15 +95,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """Lines to copy.
+    """Lines to copy: none is ever folded.
 
     Attributes:
-        beside: A few commands, with the title beside them instead of above.
+        commands: They are commands that may be run next, each on its own.
     """
 
     title: str
     lines: Sequence[str]
-    beside: bool = False
+    commands: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,8 @@ class Document:
 
     Attributes:
         title: Verb and subject, for a page; at a terminal the command says it.
-        blocks: The answer first, what supports it below; empty ones are left out.
+        blocks: The answer first: headline, table, what limits the claim, code, next commands; empty ones are left out.
+        support: All else that is known, which a terminal shows where it is asked for and a page below the answer.
         annotations: Of the answer and each finding.
         before: Said above all else: what a reader must know of the whole.
         dense: A page that must fit a terminal: no empty lines.
@@ -132,13 +133,15 @@ class Document:
 
     title: str = ""
     blocks: Sequence[Block]
+    support: Sequence[Block] = ()
     annotations: Sequence[Annotation] = ()
     before: Sequence[Line] = ()
     dense: bool = False
 
-    def filled(self) -> list[Block]:
-        """The blocks that hold anything."""
-        return [block for block in self.blocks if _content(block)]
+    def filled(self, *, whole: bool) -> list[Block]:
+        """The blocks that hold anything, with those that support the answer where the ``whole`` is asked for."""
+        blocks = [*self.blocks, *(self.support if whole else ())]
+        return [block for block in blocks if _content(block)]
 
 
 def _content(block: Block) -> str | Sequence[object]:

@@ -27,10 +27,10 @@ from ortune.report import escape
 from ortune.report.answer import Answer, answer, interval_words, latency_words
 from ortune.report.answer_commands import compare_line
 from ortune.report.brief import plan_words
-from ortune.report.compare_words import figure_value
 from ortune.report.document import Column
 from ortune.report.numbers import duration, memory, percent
 from ortune.report.profile_tables import category_words
+from ortune.report.sides import value as figure_value
 from ortune.report.stored_words import STATES, machine, when
 
 NO_CLAIM = (
@@ -266,7 +266,7 @@ def _part(ns: float | None, result: ProfileResult) -> str:
 SIDE_COLUMNS = (
     Column("session", "text"),
     Column("side", "label"),
-    *(Column(head) for head in ("latency [IQR]", "CPU a run", "memory", "load")),
+    *(Column(head) for head in ("p50 [IQR]", "CPU time per run", "peak memory", "load time")),
 )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ortune.records import Comparison, Envelope, HistoryResult, ReleaseRow
-from ortune.report.compare_words import control_words, span, statistic
-from ortune.report.document import Block, Column, Document, Line, Pairs, Tone, stopped, table
-from ortune.report.numbers import change, duration, memory
+from ortune.report.answer_commands import lines, told_line
+from ortune.report.checks import checks, control_words
+from ortune.report.document import Block, Code, Column, Document, Line, Pairs, Tone, stopped, table
+from ortune.report.numbers import change, duration, memory, span
 
 _NOTHING = "-"
 
@@ -26,15 +27,23 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
     result = envelope.result
     assert result is not None
     tone: Tone = "strong" if result.changed else "unsure"
-    columns = [Column("onnxruntime", "label"), Column("latency"), Column("than the one before", "text")]
+    columns = [Column("onnxruntime", "label"), Column("p50"), Column("than the one before", "text")]
     columns += [Column("load"), Column("memory"), Column("outputs", "text")]
     blocks: list[Block] = [
         *stopped(envelope),
         Line(headline(result), tone),
         table(columns, [_row(row) for row in result.rows], dense=True),
-        Pairs(rows=_details(result)),
+        *checks(result.controls, result.whole, result.findings),
+        Code(title="next", lines=_next(envelope), commands=True),
     ]
-    return Document(title=f"history of {result.side.label}", blocks=blocks)
+    support = [Pairs(rows=_details(result))]
+    return Document(title=f"history of {result.side.label}", blocks=blocks, support=support)
+
+
+def _next(envelope: Envelope[HistoryResult]) -> list[str]:
+    """At which nodes the largest change lies, and what supports the answer."""
+    result = envelope.result
+    return [*([result.why] if result.why else []), *lines(told_line(result.session, envelope.store))]
 
 
 def _row(row: ReleaseRow) -> tuple[str, ...]:
@@ -48,11 +57,11 @@ def _row(row: ReleaseRow) -> tuple[str, ...]:
 
 
 def _details(result: HistoryResult) -> list[tuple[str, str]]:
-    found = [("statistic", statistic(result.estimand))]
+    found = [("statistic", result.estimand)]
     found += [("noise", text) for text in control_words(result.controls)]
     found += [("finding", f"{f.code} {f.what}; {f.fix}") for f in result.findings]
     found += [("note", text) for text in result.notes]
-    found += [("which nodes", result.why), ("again", result.reproduce)]
+    found.append(("again", result.reproduce))
     return [(name, text) for name, text in found if text]
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence, Set
 from itertools import groupby
 
 from ortune.records import Envelope, GraphSnapshot, LockChange, LockedRun, LockResult, Snapshot, Uncompared
-from ortune.report.document import Annotation, Document, Line, Pairs, Points, Tone
+from ortune.report.answer_commands import lines
+from ortune.report.document import Annotation, Code, Document, Line, Pairs, Points, Tone
 from ortune.report.numbers import shorten
 
 IN_HEADLINE = 5
@@ -312,21 +313,28 @@ def document(envelope: Envelope[LockResult]) -> Document:
     """A lock written: what it holds. One checked: the answer first, what supports it below."""
     result = envelope.result
     if result.written:
-        keep = "keep the lock with the model, and check it in CI with --check"
         return Document(
-            title="ortune lock", blocks=[Pairs(rows=summary(result.snapshot, result.path)), Line(keep)]
+            title="ortune lock",
+            blocks=[
+                Line(_locked(result.snapshot), "strong"),
+                Pairs(rows=summary(result.snapshot, result.path)),
+                Line("keep the lock with the model, and check it in CI", "faint"),
+                Code(title="next", lines=_next(envelope, "--check"), commands=True),
+            ],
         )
     failing, told = details(result)
     shown = _first(failing) if len(failing) > 1 else []  # the headline says a single one
     tone: Tone = "bad" if failing else "unsure" if result.not_compared else "good"
     again = "if this is meant, write the lock again and commit it with the model"
+    next_ = Code(title="next", lines=_next(envelope), commands=True)
     return Document(
         title="ortune lock --check",
         blocks=[
             Line(result.headline, tone),
             Points(items=shown),
             Points(title="also, and no failure", items=_first(told)),
-            *([Line(again)] if failing else []),
+            Line(again if failing else ""),
+            *([next_] if failing else []),
         ],
         annotations=[
             Annotation(
@@ -336,6 +344,22 @@ def document(envelope: Envelope[LockResult]) -> Document:
             )
         ],
     )
+
+
+def _locked(snapshot: Snapshot) -> str:
+    """What was locked, in one sentence."""
+    count = plural(_of(snapshot).nodes, "node")
+    outputs = plural(len(snapshot.run.outputs), "output")
+    what = f"{count} at level {snapshot.run.level}, and {outputs} of one run"
+    return f"locked: {what}, with onnxruntime {snapshot.ort_version}"
+
+
+def _next(envelope: Envelope[LockResult], *options: str) -> list[str]:
+    """The same lock with other options, where its file lies beside the model."""
+    result, model = envelope.result, envelope.model
+    path = model.path if model else ""
+    usual = bool(path) and result.path == f"{path}.lock.json"
+    return lines(["ortune", "lock", path, *options]) if usual else []
 
 
 def _first(lines: list[str]) -> list[str]:

@@ -87,22 +87,33 @@ def _nodes(result: LookResult) -> str:
     return f"{total}: " + ", ".join(f"{n} {op}" for op, n in top) + more if top else "none"
 
 
+def headline(result: LookResult) -> str:
+    """What a run takes and where most of it goes; every number is a single observation, and says so."""
+    t = result.timing
+    if t is None:
+        return ""
+    how = "one process, a single observation"
+    if not t.warmed_up:
+        what = f"{t.n_runs} runs" if t.n_runs else "the first run"
+        how = f"{what}, not warmed up; a single observation"
+    text = f"{'p50 ' if t.n_runs else ''}{duration(t.latency_ns)} a run ({how})"
+    top = result.profile.operators[0] if result.profile and result.profile.operators else None
+    if top is None:
+        return text
+    return f"{text}; {_share(top.share_ratio)} in {top.op_type} ({_nodes_of(top.n_nodes)})"
+
+
 def timing(result: LookResult) -> list[tuple[str, str]]:
     """What one run costs; every number is a single observation, and says so."""
     t = result.timing
     if t is None:
         return []
-    how = "one process, a single observation"
-    if not t.warmed_up:
-        what = f"{t.n_runs} runs" if t.n_runs else "the first run"
-        how = f"{what}, not warmed up; a single observation"
-    rows = [("latency", f"{duration(t.latency_ns)} a run ({how})")]
-    also = [f"load {duration(t.load_ns)}"]
+    also = [f"load time {duration(t.load_ns)}"]
     also += [f"peak memory {memory(t.peak_bytes)}"] if t.peak_bytes is not None else []
     also += [f"{operations(t.flops_per_s)}/s"] if t.flops_per_s else []
     plan = result.plan.describe()
     also += [f"onnxruntime {result.runtime.ort_version}"] if result.runtime else []
-    rows.append(("", ", ".join(also)))
+    rows = [("besides", ", ".join(also))]
     if result.busy:
         rows.append(("busy", f"this machine was, so times are too long: {result.busy}"))
     if result.headroom is not None:
@@ -152,7 +163,12 @@ def findings(result: LookResult) -> list[str]:
     found = finding_words.of_look(result)
     more = len(found) - MOST_FINDINGS
     shown = [finding_words.sentence(finding) for finding in found[:MOST_FINDINGS]]
-    return shown + ([f"{more} more: --json lists them"] if more > 0 else [])
+    return shown + ([f"{more} more: -v lists them"] if more > 0 else [])
+
+
+def lesser(result: LookResult) -> list[str]:
+    """Those that are only counted."""
+    return [finding_words.sentence(finding) for finding in finding_words.of_look(result)[MOST_FINDINGS:]]
 
 
 def left_out(result: LookResult) -> str:
@@ -189,6 +205,8 @@ def document(envelope: Envelope[LookResult]) -> Document:
     error = envelope.error
     return Document(
         blocks=[
+            Line(headline(result), "strong"),
+            Points(title="what stands out", items=findings(result), marked=True),
             Pairs(
                 title=envelope.model.path if envelope.model else "",
                 rows=[*about(result), *timing(result), *([("not run", error.what)] if error else [])],
@@ -198,9 +216,9 @@ def document(envelope: Envelope[LookResult]) -> Document:
                 operator_rows(result),
                 title=profile_title(result),
             ),
-            Points(title="what stands out", items=findings(result), marked=True),
             Line(left_out(result), "look"),
-            Code(title="next", lines=result.next_commands, beside=True),
+            Code(title="next", lines=result.next_commands, commands=True),
         ],
+        support=[Points(title="what else stands out", items=lesser(result), marked=True)],
         dense=True,
     )

@@ -21,7 +21,7 @@ def render(document: Document) -> str:
     parts = [_line(line) for line in document.before]
     if document.title:
         parts.append([f"### {_safe(document.title)}"])
-    for block in document.filled():
+    for block in document.filled(whole=True):
         title = (
             "" if isinstance(block, Line) else block.heads()[0] if isinstance(block, Table) else block.title
         )

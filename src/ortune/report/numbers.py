@@ -45,6 +45,17 @@ def change(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f} %"
 
 
+def span(ratio_low: float, ratio_high: float | None) -> str:
+    """An interval as signed changes: "-1.2 % to +0.4 %"."""
+    return f"{change(ratio_low)} to {change(ratio_high) if ratio_high is not None else 'anything'}"
+
+
+def rate(nanoseconds: float) -> str:
+    """A time a run as a throughput: "847 runs/s"."""
+    a_second = 1e9 / nanoseconds if nanoseconds else float("inf")
+    return f"{a_second:,.0f} runs/s" if a_second >= 1000 else f"{three(a_second)} runs/s"
+
+
 def difference(relative: float) -> str:
     """How equal outputs are: "identical", or "equal to 3e-07"."""
     return "identical" if relative == 0 else f"equal to {relative:.0e}"

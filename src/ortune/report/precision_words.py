@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import Calibration, OutputDifference, Plan, PrecisionRow
-from ortune.report.compare_words import span
 from ortune.report.document import Column
-from ortune.report.numbers import change, megabytes, percent, three
+from ortune.report.numbers import change, megabytes, percent, span, three
 
 COLUMNS = (
     *(Column(head, "text") for head in ("error", "model")),

@@ -12,18 +12,35 @@ from ortune.records import (
     MemoryKind,
     MemoryOwner,
     MemoryProfile,
+    Plan,
     ProfiledNode,
     ProfileResult,
     TraceInfo,
+    fused_with,
 )
 from ortune.report import difference_words, finding_words
-from ortune.report.document import Block, Cell, Column, Document, Line, Pairs, Points, Table, Tone, table
+from ortune.report.answer_commands import lines, model_of, told_line
+from ortune.report.document import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Line,
+    Pairs,
+    Points,
+    Table,
+    Tone,
+    table,
+)
 from ortune.report.numbers import duration, memory, percent, shorten, three
 from ortune.report.placement_words import placed
 from ortune.report.profile_tables import CATEGORIES, Unit, apportion, category_words, unit_of
 
 TOP_OPERATORS = 8
 TOP_NODES = 10
+FEW_NODES, FEW_FINDINGS = 5, 3
+"""In the answer; ten stand in what supports it."""
 TOP_LAYERS = 6
 TOP_OWNERS = 3
 LESS = 0.1
@@ -85,18 +102,19 @@ def share(ns: float, result: ProfileResult) -> str:
 
 
 def name_of(node: ProfiledNode) -> str:
-    """The user's own node, and how many more this one stands for; the optimised name where that is not known."""
-    if not node.originals:
-        return node.name
-    more = len(node.originals) - 1
-    return node.originals[0] + (f" (+{more})" if more else "")
+    """The user's own node, the first of those that this one stands for; the optimised name where that is not known."""
+    return node.originals[0] if node.originals else node.name
 
 
 def beneath(node: ProfiledNode) -> str:
-    """What the optimised graph calls it and which operator it is, where the name does not tell; why it was inserted."""
+    """What it is fused with, what the optimised graph calls it, which operator it is where the name does not tell.
+
+    And why it was inserted.
+    """
     other = node.name if node.originals and node.name != node.originals[0] else ""
     told = node.op_type.lower() in name_of(node).lower()
     parts = [] if told and not other else [node.op_type]
+    parts += [with_] if (with_ := fused_with(node.originals)) else []
     parts += ["as", other] if other else []
     parts += [f"inserted: {node.purpose}"] if node.purpose else []
     return " ".join(parts)
@@ -164,9 +182,9 @@ def _part_cells(ns: float, n_nodes: int, result: ProfileResult, tone: Tone = "")
     return [Cell(text, tone=tone) for text in (duration(ns), share(ns, result), str(n_nodes))]
 
 
-def nodes(result: ProfileResult, most: int = TOP_NODES) -> Table:
-    """The dearest nodes; columns that say nothing of this profile are left out."""
-    top = sorted(result.nodes, key=lambda n: -n.time_ns)[:most]
+def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table:
+    """The dearest nodes ``after`` so many; columns that say nothing of these are left out."""
+    top = sorted(result.nodes, key=lambda n: -n.time_ns)[after:most]
     floors, waits = any(n.floor_ns for n in top), any(wait(n) for n in top)
     heads = ["node", "time", "share"]
     heads += ["x roofline", "bound"] if floors else []
@@ -178,7 +196,8 @@ def nodes(result: ProfileResult, most: int = TOP_NODES) -> Table:
         cells += [wait(node)] if waits else []
         rows.append([Cell(name_of(node), beneath(node)), *(Cell(text) for text in cells)])
     more = len(result.nodes) - len(top)
-    title = f"nodes (the most expensive {len(top)} of {len(result.nodes)})" if more else "nodes"
+    which = f"nodes (the next {len(top)}" if after else f"nodes (the most expensive {len(top)}"
+    title = f"{which} of {len(result.nodes)})" if more else "nodes"
     return _named(title, heads, rows)
 
 
@@ -223,6 +242,13 @@ def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
 def findings(result: ProfileResult) -> list[str]:
     """What stands out, one sentence each."""
     return [finding_words.sentence(finding) for finding in finding_words.of_profile(result)]
+
+
+def _first_findings(result: ProfileResult) -> list[str]:
+    """The weightiest, and how many there are more."""
+    found = findings(result)
+    more = len(found) - FEW_FINDINGS
+    return found[:FEW_FINDINGS] + ([f"{more} more: -v lists them"] if more > 0 else [])
 
 
 def variance(result: ProfileResult) -> str:
@@ -411,16 +437,32 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
         blocks=[
             *_against(result),
             Line(run_sentence(result), "" if result.against else "strong"),
-            Line(result.headroom.sentence if result.headroom else "", "good"),
+            Points(title="what stands out", items=_first_findings(result), marked=True),
             _categories(result),
+            nodes(result, FEW_NODES),
+            Pairs(rows=[("headroom", result.headroom.sentence)] if result.headroom else []),
+            Pairs(rows=written),
+            Code(title="next", lines=_next(envelope), commands=True),
+        ],
+        support=[
+            Points(title="what else stands out", items=findings(result)[FEW_FINDINGS:], marked=True),
             operators(result),
-            nodes(result),
+            nodes(result, after=FEW_NODES),
             layers(result),
             Pairs(rows=[(name, text) for name, text in facts if text]),
-            Points(title="what stands out", items=findings(result), marked=True),
-            Pairs(rows=[*notes(result), *written]),
+            Pairs(rows=notes(result)),
         ],
     )
+
+
+def _next(envelope: Envelope[ProfileResult]) -> list[str]:
+    """What measures the weightiest finding's fix, what makes the model faster, and what supports the answer."""
+    result = envelope.result
+    fixes = [f.fix for f in finding_words.of_profile(result) if f.plan is not None]
+    tune = (
+        [] if result.side is None or result.side.plan != Plan() else ["ortune", "tune", model_of(result.side)]
+    )
+    return [*fixes[:1], *lines(tune, told_line(result.session, envelope.store))]
 
 
 def _against(result: ProfileResult) -> list[Block]:

@@ -140,5 +140,7 @@ def _history(result: ReportResult) -> list[Block]:
             dense=True,
         ),
         Line("" if contrasts else "nothing else differs", "strong"),
-        Code(title="to prove a difference", lines=[found.next_step] if found.next_step else [], beside=True),
+        Code(
+            title="to prove a difference", lines=[found.next_step] if found.next_step else [], commands=True
+        ),
     ]

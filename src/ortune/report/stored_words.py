@@ -70,7 +70,7 @@ def summary(session: StoredSession) -> str:
 
 
 def so_far_row(item: SoFar) -> tuple[str, ...]:
-    """Plan, trials, latency with the middle half of the trials, CPU time a run, peak memory."""
+    """Plan, trials, latency with the middle half of the trials, CPU time per run, peak memory."""
     f = item.figures
     plan = ": ".join(part for part in (item.name, item.plan.describe()) if part)
     failed = f"{item.n_failed} failed" if item.n_failed else ""
@@ -90,7 +90,7 @@ def so_far_row(item: SoFar) -> tuple[str, ...]:
     )
 
 
-SO_FAR_HEADS = ("plan", "trials", "latency", "IQR", "CPU a run", "memory")
+SO_FAR_HEADS = ("plan", "trials", "p50", "IQR", "CPU per run", "peak memory")
 SO_FAR_NOTE = (
     "the session did not end, so nothing is claimed: medians over the trials measured by then, not compared "
     "block by block"

@@ -33,13 +33,17 @@ PLAIN_WIDTH = 100
 """A log, a file or a notebook has no width of its own."""
 
 
-def render(document: Document) -> RenderableType:
-    """The document to print; it fits whatever width it is printed at."""
+def render(document: Document, *, whole: bool = False) -> RenderableType:
+    """The document to print, with what supports its answer where the ``whole`` is asked for.
+
+    It fits whatever width it is printed at, but for code, which a terminal wraps itself (printed with ``crop=False``):
+    a line that is folded here could not be pasted.
+    """
     parts: list[RenderableType] = [_text(line.text, line.tone) for line in document.before]
     if parts:
         parts.append(Text())
     last: Block | None = None
-    for block in document.filled():
+    for block in document.filled(whole=whole):
         together = isinstance(last, Line) and isinstance(block, Line)
         if last is not None and not together and not document.dense:
             parts.append(Text())
@@ -48,10 +52,11 @@ def render(document: Document) -> RenderableType:
     return Group(*parts)
 
 
-def plain(document: Document) -> str:
+def plain(document: Document, *, whole: bool = False) -> str:
     """The document as text without colours, for what is no terminal."""
     shown = io.StringIO()
-    Console(file=shown, highlight=False, width=PLAIN_WIDTH, force_terminal=False).print(render(document))
+    console = Console(file=shown, highlight=False, width=PLAIN_WIDTH, force_terminal=False)
+    console.print(render(document, whole=whole), crop=False)
     return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines())
 
 
@@ -60,7 +65,7 @@ def html(document: Document) -> str:
     console = Console(
         file=io.StringIO(), highlight=False, width=PLAIN_WIDTH, record=True, force_terminal=True
     )
-    console.print(render(document))
+    console.print(render(document), crop=False)
     return console.export_html(inline_styles=True, code_format='<pre style="line-height:normal">{code}</pre>')
 
 
@@ -69,18 +74,19 @@ def _text(text: str, tone: Tone = "") -> Text:
     return Text(shown(text), style=STYLES[tone], overflow="fold")
 
 
+def _code(line: str, tone: Tone) -> Text:
+    """Neither indented nor folded, so that what is copied can be pasted."""
+    return Text(shown(line), style=STYLES[tone], no_wrap=True, overflow="ignore")
+
+
 def _block(block: Block) -> Iterator[RenderableType]:
     """What has a title stands under it, indented."""
     match block:
         case Line():
             yield _text(block.text, block.tone)
-        case Code() if block.beside:
-            texts = [block.title, *[""] * (len(block.lines) - 1)]
-            yield _grid((name, _text(line, "strong")) for name, line in zip(texts, block.lines, strict=True))
         case Code():
             yield _text(f"{block.title}:", "faint")
-            # Not indented, so that what is copied can be pasted.
-            yield from (_text(line) for line in block.lines)
+            yield from (_code(line, "strong" if block.commands else "") for line in block.lines)
         case Pairs():
             yield from _titled(block.title, _stacked(block) if block.stacked else [_pairs(block)])
         case Points(marked=True):

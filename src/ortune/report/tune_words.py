@@ -10,6 +10,8 @@ from ortune.records import (
     Candidate,
     Comparison,
     Envelope,
+    Figures,
+    Finding,
     Guard,
     Plan,
     PlanStatus,
@@ -20,18 +22,17 @@ from ortune.records import (
     TuneResult,
 )
 from ortune.report import finding_words, precision_words
-from ortune.report.compare_words import (
-    VERIFIED,
-    cases,
-    control_words,
-    estimand_kind,
-    figure_value,
-    guard_state,
-    objective_row,
-    span,
-    spread,
-    statistic,
+from ortune.report import sides as two_sides
+from ortune.report.answer_commands import (
+    lines,
+    model_of,
+    plan_options,
+    profile_line,
+    told_line,
+    with_budget,
 )
+from ortune.report.checks import GUARD_NAMES, checks, control_words, guard_state
+from ortune.report.compare_words import VERIFIED, cases, spread
 from ortune.report.document import (
     Annotation,
     Code,
@@ -39,16 +40,20 @@ from ortune.report.document import (
     Document,
     Line,
     Pairs,
+    Table,
     Tone,
     stopped,
     table,
 )
 from ortune.report.escape import visible
-from ortune.report.numbers import change, difference, duration, megabytes, memory, percent, three
+from ortune.report.numbers import change, difference, duration, megabytes, memory, percent, span, three
 from ortune.report.placement_words import placed
 
 NAMED = 6  # plans in a list, at most
-GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "memory", "cpu": "CPU time"}
+LONGEST_PLAN, LONGEST_LEADER = 70, 40
+"""Characters of a plan that a headline names: one that is shipped, and one that is not. A longer one is counted."""
+MORE_TIME = 4.0
+"""Times the budget that is offered where plans were not tested."""
 FATES: dict[PlanStatus, str] = {
     "winner": "winner",
     "default": "the default",
@@ -62,22 +67,15 @@ FATES: dict[PlanStatus, str] = {
 
 
 def headline(result: TuneResult) -> str:
-    """The answer in one sentence: how much faster, how sure, at what price; or that there is nothing to gain."""
+    """The answer in at most two lines: how much faster, how sure, by what; or that there is nothing to gain."""
     if today(result) is not None:
         parts = _against_today(result)
     elif result.winner == Plan():
-        return "; ".join([*_default_best(result), *finding_words.caveats(result.findings)])
+        return "; ".join(_default_best(result))
     else:
         parts = [*([result.caution] if result.caution else []), _gain(result)]
-    return "; ".join(
-        [
-            *parts,
-            *lost_shapes(result),
-            *support(result),
-            *_final(result),
-            *finding_words.caveats(result.findings),
-        ]
-    )
+    final = _final(result)
+    return "; ".join([*parts, *lost_shapes(result), *final, *([said] if (said := outputs(result)) else [])])
 
 
 def fewer_bits(result: TuneResult) -> PrecisionRow | None:
@@ -133,16 +131,16 @@ def _final(result: TuneResult) -> list[str]:
 
 
 def gain_unit(ratio: float, estimand: str) -> str:
-    """What a factor is a factor of: "faster", "faster to start", "less peak memory"."""
-    kind, name = estimand_kind(estimand), estimand.partition(" (")[0]
+    """What a factor is a factor of: "faster in p50", "faster to start", "less peak memory"."""
+    kind, name = two_sides.kind(estimand), two_sides.statistic(estimand)
     if kind in ("memory", "cpu"):
         return f"{'less' if ratio <= 1 else 'the'} {name}"
     text = "faster" if ratio <= 1 else "slower"
-    return {"latency": text, "cold": f"{text} to start"}.get(kind, f"{text} in {name}")
+    return f"{text} to start" if kind == "cold" else f"{text} in {name}"
 
 
 def gain_words(comparison: Comparison) -> str:
-    """What got better and by how much: "1.11x faster", "1.20x faster to start", "1.30x less peak memory"."""
+    """What got better and by how much: "1.11x faster in p50", "1.30x less peak memory"."""
     ratio = comparison.ratio
     return f"{times(max(ratio, 1 / ratio))} {gain_unit(ratio, comparison.estimand)}"
 
@@ -163,8 +161,25 @@ def _gain(result: TuneResult) -> str:
     if found.verdict != "faster":
         interval = span(found.ratio_low, found.ratio_high)
         return f"no gain shown by {result.winner.describe()} ({interval}), {blocks_words(found)}"
-    where = f" with {_build(result.runtime)}" if result.runtime else ""
-    return f"{gain_words(found)} ({bounds(found)}){where}, {blocks_words(found)}"
+    both = two_sides.values(result.default_figures, result.winner_figures, found)
+    both = f": {both}" if both else ""
+    return f"{gain_words(found)} ({bounds(found)}){both}, {blocks_words(found)}, with {_named(result)}"
+
+
+def _named(result: TuneResult) -> str:
+    """What the winner is: named where that is short, else counted."""
+    plan = result.winner
+    build = [_build(result.runtime)] if result.runtime else []
+    said = plan.describe() if plan != Plan() or not build else ""
+    if len(said) > LONGEST_PLAN:
+        said = counted(len(plan.rewrites), len(plan.settings))
+    return " and ".join([*build, *([said] if said else [])])
+
+
+def counted(rewrites: int, settings: int) -> str:
+    """How many there are of each: "2 rewrites and 1 setting"."""
+    each = ((rewrites, "rewrite"), (settings, "setting"))
+    return " and ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in each if n)
 
 
 def _build(runtime: Runtime) -> str:
@@ -184,9 +199,12 @@ def adopting(adoption: Adoption) -> str:
 def _against_today(result: TuneResult) -> list[str]:
     """Today -> winner, then what the untouched default would be."""
     estimand, found = result.estimand, result.against_current
-    now = figure_value(result.current_figures, estimand) if result.current_figures else "what runs today"
-    new = figure_value(result.winner_figures or result.default_figures, estimand)
-    default = f"the untouched default would be {figure_value(result.default_figures, estimand)}"
+    of = two_sides.statistic(estimand)
+    now = "what runs"
+    if result.current_figures:
+        now = f"{of} {two_sides.value(result.current_figures, estimand)}"
+    new = two_sides.value(result.winner_figures or result.default_figures, estimand)
+    default = f"the untouched default would be {two_sides.value(result.default_figures, estimand)}"
     if result.winner == result.current:
         found_nothing = _nothing_better(result, "already the best of") if tried(result.candidates) else "kept"
         return [f"{now} today: {found_nothing}", *_refused(result), default, _seen(result)]
@@ -197,22 +215,21 @@ def _against_today(result: TuneResult) -> list[str]:
         text = f"{now} today, {new} with {result.winner.describe()}: no gain shown ({interval})"
         return [f"{text}, {blocks_words(found)}", _seen(result), default]
     text = f"{now} today -> {new} ({times(1 / found.ratio)}, {bounds(found)}), {blocks_words(found)}"
+    if result.winner != Plan():
+        text += f", with {_named(result)}"
     if result.winner == Plan():
         return [text, "the untouched default is the best"]
-    return [text, default]
+    return [text]
 
 
 def _default_best(result: TuneResult) -> list[str]:
     parts = [_nothing_better(result, "the default is already the best of")]
     if not tried(result.candidates):
-        parts = ["no improvement found: no other setting was tried"]
-        parts += [result.budget.promise] if not result.budget.n_trials else []
-    parts += [*_refused(result), _seen(result)]
-    if left := _left_out(result.candidates):
-        parts.append(f"{len(left)} more not tested within the budget")
-    if result.not_tried:
-        parts.append(f"not tried: {', '.join(result.not_tried)}")
-    return parts
+        parts = ["no improvement found: no other configuration was tried"]
+        if not result.budget.n_trials:
+            return [*parts, result.budget.promise]
+    found = result.refused.comparison.verdict if result.refused else None
+    return [*parts, *_refused(result), *([_seen(result)] if found != "faster" else [])]
 
 
 def _nothing_better(result: TuneResult, best: str) -> str:
@@ -239,23 +256,31 @@ def _refused(result: TuneResult) -> list[str]:
     found = result.refused.comparison
     interval = span(found.ratio_low, found.ratio_high)
     if found.verdict != "faster":
-        return [f"the race's leader did not confirm ({interval}, {found.n_blocks} fresh blocks)"]
+        return [f"{_leader(result)} did not confirm ({interval})"]
     if found.ratio > 1 - result.worth_ratio:
         least = percent(result.worth_ratio)
         return [
-            f"the race's leader is {gain_words(found)} ({bounds(found)}), less than the {least} worth a change"
+            f"{_leader(result)} is {gain_words(found)} ({bounds(found)}), less than the {least} worth a change"
         ]
     failed = [g for g in found.guards if g.failed]
     allow = " ".join(f"--allow {g.figure}" for g in failed)
-    worse = ", ".join(guard(g) for g in failed)
-    return [f"one was {gain_words(found)} ({bounds(found)}), but {worse} ({allow})"]
+    worse = " and ".join(f"{GUARD_NAMES[g.figure]} {change(g.ratio or 1)}" for g in failed)
+    return [
+        f"{_leader(result)} is {gain_words(found)} ({bounds(found)}), but {worse}, more than allowed ({allow})"
+    ]
+
+
+def _leader(result: TuneResult) -> str:
+    """What led the race and is not shipped."""
+    name = result.refused.plan.describe() if result.refused else ""
+    return f"the leader, {name}," if name and len(name) <= LONGEST_LEADER else "the race's leader"
 
 
 def _tried_words(result: TuneResult) -> str:
     n = len(tried(result.candidates))
-    shapes = f"these {len(result.cases)} shapes" if len(result.cases) > 1 else "this shape"
-    settings = "the one setting tried" if n == 1 else f"the {n} settings tried"
-    return " ".join([settings, "for", shapes, *([result.conditions] if result.conditions else [])])
+    which = ["the one configuration tried" if n == 1 else f"{n} configurations"]
+    which += [f"for these {len(result.cases)} shapes"] if len(result.cases) > 1 else []
+    return " ".join([*which, *([result.conditions] if result.conditions else [])])
 
 
 def tried(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -268,8 +293,7 @@ def _seen(result: TuneResult) -> str:
     found = result.refused.comparison if result.refused else deciding(result)
     share = found.smallest_effect_ratio if found else result.smallest_effect_ratio
     if share is not None:
-        where = "" if deciding(result) else f" in the {'leader' if found else 'plan raced longest'}"
-        return f"minimum detectable effect {percent(share)}{where}"
+        return f"minimum detectable effect {percent(share)}"
     for control in result.controls:
         if control.name == "spike-in" and control.detected and control.expected_ratio:
             return f"the positive control, a wait of {change(control.expected_ratio)}, was detected"
@@ -319,17 +343,20 @@ def outputs(result: TuneResult) -> str:
 
 
 def settings_summary(settings: Sequence[SettingWorth]) -> str:
-    """How many settings the winner has and how many were shown to pay, or ""."""
+    """How many rewrites and settings the winner has and how many were shown to pay, or ""."""
     kept = [s for s in settings if s.kept]
     if not kept:
         return ""
-    paying = sum(pays(s) for s in kept)
+    paying, n_rewrites = sum(pays(s) for s in kept), sum(not s.value for s in kept)
+    what = counted(n_rewrites, len(kept) - n_rewrites)
     if len(kept) == 1:
-        return "1 setting" + (", shown to pay" if paying else "")
+        return what + (", shown to pay" if paying else "")
+    if not paying and all(s.without_ratio is None for s in kept):
+        return f"{what}, not measured one by one"
     shown = {0: "none shown to pay alone", len(kept): "each shown to pay"}.get(
         paying, f"{paying} of them shown to pay"
     )
-    return f"{len(kept)} settings, {shown}"
+    return f"{what}, {shown}"
 
 
 def pays(item: SettingWorth) -> bool:
@@ -352,8 +379,10 @@ def worth(item: SettingWorth) -> str:
 
 def details(result: TuneResult) -> list[tuple[str, str]]:
     """What supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
-    found = [("setting", f"{setting(s)}: {worth(s)}{_level(s)}") for s in result.settings if s.kept]
-    found.append(("statistic", statistic(result.estimand)))
+    kept = [s for s in result.settings if s.kept]
+    found = [("setting" if s.value else "rewrite", f"{setting(s)}: {worth(s)}{_level(s)}") for s in kept]
+    found.append(("winner", settings_summary(result.settings)))
+    found.append(("statistic", result.estimand))
     if result.runtime is not None:
         runtimes = f"{_build(result.runtime)}; the default ran with {_build(result.side.runtime)}"
         found.append(("runtime", runtimes))
@@ -374,13 +403,15 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
         found.append(
             ("note", "the winner's model is bound to this CPU; the bundle keeps the plain one beside it")
         )
-    for fate in ("failed", "wrong-output"):
-        found += [(FATES[fate], f"{c.plan.describe()}: {c.why}") for c in result.candidates if c.fate == fate]
+    for status in ("failed", "wrong-output"):
+        found += [
+            (FATES[status], f"{c.plan.describe()}: {c.why}") for c in result.candidates if c.fate == status
+        ]
     if left := _left_out(result.candidates):
         names = [c.plan.describe() for c in left]
         more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
         found.append(("not tested", "; ".join([*names[:NAMED], *more])))
-    if result.not_tried and result.winner != Plan():
+    if result.not_tried:
         found.append(("not tried", ", ".join(result.not_tried)))
     return [(name, text) for name, text in found if text]
 
@@ -406,29 +437,48 @@ def noise(result: TuneResult) -> str:
     return "; ".join(parts)
 
 
-def sides(result: TuneResult) -> list[tuple[str, ...]]:
-    """Rows of a table: name, default, today (where there is one), winner; the first row holds the heads."""
+def figures_table(result: TuneResult) -> Table:
+    """A row a figure of the default, of today's plan where there is one, and of the winner or of who came nearest."""
     columns = [("default", result.default_figures)]
-    if today(result) is not None and result.current_figures:
+    now = today(result)
+    if now is not None and result.current_figures:
         columns.append(("today", result.current_figures))
-    if result.winner_figures and result.winner != Plan():
+    found, base = None, base_name(result)
+    if result.winner_figures and result.winner not in (Plan(), now):
         columns.append(("winner", result.winner_figures))
-    figures = [f for _, f in columns]
-    rows: list[tuple[str, ...]] = [("", *(name for name, _ in columns))]
-    if own := objective_row(result.estimand, figures):
-        rows.append(own)
-    rows.append(("latency", *(duration(f.latency_ns) for f in figures)))
-    rows.append(("load", *(duration(f.load_ns) for f in figures)))
-    rows.append(("first run", *(duration(f.first_run_ns) for f in figures)))
-    rows.append(("CPU a run", *(duration(f.cpu_per_run_ns) for f in figures)))
-    rows.append(("peak memory", *(memory(f.peak_bytes) for f in figures)))
+        found = deciding(result)
+    elif now is not None and result.winner == Plan():
+        # The default is what to change to: it is held against today.
+        columns.reverse()
+        found = result.against_current
+    elif result.refused is not None and result.refused.figures is not None:
+        columns.append(("leader", result.refused.figures))
+        found = result.refused.comparison
+    return two_sides.sides_table(
+        columns, result.estimand, found, base if base in dict(columns) else "default"
+    )
+
+
+def sides(result: TuneResult) -> list[tuple[str, ...]]:
+    """The same as rows of text, the heads first, with what else describes each side."""
+    shown = figures_table(result)
+    heads = tuple(column.head for column in shown.columns)
+    figures: list[Figures] = []
+    for name in heads[1:]:
+        each = {"default": result.default_figures, "today": result.current_figures}.get(name)
+        each = result.winner_figures if name == "winner" else each
+        each = result.refused.figures if name == "leader" and result.refused else each
+        figures += [each] if each else []
+    rows = [heads, *(tuple(cell.text for cell in row) for row in shown.rows)]
+    blank = [""] * (len(heads) - 1 - len(figures))
+    rows.append(("first run", *(duration(f.first_run_ns) for f in figures), *blank))
     if all(f.spread_ratio for f in figures):
-        rows.append(("p90 / p10 in a process", *(spread(f) for f in figures)))
+        rows.append(("p90 / p10 in a process", *(spread(f) for f in figures), *blank))
     return rows
 
 
 def trade_cells(row: TradeRow) -> tuple[str, ...]:
-    """Title, plan, latency, CPU time a run, peak memory, standing."""
+    """Title, plan, latency, CPU time per run, peak memory, standing."""
     standing = "confirmed" if row.confirmed else "kept" if row.kept else "exploratory"
     figures = duration(row.latency_ns), duration(row.cpu_per_run_ns), memory(row.peak_bytes)
     return row.title, row.plan.describe(), *figures, standing
@@ -436,7 +486,7 @@ def trade_cells(row: TradeRow) -> tuple[str, ...]:
 
 TRADE = (
     *(Column(head, "text") for head in ("", "plan")),
-    *(Column(head) for head in ("latency", "CPU a run", "memory")),
+    *(Column(head) for head in ("p50", "CPU time per run", "peak memory")),
     Column("", "text"),
 )
 
@@ -451,21 +501,31 @@ def bundle_headline(info: BundleInfo) -> str:
 
 
 def document(envelope: Envelope[TuneResult]) -> Document:
-    """The tuning: the answer first, what supports it below, what to paste last."""
+    """The tuning: the answer first, with what to paste; what supports it, where that is asked for."""
     result = envelope.result
     said = result.headline or headline(result)
-    heads, *figures = sides(result)
+    heads, *rows = sides(result)
+    extra = [row for row in rows if row[0] in ("first run", "p90 / p10 in a process")]
+    columns = [Column("", "label"), *(Column(head) for head in heads[1:])]
     return Document(
         title=f"ortune tune: {result.side.label}",
         blocks=[
             *stopped(envelope),
             Line(said, _tone(result)),
-            Pairs(rows=details(result)),
-            table([Column("", "label"), *(Column(head) for head in heads[1:])], figures),
+            figures_table(result),
             table(precision_words.COLUMNS, precision_words.rows(result.precision)),
-            table(TRADE, [trade_cells(row) for row in result.trade]),
             cases(result.cases, base_name(result), "winner", "change"),
-            Code(title="to paste", lines=code_lines(result.code)),
+            Pairs(rows=[("why", text) for text in causes(result)]),
+            *_checks(result),
+            Line(untested(result), "faint"),
+            Pairs(rows=[("bundle", result.bundle)] if result.bundle else []),
+            Code(title="to paste", lines=code_lines(result.code) if _replaces(result) else ()),
+            Code(title="next", lines=_next(envelope), commands=True),
+        ],
+        support=[
+            Pairs(rows=details(result)),
+            table(columns, extra),
+            table(TRADE, [trade_cells(row) for row in result.trade]),
             Pairs(rows=_places(result)),
         ],
         annotations=[
@@ -473,6 +533,67 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             *finding_words.to_annotate(result.findings),
         ],
     )
+
+
+def causes(result: TuneResult) -> list[str]:
+    """What stands out in the file and a rewrite mends: the rewrite, and what it alone was measured to win."""
+    told = []
+    for finding in _mended(result):
+        found, plan = finding.verified, finding.plan or Plan()
+        prize = "not measured alone"
+        if found is not None:
+            interval = "" if found.ratio_high is None else f" ({span(found.ratio_low, found.ratio_high)})"
+            prize = f"alone {change(found.ratio)}{interval} in the race"
+        where = "in the winner" if _shipped(result, plan) else "not in what is proposed"
+        told.append(f"{finding.what} -> {plan.describe()}: {prize}; {where}")
+    return told
+
+
+def _mended(result: TuneResult) -> list[Finding]:
+    return [f for f in result.findings if f.plan is not None and f.plan.rewrites]
+
+
+def _shipped(result: TuneResult, plan: Plan) -> bool:
+    return {s.name for s in plan.rewrites} <= {s.name for s in result.winner.rewrites}
+
+
+def _checks(result: TuneResult) -> list[Line]:
+    """What limits the claim; nothing where nothing was compared."""
+    found = deciding(result) or (result.refused.comparison if result.refused else None)
+    more = [outputs(result)] if result.outputs is not None and not result.outputs.ok else []
+    unread = [setting(s) for s in result.settings if s.kept and s.value and s.read_back == "none"]
+    more += [f"not verified: {', '.join(unread)}"] if unread else []
+    return checks(result.controls, found, result.findings, *more)
+
+
+def untested(result: TuneResult) -> str:
+    """How much was not tested, and where it is listed."""
+    counts = (
+        (_left_out(result.candidates), "for want of time"),
+        (result.not_tried, "not possible or allowed here"),
+    )
+    parts = [f"{len(each)} {why}" for each, why in counts if each]
+    return f"not tested: {', '.join(parts)} (-v lists them)" if parts else ""
+
+
+def _replaces(result: TuneResult) -> bool:
+    """Whether what is to be pasted is another session than the one that runs."""
+    return result.winner != (today(result) or Plan())
+
+
+def _next(envelope: Envelope[TuneResult]) -> list[str]:
+    """What proves the winner again, or finds more; what supports the answer."""
+    result = envelope.result
+    more: list[str] = []
+    if _left_out(result.candidates):
+        more = with_budget(result.reproduce, MORE_TIME * result.budget.budget_s)
+    prove = ["ortune", "compare", result.bundle] if result.bundle and _replaces(result) else []
+    why = [] if _replaces(result) else profile_line(result.side, envelope.workload)
+    unproven = [f.plan for f in _mended(result) if f.plan is not None and not _shipped(result, f.plan)]
+    measure = [
+        ["ortune", "compare", model_of(result.side), *plan_options(plan, "--b-")] for plan in unproven[:1]
+    ]
+    return lines(*measure, more, prove, why, told_line(result.session, envelope.store))
 
 
 def _tone(result: TuneResult) -> Tone:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from ortune.records import ProfiledNode
+from ortune.records import ProfiledNode, fused_with
 
 KINDS = 3
 NAMED = 3
@@ -56,9 +56,9 @@ def name_of(node: ir.Node) -> str:
 
 
 def called(node: ProfiledNode) -> str:
-    """What the user calls a node that ran, and how many more it stands for."""
+    """What the user calls a node that ran, and what it is fused with."""
     name = node.originals[0] if node.originals else node.name
-    return short(name, _LONGEST) + (f" (+{len(node.originals) - 1})" if len(node.originals) > 1 else "")
+    return f"{short(name, _LONGEST)} {fused_with(node.originals)}".rstrip()
 
 
 def place(nodes: Iterable[ProfiledNode]) -> tuple[str, ...]:

@@ -29,15 +29,15 @@ WAITED = (*LATENCIES, "median", "mean", "p95")
 """Estimands made of the times of runs, that a wait within each shows in."""
 
 WORDS: dict[str, str] = {
-    "paired": "typical latency (median over rounds of the ratio of medians within a round)",
-    "paired-low": "typical latency (median over rounds of the ratio of lower quartiles within a round)",
-    "median": "typical latency (median within a process)",
-    "p10": "typical latency (p10 of all runs of a block)",
+    "paired": "p50 latency (median over rounds of the ratio of p50s within a round)",
+    "paired-low": "p25 latency (median over rounds of the ratio of p25s within a round)",
+    "median": "p50 latency (of each process)",
+    "p10": "p10 latency (of all runs of a block)",
     "p95": "p95 latency",
     "mean": "throughput (mean latency, back to back)",
     "cold-start": "cold start (load and first run)",
     "memory": "peak memory",
-    "cpu": "CPU time a run",
+    "cpu": "CPU time per run",
 }
 
 OBJECTIVES: dict[str, Estimand | None] = {
@@ -179,6 +179,7 @@ def describe(trials: Sequence[Measured], estimand: str, alone: Sequence[Measured
         objective_ns=own[1],
         objective_low_ns=own[0],
         objective_high_ns=own[2],
+        p95_ns=_middle_half(trials, "p95")[1],
     )
 
 

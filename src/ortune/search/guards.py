@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
-from ortune.records import Block, CaseResult, Guard, Measured, Workload
+from ortune.records import Block, CaseResult, FigureChange, Guard, Measured, Workload
 from ortune.search.blocks import BASE, NEW, log_ratios, measured, pairs
-from ortune.search.figures import WAITED, figure, samples
+from ortune.search.figures import LEAST_PROCESSES, WAITED, figure, samples
 from ortune.stats import calibration, evidence, tails
 from ortune.stats.pairs import wilcoxon_interval
 
@@ -33,6 +34,33 @@ def guards(blocks: Sequence[Block], objective: str, *, arm: str = NEW, base: str
     }
     found.pop(_own(objective), None)
     return tuple(found.values())
+
+
+def beside(
+    blocks: Sequence[Block], estimand: str, *, arm: str = NEW, base: str = BASE, alone: Sequence[Block] = ()
+) -> tuple[FigureChange, ...]:
+    """What else changed: the p50 where another time of a run was compared, and the load.
+
+    Trials of a block load at once, which no user's do: the load is that of blocks ``alone``, one process at a time.
+    """
+    found: dict[Literal["p50", "load"], np.ndarray] = {}
+    if estimand not in ("paired", "median"):
+        found["p50"] = log_ratios(blocks, arm, "paired", base=base)
+    loads = [(ours.done.load_ns, theirs.done.load_ns) for ours, theirs in pairs(alone, arm, base)]
+    found["load"] = np.log([ours / theirs for ours, theirs in loads if ours and theirs])
+    changes = []
+    for name, ratios in found.items():
+        if len(ratios) >= LEAST_PROCESSES:
+            interval = wilcoxon_interval(ratios)
+            changes.append(
+                FigureChange(
+                    figure=name,
+                    ratio=interval.ratio,
+                    ratio_low=interval.ratio_low,
+                    ratio_high=interval.ratio_high,
+                )
+            )
+    return tuple(changes)
 
 
 def broken(

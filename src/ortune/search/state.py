@@ -11,7 +11,7 @@ from ortune.records import Block, Comparison, Control, Measured, Plan, VerdictNa
 from ortune.search import budget, confirm
 from ortune.search.blocks import BASE
 from ortune.search.controls import Judgement
-from ortune.search.guards import broken, guards
+from ortune.search.guards import beside, broken, guards
 from ortune.search.race import CURRENT, Entry, Race
 from ortune.search.refine import PAYS, Costs
 from ortune.stats import detect, intervals
@@ -88,7 +88,8 @@ class Search:
         if found is None:
             return None
         against = guards(self.confirmation, self.race.objective, arm=arm, base=base)
-        return msgspec.structs.replace(found, guards=against)
+        also = beside(self.confirmation, self.judgement.estimand, arm=arm, base=base, alone=self.alone)
+        return msgspec.structs.replace(found, guards=against, beside=also)
 
     def comparison_alone(self) -> Comparison | None:
         """What the last check, one process at a time, says of the plan that was confirmed."""

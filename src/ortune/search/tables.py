@@ -124,6 +124,7 @@ def candidates(
                 plan=entry.plan,
                 origin=entry.origin,
                 fate=status,
+                status=status,
                 why=why,
                 ratio=interval.ratio if interval else None,
                 ratio_low=interval.ratio_low if interval else None,
@@ -139,18 +140,16 @@ def candidates(
 def trade(
     search: Search, shipped: Plan, winner_trials: Sequence[Measured], default: Figures
 ) -> tuple[TradeRow, ...]:
-    """Fastest, least CPU a run, least memory, among the default and the plans with correct outputs.
+    """Fastest, least CPU time, least memory, among the default and the plans with correct outputs.
 
     Plans were measured at different times of a machine that has phases. So each is judged by its ratio to the default
     of the same blocks, and shown as that ratio of the default's figures in the table above it.
     """
     plans = {BASE: Plan(), **{e.arm: e.plan for e in search.race.entries.values() if e.sound}}
     ratios = {estimand: _relative(search, list(plans), estimand) for estimand in ("median", "cpu", "memory")}
-    own = {"latency": "fastest", "cpu": "least CPU a run", "memory": "least memory"}.get(
-        search.race.objective
-    )
+    own = {"latency": "fastest", "cpu": "least CPU time", "memory": "least memory"}.get(search.race.objective)
     rows = []
-    for title, estimand in (("fastest", "median"), ("least CPU a run", "cpu"), ("least memory", "memory")):
+    for title, estimand in (("fastest", "median"), ("least CPU time", "cpu"), ("least memory", "memory")):
         mine = title == own
         best = BASE if mine else min(ratios[estimand], key=lambda arm: ratios[estimand][arm][1])
         plan, seen = plans[best], default

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from ortune.records import DifferenceRow, ProfileDifference
+from ortune.records import DifferenceRow, ProfileDifference, fused_with
 from ortune.trace.matching import SideNode, match
 from ortune.trace.table import Floats
 
@@ -132,7 +132,7 @@ def _name(a: Sequence[SideNode], b: Sequence[SideNode], counterparts: Mapping[st
     origins = list(dict.fromkeys(names))
     first = (mine or theirs)[0]
     name = origins[0] if origins else f"inserted: {first.purpose}" if first.purpose else first.name
-    return f"{name} (+{len(origins) - 1})" if len(origins) > 1 else name
+    return f"{name} {fused_with(origins)}".rstrip()
 
 
 def _operator(a: Sequence[SideNode], b: Sequence[SideNode]) -> str:

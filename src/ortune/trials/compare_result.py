@@ -22,7 +22,7 @@ from ortune.records import (
 from ortune.search import duel
 from ortune.search.blocks import LETTERS, failures, measured
 from ortune.search.figures import describe
-from ortune.search.guards import case_results, guards
+from ortune.search.guards import beside, case_results, guards
 from ortune.trials.executor import Arm
 from ortune.trials.sides import Resolved
 
@@ -112,7 +112,11 @@ def _one(raced: Raced, new: New, found: Comparison | None) -> ComparedSide:
     if found is None or state is None or new.arm in state.failed:
         found = None
     else:
-        found = msgspec.structs.replace(found, guards=guards(blocks, raced.objective, arm=new.arm))
+        found = msgspec.structs.replace(
+            found,
+            guards=guards(blocks, raced.objective, arm=new.arm),
+            beside=beside(blocks, estimand, arm=new.arm),
+        )
     return ComparedSide(
         name=new.name,
         side=new.side.seen(trials),

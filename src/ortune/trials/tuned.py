@@ -8,18 +8,21 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from ortune import rules
 from ortune.bundle.snippet import python_lines
 from ortune.records import (
     Block,
     BlockPoint,
     BudgetReport,
     Comparison,
+    Finding,
     Measured,
     Plan,
     Refused,
     TuneResult,
 )
 from ortune.rewrites import find as find_rewrite
+from ortune.search import confirm
 from ortune.search.blocks import BASE, awake, failures, measured
 from ortune.search.figures import WORDS, describe
 from ortune.search.guards import case_results
@@ -85,7 +88,7 @@ def make_result(run: Tuning) -> TuneResult:
         if winner
         else (),
         controls=tuple(search.controls),
-        findings=tuple(run.baseline.findings),
+        findings=(*run.baseline.findings, *_rewritable(run)),
         placement=won[-1].done.placement if won else (),
         notes=(
             *run.baseline.work.notes,
@@ -125,6 +128,28 @@ def make_result(run: Tuning) -> TuneResult:
     )
 
 
+def _rewritable(run: Tuning) -> list[Finding]:
+    """What stands out in the file and a rewrite mends, each with what the race measured of that alone."""
+    if run.side.model.info.format == "ort":
+        return []
+    facts = rules.Facts(model=run.side.model, work=run.baseline.work)
+    found = rules.findings(facts, without=("ENV", "MSR", "SES"))
+    mended = [f for f in found if f.plan is not None and f.plan.rewrites and not f.plan.settings]
+    return [msgspec.structs.replace(f, verified=_raced(run.search, f.plan or Plan())) for f in mended]
+
+
+def _raced(search: Search, plan: Plan) -> Comparison | None:
+    """A plan against the default in the blocks of the race; None where too few hold it."""
+    names = {spec.name for spec in plan.rewrites}
+    entries = search.race.entries.values()
+    alone = (e for e in entries if not e.plan.settings and {s.name for s in e.plan.rewrites} == names)
+    entry = next(alone, None)
+    if entry is None:
+        return None
+    found = confirm.compare(search.race.seen, entry.arm, search.judgement.estimand)
+    return None if found is None else msgspec.structs.replace(found, phase="race", verdict="inconclusive")
+
+
 def _stays(search: Search) -> Plan:
     """What runs where nothing is changed."""
     return search.current if search.current is not None else Plan()
@@ -161,7 +186,8 @@ def _decide(
         why = f"{plan.describe()} is better and makes {names} worse: {name} stays ({allow})"
     else:
         return plan, None
-    return stays, Refused(plan=plan, comparison=deciding, why=why)
+    figures = describe(measured(search.confirmation, search.winner.arm), search.judgement.estimand)
+    return stays, Refused(plan=plan, comparison=deciding, why=why, figures=figures)
 
 
 def _phases(estimand: str, seen: Sequence[BlockPoint]) -> list[str]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from ortune.errors import StoreError
 from ortune.fleet.environment import clean_environment, recorded
 from ortune.profiling.deliver import write_page
@@ -36,6 +38,7 @@ class Session:
         machine: What is measured on.
         log: The journal; one that keeps nothing until ``begin``.
         page: Where the answer goes as a page, beside it; None makes none.
+        place: Of the store, where it is not the usual one.
     """
 
     verb: str
@@ -46,6 +49,7 @@ class Session:
     machine: Machine
     log: SessionLog
     page: Path | None = None
+    place: Path | None = None
 
     def measuring(self, label: str = "") -> contextlib.AbstractContextManager[None]:
         """The lock of the machine: two measurements at once are each other's noise."""
@@ -66,6 +70,8 @@ class Session:
         Raises:
             UsageError: The page cannot be written; what was measured is stored.
         """
+        if self.place is not None:
+            envelope = msgspec.structs.replace(envelope, store=str(self.place))
         self.log.add("result", envelope)
         self.say_trouble()
         if self.page is not None:
@@ -146,6 +152,7 @@ def session(verb: str, options: Stored, watch: Watcher, machine: Machine | None 
             machine=machine,
             log=log,
             page=path(options.report) if isinstance(options, Kept) else None,
+            place=options.folder,
         )
     finally:
         machine.close()

@@ -25,8 +25,9 @@ from ortune.records import (
     Measured,
 )
 from ortune.report.compare_outputs import outputs
-from ortune.report.compare_words import compared_ns, setting
+from ortune.report.compare_words import setting
 from ortune.report.difference_words import worded
+from ortune.report.sides import compared_ns
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, NEW, SPIKE, awake, failures, measured
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective

@@ -29,7 +29,7 @@ from ortune.records import (
 )
 from ortune.report import headroom_words, profile_words
 from ortune.report.difference_words import worded
-from ortune.report.finding_words import sentence
+from ortune.report.finding_words import measurable, sentence
 from ortune.search.figures import figure
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -56,6 +56,7 @@ from ortune.verbs._options import (
     named,
     option_fields,
     path,
+    words,
 )
 from ortune.verbs._session import open_store, resolver, session
 
@@ -152,6 +153,10 @@ class Options(Kept, OnePlan):
         }
 
 
+OWN = ("against", "b_set", "b_runtime", "processes", "no_peak", "keep", "export", "report", "budget")
+"""Options that no other verb has in the same sense."""
+
+
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileResult]:
     """Profiles a model, reads a trace, or compares two of a kind.
 
@@ -181,9 +186,20 @@ def _page(envelope: Envelope[ProfileResult], timeline: Timeline) -> str:
     return render(envelope, timeline)
 
 
-def _told(result: ProfileResult) -> ProfileResult:
-    """The result with what stands out, and in words what can be won."""
-    found = rules.findings(rules.Facts(profile=result))
+def _told(
+    result: ProfileResult, facts: rules.Facts | None = None, again: Sequence[str] = ()
+) -> ProfileResult:
+    """The result with what stands out, and in words what can be won.
+
+    Args:
+        result: Of the profile.
+        facts: What else is known: the model, what it is fed.
+        again: Words that name the model with its inputs on a command line.
+    """
+    # What the machine is like is doctor's to say.
+    found = measurable(
+        rules.findings(replace(facts or rules.Facts(), profile=result), without=("ENV",)), again
+    )
     return msgspec.structs.replace(
         result,
         stands_out=found,
@@ -317,7 +333,11 @@ class _Models:
         trouble = [origins.trouble for origins in known]
         named = [f"{side}: {text}" for side, text in zip("AB", trouble, strict=False) if text]
         result = msgspec.structs.replace(
-            _told(result),
+            _told(
+                result,
+                rules.Facts(model=sides[0].model, work=self.work, plan=sides[0].plan),
+                words(self.options, without=OWN),
+            ),
             side=sides[0].seen([last] if isinstance(last, Measured) else ()),
             notes=tuple(named if len(sides) > 1 else filter(None, trouble)),
         )

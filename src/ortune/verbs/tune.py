@@ -298,7 +298,7 @@ def _tune(
     baseline.settle(options.budget_s)
     watch.line("timing a few runs, to plan the session")
     baseline.pilot(options.objective)
-    watch.line("profiling, to see what settings could win at most")
+    watch.line("profiling, to see where the time goes")
     headroom, profiled = _headroom(run, options)
     objective = cast("ObjectiveName", options.objective)
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from ortune.records import CompareResult, Comparison, Envelope, holds
-from ortune.report import compare_words, escape
+from ortune.report import escape, sides
 from ortune.report.answer import KINDS
 from ortune.report.document import Block, Code, Column, Document, Line, Pairs, Points, Table
 from ortune.report.html import frame, svg
@@ -39,7 +39,7 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
         envelope: The document's own, for what a terminal cannot draw.
         stored: Of a session that is told again, the line that says so.
     """
-    blocks = document.filled()
+    blocks = document.filled(whole=True)
     answers = _answers(blocks)
     rest = blocks[len(answers) :]
     subject = document.title.partition(": ")[2] or _model(envelope)
@@ -195,7 +195,7 @@ def _row(name: str, label: str, found: Comparison, scale: svg.Scale) -> dict[str
         "kind": kind,
         "factor": times(1 / found.ratio),
         "interval": interval,
-        "estimand": compare_words.estimand_kind(found.estimand),
+        "estimand": sides.kind(found.estimand),
         "n_blocks": found.n_blocks,
         "plot": svg.picture(f"{name} against A: {times(1 / found.ratio)} ({interval})", marks),
     }

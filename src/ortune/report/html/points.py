@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import BlockPoint, Plan, TuneResult
+from ortune.report import sides
 from ortune.report import tune_words as words
-from ortune.report.compare_words import estimand_kind
 from ortune.report.numbers import duration, memory
 
 # A block names its arms by role where it has fixed ones, and by plan id in the race.
@@ -47,7 +47,7 @@ def counting(points: Sequence[BlockPoint]) -> tuple[BlockPoint, ...]:
 
 def show(result: TuneResult, number: float) -> str:
     """A value of the estimand in its unit."""
-    return memory(number) if estimand_kind(result.estimand) == "memory" else duration(number)
+    return memory(number) if sides.kind(result.estimand) == "memory" else duration(number)
 
 
 def middle(result: TuneResult, role: str) -> tuple[float | None, float | None, float | None]:
@@ -59,7 +59,7 @@ def middle(result: TuneResult, role: str) -> tuple[float | None, float | None, f
     }[role]
     if figures is None:
         return None, None, None
-    kind = estimand_kind(result.estimand)
+    kind = sides.kind(result.estimand)
     if kind == "memory":
         return figures.peak_bytes, None, None
     if kind == "cpu":

@@ -28,10 +28,34 @@ def find(facts: Facts) -> Iterator[Finding]:
     for params, reason in REWRITE.proposes(facts.model.ir, facts.work):
         kept = params.get("keep", "").split("+")
         names = [value.name or "" for value in graph.inputs if value.name in graph.initializers]
+        share = _share(facts, {name for name in names if name not in kept})
         yield Finding(
             code=CODE,
             what=reason,
             where=tuple(name for name in names if name not in kept),
+            evidence=_reads(share),
+            share_ratio=share,
             plan=Plan(rewrites=(RewriteSpec(name=REWRITE.name, params=params),)),
             safety=REWRITE.safety,
         )
+
+
+def _share(facts: Facts, weights: set[str]) -> float | None:
+    """Share of the profiled run in nodes that read one of these, or what is made of them alone; None without one."""
+    run = facts.profile
+    if run is None or not run.wall_ns or facts.model is None:
+        return None
+    known, readers = set(weights), set()
+    for node in facts.model.ir.graph:
+        read = [value.name or "" for value in node.inputs if value is not None]
+        if known & set(read):
+            readers.add(node.name or "")
+            if known >= set(read):
+                known |= {value.name or "" for value in node.outputs}
+    ran = (node for node in run.nodes if readers & {node.name, *node.originals})
+    return sum(node.time_ns for node in ran) / run.wall_ns
+
+
+def _reads(share: float | None) -> str:
+    """How much it is about."""
+    return "" if share is None else f"nodes that read them take {share:.0%} of the run".replace("%", " %")

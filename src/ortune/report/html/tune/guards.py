@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ortune.records import Envelope, Guard, TuneResult
 from ortune.report import tune_words as words
-from ortune.report.compare_words import guard_state, span
+from ortune.report.checks import GUARD_NAMES, guard_state
 from ortune.report.html import svg
-from ortune.report.numbers import change
+from ortune.report.numbers import change, span
 
 ORDER = 50
 TITLE = "Guards and figures"
@@ -45,7 +45,7 @@ def _row(item: Guard, scale: svg.Scale) -> dict[str, object]:
         )
         marks += svg.interval(scale, item.ratio, low, high, sure=True, kind=kind)
     return {
-        "name": words.GUARD_NAMES[item.figure],
+        "name": GUARD_NAMES[item.figure],
         "change": change(item.ratio) if item.ratio is not None else "",
         "interval": span(item.ratio_low, item.ratio_high) if item.ratio_low is not None else "",
         "limit": change(item.limit_ratio),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, TuneResult
-from ortune.report.compare_words import control_words
+from ortune.report.checks import control_words
 from ortune.report.html import points, svg
 
 ORDER = 90

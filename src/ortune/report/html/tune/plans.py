@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ortune.records import Candidate, Comparison, Envelope, Plan, TuneResult
+from ortune.report import sides
 from ortune.report import tune_words as words
-from ortune.report.compare_words import estimand_kind
 from ortune.report.html import svg
 
 ORDER = 80
@@ -47,7 +47,7 @@ def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
     if result.against_default is not None and result.winner != Plan():
         rows.append(_confirmed(result, result.against_default, scale))
     rows += [_raced(c, scale) for c in sorted(measured, key=lambda c: c.ratio or 0.0)]
-    less = estimand_kind(result.estimand) in ("memory", "cpu")
+    less = sides.kind(result.estimand) in ("memory", "cpu")
     return {
         "rows": rows,
         "axis": svg.axis(scale, words.times),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from ortune.records import Comparison, Envelope, Plan, TuneResult
+from ortune.report import sides
 from ortune.report import tune_words as words
-from ortune.report.compare_words import figure_value
 from ortune.report.html import points, svg
 from ortune.report.numbers import percent
 from ortune.report.tune_words import code_lines
@@ -79,7 +79,7 @@ def _steps(result: TuneResult) -> list[tuple[str, str, str]]:
         "winner": result.winner_figures,
     }
     return [
-        (role, points.role_words(result, role), figure_value(found, result.estimand))
+        (role, points.role_words(result, role), sides.value(found, result.estimand))
         for role in points.roles(result)
         if (found := figures[role]) is not None
     ]

@@ -1,0 +1,100 @@
+"""What limits a claim: controls and guards speak here only where they failed or could not be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import Comparison, Control, Finding, Guard
+from ortune.report import finding_words
+from ortune.report.document import Line
+from ortune.report.numbers import change, percent, span
+
+GUARD_NAMES = {"mean": "mean", "p95": "p95", "memory": "peak memory", "cpu": "CPU time per run"}
+
+
+def checks(
+    controls: Sequence[Control], found: Comparison | None, findings: Sequence[Finding], *more: str
+) -> list[Line]:
+    """One line, "checks: passed" or what did not pass; beneath it what is wrong with the measurement itself.
+
+    Args:
+        controls: A/A checks and positive control.
+        found: Whose guards count; None where nothing was compared.
+        findings: Of them, those about the measurement.
+        more: What else limits the claim, "" for nothing.
+    """
+    limits = [text for text in (*map(_control, controls), *_guards(found), *more) if text]
+    lines = []
+    if limits:
+        lines = [Line(f"checks: {'; '.join(limits)}", "look")]
+    elif controls:
+        lines = [Line("checks: passed", "faint")]
+    elif found is not None:
+        lines = [Line("checks: none made in so few blocks", "look")]
+    about = [finding_words.sentence(f) for f in findings if finding_words.about_measurement(f)]
+    return [*lines, *(Line(text, "look") for text in about)]
+
+
+def _control(control: Control) -> str:
+    if control.name == "spike-in":
+        if not control.ok:
+            return f"the positive control, a wait of {change(control.expected_ratio or 1)}, was MISSED"
+        if control.detected is False and control.expected_ratio:
+            return f"a wait of {percent(control.expected_ratio - 1)} is too small to be seen in so few blocks"
+        return ""
+    return (
+        ""
+        if control.ok
+        else f"the A/A check FAILED{' over the whole run' if control.name != 'identical' else ''}"
+    )
+
+
+def _guards(found: Comparison | None) -> list[str]:
+    """What is worse, and what is undecided; what is not known stands in the table.
+
+    What is slower makes other things worse too, which limits no claim.
+    """
+    if found is not None and found.verdict == "slower":
+        return []
+    return [
+        _guard(g)
+        for g in (found.guards if found else ())
+        if guard_state(g) in ("WORSE than allowed", "undecided")
+    ]
+
+
+def _guard(item: Guard) -> str:
+    interval = f" ({span(item.ratio_low, item.ratio_high)})" if item.ratio_low is not None else ""
+    said = "may be worse than allowed" if guard_state(item) == "undecided" else "is WORSE than allowed"
+    limit = f"limit {change(item.limit_ratio)}"
+    return f"{GUARD_NAMES[item.figure]} {change(item.ratio or 1)}{interval} {said} ({limit})"
+
+
+def guard_state(item: Guard) -> str:
+    """One of "no worse", "worse, within the limit", "WORSE than allowed", "undecided", "not known"."""
+    if not item.known or item.ratio is None:
+        return "not known"
+    if item.failed:
+        return "WORSE than allowed"
+    if item.ratio_high is None or item.ratio_high > item.limit_ratio:
+        return "undecided"
+    return "worse, within the limit" if (item.ratio_low or 0) > 1 else "no worse"
+
+
+def control_words(controls: Sequence[Control]) -> list[str]:
+    """Each control in words, with its p-value."""
+    parts = []
+    for control in controls:
+        if control.name == "spike-in" and control.expected_ratio and control.ratio is not None:
+            interval = f" ({span(control.ratio_low or 0.0, control.ratio_high)})"
+            found = "" if control.detected else ", too small to be seen in so few blocks"
+            missed = "" if control.ok else ", MISSED"
+            measured = f"{change(control.ratio)}{interval}{found}{missed}"
+            parts.append(
+                f"positive control: a wait of {change(control.expected_ratio)} measured as {measured}"
+            )
+        elif control.p is not None:
+            late = " over the whole run" if control.name == "identical-late" else ""
+            outcome = "passed" if control.ok else "FAILED"
+            parts.append(f"A/A check {outcome}{late} (p = {control.p:.2g})")
+    return parts

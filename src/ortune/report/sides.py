@@ -1,0 +1,210 @@
+"""The table of two or three sides, the same for every verb: a row a figure, what it was and how it changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ortune.records import Comparison, Figures, Guard
+from ortune.report.document import Cell, Column, Table, Tone, table
+from ortune.report.numbers import change, duration, memory, rate, span
+
+_LATENCY = re.compile(r"(p\d+) latency")
+DRIFTED = (
+    "changes are paired, block by block: where performance drifted, medians of each side alone tell less"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """How a figure changed, paired: a ratio with its interval, or why that is not known."""
+
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    tone: Tone = ""
+    note: str = ""
+
+    def contradicts(self, ratio: float) -> bool:
+        """Whether medians that are so far apart went the other way."""
+        return self.ratio is not None and (self.ratio - 1) * (ratio - 1) < 0
+
+
+def statistic(estimand: str) -> str:
+    """Which figure was compared, in a word: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
+    if found := _LATENCY.match(estimand):
+        return found[1]
+    if not estimand.startswith("typical latency"):
+        return estimand.partition(" (")[0].replace("a run", "per run")
+    # Documents of older versions.
+    return "p25" if "lower quartile" in estimand else "p10" if "p10" in estimand else "p50"
+
+
+def kind(estimand: str) -> str:
+    """What kind of figure was compared: "latency", "cold", "cpu", "memory" or "other"."""
+    starts = {"peak memory": "memory", "CPU time": "cpu", "cold start": "cold", "typical latency": "latency"}
+    if statistic(estimand) in ("p50", "p25", "p10"):
+        return "latency"
+    return next((name for start, name in starts.items() if estimand.startswith(start)), "other")
+
+
+def is_rate(estimand: str) -> bool:
+    """Whether more is better: a time a run that is shown as runs a second."""
+    return estimand.startswith("throughput")
+
+
+def compared_ns(figures: Figures) -> float:
+    """The time a run that was compared: the latency where that is what was, else the objective's own figure."""
+    return figures.latency_ns if figures.objective_ns is None else figures.objective_ns
+
+
+def value(figures: Figures | None, estimand: str) -> str:
+    """The figure that the estimand names, in its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
+    assert figures is not None
+    match kind(estimand):
+        case "memory":
+            return memory(figures.peak_bytes)
+        case "cpu":
+            return duration(figures.cpu_per_run_ns)
+        case "cold":
+            return duration(figures.load_ns + figures.first_run_ns)
+        case _:
+            return rate(compared_ns(figures)) if is_rate(estimand) else duration(compared_ns(figures))
+
+
+def values(base: Figures | None, new: Figures | None, found: Comparison) -> str:
+    """Both sides' figure ("11.0 ms -> 9.90 ms"); "" where these medians contradict the paired change."""
+    if base is None or new is None:
+        return ""
+    a, b = _number(base, found.estimand), _number(new, found.estimand)
+    if not a or not b or _changed(found).contradicts(b / a):
+        return ""
+    return f"{value(base, found.estimand)} -> {value(new, found.estimand)}"
+
+
+def as_shown(found: Comparison) -> tuple[float, float, float | None]:
+    """Ratio and interval of the figure that is shown: of a throughput, whose times were compared, turned round."""
+    if not is_rate(found.estimand):
+        return found.ratio, found.ratio_low, found.ratio_high
+    low = 1 / found.ratio_high if found.ratio_high else 0.0
+    return 1 / found.ratio, low, 1 / found.ratio_low if found.ratio_low else None
+
+
+def sides_table(
+    sides: Sequence[tuple[str, Figures]], estimand: str, found: Comparison | None, against: str
+) -> Table:
+    """A row a figure, a column a side, and the last side's change against ``against``.
+
+    Args:
+        sides: Names and figures, in their order.
+        estimand: What was compared.
+        found: The last side against ``against``; None where nothing was compared.
+        against: Which of the sides that is.
+    """
+    names, figures = [name for name, _ in sides], [each for _, each in sides]
+    base = dict(sides).get(against, figures[0])
+    changes = dict(_changes(found)) if found else {}
+    rows, drifted = [], False
+    for name, texts, numbers in _rows(figures, estimand, base):
+        changed = changes.get(name)
+        row: list[Cell | str] = [name, *texts]
+        if found:
+            if changed and numbers and changed.contradicts(numbers[1] / numbers[0]):
+                drifted = True
+            row += _cells(changed, inverse=is_rate(name))
+        rows.append(row)
+    columns = [Column("", "label"), *(Column(name) for name in names)]
+    notes = []
+    if found:
+        level = f"{100 * found.level:.3g} %"
+        columns += [Column(f"vs {against}"), Column("95 % interval", "text")]
+        if abs(found.level - 0.95) > 0.01:
+            notes.append(f"the interval of {statistic(estimand)} is one of {level}")
+        notes += [DRIFTED] if drifted else []
+    return table(columns, rows, notes=notes)
+
+
+def _rows(
+    figures: Sequence[Figures], estimand: str, base: Figures
+) -> Iterator[tuple[str, list[str], tuple[float, float] | None]]:
+    """Name, a text a side, and the numbers of base and last side where they can be held against a change."""
+    last = figures[-1]
+    first = statistic(estimand)
+    own = _number(base, estimand), _number(last, estimand)
+    known = (own[0], own[1]) if own[0] and own[1] else None
+    # What was compared comes first, whatever it is.
+    yield first, [value(f, estimand) for f in figures], known
+    if first != "p50":
+        yield (
+            "p50",
+            [duration(f.latency_ns) for f in figures],
+            (base.latency_ns, last.latency_ns) if base.latency_ns else None,
+        )
+    if first != "p95" and all(f.p95_ns for f in figures):
+        yield "p95", [duration(f.p95_ns or 0) for f in figures], None
+    if first != "CPU time per run":
+        yield "CPU time per run", [duration(f.cpu_per_run_ns) for f in figures], None
+    if first != "peak memory":
+        yield "peak memory", [memory(f.peak_bytes) for f in figures], None
+    yield "load time", [duration(f.load_ns) for f in figures], None
+
+
+def _number(figures: Figures, estimand: str) -> float | None:
+    match kind(estimand):
+        case "memory":
+            return figures.peak_bytes
+        case "cpu":
+            return figures.cpu_per_run_ns
+        case "cold":
+            return figures.load_ns + figures.first_run_ns
+        case _:
+            return compared_ns(figures)
+
+
+def _changed(found: Comparison) -> Changed:
+    tones: dict[str, Tone] = {"faster": "good", "slower": "bad"}
+    if found.ratio_high is None and not found.ratio_low:
+        return Changed(ratio=found.ratio, note="too few blocks")
+    return Changed(
+        ratio=found.ratio, low=found.ratio_low, high=found.ratio_high, tone=tones.get(found.verdict, "")
+    )
+
+
+def _changes(found: Comparison) -> Iterator[tuple[str, Changed]]:
+    """What is known of each row's change, by the row's name."""
+    rows = {
+        "p95": "p95",
+        "memory": "peak memory",
+        "cpu": "CPU time per run",
+        "load": "load time",
+        "p50": "p50",
+    }
+    for also in found.beside:
+        yield rows[also.figure], Changed(ratio=also.ratio, low=also.ratio_low, high=also.ratio_high)
+    for guard in found.guards:
+        if guard.figure in rows:
+            yield rows[guard.figure], _guarded(guard)
+    yield statistic(found.estimand), _changed(found)
+
+
+def _guarded(guard: Guard) -> Changed:
+    if not guard.known or guard.ratio is None:
+        return Changed(note=guard.note.removeprefix("not known: ") or "not known")
+    if guard.ratio_low is None:
+        return Changed(ratio=guard.ratio, note="a single observation")
+    tone: Tone = "bad" if guard.failed else ""
+    return Changed(ratio=guard.ratio, low=guard.ratio_low, high=guard.ratio_high, tone=tone)
+
+
+def _cells(changed: Changed | None, *, inverse: bool) -> list[Cell]:
+    """The change and its interval; of a throughput, whose times were compared, the other way round."""
+    if changed is None:
+        return [Cell(""), Cell("single observations", tone="faint")]
+    if changed.ratio is None:
+        return [Cell(""), Cell(changed.note, tone="faint")]
+    ratio, low, high = changed.ratio, changed.low, changed.high
+    if inverse:
+        ratio, low, high = 1 / ratio, 1 / high if high else 0.0, 1 / low if low else None
+    interval = changed.note if changed.low is None else span(low or 0.0, high)
+    return [Cell(change(ratio), tone=changed.tone), Cell(interval, tone="faint" if changed.note else "")]

@@ -1,0 +1,93 @@
+"""Whoever has one of four jobs finds the answer in the first lines, and what is named next can be pasted."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import golden
+import golden_profile
+import golden_tune
+import pytest
+import test_look_formats as look
+import typer.core
+import typer.main
+from onnxruntime import datasets
+
+import ortune
+from ortune.api import verbs
+from ortune.cli import main
+from ortune.records import Envelope
+from ortune.report.answer import KINDS
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import four_jobs
+from four_jobs import FIRST, JOBS
+
+# A session that is stopped before it has an answer says that first; names that are hostile are no models.
+TUNED = [k for k in golden_tune.KINDS if "hostile" not in k]
+PROFILED = [k for k in golden_profile.KINDS if "hostile" not in k and k not in ("bare", "difference")]
+
+
+def told() -> Iterator[tuple[str, str, Envelope]]:
+    """A job, whose document, and the document."""
+    yield from (("make it faster", f"tune {kind}", golden_tune.KINDS[kind]) for kind in TUNED)
+    yield "did my change make it slower", "compare", golden.compared(gate=None)
+    yield "which of these three files", "compare", golden.compared(gate=None)
+    yield from (("why is it slow", f"profile {kind}", golden_profile.KINDS[kind]) for kind in PROFILED)
+    yield "why is it slow", "look", look.looked()
+
+
+ALL = [pytest.param(*case, id=f"{case[0]}: {case[1]}") for case in told()]
+
+
+def shown(envelope: Envelope) -> str:
+    kind = KINDS[envelope.schema.split("/")[1]]
+    return golden.printed(kind.document(envelope), four_jobs.COLUMNS)
+
+
+@pytest.mark.parametrize(("title", "name", "envelope"), ALL)
+def test_the_answer_stands_in_the_first_lines(title: str, name: str, envelope: Envelope) -> None:
+    line = four_jobs.answer_line(JOBS[title], shown(envelope))
+    assert line is not None and line <= FIRST, shown(envelope)
+
+
+@pytest.mark.parametrize(("title", "name", "envelope"), ALL)
+def test_a_headline_has_two_lines_at_most(title: str, name: str, envelope: Envelope) -> None:
+    if name == "look":
+        pytest.skip("its headline is followed by what stands out, without an empty line")
+    lines = shown(envelope).removeprefix("stopped early; this is what was measured by then\n").splitlines()
+    assert "" in lines[:3], lines[:5]
+
+
+@pytest.mark.parametrize(("title", "name", "envelope"), ALL)
+def test_what_is_named_next_is_understood(title: str, name: str, envelope: Envelope) -> None:
+    for command in four_jobs.commands(shown(envelope)):
+        _parse(command)
+
+
+def _parse(command: str) -> None:
+    """Reads a command line as the program does, and runs nothing."""
+    main.register(*verbs())
+    group = typer.main.get_command(main.app)
+    assert isinstance(group, typer.core.TyperGroup)
+    verb, *rest = main._with_look(shlex.split(command)[1:])
+    group.commands[verb].make_context(verb, rest)
+
+
+def test_what_a_stored_session_names_next_works(tmp_path: Path) -> None:
+    done = ortune.bench(
+        datasets.get_example("sigmoid.onnx"), processes=3, runs=30, store=tmp_path / "a store"
+    )
+    commands = four_jobs.commands(done.summary())
+    assert [shlex.split(line)[1] for line in commands] == ["tune", "profile", "report"]
+    again = shlex.split(commands[-1])
+    found = subprocess.run(
+        [sys.executable, "-m", *again], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert found.returncode == 0, found.stderr
+    assert "not measured now" in found.stdout and "p50" in found.stdout and "again" in found.stdout

@@ -1,0 +1,96 @@
+"""The table that every comparison has: nothing in it contradicts the headline, and each figure has one name."""
+
+from __future__ import annotations
+
+import golden
+import pytest
+
+from ortune.records import FigureChange, Finding, Guard
+from ortune.report import compare_words, sides
+from ortune.report.checks import checks
+
+
+def rows(**changes: object) -> list[str]:
+    found = golden.comparison(**changes)
+    table = sides.sides_table(
+        [("A", golden.figures(11e6, objective_ns=12e6)), ("B", golden.figures(9.9e6, objective_ns=11e6))],
+        found.estimand, found, "A",
+    )  # fmt: skip
+    return [" ".join(cell.text for cell in row) for row in table.rows] + list(table.notes)
+
+
+@pytest.mark.parametrize(
+    ("estimand", "name", "kind"),
+    [
+        ("p50 latency (median over rounds of the ratio of p50s within a round)", "p50", "latency"),
+        ("p25 latency (median over rounds of the ratio of p25s within a round)", "p25", "latency"),
+        ("p10 latency (of all runs of a block)", "p10", "latency"),
+        ("typical latency (median over rounds of the ratio of lower quartiles within a round)", "p25", "latency"),
+        ("typical latency (p10 of all runs of a block)", "p10", "latency"),
+        ("typical latency (median)", "p50", "latency"),
+        ("p95 latency", "p95", "other"),
+        ("throughput (mean latency, back to back)", "throughput", "other"),
+        ("CPU time a run", "CPU time per run", "cpu"),
+        ("peak memory", "peak memory", "memory"),
+        ("cold start (load and first run)", "cold start", "cold"),
+    ],
+)  # fmt: skip
+def test_a_statistic_has_one_name_also_in_documents_of_before(estimand: str, name: str, kind: str) -> None:
+    assert (sides.statistic(estimand), sides.kind(estimand)) == (name, kind)
+
+
+def test_what_was_compared_comes_first_and_all_that_is_paired_has_its_change() -> None:
+    found = rows(
+        estimand="p10 latency (of all runs of a block)",
+        beside=(
+            FigureChange(figure="p50", ratio=0.95, ratio_low=0.9, ratio_high=1.01),
+            FigureChange(figure="load", ratio=1.2, ratio_low=1.1, ratio_high=1.3),
+        ),
+    )
+    assert found[0] == "p10 12.0 ms 11.0 ms -10.0 % -12.0 % to -8.0 %"
+    assert found[1] == "p50 11.0 ms 9.90 ms -5.0 % -10.0 % to +1.0 %"
+    assert found[-1] == "load time 225 ms 225 ms +20.0 % +10.0 % to +30.0 %"
+
+
+def test_medians_that_went_the_other_way_are_explained_and_not_in_the_headline() -> None:
+    slower = {"ratio": 1.03, "ratio_low": 1.01, "ratio_high": 1.05, "verdict": "slower"}
+    assert rows(**slower)[-1] == sides.DRIFTED
+    text = compare_words.headline(golden.compared(comparison=golden.comparison(**slower)).result)
+    assert text.startswith("B is 1.03x slower than A in p50 (95 % interval 1.01-1.05, 24 blocks)")
+    assert sides.DRIFTED not in rows()
+
+
+def test_a_change_without_an_interval_says_why() -> None:
+    found = rows()
+    assert "p95 13.2 ms 11.9 ms  not measured often enough" in found
+    assert "load time 225 ms 225 ms  single observations" in found
+
+
+def told(**changes: object) -> list[str]:
+    found = golden.comparison(**changes)
+    return [line.text for line in checks(golden.CONTROLS, found, ())]
+
+
+def test_checks_speak_only_where_they_limit_the_claim() -> None:
+    fine = Guard(figure="mean", ratio=0.91, ratio_low=0.9, ratio_high=0.92, limit_ratio=1.05)
+    unsure = Guard(figure="cpu", ratio=1.1, ratio_low=0.9, ratio_high=1.4, limit_ratio=1.2)
+    assert told(guards=(fine,)) == ["checks: passed"]
+    assert told(guards=(fine, unsure)) == [
+        "checks: CPU time per run +10.0 % (-10.0 % to +40.0 %) may be worse than allowed (limit +20.0 %)"
+    ]
+    worse = "checks: peak memory +30.0 % (+20.0 % to +40.0 %) is WORSE than allowed (limit +10.0 %)"
+    assert told() == [worse]
+    assert told(verdict="slower") == ["checks: passed"], "what is slower is no better for being smaller"
+    missed = golden.msgspec.structs.replace(golden.CONTROLS[1], ok=False)
+    (line,) = checks((missed,), None, ())
+    assert line.text == "checks: the positive control, a wait of +5.0 %, was MISSED"
+
+
+def test_what_is_wrong_with_the_measurement_has_a_line_of_its_own() -> None:
+    finding = Finding(code="MSR001", what="latency depends on the values fed", fix="give --inputs")
+    other = Finding(code="GRA004", what="opset 9 is old")
+    lines = [line.text for line in checks(golden.CONTROLS, None, (finding, other))]
+    assert lines == ["checks: passed", "MSR001 latency depends on the values fed -> give --inputs"]
+    assert [line.text for line in checks((), golden.comparison(guards=()), ())] == [
+        "checks: none made in so few blocks"
+    ]
