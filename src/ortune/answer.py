@@ -18,6 +18,7 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 _TABLES = {
     "bench": "rows",
+    "bisect": "values",
     "compare": "comparison",
     "doctor": "runtimes",
     "history": "rows",

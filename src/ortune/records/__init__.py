@@ -7,6 +7,7 @@ candidate / baseline: below 1 is faster.
 
 from ortune.records.base import *
 from ortune.records.bench import *
+from ortune.records.bisect import *
 from ortune.records.bundle import *
 from ortune.records.check import *
 from ortune.records.compare import *
