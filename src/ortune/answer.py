@@ -26,6 +26,7 @@ _TABLES = {
     "look": "profile.operators",
     "profile": "nodes",
     "report": "sessions",
+    "rewrite": "steps",
     "runtime": "runtimes",
     "tune": "candidates",
 }

@@ -80,7 +80,11 @@ def convolutions(path: Path) -> Path:
         nodes += [
             helper.make_node("Conv", [last, f"w{i}"], [f"c{i}"], f"conv{i}", pads=[1, 1, 1, 1]),
             helper.make_node(
-                "BatchNormalization", [f"c{i}", *(f"{n}{i}" for n in "gbmv")], [f"n{i}"], f"norm{i}"
+                "BatchNormalization",
+                [f"c{i}", *(f"{n}{i}" for n in "gbmv")],
+                [f"n{i}"],
+                f"norm{i}",
+                epsilon=1e-5,
             ),
             helper.make_node("LeakyRelu", [f"n{i}"], [f"r{i}"], f"relu{i}", alpha=0.1),
         ]

@@ -27,5 +27,6 @@ from ortune.records.plan import *
 from ortune.records.profile import *
 from ortune.records.protocol import *
 from ortune.records.report import *
+from ortune.records.rewrite import *
 from ortune.records.runtime import *
 from ortune.records.tune import *

@@ -61,6 +61,29 @@ class Block(Record, frozen=True, kw_only=True):
     dropped: str = ""
 
 
+class OutputError(Record, frozen=True, kw_only=True):
+    """How far one floating-point output is from its reference.
+
+    Attributes:
+        max_error: Largest absolute error over the largest reference value.
+        cosine: None where that has no meaning.
+        snr_db: Of the reference over the error; None where there is no error.
+        top1: Share of rows, along the last of two or three dimensions, whose largest element is the same; None for
+            outputs of another shape.
+        n_rows: How many rows these are.
+        limit: Of the relative L2, for "the same".
+    """
+
+    name: str
+    relative_l2: float
+    max_error: float
+    cosine: float | None = None
+    snr_db: float | None = None
+    top1: float | None = None
+    n_rows: int = 0
+    limit: float = 0.0
+
+
 class OutputDifference(Record, frozen=True, kw_only=True):
     """How far apart the outputs of two plans are.
 
@@ -73,7 +96,9 @@ class OutputDifference(Record, frozen=True, kw_only=True):
             reference has none, or nothing in common with it.
         cosine: Smallest cosine between an output and its reference, over the floating-point outputs; None where that
             has no meaning.
-        tolerance: That the user gave; None for the limits of "the same".
+        tolerance: The number that the user gave; None for the limits of "the same", and for a budget.
+        asked: The budget that the user gave, "cosine>=0.999"; "" for none.
+        outputs: Every floating-point output that was compared as values.
         accepting_tolerance: One that accepts the difference; None where none does, and where none is needed.
     """
 
@@ -86,6 +111,8 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     cosine: float | None = None
     tolerance: float | None = None
     accepting_tolerance: float | None = None
+    asked: str = ""
+    outputs: tuple[OutputError, ...] = ()
 
 
 class Figures(Record, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from ortune.records import (
 )
 from ortune.report import difference_words, finding_words
 from ortune.report.compare_gate import gate
-from ortune.report.compare_outputs import outputs, outputs_cell
+from ortune.report.compare_outputs import by_output, outputs, outputs_cell
 from ortune.report.document import (
     Annotation,
     Cell,
@@ -304,6 +304,8 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             # Values of a row have different units from those above and below: left-aligned, they read as a list.
             table(sides, side_rows(result)),
             cases(result.cases, "A", result.name, f"{result.name} against A"),
+            # Error beside speed, once it is more than rounding.
+            *([] if result.outputs.ok and not result.outputs.asked else [by_output(result.outputs)]),
             Pairs(rows=[("" if i else "why", line) for i, line in enumerate(why)]),
         ],
         annotations=_annotations(result),

@@ -39,6 +39,7 @@ from ortune.trials import pilot
 from ortune.trials.executor import Arm, Executor, Timing
 from ortune.trials.outputs import compare_outputs
 from ortune.trials.sides import Resolved
+from ortune.trials.tolerance import Tolerance, judged
 
 P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
 HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
@@ -71,7 +72,7 @@ class InputOptions:
     pod: PodSize | None = None
     custom_ops: Sequence[str] = ()
     seed: int = 0
-    tolerance: float | None = None
+    tolerance: Tolerance | None = None
 
 
 def patience_s(trial_ns: float, left_ns: float) -> float:
@@ -345,16 +346,19 @@ class Baseline:
         return Path(self.first.outputs_path)
 
     def _difference(self, trial: Measured) -> OutputDifference:
+        asked = self.options.tolerance
         found = [
             compare_outputs(
                 Path(self.first.outputs_path) / case.name,
                 Path(trial.outputs_path) / case.name,
                 kinds=self.kinds,
-                tolerance=self.options.tolerance,
+                tolerance=asked.number if asked else None,
                 as_moments=self.moments,
             )
             for case in self.work.cases
         ]
+        if asked is not None and asked.number is None and not self.moments:
+            return judged(found, asked)
         return max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
 
     def _proposed(self) -> Workload:

@@ -30,8 +30,8 @@ import numpy as np
 
 from ortune.errors import OrtuneError
 from ortune.inputs.value_files import StoredValue
-from ortune.records import OutputDifference
-from ortune.trials.output_figures import FLOOR, leaves, moments, unmatched_rows
+from ortune.records import OutputDifference, OutputError
+from ortune.trials.output_figures import FLOOR, leaves, moments, top1, unmatched_rows
 from ortune.trials.output_files import (
     FLOAT8,
     Array,
@@ -80,6 +80,7 @@ class _Found:
     inexact: bool = True
     floats: int = 0
     ways: set[str] = field(default_factory=set)
+    outputs: list[OutputError] = field(default_factory=list)
 
     def fail(self, what: str, *, wrong: bool = True, inexact: bool = False) -> None:
         self.what = self.what or what
@@ -153,6 +154,7 @@ def compare_outputs(
         comparable=not wrong,
         cosine=found.cosine,
         tolerance=tolerance,
+        outputs=tuple(found.outputs),
         accepting_tolerance=_accepting(found) if found.what and found.inexact and not wrong else None,
     )
 
@@ -207,7 +209,7 @@ def _compare_arrays(
         _compare_set(found, label, arrays, types, _limits(types, tol))
     elif family(types[0]) == "float":
         decoded = ((decode(a, types[0]), decode(b, types[1])) for a, b in pieces(old, new))
-        _compare_floats(found, label, decoded, _limits(types, tol))
+        _compare_floats(found, label, decoded, _limits(types, tol), top1(arrays, types))
     elif way == "indices":
         _compare_indices(found, label, arrays, types)
     else:
@@ -245,7 +247,11 @@ def _compare_maps(
 
 
 def _compare_floats(
-    found: _Found, label: str, decoded: Iterator[tuple[Array, Array]], limits: tuple[float, float]
+    found: _Found,
+    label: str,
+    decoded: Iterator[tuple[Array, Array]],
+    limits: tuple[float, float],
+    agreeing: tuple[float, int] | None = None,
 ) -> None:
     """Relative L2 distance and largest error; non-finite values must agree in place and sign."""
     found.floats += 1
@@ -281,9 +287,22 @@ def _compare_floats(
     found.relative_l2 = max(found.relative_l2, relative_l2)
     found.max_error = max(found.max_error, max_error)
     lengths = math.sqrt(norm2) * math.sqrt(theirs2)
+    cosine = None
     if math.isfinite(lengths) and math.isfinite(product) and lengths > 0.0:
         cosine = max(-1.0, min(1.0, product / lengths))
         found.cosine = cosine if found.cosine is None else min(found.cosine, cosine)
+    found.outputs.append(
+        OutputError(
+            name=label,
+            relative_l2=relative_l2,
+            max_error=max_error,
+            cosine=cosine,
+            snr_db=-20.0 * math.log10(relative_l2) if relative_l2 > 0.0 else None,
+            top1=None if agreeing is None else agreeing[0],
+            n_rows=0 if agreeing is None else agreeing[1],
+            limit=limits[0],
+        )
+    )
     for figure, value, limit in (
         ("relative L2 distance", relative_l2, limits[0]),
         ("largest error over the largest value", max_error, limits[1]),

@@ -268,8 +268,12 @@ Callers = Annotated[int, Option("--callers", "N", "Threads that call each sessio
 Cpus = Annotated[float | None, Option("--cpus", "N", "Emulate a pod with that many CPUs.", RUN, least=0.01)]
 Memory = Annotated[str | int | None, Option("--memory", "2g", "Emulate a pod with that much memory.", RUN)]
 Tolerance = Annotated[
-    float | None, Option("--tolerance", "X", "Accept outputs this far apart (relative).", RUN)
-]
+    str | float | None,
+    Option(
+        "--tolerance", "X",
+        "Accept outputs this far apart: 0.01 (relative L2), cosine>=0.999, snr>=30dB, top1>=0.99.", RUN,
+    ),
+]  # fmt: skip
 Budget = Annotated[str | float, Option("--budget", "2m", "Time for all measuring.", RUN)]
 NoWait = Annotated[
     bool, Option("--no-wait", "", "Fail at once when another ortune is measuring.", RUN, again=False)
@@ -302,6 +306,7 @@ class Feeding:
         from ortune.inputs.workload import parse_dim, parse_shape
         from ortune.records import PodSize
         from ortune.trials.baseline import InputOptions
+        from ortune.trials.tolerance import parse
 
         def given(name: str, usual: Any = None) -> Any:
             return getattr(self, name, usual)
@@ -329,7 +334,7 @@ class Feeding:
             pod=pod,
             custom_ops=tuple(str(Path(library).resolve()) for library in self.custom_ops),
             seed=given("seed") or 0,
-            tolerance=given("tolerance"),
+            tolerance=parse(given("tolerance")),
         )
 
 
