@@ -18,6 +18,7 @@ from ortune.model.save import save_model
 from ortune.records import FeedRef, Measured, Plan, Runtime
 from ortune.trials.executor import Arm, Executor
 from ortune.trials.output_files import read_outputs
+from ortune.trials.rounding import moved_feed, one_step
 
 PART_BYTES = 256 << 20
 """Values of one process, which has them all in its memory at once, and once more as numpy's."""
@@ -106,28 +107,14 @@ class Eyes:
 def nudged(running: Running, folder: Path, seed: int) -> Running:
     """The same with inputs and small weights one step of their type away: what rounding makes of its values."""
     draw = np.random.default_rng(seed)
-
-    def moved(array: np.ndarray) -> np.ndarray:
-        towards = np.where(draw.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype)
-        return np.where(np.isfinite(array), np.nextafter(array, towards), array)
-
-    feeds = feed_files.read_feeds(Path(running.feed.path))
-    for name, value in feeds.items():
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-            feeds[name] = moved(value)
-    feed_files.write_feeds(folder, feeds)
     graph = running.graph.clone()
     for value in graph.graph.initializers.values():
         tensor = value.const_value
         if tensor is None or tensor.size > SMALL_WEIGHT:
             continue
         if tensor.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE):
-            value.const_value = ir.Tensor(moved(tensor.numpy()), name=tensor.name)
-    return replace(
-        running,
-        graph=graph,
-        feed=FeedRef(name=running.feed.name, path=str(folder), weight=running.feed.weight),
-    )
+            value.const_value = ir.Tensor(one_step(tensor.numpy(), draw), name=tensor.name)
+    return replace(running, graph=graph, feed=moved_feed(running.feed, folder, seed))
 
 
 def _is_constant(node: ir.Node) -> bool:

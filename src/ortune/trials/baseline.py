@@ -35,7 +35,7 @@ from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
 from ortune.targets.turns import Turns
-from ortune.trials import pilot
+from ortune.trials import pilot, rounding
 from ortune.trials.executor import Arm, Executor, Timing
 from ortune.trials.outputs import compare_outputs
 from ortune.trials.sides import Resolved
@@ -46,9 +46,6 @@ HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewri
 LEAST_PATIENCE_S = 2.0
 LEAST_LOAD_S = 60.0  # of a first run, or a rewrite, however small the budget
 PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
-OWN_DIFFERENCES = (
-    3.0  # times what rounding alone moves the outputs: orders of sums differ among themselves too
-)
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
 
 
@@ -114,7 +111,7 @@ class Baseline:
         self.kinds = outputs.output_kinds(side.model.ir)
         self.refs: tuple[FeedRef, ...] = ()
         self.moments = False
-        self._own: OutputDifference | None = None
+        self._own: list[OutputDifference] | None = None
         self.trial_ns = 0.0
         # Of a trial in a group: what it takes before its first turn, and a run of every case.
         self._start_ns = self._run_ns = 0.0
@@ -304,36 +301,43 @@ class Baseline:
                 arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
             )
         found = self._difference(trial)
-        if not found.ok and found.accepting_tolerance is not None and self.options.tolerance is None:
-            found = self._forgiven(found)
+        undecided = rounding.doubtful(found) or (not found.ok and found.accepting_tolerance is not None)
+        if undecided and self.options.tolerance is None and not self.moments:
+            found = self._by_own_rounding(found)
         if key:
             self.log.add("difference", {"key": key, "difference": found})
         return found
 
-    def _forgiven(self, found: OutputDifference) -> OutputDifference:
-        """As the same, where the model itself moves as much when ONNX Runtime merely orders its sums otherwise."""
-        own = self._own_difference()
-        limits = (OWN_DIFFERENCES * own.relative_l2, OWN_DIFFERENCES * own.max_error)
-        if found.relative_l2 > limits[0] or found.max_error > limits[1]:
-            return found
+    def _by_own_rounding(self, found: OutputDifference) -> OutputDifference:
+        """The verdict where the model's own rounding decides it: more than usual, or far less."""
+        if found.ok:
+            return rounding.tightened(found, self._own_differences())
+        own = self._own_differences()
+        better = rounding.forgiven(found, own)
+        moves = rounding.moves(own)
         note = (
-            f"these inputs make the outputs sensitive: with the optimiser off they move by {own.relative_l2:.2g} "
-            f"(relative L2), so up to {limits[0]:.2g} is taken for rounding"
+            "these inputs make the outputs sensitive: with the optimiser off, or inputs one step of rounding away, "
+            f"they move by {moves:.2g} (relative L2), so up to {rounding.FORGIVEN * moves:.2g} is taken for rounding"
         )
-        if note not in self.notes:
+        if better.ok and note not in self.notes:
             self.notes.append(note)
             self.say(note)
-        return msgspec.structs.replace(found, ok=True, what="", accepting_tolerance=None)
+        return better
 
-    def _own_difference(self) -> OutputDifference:
-        """The baseline without ONNX Runtime's optimiser against itself: the same function, rounded otherwise."""
+    def _own_differences(self) -> list[OutputDifference]:
+        """The baseline against itself: without ONNX Runtime's optimiser, and with inputs one step of rounding away."""
         if self._own is None:
             settings = {**self.side.plan.settings, OPTIMIZATION.name: "disable"}
             plan = msgspec.structs.replace(self.side.plan, settings=settings)
-            outcome = self.executor.trial(self.arm("own", plan=plan), runs=0, keep_outputs=True, fresh=True)
-            self._own = (
-                self._difference(outcome) if isinstance(outcome, Measured) else OutputDifference(ok=True)
+            moved = tuple(
+                rounding.moved_feed(ref, self.scratch / "moved" / str(i), self.work.seed)
+                for i, ref in enumerate(self.refs)
             )
+            outcomes = [
+                self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+                for arm in (self.arm("own", plan=plan), self.arm("moved", refs=moved))
+            ]
+            self._own = [self._difference(outcome) for outcome in outcomes if isinstance(outcome, Measured)]
         return self._own
 
     def reference(self) -> Path:

@@ -55,6 +55,13 @@ def _beyond(keys: list[Any], shared: Counter[Any]) -> list[int]:
     return left
 
 
+def accepting(relative_l2: float, max_error: float) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that accepts a difference as a tolerance."""
+    least = max(relative_l2, 0.1 * max_error)
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(float(f"{m * power:.0e}") for m in (1.0, 2.0, 5.0, 10.0) if m * power > least)
+
+
 def top1(arrays: tuple[Array, Array], types: tuple[str, str]) -> tuple[float, int] | None:
     """Share of the rows whose largest element is the same, and the number of rows; None for what has no such rows."""
     old, _ = arrays

@@ -31,7 +31,7 @@ import numpy as np
 from ortune.errors import OrtuneError
 from ortune.inputs.value_files import StoredValue
 from ortune.records import OutputDifference, OutputError
-from ortune.trials.output_figures import FLOOR, leaves, moments, top1, unmatched_rows
+from ortune.trials.output_figures import FLOOR, accepting, leaves, moments, top1, unmatched_rows
 from ortune.trials.output_files import (
     FLOAT8,
     Array,
@@ -155,15 +155,10 @@ def compare_outputs(
         cosine=found.cosine,
         tolerance=tolerance,
         outputs=tuple(found.outputs),
-        accepting_tolerance=_accepting(found) if found.what and found.inexact and not wrong else None,
+        accepting_tolerance=accepting(found.relative_l2, found.max_error)
+        if found.what and found.inexact and not wrong
+        else None,
     )
-
-
-def _accepting(found: _Found) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that accepts the difference as a tolerance."""
-    least = max(found.relative_l2, 0.1 * found.max_error)
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(float(f"{m * power:.0e}") for m in (1.0, 2.0, 5.0, 10.0) if m * power > least)
 
 
 def _compare_output(

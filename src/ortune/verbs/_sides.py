@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
-from ortune.verbs._options import MODEL, AnyPath, Argument, OnePlan, Option, Pairs, Rewrites, named
+from ortune.verbs._options import MODEL, AnyPath, Argument, OnePlan, Option, Pairs, Rewrites, named, pairs
 
 if TYPE_CHECKING:
     from ortune.trials.sides import SideText
@@ -64,6 +64,14 @@ class TwoSides(OnePlan):
     b_runtime: Annotated[AnyPath | None, _runtime("b")] = None
     a_target: Annotated[str | None, _target("a")] = None
     b_target: Annotated[str | None, _target("b")] = None
+    map: Annotated[
+        Sequence[str], Option("--map", "a=b", "Input a of A is input b of the new side. Repeatable.", MODEL)
+    ] = ()
+
+    @cached_property
+    def mapped(self) -> dict[str, str]:
+        """Inputs of A by those of B that take them."""
+        return pairs(self.map, "--map")
 
     @property
     def positions(self) -> list[AnyPath | None]:

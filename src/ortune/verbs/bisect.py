@@ -96,7 +96,7 @@ class _Run:
         ]
         ours, theirs = (model.ir for model in models)
         baseline.settle(LEAST_LOAD_S)
-        inputs = pairing.pair_inputs(ours, theirs, {})
+        inputs = pairing.pair_inputs(ours, theirs, self.options.mapped)
         refs_b = pairing.feeds_for(baseline.refs, theirs, inputs, self.scratch / "feeds")
         outputs = pairing.pair_outputs(ours, theirs)
         base = baseline.arm(BASE)
