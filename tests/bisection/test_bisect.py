@@ -13,8 +13,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from bisection.planted import attribute, convolutions, counted, half_precision, middle, weight
-from ortune.errors import UsageError
+from ortune.bisection import looked_at, seen
+from ortune.errors import InputError, UsageError
 from ortune.records import BisectResult
+from ortune.trials.watcher import Watcher
 from zoo import model_path
 
 Plant = Callable[[onnx.ModelProto, onnx.NodeProto], None]
@@ -159,3 +161,27 @@ def test_a_node_with_bodies_is_one_step(tmp_path: Path) -> None:
 def test_one_side_alone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="one side alone"):
         ortune.bisect(convolutions(tmp_path / "a.onnx"))
+
+
+def test_values_beyond_memory_are_looked_at_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looked_at, "PART_BYTES", 3 * 8 * 16 * 16 * 4)
+    monkeypatch.setattr(seen, "KEPT", 500)
+    path = convolutions(tmp_path / "a.onnx")
+    model = onnx.load(path)
+    weight(model, middle(model, "Conv"))
+    lines: list[str] = []
+    onnx.save(model, tmp_path / "b.onnx")
+    found = ortune.bisect(path, tmp_path / "b.onnx", watcher=Watcher(line=lines.append)).result
+    assert any(line.endswith("part 4 of 4") for line in lines)
+    assert names(found) == (["conv1"], ["conv1"])
+    assert found.n_values_a == found.n_values_b == len(found.values) == 10
+
+
+def test_a_model_with_other_input_names_is_paired_as_told(tmp_path: Path) -> None:
+    path = convolutions(tmp_path / "a.onnx")
+    model = onnx.load(path)
+    model.graph.input[0].name = model.graph.node[0].input[0] = "image"
+    onnx.save(model, tmp_path / "b.onnx")
+    assert ortune.bisect(path, tmp_path / "b.onnx", map="x=image").verdict == "same"
+    with pytest.raises(InputError, match="no input 'z'"):
+        ortune.bisect(path, tmp_path / "b.onnx", map="z=image")

@@ -104,6 +104,12 @@ def test_weights_beside_the_model_stay_beside_it(tmp_path: Path) -> None:
     onnx.save(
         proto, tmp_path / "big.onnx", save_as_external_data=True, location="big.weights", size_threshold=0
     )
+    weights = tmp_path / "new.onnx.data"
+    weights.write_text("mine")
+    with pytest.raises(UsageError, match="there already"):
+        ortune.rewrite("big.onnx", "initializers-out-of-inputs", output="new.onnx")
+    assert weights.read_text() == "mine" and not (tmp_path / "new.onnx").exists()
+    weights.unlink()
     answer = ortune.rewrite("big.onnx", "initializers-out-of-inputs", output="new.onnx")
     assert answer.verdict == "written"
     (tmp_path / "big.weights").unlink()
@@ -125,3 +131,14 @@ def test_a_budget_is_taken_as_tolerance(model: Path) -> None:
     assert refused.verdict == "wrong-output"
     assert "SNR" in refused.result.outputs.what
     assert ortune.rewrite(model, *names, tolerance="cosine>=0.999").verdict == "written"
+
+
+def test_the_rewrites_of_a_plan_are_applied_too(model: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"rewrites": [{"name": "initializers-out-of-inputs"}]}')
+    result = ortune.rewrite(model, "affine-into-weights", plan=plan).result
+    assert [step.rewrite.name for step in result.steps] == [
+        "initializers-out-of-inputs",
+        "affine-into-weights",
+    ]
+    assert result.nodes_after == 7

@@ -12,10 +12,12 @@ import onnx_ir as ir
 
 from ortune.analysis import cost
 from ortune.bisection.seen import Seen, see
+from ortune.errors import MeasurementError
 from ortune.inputs import feed_files
 from ortune.model.graphs import subgraphs
 from ortune.model.save import save_model
 from ortune.records import FeedRef, Measured, Plan, Runtime
+from ortune.trials import pilot
 from ortune.trials.executor import Arm, Executor
 from ortune.trials.output_files import read_outputs
 from ortune.trials.rounding import moved_feed, one_step
@@ -24,6 +26,8 @@ PART_BYTES = 256 << 20
 """Values of one process, which has them all in its memory at once, and once more as numpy's."""
 UNKNOWN_BYTES = 16 << 20
 MOST_AT_ONCE = 256
+MOST_FAILURES = 40
+"""Parts that fail, as they do where a value cannot be an output, before the graph is given up."""
 SMALL_WEIGHT = 1 << 16
 """Elements of a weight that is moved by one step to see how rounding grows; large ones would be copied again."""
 
@@ -66,7 +70,7 @@ class Eyes:
 
     def __init__(self, executor: Executor, folder: Path, line: Callable[[str], None]) -> None:
         self._executor, self._folder, self._line = executor, folder, line
-        self._count = 0
+        self._count = self._failures = 0
         folder.mkdir()
 
     def look(self, running: Running, what: str) -> dict[str, Seen]:
@@ -91,6 +95,15 @@ class Eyes:
         if not isinstance(outcome, Measured):
             # A value that cannot be given out takes those of its part with it.
             half = len(names) // 2
+            self._failures += 1
+            if self._failures > MOST_FAILURES:
+                pilot.raise_if_unrunnable(outcome, arm)
+                raise MeasurementError(
+                    f"the model does not run with its values as outputs: {pilot.describe(outcome)}",
+                    where=running.graph.graph.name or "",
+                    do=pilot.remedy(outcome),
+                    code=outcome.reason,
+                )
             if not half:
                 return {}
             return self._part(running, names[:half]) | self._part(running, names[half:])

@@ -99,6 +99,8 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         tolerance: The number that the user gave; None for the limits of "the same", and for a budget.
         asked: The budget that the user gave, "cosine>=0.999"; "" for none.
         outputs: Every floating-point output that was compared as values.
+        metric_base, metric: The user's own metric, of the reference and of these outputs; None where none was asked
+            for, and for NaN.
         accepting_tolerance: One that accepts the difference; None where none does, and where none is needed.
     """
 
@@ -113,6 +115,8 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     accepting_tolerance: float | None = None
     asked: str = ""
     outputs: tuple[OutputError, ...] = ()
+    metric_base: float | None = None
+    metric: float | None = None
 
 
 class Figures(Record, frozen=True, kw_only=True):

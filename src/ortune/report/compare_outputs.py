@@ -29,6 +29,8 @@ def error(found: OutputDifference) -> str:
         parts.append(f"largest error {found.max_error:.1g} of the largest value")
     if found.cosine is not None and found.relative_l2:
         parts.append(f"cosine {likeness(found.cosine)}")
+    if found.metric is not None and found.metric_base is not None:
+        parts.append(f"metric {found.metric:.4g}, was {found.metric_base:.4g}")
     return ", ".join(parts)
 
 

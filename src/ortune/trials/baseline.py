@@ -35,7 +35,7 @@ from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
 from ortune.targets.turns import Turns
-from ortune.trials import pilot, rounding
+from ortune.trials import metric, pilot, rounding
 from ortune.trials.executor import Arm, Executor, Timing
 from ortune.trials.outputs import compare_outputs
 from ortune.trials.sides import Resolved
@@ -70,6 +70,7 @@ class InputOptions:
     custom_ops: Sequence[str] = ()
     seed: int = 0
     tolerance: Tolerance | None = None
+    metric: str = ""
 
 
 def patience_s(trial_ns: float, left_ns: float) -> float:
@@ -112,6 +113,7 @@ class Baseline:
         self.refs: tuple[FeedRef, ...] = ()
         self.moments = False
         self._own: list[OutputDifference] | None = None
+        self._metric_base: float | None = None
         self.trial_ns = 0.0
         # Of a trial in a group: what it takes before its first turn, and a run of every case.
         self._start_ns = self._run_ns = 0.0
@@ -362,8 +364,22 @@ class Baseline:
             for case in self.work.cases
         ]
         if asked is not None and asked.number is None and not self.moments:
-            return judged(found, asked)
+            return judged(found, asked, self._metrics(trial) if asked.of_metric else None)
         return max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
+
+    def _metrics(self, trial: Measured) -> tuple[float, float]:
+        """The user's own metric of the reference and of a trial's outputs."""
+
+        def of(outputs: str) -> float:
+            cases = [
+                (Path(outputs) / case.name, Path(ref.path), ref.weight)
+                for case, ref in zip(self.work.cases, self.refs, strict=True)
+            ]
+            return metric.measured(self.options.metric, self.side.runtime, self.scratch, cases)
+
+        if self._metric_base is None:
+            self._metric_base = of(self.first.outputs_path)
+        return self._metric_base, of(trial.outputs_path)
 
     def _proposed(self) -> Workload:
         o = self.options

@@ -12,12 +12,15 @@ import msgspec
 from ortune.errors import UsageError
 from ortune.records import OutputDifference
 
-_PART = re.compile(r"(l2|cosine|snr|top1)\s*(<=|>=)\s*(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(db|%|)", re.IGNORECASE)
+_PART = re.compile(
+    r"(l2|cosine|snr|top1|metric)\s*(<=|>=)\s*(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(db|%|)", re.IGNORECASE
+)
 _HOW = {
     "l2": ("<=", ("", "%")),
     "cosine": (">=", ("",)),
     "snr": (">=", ("", "db")),
     "top1": (">=", ("", "%")),
+    "metric": (">=", ("", "%")),
 }
 _DO = "write e.g. 0.01, l2<=1%, cosine>=0.999, snr>=30dB or top1>=0.99; several with a comma between"
 
@@ -32,6 +35,7 @@ class Tolerance:
         relative_l2: The most of each output.
         cosine, snr_db: The least of each output.
         top1: The least share of rows, over all inputs, whose largest element is the same.
+        metric: The least of the user's own metric; ``metric_of_base`` the least as a share of the base's.
     """
 
     text: str
@@ -40,6 +44,13 @@ class Tolerance:
     cosine: float | None = None
     snr_db: float | None = None
     top1: float | None = None
+    metric: float | None = None
+    metric_of_base: float | None = None
+
+    @property
+    def of_metric(self) -> bool:
+        """Whether it says what the user's own metric must be."""
+        return self.metric is not None or self.metric_of_base is not None
 
 
 def parse(given: str | float | None) -> Tolerance | None:
@@ -70,7 +81,9 @@ def _budget(text: str) -> Tolerance:
         if sign != _HOW[name][0] or unit not in _HOW[name][1] or name in found:
             raise UsageError(f"{part.strip()!r} is no tolerance", where="--tolerance", do=_DO)
         found[name] = float(match[3]) / (100.0 if unit == "%" else 1.0)
-        if name in ("cosine", "top1") and found[name] > 1.0:
+        if name == "metric" and unit == "%":
+            found["metric_of_base"] = found.pop("metric")
+        elif name in ("cosine", "top1") and found[name] > 1.0:
             raise UsageError(f"{part.strip()!r} asks for more than 1", where="--tolerance", do=_DO)
     return Tolerance(
         text=text,
@@ -78,17 +91,30 @@ def _budget(text: str) -> Tolerance:
         cosine=found.get("cosine"),
         snr_db=found.get("snr"),
         top1=found.get("top1"),
+        metric=found.get("metric"),
+        metric_of_base=found.get("metric_of_base"),
     )
 
 
-def judged(found: Sequence[OutputDifference], asked: Tolerance) -> OutputDifference:
-    """The differences of all inputs against a budget; the worst of them, with what does not hold in words."""
+def judged(
+    found: Sequence[OutputDifference], asked: Tolerance, metrics: tuple[float, float] | None = None
+) -> OutputDifference:
+    """The differences of all inputs against a budget; the worst of them, with what does not hold in words.
+
+    Args:
+        found: The difference of each input.
+        asked: The budget.
+        metrics: The user's own, of the base and of the candidate.
+    """
     worst = max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
     worst = msgspec.structs.replace(worst, asked=asked.text)
+    if metrics is not None:
+        finite = [value if math.isfinite(value) else None for value in metrics]  # JSON has no other
+        worst = msgspec.structs.replace(worst, metric_base=finite[0], metric=finite[1])
     by_value = all(d.ok or d.accepting_tolerance is not None for d in found)
     if not (worst.comparable and by_value):
         return worst  # a label, a shape or NaN: no matter of a distance
-    missed = next(_missed(found, asked), "")
+    missed = next(_missed(found, asked), "") or _missed_metric(asked, metrics)
     accepting = worst.accepting_tolerance if missed else None
     return msgspec.structs.replace(worst, ok=not missed, what=missed, accepting_tolerance=accepting)
 
@@ -114,3 +140,13 @@ def _missed(found: Sequence[OutputDifference], asked: Tolerance) -> Iterator[str
         share = sum(s * n for s, n in shares) / sum(n for _, n in shares)
         if share < asked.top1:
             yield f"output {name!r}: the largest element is the same in {share:.4g} of the rows, not {asked.top1:g}"
+
+
+def _missed_metric(asked: Tolerance, metrics: tuple[float, float] | None) -> str:
+    if metrics is None:
+        return ""
+    base, new = metrics
+    least = asked.metric if asked.metric_of_base is None else asked.metric_of_base * base
+    if least is None or new >= least:
+        return ""
+    return f"the metric is {new:.6g}, and {base:.6g} for the base; at least {least:.6g} is asked for"

@@ -42,6 +42,7 @@ from ortune.verbs._options import (
     RUN,
     Kept,
     Load,
+    Metric,
     Objective,
     Option,
     Tolerance,
@@ -65,6 +66,7 @@ class Options(Kept, Load, Sides):
 
     objective: Objective = "latency"
     tolerance: Tolerance = None
+    metric: Metric = None
     max_blocks: Annotated[
         int | None,
         Option("--max-blocks", "N", "Blocks at most (100, more with a longer --budget).", RUN, least=6),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
@@ -44,6 +44,7 @@ from ortune.verbs._options import (
     RUN,
     AnyPath,
     Argument,
+    Metric,
     NoWait,
     OnePlan,
     Option,
@@ -75,6 +76,7 @@ class Options(OnePlan):
     )
     force: Annotated[bool, Option("--force", "", "Replace the file that is there.", OUT)] = False
     tolerance: Tolerance = None
+    metric: Metric = None
     seed: Seed = 0
     no_wait: NoWait = False
     output: Annotated[
@@ -84,8 +86,8 @@ class Options(OnePlan):
 
     @cached_property
     def asked(self) -> tuple[RewriteSpec, ...]:
-        """The rewrites, read."""
-        return tuple(rewrites.parse(text) for text in self.names)
+        """The rewrites of the plan, then those named."""
+        return (*self.common.rewrites, *(rewrites.parse(text) for text in self.names))
 
     @property
     def answer(self) -> Path | None:
@@ -101,13 +103,21 @@ class Options(OnePlan):
         place = path(self.output) or Path(f"{model.stem}-rewritten.onnx")
         if files.is_folder(place):
             raise UsageError("is a folder", where=str(place), do="name a file: --output FILE.onnx")
+        self.require_free(place)
+        return place
+
+    def require_free(self, place: Path) -> None:
+        """Refuses to replace what is there, unless asked to.
+
+        Raises:
+            UsageError: Something is there.
+        """
         if files.exists(place) and not self.force:
             raise UsageError(
                 "is there already, and nothing is replaced unasked",
                 where=str(place),
                 do="choose another --output, or add --force",
             )
-        return place
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingResult]:
@@ -124,6 +134,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
     with scratch_folder() as scratch:
         text = SideText(text=str(options.model), settings=tuple(options.set), runtime=named(options.runtime))
         side = resolver(options, scratch, watch)(text)
+        # The base is the model as it is, whatever the plan says of rewrites.
+        plain = msgspec.structs.replace(side.plan, rewrites=())
+        side = replace(side, runs=side.model.path, plan=plain)
         if side.model.facts.format == "ort":
             raise ModelError(
                 "The model is in ORT format, which holds a finished graph, so it cannot be rewritten.",
@@ -200,7 +213,7 @@ def _rewritten(
     if not (outputs.ok or (moves and outputs.comparable)):
         return _envelope(baseline, result, "wrong-output")
     assert place is not None
-    _write(made.path, place, external=bool(side.model.external))
+    _write(options, made.path, place, external=bool(side.model.external))
     return _envelope(baseline, msgspec.structs.replace(result, path=str(place)), "written")
 
 
@@ -248,11 +261,11 @@ def _outputs(baseline: Baseline, made: Rewritten, watch: Watcher) -> OutputDiffe
     return baseline.difference(trial)
 
 
-def _write(made: Path, place: Path, *, external: bool) -> None:
+def _write(options: Options, made: Path, place: Path, *, external: bool) -> None:
     """Writes the model, and its weights beside it where they were so, whole or not at all.
 
     Raises:
-        UsageError: It cannot be written there.
+        UsageError: It cannot be written there, or its weights would replace a file unasked.
     """
     try:
         folder = Path(tempfile.mkdtemp(prefix=".rewriting-", dir=place.parent))
@@ -266,6 +279,8 @@ def _write(made: Path, place: Path, *, external: bool) -> None:
         save_model(
             open_model(made).ir, folder / place.name, inline_limit_bytes=0 if external else INLINE_LIMIT_BYTES
         )
+        for file in folder.iterdir():
+            options.require_free(place.parent / file.name)
         # The weights first: without them the model is none.
         for file in sorted(folder.iterdir(), key=lambda each: each.name == place.name):
             file.replace(place.parent / file.name)

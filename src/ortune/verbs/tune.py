@@ -63,6 +63,7 @@ from ortune.verbs._options import (
     Budget,
     Kept,
     Load,
+    Metric,
     Objective,
     OnePlan,
     Option,
@@ -119,6 +120,7 @@ class Options(Kept, Load, OnePlan):
     ] = None
     objective: Objective = "latency"
     tolerance: Tolerance = None
+    metric: Metric = None
     budget: Budget = "3m"
     worth: Annotated[
         str | float, Option("--worth", "1%", "The smallest gain that is worth a change.", RUN)
