@@ -185,3 +185,35 @@ def test_a_model_with_other_input_names_is_paired_as_told(tmp_path: Path) -> Non
     assert ortune.bisect(path, tmp_path / "b.onnx", map="x=image").verdict == "same"
     with pytest.raises(InputError, match="no input 'z'"):
         ortune.bisect(path, tmp_path / "b.onnx", map="z=image")
+
+
+def test_what_a_setting_makes_of_the_graph_is_told_in_the_users_nodes(tmp_path: Path) -> None:
+    """With the optimiser off the two plans are equal: the difference is in a fusion of ONNX Runtime's."""
+    draw = np.random.default_rng(0)
+    stored = [
+        numpy_helper.from_array(draw.normal(size=(32, 32)).astype(np.float32), "w"),
+        *(
+            numpy_helper.from_array(np.array(v, np.float32), n)
+            for n, v in (("r", 2**0.5), ("o", 1), ("h", 0.5))
+        ),
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"], "product"),
+        helper.make_node("Div", ["m", "r"], ["d"], "div"),
+        helper.make_node("Erf", ["d"], ["e"], "erf"),
+        helper.make_node("Add", ["e", "o"], ["a"], "add"),
+        helper.make_node("Mul", ["m", "a"], ["p"], "times"),
+        helper.make_node("Mul", ["p", "h"], ["g"], "half"),
+        helper.make_node("Tanh", ["g"], ["y"], "tanh"),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 32]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], stored)
+    path = tmp_path / "gelu.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    answer = ortune.bisect(path, b_set={"gelu_approximation": 1})
+    found = answer.result
+    assert (answer.verdict, found.graphs) == ("found", "optimised")
+    (a,), (b,) = found.partings[0].a, found.partings[0].b
+    assert (a.operator, b.operator) == ("com.microsoft:Gelu", "com.microsoft:FastGelu")
+    assert set(a.of) == {"div", "erf", "add", "times", "half"} == set(b.of)
+    assert "which stands for" in found.headline
