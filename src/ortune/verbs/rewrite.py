@@ -160,15 +160,14 @@ def _listed(baseline: Baseline) -> RewritingResult:
     for spec, reason in rewrites.proposals(model, ("numerics", "behaviour"), workload=work):
         safety = rewrites.find(spec.name).safety
         called.append(CalledFor(rewrite=spec, safety=safety, reason=reason, in_row=spec in row))
-    known = {each.rewrite for each in called}
+    known = [each.rewrite for each in called]
     # What one rewrite leaves another may take up, which alone would find nothing.
     called += [
         CalledFor(rewrite=spec, safety="exact", reason=rewrite_words.AFTER_OTHERS, in_row=True)
         for spec in row
         if spec not in known
     ]
-    order = {spec: i for i, spec in enumerate(row)}
-    called.sort(key=lambda each: order.get(each.rewrite, len(order)))
+    called.sort(key=lambda each: row.index(each.rewrite) if each.in_row else len(row))
     names = {each.rewrite.name for each in called}
     missed = []
     for rewrite in rewrites.all_rewrites().values():
