@@ -42,7 +42,7 @@ def test_without_names_it_lists_what_fits_and_writes_nothing(model: Path, tmp_pa
     row = [each.rewrite.name for each in answer.result.called_for if each.in_row]
     # What takes the weights out of the inputs comes first: the other finds no constants before.
     assert row[:2] == ["initializers-out-of-inputs", "affine-into-weights"]
-    assert f"ortune rewrite {model} {' '.join(row)}" in answer.summary()
+    assert f"ortune rewrite {model} {' '.join(row)}" in " ".join(answer.summary().split())
     assert {p for p in tmp_path.iterdir() if p.name != "lock"} == set(before)
 
 

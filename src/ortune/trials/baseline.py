@@ -37,7 +37,7 @@ from ortune.targets.task import Limits
 from ortune.targets.turns import Turns
 from ortune.trials import metric, pilot, rounding
 from ortune.trials.executor import Arm, Executor, Timing
-from ortune.trials.outputs import compare_outputs
+from ortune.trials.outputs import NOTHING_IN_COMMON, compare_outputs
 from ortune.trials.sides import Resolved
 from ortune.trials.tolerance import Tolerance, judged
 
@@ -358,7 +358,8 @@ class Baseline:
                 Path(self.first.outputs_path) / case.name,
                 Path(trial.outputs_path) / case.name,
                 kinds=self.kinds,
-                tolerance=asked.number if asked else None,
+                # A budget has limits of its own: then only what has nothing in common fails here.
+                tolerance=(asked.number or NOTHING_IN_COMMON) if asked else None,
                 as_moments=self.moments,
             )
             for case in self.work.cases

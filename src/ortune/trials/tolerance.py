@@ -107,7 +107,7 @@ def judged(
         metrics: The user's own, of the base and of the candidate.
     """
     worst = max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
-    worst = msgspec.structs.replace(worst, asked=asked.text)
+    worst = msgspec.structs.replace(worst, asked=asked.text, tolerance=None)
     if metrics is not None:
         finite = [value if math.isfinite(value) else None for value in metrics]  # JSON has no other
         worst = msgspec.structs.replace(worst, metric_base=finite[0], metric=finite[1])
