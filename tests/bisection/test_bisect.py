@@ -217,3 +217,25 @@ def test_what_a_setting_makes_of_the_graph_is_told_in_the_users_nodes(tmp_path: 
     assert (a.operator, b.operator) == ("com.microsoft:Gelu", "com.microsoft:FastGelu")
     assert set(a.of) == {"div", "erf", "add", "times", "half"} == set(b.of)
     assert "which stands for" in found.headline
+
+
+def test_another_way_to_the_same_values_is_no_difference(tmp_path: Path) -> None:
+    """A factor that a rewrite moves on makes one value of that name another, and the next the same again."""
+
+    def model(before: float, after: float) -> onnx.ModelProto:
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64]) for name in "xy"]
+        stored = [
+            numpy_helper.from_array(np.array(v, np.float32), n) for n, v in (("p", before), ("q", after))
+        ]
+        nodes = [
+            helper.make_node("Sin", ["x"], ["s"], "sin"),
+            helper.make_node("Mul", ["s", "p"], ["a"], "before"),
+            helper.make_node("Mul", ["a", "q"], ["b"], "after"),
+            helper.make_node("Exp", ["b"], ["y"], "exp"),
+        ]
+        graph = helper.make_graph(nodes, "g", values[:1], values[1:], stored)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    onnx.save(model(3.0, 0.7), tmp_path / "a.onnx")
+    onnx.save(model(0.7, 3.0), tmp_path / "b.onnx")
+    assert ortune.bisect(tmp_path / "a.onnx", tmp_path / "b.onnx").verdict == "same"

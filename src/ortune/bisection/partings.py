@@ -88,6 +88,8 @@ def partings(
         before_it = max((p.relative_l2 or 0.0 for p in inputs.values()), default=0.0)
         if (pair.relative_l2 or FARTHEST) <= GROWTH * before_it:
             continue  # what was there already has grown beyond the limit, or is again
+        if _heals([v for v in node.outputs if str(v.name) == pair.a], values):
+            continue  # a step on another way to the same values
         ours = sorted({node, *before}, key=places[0].__getitem__)
         others = sorted({theirs, *before_b}, key=places[1].__getitem__)
         alone = len(ours) == len(others) == 1
@@ -103,6 +105,25 @@ def partings(
             )
         )
     return tuple(found)
+
+
+def _heals(made: Sequence[ir.Value], values: Mapping[str, ValuePair]) -> bool:
+    """Whether all that is next made of a value is equal: the two get there on different ways."""
+    waiting, seen, met = list(made), set[ir.Value](), False
+    while waiting:
+        value = waiting.pop()
+        if value.is_graph_output():
+            return False
+        for consumer, _ in value.uses():
+            for result in consumer.outputs:
+                pair = values.get(str(result.name))
+                if pair is not None and not pair.equal:
+                    return False
+                met = met or pair is not None
+                if pair is None and result not in seen:
+                    seen.add(result)
+                    waiting.append(result)
+    return met
 
 
 def _narrowed(
