@@ -161,7 +161,6 @@ def compare(
     budget: str | float = ...,
     seed: int = ...,
     report: str | Path | None = ...,
-    map: Sequence[str] | str | Mapping[str, object] = ...,
     objective: str = ...,
     tolerance: str | float | None = ...,
     metric: str | None = ...,
