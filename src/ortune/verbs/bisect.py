@@ -30,7 +30,7 @@ from ortune.verbs._options import NoWait, Seed, Tolerance
 from ortune.verbs._session import exclusive, resolver
 from ortune.verbs._sides import TwoSides
 
-FORMATS = ("text", "json", "github", "markdown", "html")
+FORMATS = ("text", "json", "github", "markdown")
 STOPPING = ""
 
 

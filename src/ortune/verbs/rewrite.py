@@ -55,7 +55,7 @@ from ortune.verbs._options import (
 )
 from ortune.verbs._session import exclusive, resolver
 
-FORMATS = ("text", "json", "github", "markdown", "html")
+FORMATS = ("text", "json", "github", "markdown")
 STOPPING = ""
 
 
