@@ -43,9 +43,11 @@ ROOMS = {
         "trials",
     },
     "locks": {"model", "knobs", "targets", "store", "trace", "analysis", "inputs", "trials"},
+    "bisection": {"model", "knobs", "targets", "analysis", "inputs", "trials"},
     "verbs": {
         "stats", "model", "trace", "knobs", "targets", "store", "report", "fleet", "analysis", "inputs", "rewrites",
         "rules", "bundle", "search", "trials", "profiling", "locks",
+        "bisection",
     },
     "answer": {"report"},
     "api": {"verbs", "answer"},

@@ -40,7 +40,8 @@ Every change of the model that `--rewrite NAME[:k=v,...]` and a plan file know; 
 where they fit. This page is generated from the descriptions in `src/ortune/rewrites/`.
 
 Your file is never touched: the changed model is a new one, and its outputs are compared before anything is timed. To
-see what one is worth: `ortune compare model.onnx --b-rewrite NAME`. What `exact` and `behaviour` mean is said
+see what one is worth: `ortune compare model.onnx --b-rewrite NAME`; to write the changed model:
+[`ortune rewrite`](rewrite.md). What `exact` and `behaviour` mean is said
 [here](concepts.md#safety-class).
 
 | rewrite | what it does | safety |

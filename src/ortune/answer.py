@@ -18,6 +18,7 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 _TABLES = {
     "bench": "rows",
+    "bisect": "values",
     "compare": "comparison",
     "doctor": "runtimes",
     "history": "rows",
@@ -25,6 +26,7 @@ _TABLES = {
     "look": "profile.operators",
     "profile": "nodes",
     "report": "sessions",
+    "rewrite": "steps",
     "runtime": "runtimes",
     "tune": "candidates",
 }

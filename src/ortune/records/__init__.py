@@ -7,6 +7,7 @@ candidate / baseline: below 1 is faster.
 
 from ortune.records.base import *
 from ortune.records.bench import *
+from ortune.records.bisect import *
 from ortune.records.bundle import *
 from ortune.records.check import *
 from ortune.records.compare import *
@@ -26,5 +27,6 @@ from ortune.records.plan import *
 from ortune.records.profile import *
 from ortune.records.protocol import *
 from ortune.records.report import *
+from ortune.records.rewrite import *
 from ortune.records.runtime import *
 from ortune.records.tune import *

@@ -61,6 +61,29 @@ class Block(Record, frozen=True, kw_only=True):
     dropped: str = ""
 
 
+class OutputError(Record, frozen=True, kw_only=True):
+    """How far one floating-point output is from its reference.
+
+    Attributes:
+        max_error: Largest absolute error over the largest reference value.
+        cosine: None where that has no meaning.
+        snr_db: Of the reference over the error; None where there is no error.
+        top1: Share of rows, along the last of two or three dimensions, whose largest element is the same; None for
+            outputs of another shape.
+        n_rows: How many rows these are.
+        limit: Of the relative L2, for "the same".
+    """
+
+    name: str
+    relative_l2: float
+    max_error: float
+    cosine: float | None = None
+    snr_db: float | None = None
+    top1: float | None = None
+    n_rows: int = 0
+    limit: float = 0.0
+
+
 class OutputDifference(Record, frozen=True, kw_only=True):
     """How far apart the outputs of two plans are.
 
@@ -73,9 +96,13 @@ class OutputDifference(Record, frozen=True, kw_only=True):
             reference has none, or nothing in common with it.
         cosine: Smallest cosine between an output and its reference, over the floating-point outputs; None where that
             has no meaning.
-        top1: Share of rows (along the last axis of the floating-point outputs) whose largest value stands in the same
-            place; None where no output has rows of several values.
-        tolerance: That the user gave; None for the limits of "the same".
+        top1: Share of rows of an output whose largest element is the same, the least of all outputs; None where none
+            has rows of scores.
+        tolerance: The number that the user gave; None for the limits of "the same", and for a budget.
+        asked: The budget that the user gave, "cosine>=0.999"; "" for none.
+        outputs: Every floating-point output that was compared as values.
+        metric_base, metric: The user's own metric, of the reference and of these outputs; None where none was asked
+            for, and for NaN.
         accepting_tolerance: One that accepts the difference; None where none does, and where none is needed.
     """
 
@@ -89,6 +116,10 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     top1: float | None = None
     tolerance: float | None = None
     accepting_tolerance: float | None = None
+    asked: str = ""
+    outputs: tuple[OutputError, ...] = ()
+    metric_base: float | None = None
+    metric: float | None = None
 
 
 class Figures(Record, frozen=True, kw_only=True):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ortune.records import ComparedSide, OutputDifference
-from ortune.report.numbers import difference, likeness
+from ortune.report.document import Column, Table, table
+from ortune.report.numbers import difference, likeness, percent
 
 
 def outputs(found: OutputDifference) -> str:
@@ -28,12 +29,37 @@ def error(found: OutputDifference) -> str:
         parts.append(f"largest error {found.max_error:.1g} of the largest value")
     if found.cosine is not None and found.relative_l2:
         parts.append(f"cosine {likeness(found.cosine)}")
+    if found.metric is not None and found.metric_base is not None:
+        parts.append(f"metric {found.metric:.4g}, was {found.metric_base:.4g}")
     return ", ".join(parts)
 
 
 def beyond(found: OutputDifference) -> str:
     """Which limit a difference exceeds."""
+    if found.asked:
+        return f"beyond --tolerance {found.asked}"
     return "beyond exact" if found.tolerance is None else f"beyond --tolerance {found.tolerance:g}"
+
+
+def by_output(found: OutputDifference) -> Table:
+    """How far each output is from the base's; no rows where all are the same to the last bit."""
+    differing = found.outputs if any(output.relative_l2 for output in found.outputs) else ()
+    ranked = any(output.top1 is not None for output in differing)
+    heads = ["relative L2", "largest error", "cosine", "SNR", *(["top-1 agreement"] if ranked else [])]
+    return table(
+        [Column("output", "name"), *map(Column, heads)],
+        [
+            (
+                output.name,
+                f"{output.relative_l2:.1e}",
+                f"{output.max_error:.1e}",
+                "" if output.cosine is None else likeness(output.cosine),
+                "" if output.snr_db is None else f"{output.snr_db:.0f} dB",
+                *(["" if output.top1 is None else percent(output.top1, 2)] if ranked else []),
+            )
+            for output in differing
+        ],
+    )
 
 
 def outputs_cell(side: ComparedSide) -> str:

@@ -20,7 +20,7 @@ from ortune.report import difference_words, finding_words, sides
 from ortune.report.answer_commands import as_said, compare_line, lines, profile_line, told_line
 from ortune.report.checks import GUARD_NAMES, checks, control_words, guard_state
 from ortune.report.compare_gate import gate
-from ortune.report.compare_outputs import outputs, outputs_cell
+from ortune.report.compare_outputs import by_output, outputs, outputs_cell
 from ortune.report.document import (
     Annotation,
     Cell,
@@ -177,6 +177,8 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             Line(headline(result), _tone(result)),
             _figures(result),
             cases(result.cases, "A", result.name, f"{result.name} against A"),
+            # Error beside speed, once it is more than rounding.
+            *([] if result.outputs.ok and not result.outputs.asked else [by_output(result.outputs)]),
             Pairs(rows=_called(result)),
             *_checks(result),
             Pairs(rows=[("" if i else "why", line) for i, line in enumerate(why[:first])]),

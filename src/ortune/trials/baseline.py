@@ -35,19 +35,17 @@ from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
 from ortune.targets.turns import Turns
-from ortune.trials import pilot
+from ortune.trials import metric, pilot, rounding
 from ortune.trials.executor import Arm, Executor, Timing
-from ortune.trials.outputs import compare_outputs
+from ortune.trials.outputs import NOTHING_IN_COMMON, compare_outputs
 from ortune.trials.sides import Resolved
+from ortune.trials.tolerance import Tolerance, judged, top1_by_output
 
 P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
 HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
 LEAST_PATIENCE_S = 2.0
 LEAST_LOAD_S = 60.0  # of a first run, or a rewrite, however small the budget
 PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
-OWN_DIFFERENCES = (
-    3.0  # times what rounding alone moves the outputs: orders of sums differ among themselves too
-)
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
 
 
@@ -72,7 +70,8 @@ class InputOptions:
     pod: PodSize | None = None
     custom_ops: Sequence[str] = ()
     seed: int = 0
-    tolerance: float | None = None
+    tolerance: Tolerance | None = None
+    metric: str = ""
     data: Path | None = None
 
 
@@ -115,7 +114,8 @@ class Baseline:
         self.kinds = outputs.output_kinds(side.model.ir)
         self.refs: tuple[FeedRef, ...] = ()
         self.moments = False
-        self._own: OutputDifference | None = None
+        self._own: list[OutputDifference] | None = None
+        self._metric_of: dict[Path, float] = {}
         self.trial_ns = 0.0
         # Of a trial in a group: what it takes before its first turn, and a run of every case.
         self._start_ns = self._run_ns = 0.0
@@ -289,7 +289,7 @@ class Baseline:
         )
 
     def difference(
-        self, trial: Measured, key: str = "", again: Arm | None = None, tolerance: float | None = None
+        self, trial: Measured, key: str = "", again: Arm | None = None, tolerance: Tolerance | None = None
     ) -> OutputDifference:
         """The outputs that a trial left against the reference; the worst of all cases.
 
@@ -309,38 +309,43 @@ class Baseline:
             )
         tolerance = self.options.tolerance if tolerance is None else tolerance
         found = self._difference(trial, tolerance)
-        if not found.ok and found.accepting_tolerance is not None and tolerance is None:
-            found = self._forgiven(found)
+        undecided = rounding.doubtful(found) or (not found.ok and found.accepting_tolerance is not None)
+        if undecided and tolerance is None and not self.moments:
+            found = self._by_own_rounding(found)
         if key:
             self.log.add("difference", {"key": key, "difference": found})
         return found
 
-    def _forgiven(self, found: OutputDifference) -> OutputDifference:
-        """As the same, where the model itself moves as much when ONNX Runtime merely orders its sums otherwise."""
-        own = self._own_difference()
-        limits = (OWN_DIFFERENCES * own.relative_l2, OWN_DIFFERENCES * own.max_error)
-        if found.relative_l2 > limits[0] or found.max_error > limits[1]:
-            return found
+    def _by_own_rounding(self, found: OutputDifference) -> OutputDifference:
+        """The verdict where the model's own rounding decides it: more than usual, or far less."""
+        if found.ok:
+            return rounding.tightened(found, self._own_differences())
+        own = self._own_differences()
+        better = rounding.forgiven(found, own)
+        moves = rounding.moves(own)
         note = (
-            f"these inputs make the outputs sensitive: with the optimiser off they move by {own.relative_l2:.2g} "
-            f"(relative L2), so up to {limits[0]:.2g} is taken for rounding"
+            "these inputs make the outputs sensitive: with the optimiser off, or inputs one step of rounding away, "
+            f"they move by {moves:.2g} (relative L2), so up to {rounding.FORGIVEN * moves:.2g} is taken for rounding"
         )
-        if note not in self.notes:
+        if better.ok and note not in self.notes:
             self.notes.append(note)
             self.say(note)
-        return msgspec.structs.replace(found, ok=True, what="", accepting_tolerance=None)
+        return better
 
-    def _own_difference(self) -> OutputDifference:
-        """The baseline without ONNX Runtime's optimiser against itself: the same function, rounded otherwise."""
+    def _own_differences(self) -> list[OutputDifference]:
+        """The baseline against itself: without ONNX Runtime's optimiser, and with inputs one step of rounding away."""
         if self._own is None:
             settings = {**self.side.plan.settings, OPTIMIZATION.name: "disable"}
             plan = msgspec.structs.replace(self.side.plan, settings=settings)
-            outcome = self.executor.trial(self.arm("own", plan=plan), runs=0, keep_outputs=True, fresh=True)
-            self._own = (
-                self._difference(outcome, self.options.tolerance)
-                if isinstance(outcome, Measured)
-                else OutputDifference(ok=True)
+            moved = tuple(
+                rounding.moved_feed(ref, self.scratch / "moved" / str(i), self.work.seed)
+                for i, ref in enumerate(self.refs)
             )
+            outcomes = [
+                self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+                for arm in (self.arm("own", plan=plan), self.arm("moved", refs=moved))
+            ]
+            self._own = [self._difference(each, None) for each in outcomes if isinstance(each, Measured)]
         return self._own
 
     def reference(self) -> Path:
@@ -352,27 +357,41 @@ class Baseline:
             )
         return Path(self.first.outputs_path)
 
-    def _difference(self, trial: Measured, tolerance: float | None = None) -> OutputDifference:
-        names = [case.name for case in self.work.cases]
-        return self.compared(Path(self.first.outputs_path), Path(trial.outputs_path), names, tolerance)
+    def _difference(self, trial: Measured, tolerance: Tolerance | None) -> OutputDifference:
+        return self.compared(Path(self.first.outputs_path), Path(trial.outputs_path), self.refs, tolerance)
 
     def compared(
-        self, reference: Path, outputs: Path, cases: Sequence[str], tolerance: float | None
+        self, reference: Path, outputs: Path, refs: Sequence[FeedRef], asked: Tolerance | None
     ) -> OutputDifference:
-        """The outputs for these cases against a reference: the worst of all, and the mean of top-1 agreement."""
+        """The outputs for these inputs against a reference: the worst of all, and the top-1 agreement over all."""
         found = [
             compare_outputs(
                 reference / name,
                 outputs / name,
                 kinds=self.kinds,
-                tolerance=tolerance,
+                # A budget has limits of its own: then only what has nothing in common fails here.
+                tolerance=(asked.number or NOTHING_IN_COMMON) if asked else None,
                 as_moments=self.moments,
             )
-            for name in cases
+            for name in (ref.name for ref in refs)
         ]
-        worst = max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
-        shares = [d.top1 for d in found if d.top1 is not None]
-        return msgspec.structs.replace(worst, top1=sum(shares) / len(shares) if shares else None)
+        if asked is not None and asked.number is None and not self.moments:
+            metrics = self._metrics(reference, outputs, refs) if asked.of_metric else None
+            worst = judged(found, asked, metrics)
+        else:
+            worst = max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
+        return msgspec.structs.replace(worst, top1=min(top1_by_output(found).values(), default=None))
+
+    def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
+        """The user's own metric of a reference and of other outputs."""
+
+        def of(folder: Path) -> float:
+            cases = [(folder / ref.name, Path(ref.path), ref.weight) for ref in refs]
+            return metric.measured(self.options.metric, self.side.runtime, self.scratch, cases)
+
+        if reference not in self._metric_of:
+            self._metric_of[reference] = of(reference)
+        return self._metric_of[reference], of(outputs)
 
     def _proposed(self) -> Workload:
         o = self.options

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ortune.trials.output_files import Array, decode, pieces
+from ortune.trials.output_files import CHUNK, Array, decode, pieces
 
 FLOOR = 1e-5
 """An output smaller than this everywhere is compared as if it reached it."""
@@ -53,6 +53,30 @@ def _beyond(keys: list[Any], shared: Counter[Any]) -> list[int]:
         else:
             left.append(i)
     return left
+
+
+def accepting(relative_l2: float, max_error: float) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that accepts a difference as a tolerance."""
+    least = max(relative_l2, 0.1 * max_error)
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(float(f"{m * power:.0e}") for m in (1.0, 2.0, 5.0, 10.0) if m * power > least)
+
+
+def top1(arrays: tuple[Array, Array], types: tuple[str, str]) -> tuple[float, int] | None:
+    """Share of the rows whose largest element is the same, and the number of rows; None for what has no such rows."""
+    old, _ = arrays
+    if old.ndim not in (2, 3) or old.shape[-1] < 2 or not old.size or types[0].startswith("complex"):
+        return None
+    width = old.shape[-1]
+    rows, step = old.size // width, max(1, CHUNK // width)
+    agreeing = 0
+    for start in range(0, rows, step):
+        a, b = (
+            decode(np.asarray(each.reshape(-1, width)[start : start + step]), onnx_type).argmax(axis=1)
+            for each, onnx_type in zip(arrays, types, strict=True)
+        )
+        agreeing += int((a == b).sum())
+    return agreeing / rows, rows
 
 
 def moments(array: Array, onnx_type: str) -> tuple[float, float, int]:

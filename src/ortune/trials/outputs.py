@@ -30,8 +30,8 @@ import numpy as np
 
 from ortune.errors import OrtuneError
 from ortune.inputs.value_files import StoredValue
-from ortune.records import OutputDifference
-from ortune.trials.output_figures import FLOOR, leaves, moments, unmatched_rows
+from ortune.records import OutputDifference, OutputError
+from ortune.trials.output_figures import FLOOR, accepting, leaves, moments, top1, unmatched_rows
 from ortune.trials.output_files import (
     FLOAT8,
     Array,
@@ -53,7 +53,6 @@ DIFFERING_SHARE = 0.01  # of indices or rows, where ties are near
 FEWEST_FOR_MOMENTS = 30
 NOTHING_IN_COMMON = 1.0  # relative L2: zeros would be as near
 FEWEST_TO_JUDGE = 4  # values that all differ, of which it is said: one label that flipped is still an answer
-ROWS_BYTES = 32 << 20  # of rows that are looked at together
 WIDEST_TABLE = 8  # columns of a table of positions; NonMaxSuppression gives 3
 
 _ANY_COUNT = ("set", "indices", "moments")  # these compare what they can of outputs whose length varies
@@ -75,13 +74,13 @@ class _Found:
     relative_l2: float = 0.0
     max_error: float = 0.0
     cosine: float | None = None
-    top1: float | None = None
     what: str = ""
     wrong: str = ""
     unlike: str = ""
     inexact: bool = True
     floats: int = 0
     ways: set[str] = field(default_factory=set)
+    outputs: list[OutputError] = field(default_factory=list)
 
     def fail(self, what: str, *, wrong: bool = True, inexact: bool = False) -> None:
         self.what = self.what or what
@@ -154,17 +153,12 @@ def compare_outputs(
         what=wrong or found.what,
         comparable=not wrong,
         cosine=found.cosine,
-        top1=found.top1,
         tolerance=tolerance,
-        accepting_tolerance=_accepting(found) if found.what and found.inexact and not wrong else None,
+        outputs=tuple(found.outputs),
+        accepting_tolerance=accepting(found.relative_l2, found.max_error)
+        if found.what and found.inexact and not wrong
+        else None,
     )
-
-
-def _accepting(found: _Found) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that accepts the difference as a tolerance."""
-    least = max(found.relative_l2, 0.1 * found.max_error)
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(float(f"{m * power:.0e}") for m in (1.0, 2.0, 5.0, 10.0) if m * power > least)
 
 
 def _compare_output(
@@ -209,9 +203,8 @@ def _compare_arrays(
     elif way == "set":
         _compare_set(found, label, arrays, types, _limits(types, tol))
     elif family(types[0]) == "float":
-        _compare_places(found, arrays, types)
         decoded = ((decode(a, types[0]), decode(b, types[1])) for a, b in pieces(old, new))
-        _compare_floats(found, label, decoded, _limits(types, tol))
+        _compare_floats(found, label, decoded, _limits(types, tol), top1(arrays, types))
     elif way == "indices":
         _compare_indices(found, label, arrays, types)
     else:
@@ -249,7 +242,11 @@ def _compare_maps(
 
 
 def _compare_floats(
-    found: _Found, label: str, decoded: Iterator[tuple[Array, Array]], limits: tuple[float, float]
+    found: _Found,
+    label: str,
+    decoded: Iterator[tuple[Array, Array]],
+    limits: tuple[float, float],
+    agreeing: tuple[float, int] | None = None,
 ) -> None:
     """Relative L2 distance and largest error; non-finite values must agree in place and sign."""
     found.floats += 1
@@ -285,9 +282,22 @@ def _compare_floats(
     found.relative_l2 = max(found.relative_l2, relative_l2)
     found.max_error = max(found.max_error, max_error)
     lengths = math.sqrt(norm2) * math.sqrt(theirs2)
+    cosine = None
     if math.isfinite(lengths) and math.isfinite(product) and lengths > 0.0:
         cosine = max(-1.0, min(1.0, product / lengths))
         found.cosine = cosine if found.cosine is None else min(found.cosine, cosine)
+    found.outputs.append(
+        OutputError(
+            name=label,
+            relative_l2=relative_l2,
+            max_error=max_error,
+            cosine=cosine,
+            snr_db=-20.0 * math.log10(relative_l2) if relative_l2 > 0.0 else None,
+            top1=None if agreeing is None else agreeing[0],
+            n_rows=0 if agreeing is None else agreeing[1],
+            limit=limits[0],
+        )
+    )
     for figure, value, limit in (
         ("relative L2 distance", relative_l2, limits[0]),
         ("largest error over the largest value", max_error, limits[1]),
@@ -295,21 +305,6 @@ def _compare_floats(
         if value > limit:
             what = f"output {label!r} differs: {figure} {value:.2g}, limit {limit:.2g}"
             found.fail(what, wrong=relative_l2 >= NOTHING_IN_COMMON, inexact=True)
-
-
-def _compare_places(found: _Found, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
-    """Whether the largest value of each row stands where it stood; of outputs without rows nothing is said."""
-    old = arrays[0]
-    if old.ndim < 2 or old.shape[-1] < 2 or not old.size or old.dtype.kind == "c":
-        return
-    rows = [a.reshape(-1, old.shape[-1]) for a in arrays]
-    step = max(1, ROWS_BYTES // (8 * old.shape[-1]))
-    same = 0
-    for start in range(0, len(rows[0]), step):
-        places = [decode(np.asarray(r[start : start + step]), t) for r, t in zip(rows, types, strict=True)]
-        same += int((places[0].argmax(axis=-1) == places[1].argmax(axis=-1)).sum())
-    share = same / len(rows[0])
-    found.top1 = share if found.top1 is None else min(found.top1, share)
 
 
 def _compare_equal(found: _Found, label: str, arrays: tuple[Array, Array]) -> None:

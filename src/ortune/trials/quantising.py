@@ -177,7 +177,7 @@ class Quantising:
         found = baseline.compared(
             self._reference,
             Path(outcome.outputs_path),
-            [ref.name for ref in self._inputs.checking],
+            self._inputs.checking,
             self._run.tolerance_of(plan),
         )
         shutil.rmtree(outcome.outputs_path, ignore_errors=True)

@@ -34,11 +34,12 @@ from ortune.targets.task import Limits
 from ortune.trials.baseline import Baseline, patience_s
 from ortune.trials.replay import NO_MODEL, SEEN, Replay
 from ortune.trials.rewriting import Models
+from ortune.trials.tolerance import Tolerance
 from ortune.trials.watcher import Watcher
 
 PLAINLY_SLOWER = 1.25
 """Times the default's latency in the first turns of the calibration, after which a plan gets no second ones there."""
-NUMERICS_TOLERANCE = 0.05
+NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
 """Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
 LEAST_SHARE = 0.55
 """Of the time, for calibration, first blocks and confirmation together: the rest is for what the first blocks find."""
@@ -299,7 +300,7 @@ class Tuning:
             self.log.add(NO_MODEL, {"key": key, "what": failed})
         return None, failed
 
-    def tolerance_of(self, plan: Plan) -> float | None:
+    def tolerance_of(self, plan: Plan) -> Tolerance | None:
         """How far a plan's outputs may be away: what the user said; else only fewer bits have a tolerance."""
         given = self.baseline.options.tolerance
         if given is None and any(find_rewrite(r.name).safety == "numerics" for r in plan.rewrites):

@@ -268,8 +268,19 @@ Callers = Annotated[int, Option("--callers", "N", "Threads that call each sessio
 Cpus = Annotated[float | None, Option("--cpus", "N", "Emulate a pod with that many CPUs.", RUN, least=0.01)]
 Memory = Annotated[str | int | None, Option("--memory", "2g", "Emulate a pod with that much memory.", RUN)]
 Tolerance = Annotated[
-    float | None, Option("--tolerance", "X", "Accept outputs this far apart (relative).", RUN)
-]
+    str | float | None,
+    Option(
+        "--tolerance", "X",
+        "Accept outputs this far apart: 0.01 (relative L2), cosine>=0.999, snr>=30dB, top1>=0.99.", RUN,
+    ),
+]  # fmt: skip
+Metric = Annotated[
+    str | None,
+    Option(
+        "--metric", "MODULE:FUNCTION",
+        "Your own measure of outputs, higher is better, for --tolerance 'metric>=99%'. Runs your code.", RUN,
+    ),
+]  # fmt: skip
 Budget = Annotated[str | float, Option("--budget", "2m", "Time for all measuring.", RUN)]
 NoWait = Annotated[
     bool, Option("--no-wait", "", "Fail at once when another ortune is measuring.", RUN, again=False)
@@ -302,6 +313,8 @@ class Feeding:
         from ortune.inputs.workload import parse_dim, parse_shape
         from ortune.records import PodSize
         from ortune.trials.baseline import InputOptions
+        from ortune.trials.metric import checked
+        from ortune.trials.tolerance import parse
 
         def given(name: str, usual: Any = None) -> Any:
             return getattr(self, name, usual)
@@ -312,6 +325,13 @@ class Feeding:
                 f"the workload file already says what {fixed[0]} says",
                 where="--workload",
                 do="give one of them",
+            )
+        tolerance, metric = parse(given("tolerance")), checked(given("metric"))
+        if bool(metric) != bool(tolerance and tolerance.of_metric):
+            raise UsageError(
+                "a metric needs a limit, and a limit of a metric needs the metric",
+                where="--metric" if metric else "--tolerance",
+                do="give both, e.g. --metric evaluate:accuracy --tolerance 'metric>=99%'",
             )
         cpus, memory = given("cpus"), given("memory")
         pod = None
@@ -329,7 +349,8 @@ class Feeding:
             pod=pod,
             custom_ops=tuple(str(Path(library).resolve()) for library in self.custom_ops),
             seed=given("seed") or 0,
-            tolerance=given("tolerance"),
+            tolerance=tolerance,
+            metric=metric,
             data=path(given("data")),
         )
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
-from ortune.verbs._options import MODEL, AnyPath, Argument, OnePlan, Option, Pairs, Rewrites, named
+from ortune.verbs._options import MODEL, AnyPath, Argument, OnePlan, Option, Pairs, Rewrites, named, pairs
 
 if TYPE_CHECKING:
     from ortune.trials.sides import SideText
@@ -22,8 +22,7 @@ def _of(letter: str, name: str, metavar: str, what: str, also: str = "") -> Opti
     return Option(
         f"--{letter}-{name}",
         metavar,
-        f"{what} of {letter.upper()} alone"
-        + ("; of C to H likewise: --c-" + name + "." if letter == "b" else "."),
+        f"{what} of {letter.upper()} alone.",
         MODEL,
         also=f"--{letter}-{also}" if also else "",
         hidden=letter > "b",
@@ -47,8 +46,8 @@ def _target(letter: str) -> Option:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sides(OnePlan):
-    """A base and what is held against it."""
+class TwoSides(OnePlan):
+    """A base and one side that is held against it."""
 
     a: Annotated[
         AnyPath, Argument("A", "The base: model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
@@ -56,42 +55,91 @@ class Sides(OnePlan):
     b: Annotated[AnyPath | None, Argument("[B]", "The new side; also a plan.json. Omitted: A's model.")] = (
         None
     )
-    more: Annotated[
-        Sequence[AnyPath], Argument("[C]", "Further sides, up to H: each is held against A.")
-    ] = ()
     rewrite: Rewrites = ()
     a_set: Annotated[Pairs, _set("a")] = ()
     b_set: Annotated[Pairs, _set("b")] = ()
+    a_rewrite: Annotated[Sequence[str], _rewrite("a")] = ()
+    b_rewrite: Annotated[Sequence[str], _rewrite("b")] = ()
+    a_runtime: Annotated[AnyPath | None, _runtime("a")] = None
+    b_runtime: Annotated[AnyPath | None, _runtime("b")] = None
+    a_target: Annotated[str | None, _target("a")] = None
+    b_target: Annotated[str | None, _target("b")] = None
+    map: Annotated[
+        Sequence[str], Option("--map", "a=b", "Input a of A is input b of the new side. Repeatable.", MODEL)
+    ] = ()
+
+    @cached_property
+    def mapped(self) -> dict[str, str]:
+        """Inputs of A by those of B that take them."""
+        return pairs(self.map, "--map")
+
+    @property
+    def positions(self) -> list[AnyPath | None]:
+        """The sides as they are named, in order."""
+        return [self.a, self.b]
+
+    @property
+    def _is_bundle(self) -> bool:
+        return str(self.a).rstrip("/").endswith(".ortune")
+
+    def alters(self, letter: str) -> str:
+        """The first thing that is said of a side alone, "" for nothing."""
+        return next((name for name in ALTERED_BY if getattr(self, f"{letter}_{name}")), "")
+
+    def side(self, letter: str) -> SideText:
+        """One side as it was written."""
+        from ortune.trials.sides import SideText
+
+        place = LETTERS.index(letter)
+        text = self.positions[place] if place < len(self.positions) else None
+        if text is None and self._is_bundle:
+            text = self.a
+        return SideText(
+            text=None if text is None else str(text),
+            settings=tuple(getattr(self, f"{letter}_set")),
+            rewrites=[*self.rewrite, *getattr(self, f"{letter}_rewrite")],
+            runtime=named(getattr(self, f"{letter}_runtime")) or named(self.runtime),
+            target=getattr(self, f"{letter}_target"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides(TwoSides):
+    """A base and what is held against it."""
+
+    more: Annotated[
+        Sequence[AnyPath],
+        Argument("[C]", "Further sides, up to H, each against A; --c-set and the like alter one alone."),
+    ] = ()
     c_set: Annotated[Pairs, _set("c")] = ()
     d_set: Annotated[Pairs, _set("d")] = ()
     e_set: Annotated[Pairs, _set("e")] = ()
     f_set: Annotated[Pairs, _set("f")] = ()
     g_set: Annotated[Pairs, _set("g")] = ()
     h_set: Annotated[Pairs, _set("h")] = ()
-    a_rewrite: Annotated[Sequence[str], _rewrite("a")] = ()
-    b_rewrite: Annotated[Sequence[str], _rewrite("b")] = ()
     c_rewrite: Annotated[Sequence[str], _rewrite("c")] = ()
     d_rewrite: Annotated[Sequence[str], _rewrite("d")] = ()
     e_rewrite: Annotated[Sequence[str], _rewrite("e")] = ()
     f_rewrite: Annotated[Sequence[str], _rewrite("f")] = ()
     g_rewrite: Annotated[Sequence[str], _rewrite("g")] = ()
     h_rewrite: Annotated[Sequence[str], _rewrite("h")] = ()
-    a_runtime: Annotated[AnyPath | None, _runtime("a")] = None
-    b_runtime: Annotated[AnyPath | None, _runtime("b")] = None
     c_runtime: Annotated[AnyPath | None, _runtime("c")] = None
     d_runtime: Annotated[AnyPath | None, _runtime("d")] = None
     e_runtime: Annotated[AnyPath | None, _runtime("e")] = None
     f_runtime: Annotated[AnyPath | None, _runtime("f")] = None
     g_runtime: Annotated[AnyPath | None, _runtime("g")] = None
     h_runtime: Annotated[AnyPath | None, _runtime("h")] = None
-    a_target: Annotated[str | None, _target("a")] = None
-    b_target: Annotated[str | None, _target("b")] = None
     c_target: Annotated[str | None, _target("c")] = None
     d_target: Annotated[str | None, _target("d")] = None
     e_target: Annotated[str | None, _target("e")] = None
     f_target: Annotated[str | None, _target("f")] = None
     g_target: Annotated[str | None, _target("g")] = None
     h_target: Annotated[str | None, _target("h")] = None
+
+    @property
+    def positions(self) -> list[AnyPath | None]:
+        """The sides as they are named, in order."""
+        return [self.a, self.b, *self.more]
 
     @cached_property
     def new_letters(self) -> str:
@@ -102,7 +150,7 @@ class Sides(OnePlan):
         """
         if self.b is None and self.more:
             raise UsageError("C is named and B is not", do="ortune compare A B C")
-        positions = [self.a, self.b, *self.more]
+        positions = self.positions
         if len(positions) > len(LETTERS):
             raise UsageError(
                 f"{len(positions)} sides are more than {len(LETTERS)}, which is what a comparison holds",
@@ -121,33 +169,8 @@ class Sides(OnePlan):
             )
         return found
 
-    def alters(self, letter: str) -> str:
-        """The first thing that is said of a side alone, "" for nothing."""
-        return next((name for name in ALTERED_BY if getattr(self, f"{letter}_{name}")), "")
-
     @property
     def proves_bundle(self) -> bool:
         """A bundle alone is proven again, against its own untouched model; altered, B is the bundle as altered."""
         alone = self.b is None and len(self.new_letters) == 1 and not self.alters("b")
         return alone and self._is_bundle and not (self.a_runtime or self.a_target)
-
-    @property
-    def _is_bundle(self) -> bool:
-        return str(self.a).rstrip("/").endswith(".ortune")
-
-    def side(self, letter: str) -> SideText:
-        """One side as it was written."""
-        from ortune.trials.sides import SideText
-
-        positions = [self.a, self.b, *self.more]
-        place = LETTERS.index(letter)
-        text = positions[place] if place < len(positions) else None
-        if text is None and self._is_bundle:
-            text = self.a
-        return SideText(
-            text=None if text is None else str(text),
-            settings=tuple(getattr(self, f"{letter}_set")),
-            rewrites=[*self.rewrite, *getattr(self, f"{letter}_rewrite")],
-            runtime=named(getattr(self, f"{letter}_runtime")) or named(self.runtime),
-            target=getattr(self, f"{letter}_target"),
-        )

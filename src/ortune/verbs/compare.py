@@ -40,14 +40,13 @@ from ortune.trials.sides import Resolved, require_unchanged
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import (
     GATE,
-    MODEL,
     RUN,
     Kept,
     Load,
+    Metric,
     Objective,
     Option,
     Tolerance,
-    pairs,
     share,
 )
 from ortune.verbs._session import Session, resolver, session
@@ -66,11 +65,9 @@ class Options(Kept, Load, Sides):
     is held against A in the same blocks, and all are ranked.
     """
 
-    map: Annotated[
-        Sequence[str], Option("--map", "a=b", "Input a of A is input b of the new side. Repeatable.", MODEL)
-    ] = ()
     objective: Objective = "latency"
     tolerance: Tolerance = None
+    metric: Metric = None
     max_blocks: Annotated[
         int | None,
         Option("--max-blocks", "N", "Blocks at most (100, more with a longer --budget).", RUN, least=6),
@@ -109,11 +106,6 @@ class Options(Kept, Load, Sides):
         if self.undecided not in ("pass", "fail"):
             raise UsageError(f"{self.undecided!r} is neither pass nor fail", where="--undecided")
         return "fail" if self.undecided == "fail" else "pass"
-
-    @cached_property
-    def mapped(self) -> dict[str, str]:
-        """Inputs of A by those of B that take them."""
-        return pairs(self.map, "--map")
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareResult]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -102,12 +101,13 @@ class Options(OnePlan):
     @cached_property
     def allowed(self) -> float | None:
         """How far the outputs' figures may be apart, relative; None is as close as the two can be compared."""
-        given = self.tolerance
-        if given is not None and not (math.isfinite(given) and given > 0.0):
+        asked = self.feeds.tolerance
+        if asked is not None and asked.number is None:
+            # A lock holds figures of outputs and not the outputs, which these others are of.
             raise UsageError(
-                f"{given} is not a positive number", where="--tolerance", do="e.g. --tolerance 0.05"
+                f"{asked.text} is not a positive number", where="--tolerance", do="e.g. --tolerance 0.05"
             )
-        return given
+        return None if asked is None else asked.number
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult]:

@@ -64,6 +64,7 @@ from ortune.verbs._options import (
     Budget,
     Kept,
     Load,
+    Metric,
     Objective,
     OnePlan,
     Option,
@@ -129,6 +130,7 @@ class Options(Kept, Load, OnePlan):
             MODEL,
         ),
     ] = None
+    metric: Metric = None
     budget: Budget = "3m"
     worth: Annotated[
         str | float, Option("--worth", "1%", "The smallest gain that is worth a change.", RUN)

@@ -123,6 +123,13 @@ def _quantize(kind: str) -> Callable[[Any, Dict[str, Any]], str]:
     return task
 
 
+def _metric(ort: Any, request: Dict[str, Any]) -> str:
+    """The user's own measure of outputs; see ``metric``, which imports numpy."""
+    from . import metric
+
+    return metric.measure(request)
+
+
 TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "optimize": _optimize,
     "levels": _levels,
@@ -130,6 +137,7 @@ TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "quantize-dynamic": _quantize("dynamic"),
     "quantize-static": _quantize("static"),
     "quantize-weights": _quantize("weights"),
+    "metric": _metric,
 }
 
 

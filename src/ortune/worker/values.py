@@ -27,27 +27,37 @@ BIT_TYPES = {
 
 def read_feeds(folder: str) -> Tuple[Dict[str, Any], bool]:
     """Reads one case's feeds. The flag says whether a value needs ONNX Runtime's own value type."""
-    with open(os.path.join(folder, "feeds.json"), encoding="utf-8") as f:
-        index = json.load(f)
-    feeds: Dict[str, Any] = {}
-    needs_ort_values = False
-    for entry in index["feeds"]:
-        arrays = [_load(os.path.join(folder, name), entry) for name in entry["files"]]
-        if entry["kind"] == "none":
-            feeds[entry["name"]] = None
-        elif entry["kind"] == "sequence":
-            feeds[entry["name"]] = arrays
-        else:
-            feeds[entry["name"]] = arrays[0]
-        needs_ort_values = needs_ort_values or (entry["kind"] == "tensor" and entry["onnx_type"] in BIT_TYPES)
-    return feeds, needs_ort_values
+    entries = _index(folder, "feeds")
+    needs_ort_values = any(e["kind"] == "tensor" and e["onnx_type"] in BIT_TYPES for e in entries)
+    return {entry["name"]: _value(folder, entry) for entry in entries}, needs_ort_values
+
+
+def read_outputs(folder: str) -> Dict[str, Any]:
+    """Reads what ``write_outputs`` wrote: arrays, lists of arrays, and maps as they are."""
+    return {entry["name"]: _value(folder, entry) for entry in _index(folder, "outputs")}
+
+
+def _index(folder: str, what: str) -> List[Dict[str, Any]]:
+    with open(os.path.join(folder, what + ".json"), encoding="utf-8") as f:
+        found: List[Dict[str, Any]] = json.load(f)[what]
+    return found
+
+
+def _value(folder: str, entry: Dict[str, Any]) -> Any:
+    paths = [os.path.join(folder, name) for name in entry["files"]]
+    if entry["kind"] == "none":
+        return None
+    if entry["kind"] == "json":
+        with open(paths[0], encoding="utf-8") as f:
+            return json.load(f)
+    arrays = [_load(path, entry) for path in paths]
+    return arrays if entry["kind"] == "sequence" else arrays[0]
 
 
 def bit_types(folder: str) -> Dict[str, int]:
     """Input name -> ONNX element type number, for the inputs that travel as bits."""
-    with open(os.path.join(folder, "feeds.json"), encoding="utf-8") as f:
-        index = json.load(f)
-    return {e["name"]: BIT_TYPES[e["onnx_type"]] for e in index["feeds"] if e["onnx_type"] in BIT_TYPES}
+    entries = _index(folder, "feeds")
+    return {e["name"]: BIT_TYPES[e["onnx_type"]] for e in entries if e["onnx_type"] in BIT_TYPES}
 
 
 def _load(path: str, entry: Dict[str, Any]) -> Any:

@@ -1,0 +1,131 @@
+"""From two sides whose outputs differ to the places where their values part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ortune.analysis.mapping import originals
+from ortune.bisection.looked_at import Eyes, Running, nudged
+from ortune.bisection.matching import match
+from ortune.bisection.partings import held_against, not_finite, partings
+from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.model.open import OpenModel, open_model
+from ortune.records import FeedRef, NotFinite, Parting, Plan, ValuePair
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolProcess
+from ortune.trials.executor import Executor
+from ortune.trials.sides import Resolved
+
+OFF = "disable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """A side with the feed for which its outputs differ most."""
+
+    name: Literal["A", "B"]
+    resolved: Resolved
+    model: OpenModel
+    feed: FeedRef
+
+    @property
+    def plan_off(self) -> Plan:
+        """Its plan with ONNX Runtime's optimiser off."""
+        plan = self.resolved.plan
+        return msgspec.structs.replace(plan, settings={**plan.settings, LEVEL.name: OFF})
+
+    @property
+    def optimised(self) -> bool:
+        """Whether its plan lets ONNX Runtime change the graph."""
+        return self.resolved.plan.settings.get(LEVEL.name, LEVEL.default) != OFF
+
+    def as_file(self) -> Running:
+        """The model as it is in its file."""
+        return Running(graph=self.model.ir, plan=self.plan_off, runtime=self.resolved.runtime, feed=self.feed)
+
+    def as_optimised(self, scratch: Path, custom_ops: tuple[str, ...], limits: Limits) -> Running:
+        """What ONNX Runtime makes of it.
+
+        Raises:
+            ToolFailed: It cannot be saved: a provider compiled parts of it, say.
+        """
+        if not self.optimised:
+            return self.as_file()
+        settings = {k: v for k, v in self.resolved.plan.settings.items() if k != LEVEL.name}
+        tool = ToolProcess(
+            runtime=self.resolved.runtime,
+            folder=scratch,
+            plan=Plan(settings=settings, providers=self.resolved.plan.providers),
+            custom_ops=custom_ops,
+            limits=limits,
+        )
+        path = scratch / f"optimised-{self.name}.onnx"
+        level = str(self.resolved.plan.settings.get(LEVEL.name, LEVEL.default))
+        tool("optimize", self.resolved.runs, path, {"level": level})
+        made = open_model(path)
+        return Running(
+            graph=made.ir,
+            plan=self.plan_off,
+            runtime=self.resolved.runtime,
+            feed=self.feed,
+            names=originals(self.model.ir, made.ir).of,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was found.
+
+    Attributes:
+        values: Every pair, in the order of A's nodes.
+        n_values_a, n_values_b: Values that were looked at.
+        bodies: Some nodes have graphs of their own.
+    """
+
+    partings: tuple[Parting, ...]
+    not_finite: tuple[NotFinite, ...]
+    values: tuple[ValuePair, ...]
+    n_values_a: int
+    n_values_b: int
+    bodies: bool
+
+
+def find(
+    a: Running,
+    b: Running,
+    joined: Mapping[str, str],
+    executor: Executor,
+    folder: Path,
+    seed: int,
+    line: Callable[[str], None],
+) -> Found:
+    """Looks at every value of two graphs, and tells where they part.
+
+    Args:
+        a: The base with its feed.
+        b: What is held against it.
+        joined: Inputs and outputs of B by those of A that they stand for.
+        executor: Whose processes run them.
+        folder: To be made for models and samples.
+        seed: Of the directions in which inputs are moved.
+        line: Is told how far it is.
+    """
+    eyes = Eyes(executor, folder, line)
+    seen_a, seen_b = eyes.look(a, "A"), eyes.look(b, "B")
+    moved = eyes.look(nudged(a, folder / "moved", seed), "A, inputs moved by one step of rounding")
+    line("comparing the values")
+    values = held_against(a, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved)
+    first = [not_finite(a, seen_a, "A"), not_finite(b, seen_b, "B")]
+    return Found(
+        partings=partings(a, b, values, seen_a, seen_b),
+        not_finite=tuple(each for each in first if each is not None),
+        values=tuple(values.values()),
+        n_values_a=len(seen_a),
+        n_values_b=len(seen_b),
+        bodies=a.bodies or b.bodies,
+    )

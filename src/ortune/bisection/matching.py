@@ -1,0 +1,213 @@
+"""Which value of one graph is which of another: by name where that holds, by its elements, by what makes it of what."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from ortune.bisection.looked_at import Running
+from ortune.bisection.seen import Seen, alike, relative_l2
+from ortune.records import MatchedBy
+from ortune.trials.output_files import family
+
+NEAR = 1e-2
+"""Relative L2 below which two values are the same but for some error; unrelated ones are about 1.4 apart."""
+SORTED_NEAR = 1e-4
+FIGURES_NEAR = 1e-5
+FEWEST = 16
+"""Elements below which values are too often the same by chance: lengths, axes, flags."""
+MOST_COMPARED = 64
+"""Candidates for one value whose elements are compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A value of A and the one of B that it is held against.
+
+    Attributes:
+        sorted: They have other layouts, so that their elements are compared in order of size.
+    """
+
+    a: str
+    b: str
+    by: MatchedBy
+    sorted: bool = False
+
+
+def match(
+    a: Running, b: Running, seen_a: Mapping[str, Seen], seen_b: Mapping[str, Seen], outputs: Mapping[str, str]
+) -> dict[str, Pair]:
+    """Pairs by the name in A, in the order of A's nodes.
+
+    Args:
+        a: The base.
+        b: What is held against it.
+        seen_a: Values of the base.
+        seen_b: Values of the other.
+        outputs: B's outputs and inputs by those of A that they stand for.
+    """
+    found = _Matching(seen_a, seen_b, *(_makers(side) for side in (a, b)))
+    for mine, theirs in outputs.items():
+        if mine in seen_a and theirs in seen_b:
+            found.take(mine, theirs, "name")
+    names = [str(v.name) for node in a.nodes for v in node.outputs if v.name in seen_a]
+    for name in names:
+        found.by_equal_name(name)
+    for name in names:
+        found.by_elements(name)
+    joined = {mine: theirs for mine, theirs in outputs.items() if mine not in seen_a}
+    _by_structure(a, b, found, joined)
+    return {name: found.pairs[name] for name in names if name in found.pairs}
+
+
+class _Matching:
+    """Pairs so far."""
+
+    def __init__(
+        self,
+        seen_a: Mapping[str, Seen],
+        seen_b: Mapping[str, Seen],
+        makers_a: Mapping[str, str],
+        makers_b: Mapping[str, str],
+    ) -> None:
+        self.seen_a, self.seen_b = seen_a, seen_b
+        self.makers_a, self.makers_b = makers_a, makers_b
+        self.pairs: dict[str, Pair] = {}
+        self.taken: set[str] = set()
+        self._by_size: dict[int, list[str]] = defaultdict(list)
+        for name, value in seen_b.items():
+            self._by_size[value.size].append(name)
+
+    def take(self, mine: str, theirs: str, by: MatchedBy, *, any_order: bool = False) -> None:
+        """Two values belong together."""
+        if mine not in self.pairs and theirs not in self.taken:
+            self.pairs[mine] = Pair(a=mine, b=theirs, by=by, sorted=any_order)
+            self.taken.add(theirs)
+
+    def fits(self, mine: str, theirs: str) -> bool:
+        """Whether two values can be held against each other element by element."""
+        a, b = self.seen_a.get(mine), self.seen_b.get(theirs)
+        if a is None or b is None:
+            return False
+        return a.shape == b.shape and family(a.onnx_type) == family(b.onnx_type)
+
+    def by_equal_name(self, name: str) -> None:
+        """A name that both have, of values that are alike: exporters that count give one name to different values."""
+        if self.fits(name, name) and relative_l2(self.seen_a[name], self.seen_b[name]) <= NEAR:
+            self.take(name, name, "name")
+
+    def by_elements(self, name: str) -> None:
+        """A value of B with the same elements, whatever it is called and however it is laid out."""
+        mine = self.seen_a[name]
+        if name in self.pairs or mine.size < FEWEST or _flat(mine):
+            return
+        near = [
+            other
+            for other in self._by_size[mine.size]
+            if other not in self.taken and alike(mine, self.seen_b[other], NEAR)
+        ]
+        distances = {other: self._distance(name, other) for other in near[:MOST_COMPARED]}
+        same = {other: distance for other, distance in distances.items() if distance is not None}
+        if same:
+            # Views and copies have the same elements: then that which is made alike, in the order of the nodes.
+            def less_like(other: str) -> tuple[bool, float, bool, bool]:
+                made_alike = self.makers_a[name] == self.makers_b[other]
+                return not self.fits(name, other), same[other], other != name, not made_alike
+
+            best = min(same, key=less_like)
+            self.take(name, best, "values", any_order=not self.fits(name, best))
+
+    def _distance(self, name: str, other: str) -> float | None:
+        """How far two values are apart; None where they are two."""
+        mine, theirs = self.seen_a[name], self.seen_b[other]
+        if self.fits(name, other):
+            distance = relative_l2(mine, theirs)
+            return distance if distance <= NEAR else None
+        if mine.whole:
+            distance = relative_l2(mine, theirs, any_order=True)
+            return distance if distance <= SORTED_NEAR else None
+        return FIGURES_NEAR if alike(mine, theirs, FIGURES_NEAR) else None
+
+
+def _makers(side: Running) -> dict[str, str]:
+    """The operator that makes each value."""
+    return {str(v.name): node.op_type for node in side.nodes for v in node.outputs}
+
+
+def _flat(value: Seen) -> bool:
+    """One number over and over, which many values are."""
+    return value.figures[3] == value.figures[4]
+
+
+def _by_structure(a: Running, b: Running, found: _Matching, joined: Mapping[str, str]) -> None:
+    """The same operator on values that belong together; where none is, what has the same name in both."""
+    readers: dict[str, list[ir.Node]] = defaultdict(list)
+    for node in b.nodes:
+        for value in {v for v in node.inputs if v is not None}:
+            readers[str(value.name)].append(node)
+    partners = {**joined, **{pair.a: pair.b for pair in found.pairs.values()}}
+
+    def same_input(mine: ir.Value | None, theirs: ir.Value | None) -> bool:
+        if mine is None or theirs is None:
+            return mine is theirs
+        if str(mine.name) in partners:
+            return partners[str(mine.name)] == theirs.name
+        return _is_stored(mine) and _is_stored(theirs)
+
+    def partner(node: ir.Node, *, same: bool) -> ir.Node | None:
+        """A node of B on the counterparts of this one's inputs: the same operator, or any."""
+        starts = [partners[str(v.name)] for v in node.inputs if v is not None and str(v.name) in partners]
+        for other in readers[starts[0]] if starts else ():
+            alike_ones = (other.op_type, other.domain) == (node.op_type, node.domain)
+            if len(other.inputs) != len(node.inputs) or (same and not alike_ones):
+                continue
+            free = any(str(v.name) not in found.taken for v in other.outputs)
+            if free and all(map(same_input, node.inputs, other.inputs)):
+                return other
+        return None
+
+    def join(node: ir.Node, other: ir.Node | None) -> None:
+        for mine, theirs in zip(node.outputs, other.outputs if other else (), strict=False):
+            if found.fits(str(mine.name), str(theirs.name)):
+                found.take(str(mine.name), str(theirs.name), "structure")
+
+    for node in a.nodes:
+        names = [str(v.name) for v in node.outputs if v.name in found.seen_a]
+        if any(name not in found.pairs for name in names):
+            join(node, partner(node, same=True))
+            for name in names:
+                if found.fits(name, name):
+                    found.take(name, name, "name")
+            join(node, partner(node, same=False))
+        partners |= {name: found.pairs[name].b for name in names if name in found.pairs}
+
+
+def _is_stored(value: ir.Value) -> bool:
+    producer = value.producer()
+    if producer is None:
+        return value.const_value is not None
+    return producer.op_type == "Constant"
+
+
+def paired_before(values: Iterable[ir.Value | None], paired: set[str]) -> tuple[set[str], list[ir.Node]]:
+    """The nearest values upstream that are paired, and the nodes between."""
+    reached: set[str] = set()
+    between: list[ir.Node] = []
+    waiting, seen = [v for v in values if v is not None], set[ir.Value]()
+    while waiting:
+        value = waiting.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if str(value.name) in paired:
+            reached.add(str(value.name))
+            continue
+        producer = value.producer()
+        if producer is not None and not _is_stored(value):
+            if producer not in between:
+                between.append(producer)
+            waiting += [v for v in producer.inputs if v is not None]
+    return reached, between

@@ -1,0 +1,135 @@
+"""One value of a run: figures over all of it, and a sample of its elements that stays on the disk."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ortune.inputs.value_files import StoredValue
+from ortune.trials.output_files import Array, decode, family, load_array, pieces
+
+KEPT = 1 << 18
+"""Elements of a value that are kept; of a larger one, evenly spaced."""
+
+FARTHEST = 1e9
+"""Relative L2 of what has no common measure: against nothing but zeros, or values that are not finite elsewhere."""
+
+_PRECISION = {"float16": 2.0**-7, "bfloat16": 2.0**-4, "double": 2.0**-46}
+"""Eight steps of the coarse types, 64 of the others: what a few sums in another order amount to."""
+_USUAL_PRECISION = 2.0**-17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is known of a value.
+
+    Attributes:
+        sample: ``.npy`` with at most ``KEPT`` elements, as they are stored.
+        n_nan, n_inf: Elements that are not finite.
+        figures: Norm, sum of sizes, sum, least and largest, over the finite elements.
+    """
+
+    onnx_type: str
+    shape: tuple[int, ...]
+    sample: Path
+    n_nan: int
+    n_inf: int
+    figures: tuple[float, ...]
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return math.prod(self.shape)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the sample holds every element."""
+        return self.size <= KEPT
+
+    def values(self) -> Array:
+        """The sample as float64."""
+        return decode(np.asarray(load_array(self.sample)), self.onnx_type).astype(np.float64)
+
+
+def see(value: StoredValue, sample: Path) -> Seen | None:
+    """Looks at a value that a worker left, piece by piece; None for text and for what is no tensor."""
+    if value.kind != "tensor" or value.onnx_type == "string":
+        return None
+    array = load_array(value.files[0])
+    n_nan = n_inf = 0
+    norm2 = sizes = total = 0.0
+    low, high = math.inf, -math.inf
+    for (piece,) in pieces(array):
+        values = decode(piece, value.onnx_type).astype(np.float64)
+        finite = values[np.isfinite(values)]
+        n_nan += int(np.isnan(values).sum())
+        n_inf += int(np.isinf(values).sum())
+        if finite.size:
+            with np.errstate(over="ignore"):
+                norm2 += float(finite @ finite)
+            sizes += float(np.abs(finite).sum())
+            total += float(finite.sum())
+            low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+    step = max(1, -(-array.size // KEPT))
+    np.save(sample, np.ascontiguousarray(array.reshape(-1)[::step]), allow_pickle=False)
+    none = math.inf in (low, -high)
+    return Seen(
+        onnx_type=value.onnx_type,
+        shape=tuple(array.shape),
+        sample=sample,
+        n_nan=n_nan,
+        n_inf=n_inf,
+        figures=(math.sqrt(norm2), sizes, total, 0.0 if none else low, 0.0 if none else high),
+    )
+
+
+def precision(a: Seen, b: Seen) -> float:
+    """Relative L2 that rounding alone explains anywhere, for the finer of two types: a conversion must show."""
+    return min(_PRECISION.get(each.onnx_type, _USUAL_PRECISION) for each in (a, b))
+
+
+def relative_l2(a: Seen, b: Seen, *, any_order: bool = False) -> float:
+    """How far a value is from another of the same size, relative to the first.
+
+    Args:
+        a: The reference.
+        b: Held against it.
+        any_order: Compare them sorted: what is the same in another layout.
+    """
+    old, new = a.values(), b.values()
+    if any_order:
+        old, new = np.sort(old), np.sort(new)
+    finite = np.isfinite(old) & np.isfinite(new)
+    rest = ~finite
+    if ((old[rest] != new[rest]) & ~(np.isnan(old[rest]) & np.isnan(new[rest]))).any():
+        return FARTHEST
+    if (a.n_nan, a.n_inf) != (b.n_nan, b.n_inf):
+        return FARTHEST
+    with np.errstate(over="ignore"):
+        error = float(np.linalg.norm(new[finite] - old[finite]))
+        norm = float(np.linalg.norm(old[finite]))
+    if error == 0.0:
+        return 0.0
+    return FARTHEST if norm == 0.0 or not math.isfinite(error) else min(FARTHEST, error / norm)
+
+
+def differing_share(a: Seen, b: Seen) -> float:
+    """Share of the elements of whole numbers that are not the same."""
+    old, new = a.values(), b.values()
+    return float((old != new).mean()) if old.size else 0.0
+
+
+def alike(a: Seen, b: Seen, limit: float) -> bool:
+    """Whether two values could be the same by their figures, in whatever order their elements stand."""
+    if (a.size, a.n_nan, a.n_inf) != (b.size, b.n_nan, b.n_inf):
+        return False
+    if family(a.onnx_type) != family(b.onnx_type):
+        return False
+    norm = max(a.figures[0], b.figures[0])
+    # Sums of many elements are as large as the norm times the root of their number.
+    root = math.sqrt(a.size)
+    units = (norm, root * norm, root * norm, norm, norm)
+    return all(abs(x - y) <= limit * unit for x, y, unit in zip(a.figures, b.figures, units, strict=True))

@@ -1,0 +1,167 @@
+"""Where two sides part, in sentences: of records alone, for every format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune.records import BisectResult, Envelope, GraphNode, NodeChange, NotFinite, Parting, ValuePair
+from ortune.report.compare_outputs import outputs
+from ortune.report.document import Annotation, Cell, Column, Document, Line, Pairs, Points, Table, Tone, table
+from ortune.report.numbers import shorten
+
+MOST_NODES = 4
+MOST_PARTINGS = 5
+AROUND = 3
+"""Values shown before the first that differs, and behind it."""
+
+
+def headline(result: BisectResult) -> str:
+    """The answer in one sentence."""
+    if result.outputs.ok and not result.partings:
+        return f"nothing to find: {outputs(result.outputs)}"
+    if not result.partings:
+        return (
+            "no node was found: looked at one by one, the values of both sides are equal within rounding, or were not "
+            "matched"
+        )
+    first = result.partings[0]
+    apart = _apart(first.value)
+    return f"the values part {_within(first)}: {apart}, with inputs that are equal"
+
+
+def _within(parting: Parting) -> str:
+    if not parting.a:
+        return f"at {_nodes(parting.b)}, which A does not have"
+    if not parting.b:
+        return f"at {_nodes(parting.a)}, which B does not have"
+    if len(parting.a) == len(parting.b) == 1:
+        return f"at {_node(parting.a[0])}"
+    return f"within {_nodes(parting.a)}, in B {_nodes(parting.b)}"
+
+
+def notes(result: BisectResult) -> list[str]:
+    """What a reader must know of how it was found."""
+    found = []
+    if result.graphs == "files":
+        found.append("looked at with the optimiser off, where every node of the files is run")
+    if result.graphs == "optimised":
+        found.append(
+            "with the optimiser off the two are equal: looked at are the graphs that ONNX Runtime makes of them"
+        )
+    if result.bodies:
+        found.append("bodies of If, Loop and Scan are not looked into: such a node is one step")
+    return found
+
+
+def not_saved(why: str) -> str:
+    """That the optimised graph could not be looked at."""
+    return f"with the optimiser off the two are equal, and the optimised graph could not be saved: {why}"
+
+
+def _node(node: GraphNode) -> str:
+    name = shorten(node.name, 80) if node.name else f"the node that makes {shorten(node.value, 60)}"
+    own = f", which stands for {_some(node.of)}" if node.of and node.of != (node.name,) else ""
+    inside = " (its bodies were not looked into)" if node.bodies else ""
+    return f"{name} ({node.operator}){own}{inside}"
+
+
+def _nodes(nodes: Sequence[GraphNode]) -> str:
+    if len(nodes) <= MOST_NODES:
+        return ", ".join(map(_node, nodes))
+    return f"{_node(nodes[0])} to {_node(nodes[-1])} ({len(nodes)} nodes)"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(shorten(name, 60) for name in names[:MOST_NODES])
+    return shown + (f" and {len(names) - MOST_NODES} more" if len(names) > MOST_NODES else "")
+
+
+def _apart(pair: ValuePair) -> str:
+    if pair.relative_l2 is None:
+        return "values that are not finite, or no longer zero"
+    return f"relative L2 {pair.relative_l2:.2g}, where rounding explains {pair.limit:.1g}"
+
+
+def change(found: NodeChange) -> str:
+    """What two nodes have that is not the same."""
+    if found.part == "weight":
+        how = (
+            "has another shape"
+            if found.relative_l2 is None
+            else f"differs: relative L2 {found.relative_l2:.2g}"
+        )
+        return f"weight {shorten(found.name, 60)} {how}"
+    if found.part == "operator":
+        return f"operator {found.was} in A, {found.now} in B"
+    was, now = (shorten(text, 60) or "not there" for text in (found.was, found.now))
+    return f"attribute {found.name} is {was} in A, {now} in B"
+
+
+def not_finite(found: NotFinite) -> str:
+    """Where NaN or infinities come up first."""
+    kinds = [f"{n} {what}" for n, what in ((found.n_nan, "NaN"), (found.n_inf, "infinite")) if n]
+    return f"{found.side}: {' and '.join(kinds)} of {found.size} values come out of {_node(found.node)}"
+
+
+def _steps(result: BisectResult) -> Table:
+    """The matched values around the first that differs."""
+    first = result.partings[0].value.a
+    place = next(i for i, pair in enumerate(result.values) if pair.a == first)
+    shown = result.values[max(0, place - AROUND) : place + AROUND + 1]
+    return table(
+        (Column("made by", "name"), Column("relative L2"), Column("limit")),
+        [
+            (
+                f"{shorten(pair.node or pair.a, 50)} ({pair.operator})",
+                Cell(
+                    "not finite" if pair.relative_l2 is None else f"{pair.relative_l2:.1e}",
+                    tone="" if pair.equal else "bad",
+                ),
+                f"{pair.limit:.1e}",
+            )
+            for pair in shown
+        ],
+        notes=("the limit is what rounding explains; --json has all matched values",),
+    )  # fmt: skip
+
+
+def _further(partings: Sequence[Parting]) -> list[str]:
+    rest = [f"{_within(p)}: {_apart(p.value)}" for p in partings[1 : 1 + MOST_PARTINGS]]
+    more = len(partings) - 1 - len(rest)
+    return rest + ([f"and {more} more (--json has them)"] if more > 0 else [])
+
+
+def document(envelope: Envelope[BisectResult]) -> Document:
+    """The first node, why, and what is around it."""
+    result = envelope.result
+    tone: Tone = "bad" if result.partings else "good" if result.outputs.ok else "unsure"
+    rows = [("outputs", outputs(result.outputs).removeprefix("outputs "))]
+    changes, further = [], []
+    if result.graphs:
+        rows.append(
+            ("values", f"{result.n_values_a} in A, {result.n_values_b} in B, {len(result.values)} matched")
+        )
+    if result.partings:
+        changes = [change(each) for each in result.partings[0].changes]
+        further = _further(result.partings)
+    return Document(
+        title="ortune bisect",
+        blocks=[
+            Line(result.headline, tone),
+            Points(items=changes),
+            Pairs(rows=rows),
+            *([_steps(result)] if result.partings else []),
+            Points(title="values part anew, from inputs that are equal", items=further),
+            Points(
+                title="first values that are not finite", items=[not_finite(n) for n in result.not_finite]
+            ),
+            Points(title="how", items=result.notes),
+        ],
+        annotations=[
+            Annotation(
+                level="notice" if tone == "good" else "error",
+                title="ortune bisect",
+                lines=[result.headline, *changes],
+            )
+        ],
+    )

@@ -1,0 +1,103 @@
+"""What rewrites did, or could do, in sentences."""
+
+from __future__ import annotations
+
+import shlex
+
+from ortune.records import Envelope, RewriteSpec, RewriteStep, RewritingResult
+from ortune.report.compare_outputs import by_output, outputs
+from ortune.report.document import Annotation, Code, Column, Document, Line, Pairs, Points, Tone, table
+from ortune.report.numbers import shorten
+
+AFTER_OTHERS = "there is something for it once those before it are applied"
+MOST_OPERATORS = 10
+
+
+def spec(rewrite: RewriteSpec) -> str:
+    """A rewrite as the command line has it."""
+    params = ",".join(f"{name}={value}" for name, value in rewrite.params.items())
+    return f"{rewrite.name}:{params}" if params else rewrite.name
+
+
+def headline(result: RewritingResult) -> str:
+    """The answer in one sentence."""
+    if not result.steps:
+        n = sum(each.in_row for each in result.called_for)
+        if n:
+            return f"{n} exact rewrite{'' if n == 1 else 's'} fit{'s' if n == 1 else ''} this model"
+        return "no exact rewrite fits this model"
+    done = [step for step in result.steps if step.modified]
+    if not done:
+        return "nothing was changed, so nothing is written"
+    size = f"{result.nodes_before} -> {result.nodes_after} nodes"
+    if result.dry_run:
+        return f"would change the model: {size}"
+    assert result.outputs is not None
+    if not result.path:
+        return f"not written: {outputs(result.outputs)}"
+    return f"written to {result.path}: {size}, {outputs(result.outputs)}"
+
+
+def _step(step: RewriteStep) -> str:
+    state = step.what if step.modified else "nothing to change"
+    return f"{spec(step.rewrite)} ({step.safety}): {state}"
+
+
+def _operators(result: RewritingResult) -> str:
+    ordered = sorted(result.operators.items(), key=lambda item: (-abs(item[1]), item[0]))
+    shown = ", ".join(f"{shorten(name, 40)} {n:+d}" for name, n in ordered[:MOST_OPERATORS])
+    return shown + (
+        f" and {len(ordered) - MOST_OPERATORS} more kinds" if len(ordered) > MOST_OPERATORS else ""
+    )
+
+
+def _listed(result: RewritingResult, model: str) -> Document:
+    row = [spec(each.rewrite) for each in result.called_for if each.in_row]
+    rows = [(spec(each.rewrite), each.safety, each.reason) for each in result.called_for]
+    fits = table((Column("rewrite", "label"), Column("safety", "label"), Column("why", "text")), rows)
+    again = shlex.join(["ortune", "rewrite", model, *row])
+    return Document(
+        title="ortune rewrite",
+        blocks=[
+            Line(result.headline, "strong"),
+            fits,
+            Points(
+                title="nothing to do for the others, as far as they looked for something",
+                items=[f"{each.name}: {'; '.join(each.reasons)}" for each in result.near_misses],
+            ),
+            *([Code(title="apply the exact ones", lines=[again])] if row else []),
+        ],
+    )
+
+
+def document(envelope: Envelope[RewritingResult]) -> Document:
+    """What was done, rewrite by rewrite, and whether the outputs are the same."""
+    result = envelope.result
+    if not result.steps:
+        return _listed(result, envelope.model.path if envelope.model else result.base.label)
+    reasons = [f"{step.rewrite.name}: {reason}" for step in result.steps for reason in step.reasons]
+    rows = []
+    if result.operators:
+        rows.append(("operators", _operators(result)))
+    if result.bytes_after != result.bytes_before:
+        rows.append(("bytes", f"{result.bytes_before:,} -> {result.bytes_after:,}"))
+    if result.settings:
+        rows.append(("set with it", ", ".join(f"{name}={value}" for name, value in result.settings.items())))
+    if result.hardware_bound:
+        rows.append(("bound to", "this kind of CPU and this build of ONNX Runtime"))
+    wrong = envelope.verdict == "wrong-output"
+    tone: Tone = "bad" if wrong else "good" if result.path else "unsure"
+    return Document(
+        title="ortune rewrite",
+        blocks=[
+            Line(result.headline, tone),
+            Points(items=[_step(step) for step in result.steps]),
+            Pairs(rows=rows),
+            *([by_output(result.outputs)] if result.outputs is not None else []),
+            Points(title="left as it is", items=reasons),
+            Points(items=result.notes),
+        ],
+        annotations=[
+            Annotation(level="error" if wrong else "notice", title="ortune rewrite", lines=[result.headline])
+        ],
+    )

@@ -1,0 +1,77 @@
+"""What rounding can make of outputs: inputs one step of their type away, and which difference that explains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from ortune.inputs import feed_files
+from ortune.records import FeedRef, OutputDifference
+from ortune.trials.output_figures import accepting
+from ortune.trials.output_files import Array
+
+FORGIVEN = 3.0
+"""Times what rounding alone moves the outputs: orders of sums differ among themselves too."""
+DOUBTED = 0.1
+"""Of the limit for "the same": beyond it, the model itself must move as much, or nearly so."""
+NEARLY = 0.1
+
+
+def one_step(array: Array, draw: np.random.Generator) -> Array:
+    """Every finite number moved to a neighbour in its type, up or down."""
+    towards = np.where(draw.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype)
+    with np.errstate(over="ignore"):
+        return np.where(np.isfinite(array), np.nextafter(array, towards), array)
+
+
+def moved_feed(ref: FeedRef, folder: Path, seed: int) -> FeedRef:
+    """The feed with its floating-point inputs one step away; whole numbers stay."""
+    draw = np.random.default_rng(seed)
+    feeds = feed_files.read_feeds(Path(ref.path))
+    for name, value in feeds.items():
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            feeds[name] = one_step(value, draw)
+    feed_files.write_feeds(folder, feeds)
+    return msgspec.structs.replace(ref, path=str(folder))
+
+
+def doubtful(found: OutputDifference) -> bool:
+    """Whether outputs pass as the same, and by so little that the model itself is to be asked."""
+    return found.ok and any(output.relative_l2 > DOUBTED * output.limit for output in found.outputs)
+
+
+def forgiven(found: OutputDifference, own: Sequence[OutputDifference]) -> OutputDifference:
+    """As the same, where the model itself moves as much when it is merely rounded otherwise."""
+    if found.relative_l2 > FORGIVEN * moves(own):
+        return found
+    if found.max_error > FORGIVEN * max((each.max_error for each in own), default=0.0):
+        return found
+    return msgspec.structs.replace(found, ok=True, what="", accepting_tolerance=None)
+
+
+def moves(own: Sequence[OutputDifference]) -> float:
+    """Relative L2 by which rounding alone moves the outputs."""
+    return max((each.relative_l2 for each in own), default=0.0)
+
+
+def tightened(found: OutputDifference, own: Sequence[OutputDifference]) -> OutputDifference:
+    """As different, where the model itself moves by far less: what passes is more than rounding, a conversion say."""
+    if not moves(own):
+        return found  # nothing is known of its rounding
+    for output in found.outputs:
+        mine = max(
+            (same.relative_l2 for each in own for same in each.outputs if same.name == output.name),
+            default=0.0,
+        )
+        if output.relative_l2 > DOUBTED * output.limit and mine < NEARLY * output.relative_l2:
+            what = (
+                f"output {output.name!r} differs: relative L2 distance {output.relative_l2:.2g}, where rounding moves "
+                f"it by {mine:.2g}"
+            )
+            return msgspec.structs.replace(
+                found, ok=False, what=what, accepting_tolerance=accepting(found.relative_l2, found.max_error)
+            )
+    return found

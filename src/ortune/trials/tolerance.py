@@ -1,0 +1,158 @@
+"""``--tolerance``: how far outputs may be from the base's, as a budget in the figures that people use."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ortune.errors import UsageError
+from ortune.records import OutputDifference
+
+_PART = re.compile(
+    r"(l2|cosine|snr|top1|metric)\s*(<=|>=)\s*(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(db|%|)", re.IGNORECASE
+)
+_HOW = {
+    "l2": ("<=", ("", "%")),
+    "cosine": (">=", ("",)),
+    "snr": (">=", ("", "db")),
+    "top1": (">=", ("", "%")),
+    "metric": (">=", ("", "%")),
+}
+_DO = "write e.g. 0.01, l2<=1%, cosine>=0.999, snr>=30dB or top1>=0.99; several with a comma between"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """A budget; what is None was not asked for.
+
+    Attributes:
+        text: As the user wrote it.
+        number: A number alone: the limit of the relative L2, the largest error being held to ten times as much.
+        relative_l2: The most of each output.
+        cosine, snr_db: The least of each output.
+        top1: The least share of rows, over all inputs, whose largest element is the same.
+        metric: The least of the user's own metric; ``metric_of_base`` the least as a share of the base's.
+    """
+
+    text: str
+    number: float | None = None
+    relative_l2: float | None = None
+    cosine: float | None = None
+    snr_db: float | None = None
+    top1: float | None = None
+    metric: float | None = None
+    metric_of_base: float | None = None
+
+    @property
+    def of_metric(self) -> bool:
+        """Whether it says what the user's own metric must be."""
+        return self.metric is not None or self.metric_of_base is not None
+
+
+def parse(given: str | float | None) -> Tolerance | None:
+    """Reads what ``--tolerance`` is given.
+
+    Raises:
+        UsageError: It is no positive number and no budget.
+    """
+    if given is None:
+        return None
+    text = str(given).strip()
+    try:
+        number = float(text)
+    except ValueError:
+        return _budget(text)
+    if not (math.isfinite(number) and number > 0.0):
+        raise UsageError(f"{text} is not a positive number", where="--tolerance", do=_DO)
+    return Tolerance(text=text, number=number)
+
+
+def _budget(text: str) -> Tolerance:
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        match = _PART.fullmatch(part.strip())
+        if match is None:
+            raise UsageError(f"{part.strip()!r} is no tolerance", where="--tolerance", do=_DO)
+        name, sign, unit = match[1].lower(), match[2], match[4].lower()
+        if sign != _HOW[name][0] or unit not in _HOW[name][1] or name in found:
+            raise UsageError(f"{part.strip()!r} is no tolerance", where="--tolerance", do=_DO)
+        found[name] = float(match[3]) / (100.0 if unit == "%" else 1.0)
+        if name == "metric" and unit == "%":
+            found["metric_of_base"] = found.pop("metric")
+        elif name in ("cosine", "top1") and found[name] > 1.0:
+            raise UsageError(f"{part.strip()!r} asks for more than 1", where="--tolerance", do=_DO)
+    return Tolerance(
+        text=text,
+        relative_l2=found.get("l2"),
+        cosine=found.get("cosine"),
+        snr_db=found.get("snr"),
+        top1=found.get("top1"),
+        metric=found.get("metric"),
+        metric_of_base=found.get("metric_of_base"),
+    )
+
+
+def judged(
+    found: Sequence[OutputDifference], asked: Tolerance, metrics: tuple[float, float] | None = None
+) -> OutputDifference:
+    """The differences of all inputs against a budget; the worst of them, with what does not hold in words.
+
+    Args:
+        found: The difference of each input.
+        asked: The budget.
+        metrics: The user's own, of the base and of the candidate.
+    """
+    worst = max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
+    worst = msgspec.structs.replace(worst, asked=asked.text, tolerance=None)
+    if metrics is not None:
+        finite = [value if math.isfinite(value) else None for value in metrics]  # JSON has no other
+        worst = msgspec.structs.replace(worst, metric_base=finite[0], metric=finite[1])
+    by_value = all(d.ok or d.accepting_tolerance is not None for d in found)
+    if not (worst.comparable and by_value):
+        return worst  # a label, a shape or NaN: no matter of a distance
+    missed = next(_missed(found, asked), "") or _missed_metric(asked, metrics)
+    accepting = worst.accepting_tolerance if missed else None
+    return msgspec.structs.replace(worst, ok=not missed, what=missed, accepting_tolerance=accepting)
+
+
+def _missed(found: Sequence[OutputDifference], asked: Tolerance) -> Iterator[str]:
+    """What does not hold, a sentence each."""
+    for output in (output for difference in found for output in difference.outputs):
+        name = output.name
+        if asked.relative_l2 is not None and output.relative_l2 > asked.relative_l2:
+            yield f"output {name!r} differs: relative L2 {output.relative_l2:.2g}, limit {asked.relative_l2:.2g}"
+        if asked.snr_db is not None and output.snr_db is not None and output.snr_db < asked.snr_db:
+            yield f"output {name!r} differs: SNR {output.snr_db:.1f} dB, at least {asked.snr_db:g} dB is asked for"
+        if asked.cosine is not None and output.cosine is not None and output.cosine < asked.cosine:
+            yield f"output {name!r} differs: cosine {output.cosine:.6g}, at least {asked.cosine:g} is asked for"
+    if asked.top1 is None:
+        return
+    shares = top1_by_output(found)
+    if not shares:
+        yield "no output has rows of scores (two or three dimensions), so there is no top-1 agreement"
+    for name, share in shares.items():
+        if share < asked.top1:
+            yield f"output {name!r}: the largest element is the same in {share:.4g} of the rows, not {asked.top1:g}"
+
+
+def top1_by_output(found: Sequence[OutputDifference]) -> dict[str, float]:
+    """Share of the rows whose largest element is the same, over all inputs, of each output that has rows of scores."""
+    rows: dict[str, list[tuple[float, int]]] = {}
+    for output in (output for difference in found for output in difference.outputs):
+        if output.top1 is not None:
+            rows.setdefault(output.name, []).append((output.top1, output.n_rows))
+    return {name: sum(s * n for s, n in each) / sum(n for _, n in each) for name, each in rows.items()}
+
+
+def _missed_metric(asked: Tolerance, metrics: tuple[float, float] | None) -> str:
+    if metrics is None:
+        return ""
+    base, new = metrics
+    least = asked.metric if asked.metric_of_base is None else asked.metric_of_base * base
+    if least is None or new >= least:
+        return ""
+    return f"the metric is {new:.6g}, and {base:.6g} for the base; at least {least:.6g} is asked for"

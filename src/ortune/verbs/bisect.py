@@ -1,0 +1,184 @@
+"""``ortune bisect``: where outputs differ, the first node from which they do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ortune import __version__
+from ortune.bisection.find import Found, Side, find
+from ortune.errors import ModelError, UsageError
+from ortune.fleet import runtimes
+from ortune.model.open import open_model
+from ortune.records import BisectResult, Envelope, Measured, OutputDifference
+from ortune.report import bisect_words
+from ortune.search.blocks import BASE, NEW
+from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.targets.tool import ToolFailed
+from ortune.trials import pairing
+from ortune.trials.baseline import LEAST_LOAD_S, Baseline
+from ortune.trials.outputs import compare_outputs
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.sides import Resolved
+from ortune.trials.watcher import Watcher
+from ortune.verbs._options import NoWait, Seed, Tolerance
+from ortune.verbs._session import exclusive, resolver
+from ortune.verbs._sides import TwoSides
+
+FORMATS = ("text", "json", "github", "markdown")
+STOPPING = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(TwoSides):
+    """Where two models, or two plans of one, give other outputs: the first node from which they do.
+
+    Runs both with every intermediate value as an output, in parts that memory holds, matches the values by name, by
+    their elements and by what makes them, and tells the first that is farther apart than rounding explains while what
+    goes into it is equal. Looks too where outputs are apart by less than compare minds. Nothing is timed.
+    """
+
+    tolerance: Tolerance = None
+    seed: Seed = 0
+    no_wait: NoWait = False
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResult]:
+    """Finds where the values of two sides part.
+
+    Returns:
+        The whole document; ``result`` is a BisectResult, ``verdict`` "same", "found" or "not-found".
+
+    Raises:
+        OrtuneError: A side cannot be read or run.
+    """
+    watch, machine = watcher or Watcher(), Machine()
+    if options.b is None and not (options.alters("a") or options.alters("b")):
+        raise UsageError(
+            "there is one side alone",
+            do="name two models, or alter one side: --b-set level=basic, --b-rewrite NAME",
+        )
+    with scratch_folder() as scratch:
+        resolved = resolver(options, scratch, watch)
+        a = resolved(options.side("a"))
+        b = resolved(options.side("b"), base_model=a.model)
+        for side in (a, b):
+            if side.model.facts.format == "ort":
+                raise ModelError(
+                    "A model in ORT format cannot be given further outputs.",
+                    where=str(side.model.path),
+                    do="Give the .onnx that it was made from.",
+                )
+        watch.say(f"looking with {runtimes.describe(a.runtime)}")
+        with exclusive(f"bisect {a.label}", watch, wait=not options.no_wait):
+            return _Run(options, watch, machine, scratch, a, b).go()
+
+
+class _Run:
+    """One search."""
+
+    def __init__(
+        self, options: Options, watch: Watcher, machine: Machine, scratch: Path, a: Resolved, b: Resolved
+    ) -> None:
+        self.options, self.watch, self.machine, self.scratch = options, watch, machine, scratch
+        self.a, self.b = a, b
+        self.baseline = Baseline(a, options.feeds, scratch, SessionLog(None, ""), watch.say, machine)
+
+    def go(self) -> Envelope[BisectResult]:
+        baseline = self.baseline
+        models = [
+            side.model if side.runs == side.model.path else open_model(side.runs) for side in (self.a, self.b)
+        ]
+        ours, theirs = (model.ir for model in models)
+        baseline.settle(LEAST_LOAD_S)
+        inputs = pairing.pair_inputs(ours, theirs, self.options.mapped)
+        refs_b = pairing.feeds_for(baseline.refs, theirs, inputs, self.scratch / "feeds")
+        outputs = pairing.pair_outputs(ours, theirs)
+        base = baseline.arm(BASE)
+        new = baseline.arm(NEW, side=self.b, refs=refs_b)
+        first = baseline.require_measured(base, baseline.executor.trial(base, runs=0, keep_outputs=True))
+        trial = baseline.require_measured(new, baseline.executor.trial(new, runs=0, keep_outputs=True))
+        for case in baseline.work.cases:
+            pairing.rename_outputs(Path(trial.outputs_path) / case.name, outputs)
+        baseline.first = first
+        difference = baseline.difference(trial)
+        if difference.ok and (difference.relative_l2 == 0.0 or self.options.tolerance is not None):
+            return self._envelope(difference)
+        worst = self._worst(first, trial)
+        sides = (
+            Side(name="A", resolved=self.a, model=models[0], feed=baseline.refs[worst]),
+            Side(name="B", resolved=self.b, model=models[1], feed=refs_b[worst]),
+        )
+        joined = {a: b for b, a in (*inputs.items(), *outputs.items())}
+        notes = []
+        found = self._found(sides, joined, optimised=False)
+        graphs: Literal["files", "optimised"] = "files"
+        if not (difference.ok or found.partings) and any(side.optimised for side in sides):
+            try:
+                made = self._found(sides, joined, optimised=True)
+                found, graphs = made, "optimised"
+            except ToolFailed as error:
+                notes.append(bisect_words.not_saved(error.what))
+        return self._envelope(difference, found, graphs, notes)
+
+    def _worst(self, first: Measured, trial: Measured) -> int:
+        """The case in which the outputs are farthest apart."""
+        old, new = Path(first.outputs_path), Path(trial.outputs_path)
+        found = [
+            compare_outputs(old / case.name, new / case.name, kinds=self.baseline.kinds)
+            for case in self.baseline.work.cases
+        ]
+        return max(range(len(found)), key=lambda i: (not found[i].comparable, found[i].relative_l2))
+
+    def _found(self, sides: tuple[Side, Side], joined: dict[str, str], *, optimised: bool) -> Found:
+        libraries, limits = self.options.feeds.custom_ops, self.baseline.executor.limits
+        graphs = [
+            side.as_optimised(self.scratch, tuple(libraries), limits) if optimised else side.as_file()
+            for side in sides
+        ]
+        return find(
+            graphs[0],
+            graphs[1],
+            joined,
+            self.baseline.executor,
+            self.scratch / ("optimised" if optimised else "files"),
+            self.options.seed,
+            self.watch.line,
+        )
+
+    def _envelope(
+        self,
+        difference: OutputDifference,
+        found: Found | None = None,
+        graphs: Literal["", "files", "optimised"] = "",
+        notes: Sequence[str] = (),
+    ) -> Envelope[BisectResult]:
+        result = BisectResult(base=self.a.record, new=self.b.record, outputs=difference)
+        if found is not None:
+            result = msgspec.structs.replace(
+                result,
+                graphs=graphs,
+                partings=found.partings,
+                not_finite=found.not_finite,
+                values=found.values,
+                n_values_a=found.n_values_a,
+                n_values_b=found.n_values_b,
+                bodies=found.bodies,
+            )
+        notes = (*self.baseline.notes, *notes, *bisect_words.notes(result))
+        result = msgspec.structs.replace(result, headline=bisect_words.headline(result), notes=notes)
+        return Envelope(
+            schema="ortune/bisect/1",
+            ortune=__version__,
+            host=self.machine.host,
+            model=self.a.model.ref,
+            workload=self.baseline.work,
+            status="ok",
+            verdict="found" if result.partings else "same" if difference.ok else "not-found",
+            result=result,
+        )

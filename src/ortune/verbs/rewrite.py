@@ -1,0 +1,310 @@
+"""``ortune rewrite``: rewrites applied by hand, and what a model calls for."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ortune import __version__, files, rewrites
+from ortune.errors import ModelError, OrtuneError, UsageError
+from ortune.fleet import runtimes
+from ortune.model.open import OpenModel, open_model
+from ortune.model.save import INLINE_LIMIT_BYTES, save_model
+from ortune.records import (
+    CalledFor,
+    Envelope,
+    NearMiss,
+    OutputDifference,
+    Plan,
+    RewriteSpec,
+    RewriteStep,
+    RewritingResult,
+)
+from ortune.report import rewrite_words
+from ortune.rewrites import Rewritten
+from ortune.search.blocks import BASE, NEW
+from ortune.search.plan_edits import merge
+from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.targets.tool import ToolProcess
+from ortune.trials import pairing
+from ortune.trials.baseline import LEAST_LOAD_S, Baseline
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText
+from ortune.trials.watcher import Watcher
+from ortune.verbs._options import (
+    OUT,
+    RUN,
+    AnyPath,
+    Argument,
+    Metric,
+    NoWait,
+    OnePlan,
+    Option,
+    Seed,
+    Tolerance,
+    named,
+    path,
+)
+from ortune.verbs._session import exclusive, resolver
+
+FORMATS = ("text", "json", "github", "markdown")
+STOPPING = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(OnePlan):
+    """Apply rewrites to a model by hand, or see what it calls for.
+
+    Without names: which rewrites fit this model, and for the others the near miss. With names: applies them in this
+    order, checks that the outputs are the same, and writes a new model; the old one stays.
+    """
+
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, a bundle, or model.onnx@git-revision.")]
+    names: Annotated[
+        Sequence[str], Argument("[NAME[:k=v]]", "Rewrites, in the order in which they are applied.")
+    ] = ()
+    dry_run: Annotated[bool, Option("--dry-run", "", "Say what each would change; write nothing.", RUN)] = (
+        False
+    )
+    force: Annotated[bool, Option("--force", "", "Replace the file that is there.", OUT)] = False
+    tolerance: Tolerance = None
+    metric: Metric = None
+    seed: Seed = 0
+    no_wait: NoWait = False
+    output: Annotated[
+        AnyPath | None,
+        Option("--output", "FILE", "The new model; default is MODEL-rewritten.onnx, here.", OUT, short="-o"),
+    ] = None
+
+    @cached_property
+    def asked(self) -> tuple[RewriteSpec, ...]:
+        """The rewrites of the plan, then those named."""
+        return (*self.common.rewrites, *(rewrites.parse(text) for text in self.names))
+
+    @property
+    def answer(self) -> Path | None:
+        """The answer goes to stdout; ``--output`` is the model."""
+        return None
+
+    def place(self, model: Path) -> Path:
+        """Where the new model is written.
+
+        Raises:
+            UsageError: Something is there, and is not to be replaced.
+        """
+        place = path(self.output) or Path(f"{model.stem}-rewritten.onnx")
+        if files.is_folder(place):
+            raise UsageError("is a folder", where=str(place), do="name a file: --output FILE.onnx")
+        self.require_free(place)
+        return place
+
+    def require_free(self, place: Path) -> None:
+        """Refuses to replace what is there, unless asked to.
+
+        Raises:
+            UsageError: Something is there.
+        """
+        if files.exists(place) and not self.force:
+            raise UsageError(
+                "is there already, and nothing is replaced unasked",
+                where=str(place),
+                do="choose another --output, or add --force",
+            )
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingResult]:
+    """Rewrites a model, or says what could be rewritten.
+
+    Returns:
+        The whole document; ``result`` is a RewritingResult, ``verdict`` "written", "unchanged", "listed", "dry-run", or
+        "wrong-output" where outputs moved too far and nothing was written.
+
+    Raises:
+        OrtuneError: The model, a rewrite or a parameter cannot be used.
+    """
+    watch, machine = watcher or Watcher(), Machine()
+    with scratch_folder() as scratch:
+        text = SideText(text=str(options.model), settings=tuple(options.set), runtime=named(options.runtime))
+        side = resolver(options, scratch, watch)(text)
+        # The base is the model as it is, whatever the plan says of rewrites.
+        plain = msgspec.structs.replace(side.plan, rewrites=())
+        side = replace(side, runs=side.model.path, plan=plain)
+        if side.model.facts.format == "ort":
+            raise ModelError(
+                "The model is in ORT format, which holds a finished graph, so it cannot be rewritten.",
+                where=str(side.model.path),
+                do="Give the .onnx that it was made from.",
+            )
+        place = options.place(side.model.path) if options.asked and not options.dry_run else None
+        baseline = Baseline(side, options.feeds, scratch, SessionLog(None, ""), watch.say, machine)
+        if not options.asked:
+            return _envelope(baseline, _listed(baseline), "listed")
+        watch.say(f"rewriting with {runtimes.describe(side.runtime)}")
+        with exclusive(f"rewrite {side.label}", watch, wait=not options.no_wait):
+            return _rewritten(options, baseline, place, watch)
+
+
+def _listed(baseline: Baseline) -> RewritingResult:
+    """What the model calls for, and what nearly fits."""
+    model, work = baseline.side.model.ir, baseline.work
+    row = rewrites.row(model, workload=work)
+    called = []
+    for spec, reason in rewrites.proposals(model, ("numerics", "behaviour"), workload=work):
+        safety = rewrites.find(spec.name).safety
+        called.append(CalledFor(rewrite=spec, safety=safety, reason=reason, in_row=spec in row))
+    known = [each.rewrite for each in called]
+    # What one rewrite leaves another may take up, which alone would find nothing.
+    called += [
+        CalledFor(rewrite=spec, safety="exact", reason=rewrite_words.AFTER_OTHERS, in_row=True)
+        for spec in row
+        if spec not in known
+    ]
+    called.sort(key=lambda each: row.index(each.rewrite) if each.in_row else len(row))
+    names = {each.rewrite.name for each in called}
+    missed = []
+    for rewrite in rewrites.all_rewrites().values():
+        if rewrite.name in names:
+            continue
+        reasons = _near_miss(rewrite, baseline.side.model)
+        if reasons:
+            missed.append(NearMiss(name=rewrite.name, reasons=reasons))
+    return RewritingResult(base=baseline.side.record, called_for=tuple(called), near_misses=tuple(missed))
+
+
+def _near_miss(rewrite: rewrites.Rewrite, model: OpenModel) -> tuple[str, ...]:
+    if rewrite.change is None:
+        return rewrite.refuses(model.ir) if rewrite.refuses else ()
+    try:
+        return rewrite.apply(model.ir.clone()).reasons
+    except OrtuneError as error:  # it cannot do without parameters, and says which
+        return (error.what,)
+
+
+def _rewritten(
+    options: Options, baseline: Baseline, place: Path | None, watch: Watcher
+) -> Envelope[RewritingResult]:
+    side = baseline.side
+    specs = tuple(rewrites.completed(spec, side.model.ir, baseline.work) for spec in options.asked)
+    tool = ToolProcess(
+        runtime=side.runtime,
+        folder=baseline.scratch,
+        plan=Plan(providers=side.plan.providers),
+        custom_ops=tuple(options.feeds.custom_ops),
+        limits=USUAL_LIMITS,
+    )
+    watch.line(f"rewriting {side.label}")
+    made = rewrites.rewrite_model(side.model, specs, baseline.scratch / "by-hand", tool)
+    result = _compared(options, side, made)
+    if options.dry_run or not made.modified:
+        return _envelope(baseline, result, "dry-run" if options.dry_run else "unchanged")
+    outputs = _outputs(baseline, made, watch)
+    result = msgspec.structs.replace(result, outputs=outputs)
+    # A rewrite of another class than exact is asked for with what it does to the outputs.
+    moves = any(s.modified and s.safety == "numerics" for s in result.steps) and options.tolerance is None
+    if not (outputs.ok or (moves and outputs.comparable)):
+        return _envelope(baseline, result, "wrong-output")
+    assert place is not None
+    _write(options, made.path, place, external=bool(side.model.external))
+    return _envelope(baseline, msgspec.structs.replace(result, path=str(place)), "written")
+
+
+def _compared(options: Options, side: Resolved, made: Rewritten) -> RewritingResult:
+    """What the rewrites did to the graph."""
+    before, after = side.model, open_model(made.path)
+    changed = after.op_counts.copy()
+    changed.subtract(before.op_counts)
+    return RewritingResult(
+        base=side.record,
+        dry_run=options.dry_run,
+        steps=tuple(
+            RewriteStep(
+                rewrite=step.spec,
+                safety=rewrites.find(step.spec.name).safety,
+                modified=step.result.modified,
+                what=step.result.what,
+                reasons=step.result.reasons,
+            )
+            for step in made.steps
+        ),
+        settings=dict(made.settings),
+        hardware_bound=made.hardware_bound,
+        nodes_before=before.op_counts.total(),
+        nodes_after=after.op_counts.total(),
+        operators={name: n for name, n in sorted(changed.items(), key=lambda item: item[1]) if n},
+        bytes_before=before.facts.size_bytes + before.facts.external_bytes,
+        bytes_after=after.facts.size_bytes + after.facts.external_bytes,
+    )
+
+
+def _outputs(baseline: Baseline, made: Rewritten, watch: Watcher) -> OutputDifference:
+    """How far the new model's outputs are from the old one's, on the same inputs."""
+    watch.line("comparing the outputs")
+    baseline.settle(LEAST_LOAD_S)
+    side = baseline.side
+    base = baseline.arm(BASE)
+    baseline.first = baseline.require_measured(base, baseline.executor.trial(base, runs=0, keep_outputs=True))
+    model = open_model(made.path).ir
+    pairs = pairing.pair_inputs(side.model.ir, model, {})
+    refs = pairing.feeds_for(baseline.refs, model, pairs, baseline.scratch / "feeds")
+    plan = merge(Plan(settings=made.settings), side.plan)
+    new = baseline.arm(NEW, plan=plan, model=made.path, refs=refs)
+    trial = baseline.require_measured(new, baseline.executor.trial(new, runs=0, keep_outputs=True))
+    return baseline.difference(trial)
+
+
+def _write(options: Options, made: Path, place: Path, *, external: bool) -> None:
+    """Writes the model, and its weights beside it where they were so, whole or not at all.
+
+    Raises:
+        UsageError: It cannot be written there, or its weights would replace a file unasked.
+    """
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=".rewriting-", dir=place.parent))
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror or error}",
+            where=str(place.parent),
+            do="choose another --output",
+        ) from error
+    try:
+        save_model(
+            open_model(made).ir, folder / place.name, inline_limit_bytes=0 if external else INLINE_LIMIT_BYTES
+        )
+        for file in folder.iterdir():
+            options.require_free(place.parent / file.name)
+        # The weights first: without them the model is none.
+        for file in sorted(folder.iterdir(), key=lambda each: each.name == place.name):
+            file.replace(place.parent / file.name)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror or error}", where=str(place), do="choose another --output"
+        ) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _envelope(baseline: Baseline, result: RewritingResult, verdict: str) -> Envelope[RewritingResult]:
+    headline = rewrite_words.headline(result)
+    return Envelope(
+        schema="ortune/rewrite/1",
+        ortune=__version__,
+        host=baseline.machine.host,
+        model=baseline.side.model.ref,
+        workload=baseline.work,
+        status="ok",
+        verdict=verdict,
+        result=msgspec.structs.replace(result, headline=headline, notes=tuple(baseline.notes)),
+    )
+
+
+def exit_code(envelope: Envelope[RewritingResult]) -> int:
+    """1 where outputs moved too far, and nothing was written."""
+    return 1 if envelope.verdict == "wrong-output" else 0

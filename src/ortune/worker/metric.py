@@ -1,0 +1,31 @@
+"""The user's own measure of a model's outputs: a function of theirs, named on the command line and nowhere else."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from typing import Any, Dict
+
+from . import values
+from .protocol import Stop
+
+
+def measure(request: Dict[str, Any]) -> str:
+    """Calls ``function(outputs, inputs)`` for every case, and writes what it returns as a list of numbers."""
+    params = request["params"]
+    module, _, name = params["function"].partition(":")
+    sys.path.insert(0, params["folder"])
+    function = getattr(importlib.import_module(module), name)
+    found = []
+    for case in json.loads(params["cases"]):
+        outputs = values.read_outputs(case["outputs"])
+        inputs, _ = values.read_feeds(case["inputs"])
+        value = function(outputs, inputs)
+        try:
+            found.append(float(value))
+        except (TypeError, ValueError) as error:
+            raise Stop("run-error", "it returned a %s, which is no number" % type(value).__name__) from error
+    with open(request["output"], "w", encoding="utf-8") as f:
+        json.dump(found, f)
+    return "Measured the outputs of %d inputs." % len(found)

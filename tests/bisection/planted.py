@@ -1,0 +1,101 @@
+"""Defects planted in models, and models as another tool would write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+def weight(model: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    """A few of a node's weights are half as large again, for this node alone."""
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    stored |= {n.output[0]: n.attribute[0].t for n in model.graph.node if n.op_type == "Constant"}
+    values = numpy_helper.to_array(stored[node.input[1]]).copy()
+    values.reshape(-1)[: max(1, values.size // 50)] *= 1.5
+    name = f"{node.input[1]}/planted"
+    model.graph.initializer.append(numpy_helper.from_array(values, name))
+    node.input[1] = name
+
+
+def attribute(model: onnx.ModelProto, node: onnx.NodeProto, name: str, factor: float) -> None:
+    """One of a node's numbers is another."""
+    (found,) = (a for a in node.attribute if a.name == name)
+    found.f *= factor
+
+
+def half_precision(model: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    """What a node makes goes through half precision and back."""
+    name = node.output[0]
+    nodes = list(model.graph.node)
+    place = nodes.index(node) + 1
+    nodes[place:place] = [
+        helper.make_node("Cast", [f"{name}/before"], [f"{name}/half"], "to_half", to=TensorProto.FLOAT16),
+        helper.make_node("Cast", [f"{name}/half"], [name], "from_half", to=TensorProto.FLOAT),
+    ]
+    node.output[0] = f"{name}/before"
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+
+
+def middle(model: onnx.ModelProto, *operators: str) -> onnx.NodeProto:
+    """A node in the middle of those with one of these operators."""
+    nodes = [node for node in model.graph.node if node.op_type in operators]
+    return nodes[len(nodes) // 2]
+
+
+def counted(model: onnx.ModelProto) -> None:
+    """Nodes and values are called by number, as exporters that count do."""
+    graph = model.graph
+    kept = {v.name for v in (*graph.input, *graph.output)}
+    names = {
+        o: f"t{(7919 * i) % 100003}" for i, n in enumerate(graph.node) for o in n.output if o not in kept
+    }
+    for i, node in enumerate(graph.node):
+        node.name = f"N{i}"
+        for field in (node.input, node.output):
+            field[:] = [names.get(name, name) for name in field]
+    del graph.value_info[:]
+
+
+def convolutions(path: Path) -> Path:
+    """Three convolutions with their batch normalisations, a branch, and an If at the end."""
+    draw = np.random.default_rng(3)
+    weights = [
+        numpy_helper.from_array(
+            draw.normal(size=(8, 3 if i == 0 else 8, 3, 3)).astype(np.float32) / 5, f"w{i}"
+        )
+        for i in range(3)
+    ]
+    for i in range(3):
+        weights += [
+            numpy_helper.from_array(draw.uniform(0.5, 1.5, 8).astype(np.float32), f"{name}{i}")
+            for name in "gbmv"
+        ]
+    nodes = []
+    last = "x"
+    for i in range(3):
+        nodes += [
+            helper.make_node("Conv", [last, f"w{i}"], [f"c{i}"], f"conv{i}", pads=[1, 1, 1, 1]),
+            helper.make_node(
+                "BatchNormalization",
+                [f"c{i}", *(f"{n}{i}" for n in "gbmv")],
+                [f"n{i}"],
+                f"norm{i}",
+                epsilon=1e-5,
+            ),
+            helper.make_node("LeakyRelu", [f"n{i}"], [f"r{i}"], f"relu{i}", alpha=0.1),
+        ]
+        last = f"r{i}"
+    nodes.append(helper.make_node("Add", ["r1", last], ["y"], "add"))
+    graph = helper.make_graph(
+        nodes,
+        "convolutions",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 16, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8, 16, 16])],
+        weights,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path

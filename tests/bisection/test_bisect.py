@@ -1,0 +1,241 @@
+"""``ortune bisect``: a planted defect is named, in models with the same names, with others, and with fused nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import ortune
+from bisection.planted import attribute, convolutions, counted, half_precision, middle, weight
+from ortune.bisection import looked_at, seen
+from ortune.errors import InputError, UsageError
+from ortune.records import BisectResult
+from ortune.trials.watcher import Watcher
+from zoo import model_path
+
+Plant = Callable[[onnx.ModelProto, onnx.NodeProto], None]
+
+
+@pytest.fixture(autouse=True)
+def _own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+
+
+def bisected(a: Path, b: onnx.ModelProto, folder: Path) -> BisectResult:
+    path = folder / "b.onnx"
+    onnx.save(b, path)
+    return ortune.bisect(a, path).result
+
+
+def names(result: BisectResult) -> tuple[list[str], list[str]]:
+    first = result.partings[0]
+    return [node.name for node in first.a], [node.name for node in first.b]
+
+
+@pytest.mark.parametrize(
+    ("name", "operators", "renamed"),
+    [("ppocrv4-rec", ["Conv"], False), ("minilm-int8", ["Add"], True), ("basic-pitch", ["Conv"], True)],
+)
+def test_a_weight_that_changed_in_the_middle_is_named(
+    tmp_path: Path, name: str, operators: list[str], renamed: bool
+) -> None:
+    a = model_path(name)
+    model = onnx.load(a)
+    if operators == ["Add"]:  # the products of this model have int8 weights
+        stored = {tensor.name for tensor in model.graph.initializer}
+        nodes = [
+            n
+            for n in model.graph.node
+            if n.op_type == "Add" and n.input[1] in stored and "bias" in n.input[1]
+        ]
+        node = nodes[len(nodes) // 2]
+    else:
+        node = middle(model, *operators)
+    planted = node.name
+    weight(model, node)
+    if renamed:
+        counted(model)
+    found = bisected(a, model, tmp_path)
+    assert names(found) == ([planted], [node.name])
+    (change,) = found.partings[0].changes
+    assert change.part == "weight"
+    assert change.relative_l2 and change.relative_l2 > 1e-3
+    assert all(pair.equal for pair in found.partings[0].inputs)
+    assert planted in found.headline
+
+
+@pytest.mark.parametrize("renamed", [False, True], ids=["same-names", "other-names"])
+@pytest.mark.parametrize(
+    ("plant", "operator", "a", "b"),
+    [
+        (weight, "Conv", ["conv1"], ["conv1"]),
+        (partial(attribute, name="alpha", factor=1.5), "LeakyRelu", ["relu1"], ["relu1"]),
+        (partial(attribute, name="epsilon", factor=1e3), "BatchNormalization", ["norm1"], ["norm1"]),
+        (half_precision, "BatchNormalization", [], ["to_half"]),
+    ],
+    ids=["weight", "slope", "epsilon", "half-precision"],
+)
+def test_what_was_planted_in_a_convolution_net_is_named(
+    tmp_path: Path, plant: Plant, operator: str, a: list[str], b: list[str], renamed: bool
+) -> None:
+    path = convolutions(tmp_path / "a.onnx")
+    model = onnx.load(path)
+    plant(model, middle(model, operator))
+    numbers = {node.name: f"N{i}" for i, node in enumerate(model.graph.node)}
+    if renamed:
+        counted(model)
+        b = [numbers[name] for name in b]
+    mine, theirs = names(bisected(path, model, tmp_path))
+    assert (mine, theirs[:1]) == (a, b)
+
+
+def test_a_fused_model_is_held_against_the_one_that_it_was_made_of(tmp_path: Path) -> None:
+    """ONNX Runtime's own graph has fewer nodes, with other names; a defect in it is told in words of the user's."""
+    import onnxruntime as ort
+
+    path = convolutions(tmp_path / "a.onnx")
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = str(tmp_path / "fused.onnx")
+    ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    fused = onnx.load(tmp_path / "fused.onnx")
+    assert len(fused.graph.node) < len(onnx.load(path).graph.node)
+    same = ortune.bisect(path, tmp_path / "fused.onnx")
+    assert same.verdict == "same"
+    convs = [node for node in fused.graph.node if "Conv" in node.op_type]
+    weight(fused, convs[1])
+    mine, theirs = names(bisected(path, fused, tmp_path))
+    assert mine[0] == "conv1" and set(mine) <= {"conv1", "norm1", "relu1"}
+    assert theirs == [convs[1].name]
+
+
+def test_two_plans_of_one_model_that_are_the_same_have_nothing_to_find(tmp_path: Path) -> None:
+    answer = ortune.bisect(convolutions(tmp_path / "a.onnx"), b_set={"level": "disable"})
+    assert answer.verdict == "same"
+    assert not answer.result.partings
+
+
+def test_where_nan_comes_up_first_is_told(tmp_path: Path) -> None:
+    path = convolutions(tmp_path / "a.onnx")
+    model = onnx.load(path)
+    (variance,) = (tensor for tensor in model.graph.initializer if tensor.name == "v1")
+    variance.CopyFrom(numpy_helper.from_array(np.full(8, -1, np.float32), "v1"))
+    found = bisected(path, model, tmp_path)
+    (first,) = found.not_finite
+    assert (first.side, first.node.name, first.n_nan) == ("B", "norm1", first.size)
+    assert names(found) == (["norm1"], ["norm1"])
+    assert "NaN" in ortune.bisect(path, tmp_path / "b.onnx").summary()
+
+
+def test_a_node_with_bodies_is_one_step(tmp_path: Path) -> None:
+    def branch(factor: float) -> onnx.GraphProto:
+        out = helper.make_tensor_value_info("z", TensorProto.FLOAT, [4])
+        stored = numpy_helper.from_array(np.array([factor], np.float32), "k")
+        return helper.make_graph([helper.make_node("Mul", ["s", "k"], ["z"])], "branch", [], [out], [stored])
+
+    def model(factor: float) -> onnx.ModelProto:
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
+        nodes = [
+            helper.make_node("Sin", ["x"], ["s"], "sin"),
+            helper.make_node("ReduceSum", ["s"], ["t"], "sum", keepdims=0),
+            helper.make_node("IsNaN", ["t"], ["odd"], "odd"),
+            helper.make_node("If", ["odd"], ["r"], "if", then_branch=branch(1.0), else_branch=branch(factor)),
+            helper.make_node("Exp", ["r"], ["y"], "exp"),
+        ]
+        graph = helper.make_graph(nodes, "g", values[:1], values[1:])
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    onnx.save(model(2.0), tmp_path / "a.onnx")
+    found = bisected(tmp_path / "a.onnx", model(2.1), tmp_path)
+    assert names(found) == (["if"], ["if"])
+    assert found.partings[0].a[0].bodies
+    assert "not looked into" in found.headline
+
+
+def test_one_side_alone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="one side alone"):
+        ortune.bisect(convolutions(tmp_path / "a.onnx"))
+
+
+def test_values_beyond_memory_are_looked_at_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looked_at, "PART_BYTES", 3 * 8 * 16 * 16 * 4)
+    monkeypatch.setattr(seen, "KEPT", 500)
+    path = convolutions(tmp_path / "a.onnx")
+    model = onnx.load(path)
+    weight(model, middle(model, "Conv"))
+    lines: list[str] = []
+    onnx.save(model, tmp_path / "b.onnx")
+    found = ortune.bisect(path, tmp_path / "b.onnx", watcher=Watcher(line=lines.append)).result
+    assert any(line.endswith("part 4 of 4") for line in lines)
+    assert names(found) == (["conv1"], ["conv1"])
+    assert found.n_values_a == found.n_values_b == len(found.values) == 10
+
+
+def test_a_model_with_other_input_names_is_paired_as_told(tmp_path: Path) -> None:
+    path = convolutions(tmp_path / "a.onnx")
+    model = onnx.load(path)
+    model.graph.input[0].name = model.graph.node[0].input[0] = "image"
+    onnx.save(model, tmp_path / "b.onnx")
+    assert ortune.bisect(path, tmp_path / "b.onnx", map="x=image").verdict == "same"
+    with pytest.raises(InputError, match="no input 'z'"):
+        ortune.bisect(path, tmp_path / "b.onnx", map="z=image")
+
+
+def test_what_a_setting_makes_of_the_graph_is_told_in_the_users_nodes(tmp_path: Path) -> None:
+    """With the optimiser off the two plans are equal: the difference is in a fusion of ONNX Runtime's."""
+    draw = np.random.default_rng(0)
+    stored = [
+        numpy_helper.from_array(draw.normal(size=(32, 32)).astype(np.float32), "w"),
+        *(
+            numpy_helper.from_array(np.array(v, np.float32), n)
+            for n, v in (("r", 2**0.5), ("o", 1), ("h", 0.5))
+        ),
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"], "product"),
+        helper.make_node("Div", ["m", "r"], ["d"], "div"),
+        helper.make_node("Erf", ["d"], ["e"], "erf"),
+        helper.make_node("Add", ["e", "o"], ["a"], "add"),
+        helper.make_node("Mul", ["m", "a"], ["p"], "times"),
+        helper.make_node("Mul", ["p", "h"], ["g"], "half"),
+        helper.make_node("Tanh", ["g"], ["y"], "tanh"),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 32]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], stored)
+    path = tmp_path / "gelu.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    answer = ortune.bisect(path, b_set={"gelu_approximation": 1})
+    found = answer.result
+    assert (answer.verdict, found.graphs) == ("found", "optimised")
+    (a,), (b,) = found.partings[0].a, found.partings[0].b
+    assert (a.operator, b.operator) == ("com.microsoft:Gelu", "com.microsoft:FastGelu")
+    assert set(a.of) == {"div", "erf", "add", "times", "half"} == set(b.of)
+    assert "which stands for" in found.headline
+
+
+def test_another_way_to_the_same_values_is_no_difference(tmp_path: Path) -> None:
+    """A factor that a rewrite moves on makes one value of that name another, and the next the same again."""
+
+    def model(before: float, after: float) -> onnx.ModelProto:
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64]) for name in "xy"]
+        stored = [
+            numpy_helper.from_array(np.array(v, np.float32), n) for n, v in (("p", before), ("q", after))
+        ]
+        nodes = [
+            helper.make_node("Sin", ["x"], ["s"], "sin"),
+            helper.make_node("Mul", ["s", "p"], ["a"], "before"),
+            helper.make_node("Mul", ["a", "q"], ["b"], "after"),
+            helper.make_node("Exp", ["b"], ["y"], "exp"),
+        ]
+        graph = helper.make_graph(nodes, "g", values[:1], values[1:], stored)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    onnx.save(model(3.0, 0.7), tmp_path / "a.onnx")
+    onnx.save(model(0.7, 3.0), tmp_path / "b.onnx")
+    assert ortune.bisect(tmp_path / "a.onnx", tmp_path / "b.onnx").verdict == "same"

@@ -1,0 +1,70 @@
+"""``--metric``: a function of the user's own, called with outputs and inputs in a process of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ortune
+from bisection.planted import convolutions
+from ortune.errors import UsageError
+
+NAMES = ("affine-into-weights",)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    monkeypatch.chdir(tmp_path)
+    convolutions(tmp_path / "m.onnx")
+
+
+def evaluate(body: str) -> None:
+    Path("evaluate.py").write_text(
+        f"import numpy as np\n\ndef score(outputs, inputs):\n    {body}\n", encoding="utf-8"
+    )
+
+
+def test_a_metric_is_held_against_the_bases_own() -> None:
+    evaluate("print('told'); return 2.0 + inputs['x'].shape[0] + 0 * outputs['y'].sum()")
+    answer = ortune.rewrite("m.onnx", *NAMES, metric="evaluate:score", tolerance="metric>=99%")
+    assert answer.verdict == "written"
+    assert (answer.result.outputs.metric_base, answer.result.outputs.metric) == (3.0, 3.0)
+
+
+def test_a_metric_below_its_limit_refuses(tmp_path: Path) -> None:
+    evaluate("return float(np.abs(outputs['y']).max() > 0)")
+    answer = ortune.rewrite("m.onnx", *NAMES, metric="evaluate:score", tolerance="metric>=1.5")
+    assert answer.verdict == "wrong-output"
+    assert "the metric is 1, and 1 for the base; at least 1.5" in answer.result.outputs.what
+    assert not list(tmp_path.glob("*rewritten*"))
+    evaluate("return float('nan')")
+    answer = ortune.rewrite("m.onnx", *NAMES, metric="evaluate:score", tolerance="metric>=0")
+    assert (answer.verdict, answer.result.outputs.metric) == ("wrong-output", None)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [("return 'good'", "no number"), ("return outputs['z']", "KeyError"), ("import nowhere", "nowhere")],
+)
+def test_a_metric_that_fails_is_the_users_to_mend(body: str, said: str) -> None:
+    evaluate(body)
+    with pytest.raises(UsageError, match=said) as raised:
+        ortune.rewrite("m.onnx", *NAMES, metric="evaluate:score", tolerance="metric>=0")
+    assert "dictionaries of arrays" in raised.value.do
+
+
+@pytest.mark.parametrize(
+    ("metric", "tolerance"),
+    [
+        ("evaluate:score", None),
+        ("evaluate:score", 0.1),
+        (None, "metric>=1"),
+        ("evaluate.py", "metric>=1"),
+        ("a:b:c", "metric>=1"),
+    ],
+)
+def test_a_metric_and_its_limit_come_together(metric: str | None, tolerance: str | float | None) -> None:
+    with pytest.raises(UsageError):
+        ortune.rewrite("m.onnx", *NAMES, metric=metric, tolerance=tolerance)

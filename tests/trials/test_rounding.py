@@ -1,0 +1,78 @@
+"""What passes for rounding: as much as the model itself moves when it is rounded otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import ortune
+from ortune.inputs.feed_files import read_feeds, write_feeds
+from ortune.records import FeedRef, OutputDifference, OutputError
+from ortune.trials.rounding import doubtful, forgiven, moved_feed, tightened
+
+
+def apart(relative: float, *, ok: bool = True) -> OutputDifference:
+    output = OutputError(name="y", relative_l2=relative, max_error=relative, limit=1e-4)
+    return OutputDifference(ok=ok, relative_l2=relative, max_error=relative, outputs=(output,))
+
+
+def test_a_difference_that_passes_is_held_to_what_rounding_moves() -> None:
+    assert not doubtful(apart(9e-6))
+    assert doubtful(apart(2e-5))
+    assert not tightened(apart(2e-5), [apart(1e-7), apart(3e-7)]).ok
+    assert tightened(apart(2e-5), [apart(1e-7), apart(3e-6)]).ok
+    assert tightened(apart(2e-5), [apart(0.0)]).ok  # which tells nothing of its rounding
+    refused = tightened(apart(2e-5), [apart(1e-7)])
+    assert "rounding moves it by 1e-07" in refused.what
+    assert refused.accepting_tolerance == 5e-5
+
+
+def test_a_difference_that_does_not_pass_may_be_the_models_own() -> None:
+    assert forgiven(apart(2e-3, ok=False), [apart(1e-7), apart(1e-3)]).ok
+    assert not forgiven(apart(2e-3, ok=False), [apart(5e-4)]).ok
+    assert not forgiven(apart(2e-3, ok=False), []).ok
+
+
+def test_inputs_move_by_one_step_of_their_type(tmp_path: Path) -> None:
+    x = np.array([0.0, 1.0, -3.5, np.inf, np.nan], np.float32)
+    half = np.array([1.0, 65504.0], np.float16)
+    write_feeds(tmp_path / "a", {"x": x, "h": half, "ids": np.arange(3)})
+    ref = moved_feed(FeedRef(name="c", path=str(tmp_path / "a")), tmp_path / "b", 0)
+    moved = read_feeds(Path(ref.path))
+    steps = np.abs(moved["x"][1:3] - x[1:3]) / np.spacing(np.abs(x[1:3]))
+    assert set(steps) <= {0.5, 1.0}
+    assert moved["x"][0] != 0 and np.isinf(moved["x"][3]) and np.isnan(moved["x"][4])
+    assert moved["h"].dtype == np.float16 and moved["h"][0] != 1
+    assert (moved["ids"] == np.arange(3)).all()
+
+
+def model(path: Path, *, half: bool) -> Path:
+    """A fifth of the input goes through half precision and back, or does not."""
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 512]) for name in "xy"]
+    nodes = [helper.make_node("Mul", ["x", "k"], ["h"], "scale")]
+    if half:
+        nodes += [
+            helper.make_node("Cast", ["h"], ["c"], "to_half", to=TensorProto.FLOAT16),
+            helper.make_node("Cast", ["c"], ["f"], "from_half", to=TensorProto.FLOAT),
+        ]
+    nodes.append(helper.make_node("Add", ["x", "f" if half else "h"], ["y"], "add"))
+    stored = numpy_helper.from_array(np.array([0.2], np.float32), "k")
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [stored])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def test_half_precision_within_the_bounds_is_still_no_rounding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    answer = ortune.bisect(model(tmp_path / "a.onnx", half=False), model(tmp_path / "b.onnx", half=True))
+    found = answer.result
+    assert 1e-5 < found.outputs.relative_l2 < 1e-4
+    assert not found.outputs.ok
+    assert "where rounding moves" in found.outputs.what
+    assert [node.name for node in found.partings[0].b][:1] == ["to_half"]

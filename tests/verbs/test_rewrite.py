@@ -1,0 +1,144 @@
+"""``ortune rewrite``: what a model calls for, rewrites applied by hand, and the outputs checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+import ortune
+from bisection.planted import convolutions
+from edited_models import squeezenet
+from ortune.errors import UsageError
+from ortune.model.open import open_model
+from ortune.rewrites import made_by
+from ortune.verbs.rewrite import exit_code
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A small convolution net whose weights are graph inputs, as old exporters write them."""
+    path = convolutions(tmp_path / "m.onnx")
+    proto = onnx.load(path)
+    for tensor in proto.graph.initializer:
+        proto.graph.input.append(
+            onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        )
+    onnx.save(proto, path)
+    return path
+
+
+def test_without_names_it_lists_what_fits_and_writes_nothing(model: Path, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    answer = ortune.rewrite(model)
+    assert answer.verdict == "listed"
+    row = [each.rewrite.name for each in answer.result.called_for if each.in_row]
+    # What takes the weights out of the inputs comes first: the other finds no constants before.
+    assert row[:2] == ["initializers-out-of-inputs", "affine-into-weights"]
+    assert f"ortune rewrite {model} {' '.join(row)}" in " ".join(answer.summary().split())
+    assert {p for p in tmp_path.iterdir() if p.name != "lock"} == set(before)
+
+
+def test_a_model_is_written_beside_the_old_one_which_stays(model: Path, tmp_path: Path) -> None:
+    was = model.read_bytes()
+    answer = ortune.rewrite(model, "initializers-out-of-inputs", "affine-into-weights")
+    result = answer.result
+    assert (answer.verdict, exit_code(answer), result.path) == ("written", 0, "m-rewritten.onnx")
+    assert model.read_bytes() == was
+    new = open_model(tmp_path / "m-rewritten.onnx")
+    assert made_by(new.ir) == ("initializers-out-of-inputs", "affine-into-weights")
+    assert result.outputs is not None and result.outputs.ok and result.outputs.relative_l2 < 1e-5
+    assert (result.nodes_before, result.nodes_after) == (10, 7)
+    assert result.operators == {"BatchNormalization": -3}
+    assert [step.modified for step in result.steps] == [True, True]
+
+
+def test_nothing_is_replaced_unasked(model: Path, tmp_path: Path) -> None:
+    there = tmp_path / "m-rewritten.onnx"
+    there.write_text("mine")
+    with pytest.raises(UsageError, match="there already"):
+        ortune.rewrite(model, "initializers-out-of-inputs")
+    with pytest.raises(UsageError, match="there already"):
+        ortune.rewrite(model, "initializers-out-of-inputs", output=model)
+    assert there.read_text() == "mine"
+    ortune.rewrite(model, "initializers-out-of-inputs", output=model, force=True)
+    assert len(open_model(model).ir.graph.inputs) == 1
+
+
+def test_a_dry_run_says_what_each_would_change_and_why_not(model: Path, tmp_path: Path) -> None:
+    answer = ortune.rewrite(model, "hard-swish", "initializers-out-of-inputs", dry_run=True)
+    first, second = answer.result.steps
+    assert answer.verdict == "dry-run"
+    assert not first.modified
+    assert second.modified and "15" in second.what
+    assert answer.result.outputs is None
+    assert "hard-swish (exact): nothing to change" in answer.summary()
+    assert not list(tmp_path.glob("*rewritten*"))
+
+
+def test_what_changes_nothing_is_not_written(model: Path, tmp_path: Path) -> None:
+    answer = ortune.rewrite(model, "hard-swish")
+    assert (answer.verdict, answer.result.path) == ("unchanged", "")
+    assert not list(tmp_path.glob("*rewritten*"))
+
+
+def test_outputs_beyond_the_tolerance_are_not_written(model: Path, tmp_path: Path) -> None:
+    answer = ortune.rewrite(model, "initializers-out-of-inputs", "affine-into-weights", tolerance=1e-12)
+    assert (answer.verdict, exit_code(answer), answer.result.path) == ("wrong-output", 1, "")
+    assert not list(tmp_path.glob("*rewritten*"))
+
+
+def test_weights_beside_the_model_stay_beside_it(tmp_path: Path) -> None:
+    proto = squeezenet()
+    for tensor in proto.graph.initializer:
+        proto.graph.input.append(
+            onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        )
+    onnx.save(
+        proto, tmp_path / "big.onnx", save_as_external_data=True, location="big.weights", size_threshold=0
+    )
+    weights = tmp_path / "new.onnx.data"
+    weights.write_text("mine")
+    with pytest.raises(UsageError, match="there already"):
+        ortune.rewrite("big.onnx", "initializers-out-of-inputs", output="new.onnx")
+    assert weights.read_text() == "mine" and not (tmp_path / "new.onnx").exists()
+    weights.unlink()
+    answer = ortune.rewrite("big.onnx", "initializers-out-of-inputs", output="new.onnx")
+    assert answer.verdict == "written"
+    (tmp_path / "big.weights").unlink()
+    new = open_model(tmp_path / "new.onnx")
+    assert {Path(tensor.file.path).name for tensor in new.external} == {"new.onnx.data"}
+
+
+def test_what_must_be_set_with_it_is_said(model: Path) -> None:
+    answer = ortune.rewrite(model, "ort-optimized-model:level=extended")
+    assert answer.verdict == "written"
+    assert answer.result.settings == {"graph_optimization_level": "disable"}
+    assert answer.result.hardware_bound
+    assert "graph_optimization_level=disable" in answer.summary()
+
+
+def test_a_budget_is_taken_as_tolerance(model: Path) -> None:
+    names = ("initializers-out-of-inputs", "affine-into-weights")
+    refused = ortune.rewrite(model, *names, tolerance="snr>=300dB")
+    assert refused.verdict == "wrong-output"
+    assert "SNR" in refused.result.outputs.what
+    assert ortune.rewrite(model, *names, tolerance="cosine>=0.999").verdict == "written"
+
+
+def test_the_rewrites_of_a_plan_are_applied_too(model: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"rewrites": [{"name": "initializers-out-of-inputs"}]}')
+    result = ortune.rewrite(model, "affine-into-weights", plan=plan).result
+    assert [step.rewrite.name for step in result.steps] == [
+        "initializers-out-of-inputs",
+        "affine-into-weights",
+    ]
+    assert result.nodes_after == 7
