@@ -40,7 +40,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     walked = nodes(facts.model.ir) if facts.model else ()
     found = [
-        n for n in walked if n.op_type == "BatchNormalization" and n.attributes.get_int("training_mode", 0)
+        n
+        for n in walked
+        if n.op_type == "BatchNormalization" and bool(n.attributes.get_int("training_mode", 0))
     ]
     if found:
         yield Finding(

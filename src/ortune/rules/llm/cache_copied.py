@@ -22,6 +22,7 @@ from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "LLM001"
+TIER = "preview"
 
 _AXES = 4  # batch, heads, tokens, numbers of a head
 

@@ -18,13 +18,14 @@ import onnx_ir as ir
 
 from ortune.analysis.constraints import constant
 from ortune.knobs.cpu.constant_folding_max_bytes import KNOB
-from ortune.model.graphs import nodes
+from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding, Plan
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "MEM002"
 
+_MAKERS = op_set("ConstantOfShape Expand Tile Range")
 _LEAST_BYTES = 16 << 20
 _LIMIT_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30  # what ONNX Runtime folds by itself
@@ -73,6 +74,8 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _bytes(node: ir.Node) -> int:
     """Of what a node makes from constants alone, taking an element for four bytes; 0 where that is not known."""
+    if node.op_type not in _MAKERS:
+        return 0
     given = [constant(value) for value in node.inputs]
     elements = 0.0
     match node.op_type, given:

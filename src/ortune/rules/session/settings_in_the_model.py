@@ -23,6 +23,7 @@ from ortune.rules._words import listed
 from ortune.rules.facts import Facts
 
 CODE = "SES003"
+TIER = "preview"
 
 _ENTRY = "ort_config"
 _OPTIONS = "session_options"

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from ortune.analysis.constraints import Walk
 from ortune.analysis.shape_inference import visit
 from ortune.records import Finding
-from ortune.rules._words import short
+from ortune.rules._words import name_of, short
 from ortune.rules.facts import Facts
 
 CODE = "SHP003"
@@ -52,11 +52,14 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             what=f"{short(value.name or '')} is declared {value.shape} and is [{made}]",
-            where=tuple(
-                (value.producer().name if value.producer() else "") or value.name or "" for value in found
-            ),
+            where=tuple(map(_called, found)),
             fix="leave the size open in the file, or infer shapes again",
         )
+
+
+def _called(value: ir.Value) -> str:
+    node = value.producer()
+    return name_of(node) if node is not None else value.name or ""
 
 
 def _made(walk: Walk, value: ir.Value) -> str:

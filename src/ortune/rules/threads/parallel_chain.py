@@ -21,6 +21,7 @@ from ortune.records import Finding, Plan
 from ortune.rules.facts import Facts
 
 CODE = "THR004"
+TIER = "preview"
 
 _CHAIN = 0.85
 _LARGE = op_set(
