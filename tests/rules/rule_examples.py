@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -24,9 +25,11 @@ from ortune.records import (
     NodeTime,
     OperatorProfile,
     OperatorTime,
+    Plan,
     ProfiledNode,
     ProfileResult,
     ProviderReport,
+    ProviderSpec,
     Runtime,
     RuntimeReport,
     RunVariance,
@@ -108,6 +111,43 @@ def work(*choices: InputChoice, **load: Any) -> Workload:
 
 def fed(*guessed_axes: int) -> Workload:
     return work(InputChoice(name="x", dtype="float", shape=(8, 96), guessed_axes=guessed_axes))
+
+
+SCALE = [numpy_helper.from_array(np.float32(0.5), "s")]
+PAIR = [
+    node("QuantizeLinear", ["x", "s"], ["q"], name="narrow"),
+    node("DequantizeLinear", ["q", "s"], ["y"], name="wide"),
+]
+
+
+def near_two_gib(folder: Path, size_bytes: int) -> Facts:
+    """A plain model whose file would be so large."""
+    facts = plain(folder)
+    assert facts.model is not None
+    told = msgspec.structs.replace(facts.model.facts, size_bytes=size_bytes)
+    return replace(facts, model=replace(facts.model, facts=told))
+
+
+def capturing(folder: Path, rows: int | str) -> Facts:
+    """A model of so many rows, where graphs are captured."""
+    capture = ProviderSpec(name="CUDAExecutionProvider", options={"enable_cuda_graph": "1"})
+    plan = Plan(providers=(capture,))
+    return plain(folder, inputs=[info("x", FLOAT, [rows, 96])], plan=plan)
+
+
+def side_by_side(folder: Path, **settings: Any) -> Facts:
+    """Two products that do not wait for each other."""
+    nodes = [
+        node("MatMul", ["x", "w"], ["a"]),
+        node("MatMul", ["x", "v"], ["b"]),
+        node("Add", ["a", "b"], ["y"]),
+    ]
+    return facts_of(folder, nodes, [weight(), weight("v", 0.25)], plan=Plan(settings=settings))
+
+
+def set_to(folder: Path, **settings: Any) -> Facts:
+    """A plain model with settings."""
+    return plain(folder, plan=Plan(settings=settings))
 
 
 def operators(**shares: float) -> Facts:
@@ -321,6 +361,30 @@ EXAMPLES = {
         good=lambda folder: facts_of(folder, TWICE, [weight(size=192), weight("v", 0.25, size=192)]),
     ),
     "SES001": Example(bad=lambda folder: plain(folder, external=True), where=("m.data",), good=plain),
+    "SES002": Example(
+        bad=lambda folder: set_to(folder, graph_optimization_level="basic"),
+        good=lambda folder: set_to(folder, graph_optimization_level="all"),
+    ),
+    "SES004": Example(
+        bad=lambda folder: near_two_gib(folder, 2_000_000_000),
+        good=lambda folder: near_two_gib(folder, 1 << 30),
+    ),
+    "THR003": Example(
+        bad=lambda folder: set_to(folder, inter_op_num_threads=8),
+        good=lambda folder: set_to(folder, inter_op_num_threads=8, execution_mode="parallel"),
+    ),
+    "THR004": Example(
+        bad=lambda folder: set_to(folder, execution_mode="parallel"),
+        good=lambda folder: side_by_side(folder, execution_mode="parallel"),
+    ),
+    "PLC004": Example(
+        bad=lambda folder: capturing(folder, "rows"), where=("x",), good=lambda folder: capturing(folder, 8)
+    ),
+    "QNT007": Example(
+        bad=lambda folder: facts_of(folder, PAIR, SCALE, plan=Plan(settings={"disable_quant_qdq": True})),
+        where=("wide",),
+        good=lambda folder: facts_of(folder, PAIR, SCALE),
+    ),
     "MSR001": Example(
         bad=lambda folder: facts_of(folder, NON_ZERO, work=work()),
         where=("found",),

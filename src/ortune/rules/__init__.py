@@ -50,6 +50,9 @@ FAMILIES = {
     "threads": "THR",
     "memory": "MEM",
     "session": "SES",
+    "llm": "LLM",
+    "mobile": "MOB",
+    "web": "WEB",
     "environment": "ENV",
     "measurement": "MSR",
 }

@@ -1,0 +1,92 @@
+"""Attention is spelled out in operators.
+
+What it is: a product, Softmax and a second product, with scale and mask between, where one fused operator would do.
+Why it costs: the table of scores, tokens by tokens for each head, is written and read several times.
+Evidence: a Softmax between two products, and what stands between them. ONNX Runtime fuses few such forms when a
+    session is made.
+Fix and its safety: advice: its offline optimiser for transformers, or an export with the operator Attention (opset
+    23).
+Example: ``python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx --model_type bert``
+References: microsoft/onnxruntime#21208, #15225, #10359, #10339.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes, op_set
+from ortune.records import Finding
+from ortune.rewrites._graph import is_op
+from ortune.rules._words import counted, listed, name_of
+from ortune.rules.facts import Facts
+
+CODE = "GRA013"
+TIER = "if-measured"
+
+_BEFORE = op_set("Add Mul Div Where Cast Reshape Sub")
+_AFTER = op_set("Cast Where Dropout Identity Reshape")
+_STEPS = 6
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+attention (float[2,8,16] q, float[2,16,8] k, float[2,8,16] v) => (float[2,8,16] y)
+{
+    s = MatMul (q, k)
+    [bad_softmax] p = Softmax <axis = -1> (s)
+    y = MatMul (p, v)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+classes (float[2,8,16] x, float[2,16,8] w) => (float[2,8,8] y)
+{
+    s = MatMul (x, w)
+    y = Softmax <axis = -1> (s)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    between = (
+        {n: ops for n in nodes(facts.model.ir) if is_op(n, "Softmax") and (ops := _attention(n)) is not None}
+        if facts.model
+        else {}
+    )
+    if between:
+        kinds = Counter(op for ops in between.values() for op in ops)
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"attention in parts: {counted([*between])}",
+            where=tuple(map(name_of, between)),
+            evidence=f"between the products stand {listed(kinds)}" if kinds else "",
+            fix="fuse it with the optimiser for transformers",
+        )
+
+
+def _attention(node: ir.Node) -> list[str] | None:
+    """What stands between the products on either side of a Softmax; None where there are none."""
+    before, above = [], node.inputs[0].producer() if node.inputs[0] is not None else None
+    for _ in range(_STEPS):
+        if above is None or above.op_type not in _BEFORE:
+            break
+        before.append(above.op_type)
+        makers = [v.producer() for v in above.inputs if v is not None and v.producer() is not None]
+        above = next((m for m in makers if m is not None and m.op_type in _BEFORE | {"MatMul"}), None)
+    after, below = [], _reader(node)
+    for _ in range(_STEPS):
+        if below is None or below.op_type not in _AFTER:
+            break
+        after.append(below.op_type)
+        below = _reader(below)
+    products = is_op(above, "MatMul") and is_op(below, "MatMul")
+    return [*before, *after] if products else None
+
+
+def _reader(node: ir.Node) -> ir.Node | None:
+    users = [use.node for use in node.outputs[0].uses()]
+    return next((user for user in users if user.op_type in _AFTER | {"MatMul"}), None)

@@ -1,0 +1,53 @@
+"""A batch normalisation is in training mode.
+
+What it is: BatchNormalization with training_mode=1, which an export of a model that was not set to inference leaves.
+Why it costs: mean and variance are computed anew from each batch, so that nothing can be folded into the convolution
+    before it; and outputs depend on what else is in the batch.
+Evidence: the attribute.
+Fix and its safety: advice: call ``model.eval()`` and export again; outputs then come from the statistics of training.
+Example: ``torch.onnx.export(model.eval(), ...)``
+References: ONNX operator documentation, "BatchNormalization"; microsoft/onnxscript#1791.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "GRA008"
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+learning (float[2,4,8,8] x, float[4] s, float[4] b, float[4] m, float[4] v) => (float[2,4,8,8] y)
+{
+    [bad_norm] y, mean, var = BatchNormalization <training_mode = 1> (x, s, b, m, v)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+learned (float[2,4,8,8] x, float[4] s, float[4] b, float[4] m, float[4] v) => (float[2,4,8,8] y)
+{
+    y = BatchNormalization (x, s, b, m, v)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    walked = nodes(facts.model.ir) if facts.model else ()
+    found = [
+        n
+        for n in walked
+        if n.op_type == "BatchNormalization" and bool(n.attributes.get_int("training_mode", 0))
+    ]
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"in training mode: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="set the model to inference before its export",
+        )

@@ -1,0 +1,72 @@
+"""A loop runs a few small nodes over and over.
+
+What it is: a Loop or Scan whose body has at most 16 nodes, none of them a product of matrices or a convolution.
+Why it costs: each round starts the body's nodes one by one, some microseconds a round, whatever they compute.
+Evidence: the nodes of the body.
+Fix and its safety: advice: write it without a loop (CumSum, LSTM, GRU, products over the whole sequence), or take
+    several rounds at once.
+Example: a recurrence over 16,000 samples, one element a round
+References: microsoft/onnxruntime#27796, #5188.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nested, nodes, op_set, subgraphs
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "GRA009"
+
+_FEW = 16
+_LOOPS = op_set("Loop Scan")
+_LARGE = op_set(
+    "Conv ConvTranspose Gemm MatMul LSTM GRU RNN Einsum MatMulInteger QLinearMatMul MatMulNBits If Loop Scan"
+)
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+sums (float[1,64] start, float[512,64] xs) => (float[1,64] z, float[512,1,64] a)
+{
+    [bad_scan] z, a = Scan <num_scan_inputs = 1, body = g (float[1,64] s, float[64] x) => (float[1,64] t, float[1,64] o)
+    {
+        t = Add (s, x)
+        o = Identity (t)
+    }> (start, xs)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+products (float[1,64] start, float[512,64,64] xs) => (float[1,64] z, float[512,1,64] a)
+{
+    z, a = Scan <num_scan_inputs = 1, body = g (float[1,64] s, float[64,64] x) => (float[1,64] t, float[1,64] o)
+    {
+        t = MatMul (s, x)
+        o = Identity (t)
+    }> (start, xs)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    walked = nodes(facts.model.ir) if facts.model else ()
+    found = [node for node in walked if node.op_type in _LOOPS and _small(node)]
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"rounds of a few small nodes: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="write it without a loop, or take several rounds at once",
+        )
+
+
+def _small(node: ir.Node) -> bool:
+    inside = [
+        n for body in subgraphs(node) for graph in nested(body) for n in graph if n.op_type != "Constant"
+    ]
+    return 0 < len(inside) <= _FEW and not any(n.op_type in _LARGE for n in inside)

@@ -1,0 +1,68 @@
+"""Convolutions leave the blocked layout for the number of their input channels.
+
+What it is: a two-dimensional Conv that takes 16 channels or more, and no multiple of 4.
+Why it costs: the kernels of the blocked layout (nchwc) take input channels in fours; such a convolution runs in the
+    plain layout, and its neighbours' values are put in order before and after it. Output channels are padded.
+Evidence: the shapes of weights. ONNX Runtime 1.31 keeps a Conv of 17, 18 or 33 input channels in the plain layout, and
+    takes one of 16, 20, 24, 32, 36 or 48 into the blocked one.
+Fix and its safety: advice: when a model is pruned or designed, take channels in multiples of 8 or 16.
+Example: 17 channels, of which a pruned model has many
+References: ONNX Runtime source, the NCHWc transformer; microsoft/onnxruntime#20218.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rewrites._graph import is_op
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "LAY005"
+TIER = "if-measured"
+
+_FEW = 16
+_IN_ONE_STEP = 4
+_PLANAR = 4  # axes of the weights of a two-dimensional convolution
+
+
+def _text(channels: int, name: str) -> str:
+    return f"""
+<ir_version: 8, opset_import: ["" : 17]>
+taken (float[1,{channels},8,8] x) => (float[1,16,8,8] y)
+<float[16,{channels},1,1] w = {{{",".join(["0.5"] * 16 * channels)}}}>
+{{
+    [{name}] y = Conv (x, w)
+}}
+"""
+
+
+BAD = _text(17, "bad_conv")
+GOOD = _text(20, "conv")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where an x86 CPU runs it."""
+    if facts.model is None or facts.target != "cpu" or facts.host is None or facts.host.machine != "x86_64":
+        return
+    found = [node for node in nodes(facts.model.ir) if is_op(node, "Conv") and _plain(node)]
+    if found:
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"input channels that are no multiple of 4: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="take channels in multiples of 8 or 16",
+        )
+
+
+def _plain(node: ir.Node) -> bool:
+    weight = node.inputs[1].const_value if len(node.inputs) > 1 and node.inputs[1] is not None else None
+    if weight is None or len(weight.shape) != _PLANAR or (node.attributes.get_int("group", 1) or 1) != 1:
+        return False
+    taken = int(weight.shape.numpy()[1])
+    return taken >= _FEW and taken % _IN_ONE_STEP != 0

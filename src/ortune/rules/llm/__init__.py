@@ -1,0 +1,1 @@
+"""Rules on decoders of language models."""

@@ -1,0 +1,71 @@
+"""A decoder copies its cache at every step.
+
+What it is: outputs that are an input with something appended by Concat: keys and values of all earlier tokens.
+Why it costs: each step writes the whole cache again, and hands it back to the caller: the time of a token grows with
+    the length of the text.
+Evidence: Concats from an input of the model to an output.
+Fix and its safety: advice: an export with GroupQueryAttention, whose past and present can share a buffer, or a cache
+    of fixed size that is written in place.
+Example: past_key_values and present of a decoder
+References: onnxruntime/mobius#369; huggingface/optimum#326; ROCm/hip-ep#753.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.records import Finding
+from ortune.rewrites._graph import is_op
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "LLM001"
+TIER = "preview"
+
+_AXES = 4  # batch, heads, tokens, numbers of a head
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+step (float[1,2,1,8] key, float[1,2,past,8] past_key) => (float[1,2,total,8] present_key)
+{
+    [bad_concat] present_key = Concat <axis = 2> (past_key, key)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+frames (float[1,2,1,8] key, float[1,2,past,8] other) => (float[1,2,total,8] y)
+{
+    c = Concat <axis = 2> (other, key)
+    y = Relu (c)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the main graph."""
+    graph = facts.model.ir.graph if facts.model else ()
+    found = [
+        node
+        for node in graph
+        if is_op(node, "Concat") and node.outputs[0].is_graph_output() and _appends(node)
+    ]
+    if found:
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"the cache is copied at every step: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="share one buffer between past and present",
+        )
+
+
+def _appends(node: ir.Node) -> bool:
+    """Whether something is appended to an input that has axes of a cache and grows along one."""
+    past = node.inputs[0]
+    if past is None or not past.is_graph_input() or past.is_initializer() or past.shape is None:
+        return False
+    axis = node.attributes.get_int("axis", 0) or 0
+    rank = len(past.shape)
+    return rank == _AXES and -rank <= axis < rank and not isinstance(past.shape[axis], int)

@@ -1,0 +1,92 @@
+"""Constant nodes make tensors that are far larger than the file.
+
+What it is: ConstantOfShape, Expand, Tile and Range of constants whose results take 16 MiB and more.
+Why it costs: ONNX Runtime computes them when a session is made, and keeps the result: the session takes time and
+    memory that the file's size does not show.
+Evidence: the sizes that the constants ask for.
+Fix and its safety: exact: the setting constant_folding_max_bytes leaves them to each run, which then takes longer.
+Example: ``--set constant_folding_max_bytes=1048576``
+References: microsoft/onnxruntime#19902, #13240.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.analysis.constraints import constant
+from ortune.knobs.cpu.constant_folding_max_bytes import KNOB
+from ortune.model.graphs import nodes, op_set
+from ortune.records import Finding, Plan
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "MEM002"
+
+_MAKERS = op_set("ConstantOfShape Expand Tile Range")
+_LEAST_BYTES = 16 << 20
+_LIMIT_BYTES = 1 << 20
+_MOST_BYTES = 1 << 30  # what ONNX Runtime folds by itself
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+grows (float[1] x) => (float[256,256,128] y)
+{
+    s = Constant <value = int64[3] {256, 256, 128}> ()
+    [bad_zeros] z = ConstantOfShape (s)
+    y = Add (x, z)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+small (float[1] x) => (float[256,256] y)
+{
+    s = Constant <value = int64[2] {256, 256}> ()
+    z = ConstantOfShape (s)
+    y = Add (x, z)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    if facts.model is None or KNOB.name in facts.plan.settings:
+        return
+    sizes = {
+        node: size
+        for node in nodes(facts.model.ir, functions=False)
+        if (size := _bytes(node)) >= _LEAST_BYTES
+    }
+    found = [node for node, size in sizes.items() if size <= _MOST_BYTES]
+    if found:
+        total = sum(sizes[node] for node in found)
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"constants grow to {total >> 20} MiB when a session is made: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            plan=Plan(settings={KNOB.name: _LIMIT_BYTES}),
+            safety="exact",
+        )
+
+
+def _bytes(node: ir.Node) -> int:
+    """Of what a node makes from constants alone, taking an element for four bytes; 0 where that is not known."""
+    if node.op_type not in _MAKERS:
+        return 0
+    given = [constant(value) for value in node.inputs]
+    elements = 0.0
+    match node.op_type, given:
+        case "ConstantOfShape", [shape] if shape is not None:
+            elements = math.prod(int(n) for n in shape.ravel())
+        case "Expand", [data, shape] if data is not None and shape is not None:
+            elements = max(data.size, math.prod(int(n) for n in shape.ravel()))
+        case "Tile", [data, repeats] if data is not None and repeats is not None:
+            elements = data.size * math.prod(int(n) for n in repeats.ravel())
+        case "Range", [start, limit, delta] if (
+            start is not None and limit is not None and delta is not None and delta.item()
+        ):
+            elements = max(0.0, (float(limit.item()) - float(start.item())) / float(delta.item()))
+    return max(0, int(elements) * 4)

@@ -1,0 +1,76 @@
+"""Weights are stored that nothing reads.
+
+What it is: initializers that no node reads and that are no output.
+Why it costs: the file and its download are larger, and loading reads them before it drops them.
+Evidence: the uses of each; said from 64 KiB and a hundredth of all weights on.
+Fix and its safety: advice: save the model without them.
+Example: the head of a classifier, of which only the features are used
+References: ONNX IR specification, "Graphs", on initializers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+
+from ortune.model.graphs import graphs, parameters, stored_bytes
+from ortune.records import Finding
+from ortune.rules._words import listed, percent, plural
+from ortune.rules.facts import Facts
+
+CODE = "MEM003"
+
+_SHARE = 0.01
+_LEAST_BYTES = 64 << 10
+
+
+def _model(reader: str) -> onnx.ModelProto:
+    weights = [
+        onnx.helper.make_tensor(name, onnx.TensorProto.FLOAT, [160, 160], [0.5] * 160 * 160)
+        for name in ("weights", "bad_weights")
+    ]
+    sides = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 160]) for name in ("x", "y")
+    ]
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "weights"], ["p"]),
+        onnx.helper.make_node("MatMul", ["p", reader], ["y"]),
+    ]
+    graph = onnx.helper.make_graph(nodes, "g", sides[:1], sides[1:], weights)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+def bad() -> onnx.ModelProto:
+    """Both products read the same weights."""
+    return _model("weights")
+
+
+def good() -> onnx.ModelProto:
+    """Each reads its own."""
+    return _model("bad_weights")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In every graph; weights that callers may feed are theirs."""
+    if facts.model is None:
+        return
+    model = facts.model.ir
+    unused = [
+        value
+        for graph in graphs(model, functions=False)
+        for value in (graph.initializers.values() if hasattr(graph, "initializers") else ())
+        if not value.uses() and not value.is_graph_output() and not value.is_graph_input()
+    ]
+    held = [value.const_value for value in unused if value.const_value is not None]
+    size, total = sum(map(stored_bytes, held)), sum(map(stored_bytes, parameters(model)))
+    if size >= max(_LEAST_BYTES, _SHARE * total):
+        names = tuple(value.name or "" for value in unused)
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"{len(names)} {plural(len(names), 'weight')} ({percent(size / total)} of the bytes) read by nothing: "
+            f"{listed(names)}",
+            where=names,
+            fix="save the model without them",
+        )

@@ -1,0 +1,58 @@
+"""Sizes are left open where the phone's accelerator wants numbers.
+
+What it is: inputs with axes without a number, where the target is NNAPI or Core ML.
+Why it costs: these providers leave nodes whose shapes they do not know to the CPU, and the graph falls into many
+    parts with copies between them.
+Evidence: the declared shapes of inputs.
+Fix and its safety: advice: the rewrite fixed-dimensions with the sizes that are used; the model then refuses all
+    others.
+Example: ``--rewrite fixed-dimensions:batch=1``
+References: microsoft/onnxruntime#7859, #14212, #19887.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding
+from ortune.rules._words import listed, plural
+from ortune.rules.facts import Facts
+
+CODE = "MOB001"
+TIER = "preview"
+TARGET = "nnapi"
+
+_TARGETS = ("nnapi", "coreml")
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+open (float[batch,8] bad_x) => (float[batch,8] y)
+{
+    y = Relu (bad_x)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+fixed (float[1,8] x) => (float[1,8] y)
+{
+    y = Relu (x)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the inputs that are fed."""
+    if facts.model is None or facts.target not in _TARGETS:
+        return
+    names = [
+        value.name or ""
+        for value in facts.model.ir.graph.inputs
+        if not value.is_initializer() and value.shape is not None and not value.shape.is_static()
+    ]
+    if names:
+        yield Finding(
+            code=CODE,
+            what=f"{len(names)} {plural(len(names), 'input')} of open size, left to the CPU: {listed(names)}",
+            where=tuple(names),
+            fix="fix the sizes with the rewrite fixed-dimensions",
+        )

@@ -1,0 +1,54 @@
+"""Graphs are to be captured, and this model's cannot be.
+
+What it is: enable_cuda_graph or enableGraphCapture, with a model that has control flow or inputs of open size.
+Why it costs: control flow makes ONNX Runtime refuse the session; with open sizes a graph is captured for one shape
+    alone.
+Evidence: the provider's option; operators and inputs by name.
+Fix and its safety: advice: leave the option out, or fix the sizes and take the control flow out.
+Example: ``--rewrite fixed-dimensions:batch=1``
+References: microsoft/onnxruntime#15005, #10859, #29273.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.model.graphs import nodes, op_set
+from ortune.records import Finding
+from ortune.rules._words import listed, name_of
+from ortune.rules.facts import Facts
+
+CODE = "PLC004"
+TIER = "preview"
+
+_OPTIONS = ("enable_cuda_graph", "enableGraphCapture")
+_CONTROL = op_set("If Loop Scan")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Where a provider is asked to capture."""
+    asked = {
+        key
+        for spec in facts.plan.providers
+        for key, value in spec.options.items()
+        if value.lower() in ("1", "true")
+    }
+    if facts.model is None or not asked.intersection(_OPTIONS):
+        return
+    model = facts.model.ir
+    control = [name_of(node) for node in nodes(model) if node.op_type in _CONTROL and not node.domain]
+    open_ = [
+        value.name or ""
+        for value in model.graph.inputs
+        if not value.is_initializer() and value.shape is not None and not value.shape.is_static()
+    ]
+    if control or open_:
+        parts = [f"control flow ({listed(control)})"] if control else []
+        parts += [f"open sizes ({listed(open_)})"] if open_ else []
+        yield Finding(
+            code=CODE,
+            severity="error" if control else "warning",
+            what=f"graph capture is asked for, and the model has {' and '.join(parts)}",
+            where=(*control, *open_),
+            fix="leave the option out, or export without them",
+        )

@@ -1,0 +1,77 @@
+"""Weights are so small that a CPU may take a slow way with them.
+
+What it is: denormal numbers, nearer to zero than 1.2e-38, which training with weight decay leaves.
+Why it costs: many processors compute with them a hundred times as slowly; others, such as AMD's Zen 5, do not.
+Evidence: a share of the weights' first, middle and last thousand numbers, tensor by tensor.
+Fix and its safety: numerics: the setting set_denormal_as_zero, or zeros in the file.
+Example: ``--set set_denormal_as_zero=1``
+References: microsoft/onnxruntime#6865, #7448, #5472.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from ortune.knobs.cpu.set_denormal_as_zero import KNOB
+from ortune.model.graphs import parameters
+from ortune.records import Finding, Plan
+from ortune.rules._words import listed, percent, plural
+from ortune.rules.facts import Facts
+
+CODE = "PRC005"
+TIER = "preview"
+
+_SAMPLE = 1024
+_SHARE = 0.001
+_LEAST = 64
+
+
+def _model(value: float) -> onnx.ModelProto:
+    tensor = onnx.helper.make_tensor("bad_weights", onnx.TensorProto.FLOAT, [32, 32], [value] * 1024)
+    sides = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 32]) for name in ("x", "y")]
+    node = onnx.helper.make_node("MatMul", ["x", "bad_weights"], ["y"])
+    graph = onnx.helper.make_graph([node], "g", sides[:1], sides[1:], [tensor])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+def bad() -> onnx.ModelProto:
+    """Weights of 1e-40."""
+    return _model(1e-40)
+
+
+def good() -> onnx.ModelProto:
+    """Weights that are small, and not denormal."""
+    return _model(1e-30)
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In float32 weights, of which three parts each are read."""
+    if facts.model is None or facts.target != "cpu" or facts.plan.settings.get(KNOB.name):
+        return
+    shares = {
+        t.name or "": _share(t)
+        for t in parameters(facts.model.ir)
+        if t.dtype == ir.DataType.FLOAT and t.size >= _LEAST
+    }
+    found = {name: share for name, share in shares.items() if share >= _SHARE}
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"{len(found)} {plural(len(found), 'weight')} with denormals, up to {percent(max(found.values()))}"
+            f" of a tensor: {listed(found)}",
+            where=tuple(found),
+            plan=Plan(settings={KNOB.name: True}),
+            safety="numerics",
+        )
+
+
+def _share(tensor: ir.TensorProtocol) -> float:
+    values = tensor.numpy().reshape(-1)
+    middle = max(0, values.size // 2 - _SAMPLE // 2)
+    parts = (values[:_SAMPLE], values[middle : middle + _SAMPLE], values[-_SAMPLE:])
+    sample = np.abs(np.concatenate(parts))
+    return float(np.mean((sample > 0) & (sample < np.finfo(np.float32).tiny)))

@@ -1,0 +1,59 @@
+"""Products with 4-bit weights compute in float.
+
+What it is: MatMulNBits without accuracy_level 4.
+Why it costs: at level 4 the CPU quantizes the input to 8 bits and multiplies whole numbers; below it the weights are
+    widened to float32 first, several times as slow for one row at a time.
+Evidence: the attribute, where the target is the CPU.
+Fix and its safety: advice: set accuracy_level to 4 in the model and compare what it says: outputs move.
+Example: ``--set qdq_matmulnbits_accuracy_level=4`` where the model has DequantizeLinear and MatMul in its place
+References: onnxruntime/mobius#402; microsoft/onnxruntime#23004, #29849.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "QNT005"
+
+_WHOLE_NUMBERS = 4
+_HEAD = """
+<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+four_bits (float[1,32] x, uint8[16,1,16] w, float[16] s) => (float[1,16] y)
+{"""
+
+BAD = f"""{_HEAD}
+    [bad_product] y = com.microsoft.MatMulNBits <K = 32, N = 16, bits = 4, block_size = 32> (x, w, s)
+}}
+"""
+GOOD = f"""{_HEAD}
+    y = com.microsoft.MatMulNBits <K = 32, N = 16, bits = 4, block_size = 32, accuracy_level = 4> (x, w, s)
+}}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where the CPU runs it."""
+    if facts.model is None or facts.target != "cpu":
+        return
+    found = [node for node in nodes(facts.model.ir) if node.op_type == "MatMulNBits" and _in_float(node)]
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"4-bit weights, computed in float: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="set accuracy_level to 4 and compare the outputs",
+        )
+
+
+def _in_float(node: ir.Node) -> bool:
+    # Other widths have no kernel of whole numbers everywhere.
+    four_bits = node.attributes.get_int("bits", 4) == 4
+    float32 = node.inputs[0] is not None and node.inputs[0].dtype in (None, ir.DataType.FLOAT)
+    return four_bits and float32 and node.attributes.get_int("accuracy_level", 0) != _WHOLE_NUMBERS

@@ -1,0 +1,70 @@
+"""Convolutions between quantized values are computed in float.
+
+What it is: Conv whose input and weights come from DequantizeLinear, and whose output does not go to a QuantizeLinear
+    alone (straight, or through Relu or Clip).
+Why it costs: ONNX Runtime makes QLinearConv only of the whole group; without it the values are widened and the
+    convolution runs in float32: the cost of quantizing on top of that of the float model.
+Evidence: the nodes around each convolution. The graph that ONNX Runtime 1.31 optimises keeps them as they are.
+Fix and its safety: advice: let the quantizer quantize what follows too, or leave these convolutions out of it.
+Example: ``quantize_static(..., op_types_to_quantize=[...])`` with the operator that follows
+References: microsoft/onnxruntime#5319, #1543, #17389.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rewrites._graph import is_op, only_user
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "QNT004"
+
+_INSIDE = """
+    q = QuantizeLinear (x, s, z)
+    dx = DequantizeLinear (q, s, z)
+    dw = DequantizeLinear (w, s, t)"""
+_HEAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+island (float[1,8,8,8] x, int8[8,8,3,3] w, float s, uint8 z, int8 t) => (float[1,8,6,6] y)
+{"""
+
+BAD = f"""{_HEAD}{_INSIDE}
+    [bad_conv] c = Conv (dx, dw)
+    y = Sigmoid (c)
+}}
+"""
+GOOD = f"""{_HEAD}{_INSIDE}
+    c = Conv (dx, dw)
+    qc = QuantizeLinear (c, s, z)
+    y = DequantizeLinear (qc, s, z)
+}}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where the CPU runs it."""
+    if facts.model is None or facts.target != "cpu":
+        return
+    found = [node for node in nodes(facts.model.ir) if is_op(node, "Conv") and _island(node)]
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"in float between quantized values: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="quantize what follows too",
+        )
+
+
+def _island(node: ir.Node) -> bool:
+    makers = [value.producer() if value is not None else None for value in node.inputs[:2]]
+    if not all(maker is not None and is_op(maker, "DequantizeLinear") for maker in makers):
+        return False
+    user = only_user(node.outputs[0])
+    if user is not None and is_op(user, "Relu", "Clip"):
+        user = only_user(user.outputs[0])
+    return user is None or not is_op(user, "QuantizeLinear")

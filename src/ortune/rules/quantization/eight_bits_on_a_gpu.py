@@ -1,0 +1,56 @@
+"""A model in 8-bit operators is meant for a GPU that has no kernels for them.
+
+What it is: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger and DynamicQuantizeLinear, where the target is CUDA
+    or WebGPU.
+Why it costs: each runs on the CPU, and its inputs and outputs are copied from and to the GPU.
+Evidence: the operators.
+Fix and its safety: advice: give the GPU a float16 model, or 4-bit weights (MatMulNBits); for TensorRT,
+    quantize-dequantize pairs.
+Example: ``ortune compare model-int8.onnx model-fp16.onnx --target cuda``
+References: microsoft/onnxruntime#12229, #24807, #10267, #7745.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.model.graphs import nodes, op_set
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "QNT006"
+TIER = "preview"
+TARGET = "cuda"
+
+_TARGETS = ("cuda", "webgpu")
+_OPERATORS = op_set("QLinearConv QLinearMatMul ConvInteger MatMulInteger DynamicQuantizeLinear")
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+integers (uint8[8,8] x, uint8[8,8] w) => (int32[8,8] y)
+{
+    [bad_product] y = MatMulInteger (x, w)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+floats (float[8,8] x, float[8,8] w) => (float[8,8] y)
+{
+    y = MatMul (x, w)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where such a GPU runs it."""
+    if facts.model is None or facts.target not in _TARGETS:
+        return
+    found = [node for node in nodes(facts.model.ir) if node.op_type in _OPERATORS]
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"8-bit operators without a kernel on {facts.target}: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="give the GPU a float16 model, or 4-bit weights",
+        )

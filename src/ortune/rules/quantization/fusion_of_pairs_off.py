@@ -1,0 +1,36 @@
+"""Quantized operators are switched off by a setting.
+
+What it is: disable_quant_qdq, with a model that has quantize-dequantize pairs.
+Why it costs: the pairs stay in the graph and everything between them runs in float32: more work than the float model.
+Evidence: the setting, and the pairs in the model.
+Fix and its safety: numerics: leave the setting out; outputs then are those of 8-bit kernels.
+Example: ``--set disable_quant_qdq=0``
+References: ONNX Runtime documentation, "Quantize ONNX models".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.knobs.cpu.disable_quant_qdq import KNOB
+from ortune.model.graphs import nodes
+from ortune.records import Finding, Plan
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "QNT007"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Where the model has pairs and the setting is made."""
+    if facts.model is None or not facts.plan.settings.get(KNOB.name):
+        return
+    found = [node for node in nodes(facts.model.ir) if node.op_type == "DequantizeLinear"]
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"{KNOB.name} leaves the quantized part in float: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            plan=Plan(settings={KNOB.name: False}),
+            safety="numerics",
+        )

@@ -1,0 +1,87 @@
+"""Weights are quantized without a sign.
+
+What it is: weights of uint8 in quantized convolutions and products, where int8 would do.
+Why it costs: the 8-bit dot product of x86 takes one factor with a sign and one without; for two without, ONNX Runtime
+    takes a slower way, by as much as ten times.
+Evidence: the type of the weights, and a processor with VNNI.
+Fix and its safety: advice: quantize again with int8 weights, symmetric, and uint8 activations.
+Example: ``quantize_static(..., weight_type=QuantType.QInt8)``
+References: microsoft/onnxruntime#6732, #17389, #12854.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "QNT003"
+
+_VNNI = frozenset({"avx512_vnni", "avx_vnni"})
+_WEIGHTS = {
+    "QLinearConv": 3,
+    "QLinearMatMul": 3,
+    "ConvInteger": 1,
+    "MatMulInteger": 1,
+    "Conv": 1,
+    "MatMul": 1,
+    "Gemm": 1,
+}
+
+_HEAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+products (uint8[8,4] x, float s, uint8 z, int8 t) => (uint8[8,2] y)
+"""
+
+BAD = f"""{_HEAD}<uint8[4,2] w = {{1,2,3,4,5,6,7,8}}>
+{{
+    [bad_product] y = QLinearMatMul (x, s, z, w, s, z, s, z)
+}}
+"""
+GOOD = f"""{_HEAD}<int8[4,2] w = {{1,2,3,4,5,6,7,8}}>
+{{
+    y = QLinearMatMul (x, s, z, w, s, t, s, z)
+}}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where the processor has an 8-bit dot product of that kind."""
+    if (
+        facts.model is None
+        or facts.target != "cpu"
+        or facts.host is None
+        or not _VNNI & set(facts.host.features)
+    ):
+        return
+    found = [node for node in nodes(facts.model.ir) if _unsigned(node)]
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"weights without a sign, slow with VNNI: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="quantize again with int8 weights",
+        )
+
+
+def _unsigned(node: ir.Node) -> bool:
+    """Whether a product's weights are constants of uint8, straight or behind a DequantizeLinear."""
+    place = _WEIGHTS.get(node.op_type)
+    if place is None or len(node.inputs) <= place:
+        return False
+    value = node.inputs[place]
+    maker = value.producer() if value is not None else None
+    if maker is not None and maker.op_type == "DequantizeLinear" and _quantized(node.inputs[0]):
+        value = maker.inputs[0]
+    held = value.const_value if value is not None else None
+    return held is not None and held.dtype == ir.DataType.UINT8
+
+
+def _quantized(value: ir.Value | None) -> bool:
+    maker = value.producer() if value is not None else None
+    return maker is not None and maker.op_type == "DequantizeLinear"

@@ -1,0 +1,75 @@
+"""Declared sizes are not those that the model makes.
+
+What it is: an output, or a value inside, whose declared number is another than the one that follows from the inputs.
+Why it costs: ONNX Runtime warns at every run, and does not use the buffer again that it had planned for it.
+Evidence: both shapes, where both are numbers.
+Fix and its safety: advice: leave the size open in the file, or infer shapes again.
+Example: a batch of 1 declared for the output of a model that takes any
+References: microsoft/onnxruntime#2756, #11274.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.analysis.constraints import Walk
+from ortune.analysis.shape_inference import visit
+from ortune.records import Finding
+from ortune.rules._words import name_of, short
+from ortune.rules.facts import Facts
+
+CODE = "SHP003"
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+contradicts (float[4,8] x) => (float[1,8] bad_y)
+{
+    [bad_relu] bad_y = Relu (x)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+agrees (float[4,8] x) => (float[n,8] y)
+{
+    y = Relu (x)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the main graph's outputs."""
+    if facts.model is None:
+        return
+    graph = facts.model.ir.graph
+    walk = Walk(keep=lambda symbol: 0)
+    for node in graph:
+        visit(walk, node)
+    found = {value: made for value in graph.outputs if (made := _made(walk, value))}
+    if found:
+        value, made = next(iter(found.items()))
+        yield Finding(
+            code=CODE,
+            what=f"{short(value.name or '')} is declared {value.shape} and is [{made}]",
+            where=tuple(map(_called, found)),
+            fix="leave the size open in the file, or infer shapes again",
+        )
+
+
+def _called(value: ir.Value) -> str:
+    node = value.producer()
+    return name_of(node) if node is not None else value.name or ""
+
+
+def _made(walk: Walk, value: ir.Value) -> str:
+    """The shape that a value has in truth, where it is not the declared one; "" where it is, or is not known."""
+    own = walk.shapes.get(value)
+    if own is None or value.shape is None:
+        return ""
+    made = [None if size is None else walk.settle(size).value for size in own]
+    wrong = len(made) != len(value.shape) or any(
+        was is not None and isinstance(said, int) and was != said
+        for was, said in zip(made, value.shape, strict=False)
+    )
+    return ",".join("?" if was is None else str(was) for was in made) if wrong else ""

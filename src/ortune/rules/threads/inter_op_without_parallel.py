@@ -1,0 +1,32 @@
+"""Threads between operators are asked for, and no operators run at once.
+
+What it is: inter_op_num_threads above 1 with the sequential execution mode, which is the default.
+Why it costs: nothing; and it gains nothing either: ONNX Runtime starts none of these threads, and does not say so.
+Evidence: the two settings.
+Fix and its safety: advice: leave it out; or execution_mode=parallel, which pays only where large operators are
+    independent.
+Example: ``--set inter_op_num_threads=4``
+References: microsoft/onnxruntime#10330, #12819.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.knobs.cpu.execution_mode import KNOB as MODE
+from ortune.knobs.cpu.inter_op_num_threads import KNOB as THREADS
+from ortune.records import Finding
+from ortune.rules.facts import Facts
+
+CODE = "THR003"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the settings."""
+    threads = facts.plan.settings.get(THREADS.name)
+    if isinstance(threads, int) and threads > 1 and facts.plan.settings.get(MODE.name) != "parallel":
+        yield Finding(
+            code=CODE,
+            what=f"{THREADS.name}={threads} does nothing: operators run one after another",
+            fix=f"leave it out, or set {MODE.name} to parallel",
+        )

@@ -1,0 +1,54 @@
+"""Operators have no kernel on WebGPU.
+
+What it is: recurrent layers, control flow and NonZero, NonMaxSuppression, RoiAlign and Unique, where the target is
+    WebGPU.
+Why it costs: they run on the CPU, and each copy from the GPU waits for all that was started there.
+Evidence: the operators.
+Fix and its safety: advice: keep them out of the model, before or after the part that runs on the GPU.
+Example: a detector that is exported without its NonMaxSuppression
+References: microsoft/onnxruntime#18584, #22425; ONNX Runtime, table of operators of WebGPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.model.graphs import nodes, op_set
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "WEB001"
+TIER = "preview"
+TARGET = "webgpu"
+
+_WITHOUT = op_set("LSTM GRU RNN NonZero NonMaxSuppression RoiAlign Unique Loop Scan")
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+where_not_zero (float[8,8] x) => (int64[2,n] y)
+{
+    [bad_places] y = NonZero (x)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+positive (float[8,8] x) => (float[8,8] y)
+{
+    y = Relu (x)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where WebGPU runs it."""
+    if facts.model is None or facts.target != "webgpu":
+        return
+    found = [node for node in nodes(facts.model.ir) if node.op_type in _WITHOUT and not node.domain]
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"run on the CPU, with copies from the GPU: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="keep them out of the model",
+        )

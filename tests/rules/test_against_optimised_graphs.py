@@ -1,0 +1,160 @@
+"""What rules say that ONNX Runtime leaves as it is, held against the graph that it makes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import onnxruntime
+import pytest
+from rule_examples import HOST
+
+from ortune import rules
+from ortune.model.open import open_model
+from ortune.records import Finding, Plan
+from ortune.rules import Facts
+from ortune.targets.machine import Machine
+
+ONES = ",".join("1" * 16)
+HEAD = '<ir_version: 8, opset_import: ["" : 16]>'
+NORM = """ channels (float[2,8,16] x) => (float[2,8,16] y)
+<float[16] s = {ONES}, float[16] b = {ONES}, float two = {2.0}, float e = {0.00001}, float h = {0.5}>
+{ m = ReduceMean <axes = [-1]> (x)
+  d = Sub (x, m)
+  q = Pow (d, two)
+  v = ReduceMean <axes = [-1]> (q)
+  a = Add (v, e)
+  r = Sqrt (a)
+  n = Div (d, r)
+  t = Mul (n, s)
+  y = Add (t, b) }""".replace("ONES", ONES)
+GELU = """ gelu (float[2,8] x) => (float[2,8] y)
+<float c = {1.41421356}, float one = {1.0}, float h = {0.5}>
+{ d = Div (x, c)
+  f = Erf (d)
+  a = Add (f, one)
+  m = Mul (x, a)
+  y = Mul (m, h) }"""
+UNFUSED = {
+    "it is over axis -2, not the last": (NORM, {"[-1]": "[-2]"}),
+    "a product with itself in place of Pow": (NORM, {"Pow (d, two)": "Mul (d, d)"}),
+    "a power of one half in place of Sqrt": (NORM, {"Sqrt (a)": "Pow (a, h)"}),
+    "a product with the reciprocal in place of a quotient": (
+        NORM, {"n = Div (d, r)": "i = Reciprocal (r)\n n = Mul (d, i)"},
+    ),
+    "no scale follows": (NORM, {"t = Mul (n, s)\n": "", "Add (t, b)": "Relu (n)"}),
+    "its scale has more than one axis": (NORM, {"float[16] s": "float[1,1,16] s"}),
+    "half is multiplied in first": (GELU, {"Mul (x, a)": "Mul (a, h)", "Mul (m, h)": "Mul (x, m)"}),
+    "the argument is multiplied by the root of one half, not divided by that of two": (
+        GELU, {"Div (x, c)": "Mul (x, c)", "1.41421356": "0.70710678"},
+    ),
+    "1.414 in place of the root of two": (GELU, {"1.41421356": "1.414"}),
+    "something else reads what Erf gives": (
+        GELU, {"y = Mul": "z = Relu (f)\n y = Mul", "float[2,8] y)": "float[2,8] y, float[2,8] z)"},
+    ),
+}  # fmt: skip
+
+
+def optimised(path: Path) -> Counter[str]:
+    """Operators of the graph that ONNX Runtime makes of a model."""
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(path.with_suffix(".optimised.onnx"))
+    options.log_severity_level = 3
+    onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return Counter(node.op_type for node in onnx.load(options.optimized_model_filepath).graph.node)
+
+
+def saved(model: onnx.ModelProto, folder: Path) -> Path:
+    onnx.save(model, folder / "m.onnx")
+    return folder / "m.onnx"
+
+
+def found(code: str, path: Path) -> list[Finding]:
+    return rules.find_rule(code).findings(Facts(model=open_model(path), host=HOST))
+
+
+def shown(code: str, name: str) -> onnx.ModelProto:
+    rule = rules.find_rule(code)
+    example = rule.bad if name == "bad" else rule.good
+    assert example is not None
+    return example()
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "operator", "count"),
+    [
+        ("GRA007", "bad", "Conv", 1),
+        ("GRA011", "bad", "LayerNormalization", 0), ("GRA011", "good", "LayerNormalization", 1),
+        ("GRA012", "bad", "Erf", 1), ("GRA012", "good", "Erf", 0),
+        ("GRA014", "bad", "BatchNormalization", 1), ("GRA014", "good", "BatchNormalization", 0),
+        ("GRA013", "bad", "Softmax", 1),
+        ("PRC004", "bad", "Cast", 2),
+        ("QNT004", "good", "QLinearConv", 1),
+    ],
+)  # fmt: skip
+def test_what_is_said_to_stay_stays(code: str, name: str, operator: str, count: int, tmp_path: Path) -> None:
+    model = shown(code, name)
+    if code == "QNT004":
+        feed_first_alone(model)
+    assert optimised(saved(model, tmp_path))[operator] == count
+
+
+def feed_first_alone(model: onnx.ModelProto) -> None:
+    """Makes every input but the first a weight."""
+    for value in list(model.graph.input)[1:]:
+        kind = value.type.tensor_type
+        shape = [dim.dim_value for dim in kind.shape.dim]
+        model.graph.initializer.append(
+            onnx.helper.make_tensor(value.name, kind.elem_type, shape, [1] * math.prod(shape))
+        )
+        model.graph.input.remove(value)
+
+
+def test_a_convolution_between_pairs_that_are_not_closed_stays_in_float(tmp_path: Path) -> None:
+    model = shown("QNT004", "bad")
+    feed_first_alone(model)
+    assert not optimised(saved(model, tmp_path))["QLinearConv"]
+
+
+@pytest.mark.parametrize(
+    ("channels", "blocked"), [(16, True), (17, False), (18, False), (20, True), (33, False)]
+)
+def test_input_channels_that_are_not_in_fours_leave_the_blocked_layout(
+    channels: int, blocked: bool, tmp_path: Path
+) -> None:
+    weights = ",".join(["0.5"] * 16 * channels)
+    path = saved(
+        onnx.parser.parse_model(
+            f"{HEAD} g (float[1,{channels},8,8] x) => (float[1,16,8,8] y)"
+            f"<float[16,{channels},1,1] w = {{{weights}}}> {{ y = Conv (x, w) }}"
+        ),
+        tmp_path,
+    )
+    assert bool(found("LAY005", path)) != blocked
+    if "avx2" in Machine().host.features:  # elsewhere there is no such layout
+        assert bool(optimised(path)["ReorderOutput"]) == blocked
+
+
+@pytest.mark.parametrize("reason", UNFUSED)
+def test_the_reason_why_it_is_not_fused_is_told_and_holds(reason: str, tmp_path: Path) -> None:
+    text, changes = UNFUSED[reason]
+    code, fused = ("GRA011", "LayerNormalization") if text is NORM else ("GRA012", "Gelu")
+    (tmp_path / "known").mkdir()
+    known = saved(onnx.parser.parse_model(HEAD + text), tmp_path / "known")
+    assert found(code, known) == [] and optimised(known)[fused] == 1
+    for was, becomes in changes.items():
+        assert was in text
+        text = text.replace(was, becomes)
+    path = saved(onnx.parser.parse_model(HEAD + text), tmp_path)
+    (told,) = found(code, path)
+    assert told.evidence == reason
+    assert not optimised(path)[fused]
+
+
+def test_optimisers_that_are_left_out_are_told(tmp_path: Path) -> None:
+    facts = Facts(plan=Plan(settings={"disabled_optimizers": "GeluFusionL2;MatMulAddFusion"}))
+    (told,) = rules.find_rule("SES002").findings(facts)
+    assert told.plan is None and "GeluFusionL2, MatMulAddFusion" in told.what
