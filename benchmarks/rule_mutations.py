@@ -24,9 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from ortune import rules
 from ortune.model.open import open_model
 from ortune.records import Host, Plan
-from ortune.rules import Facts, Selection
+from ortune.rules import ABOUT_MODELS, Facts, Selection
 from ortune.targets.machine import Machine
-from ortune.verbs.check import ABOUT_FILES
 from zoo import model_path
 
 HEALTHY = (
@@ -220,7 +219,7 @@ def main() -> None:
     """Prints what was found, defect by defect, and what fires on the untouched models."""
     # With the instructions that some defects are slow on, whatever this machine has.
     host = msgspec.structs.replace(Machine().host, features=("avx2", "avx512_vnni"))
-    asked = [rule for rule in Selection(preview=True).rules() if rule.family in ABOUT_FILES]
+    asked = [rule for rule in Selection(preview=True).rules() if rule.family in ABOUT_MODELS]
     found: dict[str, list[int]] = {name: [0, 0] for name in DEFECTS}
     wrong: list[str] = []
     with TemporaryDirectory() as folder:

@@ -15,10 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from ortune import rules
 from ortune.model.open import open_model
 from ortune.records import Finding
-from ortune.rules import Facts, Selection
+from ortune.rules import ABOUT_MODELS, Facts, Selection
 from ortune.rules._words import listed
 from ortune.targets.machine import Machine
-from ortune.verbs.check import ABOUT_FILES
 from zoo import MODELS, model_path
 
 NAMED = 6
@@ -33,7 +32,7 @@ def main() -> None:
     host = Machine().host
     found: dict[str, Sequence[Finding]] = {}
     started = time.monotonic()
-    asked = [rule for rule in rules.all_rules().values() if rule.family in ABOUT_FILES]
+    asked = [rule for rule in rules.all_rules().values() if rule.family in ABOUT_MODELS]
     for name in MODELS:
         facts = Facts(model=open_model(model_path(name)), host=host, target=options.target)
         found[name] = rules.found_by(asked, facts)

@@ -122,7 +122,8 @@ def test_an_unknown_name_in_map_names_the_inputs(tmp_path: Path) -> None:
 
 def test_an_injected_wait_is_found_and_the_gate_fails(tmp_path: Path) -> None:
     model = str(dense(tmp_path / "a.onnx"))
-    code, document, _ = compare(tmp_path, model, "--inject-wait", "60%", "--threshold", "10%")
+    words = ("--b-set", "level=basic", "--inject-wait", "60%", "--threshold", "10%")
+    code, document, _ = compare(tmp_path, model, *words)
     assert code == 1
     assert document["result"]["gate"]["answer"] == "fail"
     assert document["verdict"] == "slower"
@@ -130,6 +131,8 @@ def test_an_injected_wait_is_found_and_the_gate_fails(tmp_path: Path) -> None:
     # Profiles are without the wait: they explain another difference than the proven one, and say so.
     assert document["result"]["why"]["plain_ns"] > 0
     assert "without the profiler" in document["result"]["why"]["sentence"]
+    # What stands out on the slower side alone is told as well.
+    assert [finding["code"] for finding in document["result"]["causes"]] == ["SES002"]
 
 
 def test_no_profile_of_the_runs_explains_what_is_no_time(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ class CompareResult(Record, frozen=True, kw_only=True):
     ``why`` is where a proven difference lies, from profiled processes of their own; None without one.
 
     Attributes:
+        causes: What rules find in the model or the plan of the slower side alone, where a difference is proven.
         name: What the new side is called: "B", or of several that which is told first.
         candidates: Where several sides were held against the base: all of them, the fastest first. What stands beside
             it is said of the first of them.
@@ -99,5 +100,6 @@ class CompareResult(Record, frozen=True, kw_only=True):
     name: str = "B"
     candidates: tuple[ComparedSide, ...] = ()
     why: ProfileDifference | None = None
+    causes: tuple[Finding, ...] = ()
     session: str = ""
     elapsed_s: float = 0.0

@@ -153,6 +153,8 @@ def spread(figures: Figures) -> str:
     return f"{text} ({figures.spread_low_ratio:.2f}-{figures.spread_high_ratio:.2f})"
 
 
+MOST_CAUSES = 2
+
 TONES: dict[VerdictName, Tone] = {
     "faster": "good",
     "slower": "bad",
@@ -181,7 +183,9 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             *([] if result.outputs.ok and not result.outputs.asked else [by_output(result.outputs)]),
             Pairs(rows=_called(result)),
             *_checks(result),
-            Pairs(rows=[("" if i else "why", line) for i, line in enumerate(why[:first])]),
+            Pairs(
+                rows=[("" if i else "why", line) for i, line in enumerate([*why[:first], *_causes(result)])]
+            ),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
         support=[
@@ -193,6 +197,12 @@ def document(envelope: Envelope[CompareResult]) -> Document:
         ],
         annotations=_annotations(result),
     )
+
+
+def _causes(result: CompareResult) -> list[str]:
+    """What stands out on the slower side alone."""
+    slower = "A" if result.comparison is not None and result.comparison.verdict == "faster" else result.name
+    return [f"{slower} alone: {finding_words.sentence(f)}" for f in result.causes[:MOST_CAUSES]]
 
 
 def _figures(result: CompareResult) -> Table:

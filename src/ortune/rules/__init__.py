@@ -27,6 +27,7 @@ from ortune.rules._examples import MARK, Example, example
 from ortune.rules.facts import Facts
 
 __all__ = [
+    "ABOUT_MODELS",
     "FAMILIES",
     "MARK",
     "Facts",
@@ -57,6 +58,9 @@ FAMILIES = {
     "measurement": "MSR",
 }
 """Folders and the letters that their codes begin with."""
+
+ABOUT_MODELS = frozenset(FAMILIES) - {"environment", "measurement"}
+"""Families of what is wrong with a model and how it is run; the others are about a machine and what was measured."""
 
 Tier = Literal["stable", "preview", "if-measured"]
 """stable: its evidence was seen here. preview: it is documented, and was not reproduced. if-measured: where it fires

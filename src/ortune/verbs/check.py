@@ -39,8 +39,6 @@ FORMATS = ("text", "json", "github", "sarif", "markdown")
 STOPPING = ""
 
 SEVERITIES = ("error", "warning", "note")
-ABOUT_FILES = {family for family in rules.FAMILIES if family not in ("environment", "measurement")}
-"""What is wrong with a machine says ``ortune doctor``."""
 COUNTED_NODES = 5_000
 """Up to here the operations of a model are counted for the shares: at 0.1 ms a node, half a second."""
 ROUNDS = 3
@@ -142,7 +140,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
         UsageError: An option, or the project's own configuration, cannot be used.
     """
     watch, machine = watcher or Watcher(), Machine()
-    asked = [rule for rule in options.selection.rules() if rule.family in ABOUT_FILES]
+    asked = [rule for rule in options.selection.rules() if rule.family in rules.ABOUT_MODELS]
     if not asked:
         raise UsageError("no rule is left", where="--select", do="ortune explain lists all of them")
     with scratch_folder() as scratch:

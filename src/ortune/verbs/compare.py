@@ -13,15 +13,17 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 
-from ortune import __version__
+from ortune import __version__, rules, targets
 from ortune.errors import OrtuneError, UsageError
 from ortune.fleet import runtimes
+from ortune.model.open import open_model
 from ortune.profiling.why import why
 from ortune.records import (
     Block,
     CompareResult,
     Envelope,
     Failed,
+    Finding,
     Measured,
 )
 from ortune.report.compare_outputs import outputs
@@ -267,6 +269,8 @@ class _Run:
         new = next(each for each in self.news if each.name == result.name)
         assert new.contestant is not None
         sides, arms = (self.a, new.side), (self.baseline.arm(BASE), new.contestant)
+        ordered = sides if envelope.verdict == "faster" else sides[::-1]
+        result = msgspec.structs.replace(result, causes=self._causes(*ordered))
         try:
             found = worded(why(self.baseline, sides, arms, latencies, plain, self.watch.line), result.name)
             result = msgspec.structs.replace(result, why=found)
@@ -275,6 +279,24 @@ class _Run:
             note = f"where the difference lies is not known: {error.what}"
             result = msgspec.structs.replace(result, notes=(*result.notes, note))
         return msgspec.structs.replace(envelope, result=result)
+
+    def _causes(self, slower: Resolved, faster: Resolved) -> tuple[Finding, ...]:
+        """What rules find on the slower side alone."""
+        asked = [rule for rule in rules.Selection().rules() if rule.family in rules.ABOUT_MODELS]
+        found, healthy = (
+            rules.found_by(
+                asked,
+                rules.Facts(
+                    model=open_model(side.runs) if side.plan.rewrites else side.model,
+                    plan=side.plan,
+                    target=targets.of(side.plan).name,
+                    host=self.baseline.host,
+                ),
+            )
+            for side in (slower, faster)
+        )
+        known = {finding.code for finding in healthy}
+        return tuple(finding for finding in found if finding.code not in known)
 
     def _design(self, trial_ns: float, n_new: int) -> duel.Design:
         left_ns = self.rules.budget_ns - (time.monotonic_ns() - self.start)
