@@ -32,7 +32,7 @@ def document(name: str = "a") -> Document:
                 bars=[0.2, 1.0],
                 notes=[name],
             ),
-            Code(title="next", lines=[name, "ortune tune"], beside=True),
+            Code(title="next", lines=[name, "ortune tune"], commands=True),
         ],
     )
 

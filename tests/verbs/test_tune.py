@@ -136,7 +136,7 @@ def test_the_bundle_holds_what_the_answer_says(tuned: tuple[Path, dict[str, Any]
     assert info["schema"] == "ortune/bundle/1"
     page = html.unescape((bundle / "report.html").read_text())
     assert document["result"]["headline"].split(" (")[0] in page
-    assert "<script" not in page
+    assert "<script src" not in page and "script-src 'sha256-" in page
     done = subprocess.run(
         [sys.executable, str(bundle / "load.py")], capture_output=True, text=True, check=False
     )
