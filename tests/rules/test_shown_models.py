@@ -78,7 +78,7 @@ def test_its_fix_silences_it_once_and_keeps_the_outputs(rule: Rule, tmp_path: Pa
     if found.safety != "exact" or rule.target != "cpu":
         return
     save_model(changed, tmp_path / "fixed.onnx")
-    (feeds,) = workload.feeds(model.ir, workload.propose(model.ir))
+    ((_, feeds),) = workload.feeds(model.ir, workload.propose(model.ir))
     before, after = (
         onnxruntime.InferenceSession(str(tmp_path / name), providers=["CPUExecutionProvider"]).run(
             None, feeds

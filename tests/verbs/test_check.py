@@ -142,6 +142,7 @@ def test_rules_are_chosen_by_codes_beginnings_and_names(folder: Path) -> None:
     write(folder, OLD)
     assert document("check", "m.onnx", "--select", "GRA")["models"][0]["findings"]
     assert document("check", "m.onnx", "--select", "initializers-in-inputs")["n_rules"] == 1
+    assert document("check", "m.onnx", "--select", "GRA002, GRA004")["n_rules"] == 2
     assert not document("check", "m.onnx", "--ignore", "GRA002")["models"][0].get("findings")
     assert asked("check", "m.onnx", "--select", "GRA999").exit_code == 2
 

@@ -41,7 +41,8 @@ _LEVELS: Mapping[Severity, Level] = {"error": "error", "warning": "warning", "no
 def _told(finding: Finding) -> str:
     """Its code, whether it can be fixed, what it is, where, how much it is about, and what to do."""
     said = {*re.split(r"[\s,()]+", finding.what)}
-    named = [name for name in finding.where if name and name not in said]
+    # A sentence that names some of them says how many more there are.
+    named = [] if said & {*finding.where} else [name for name in finding.where if name]
     more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     where = f" ({', '.join(shorten(name, LONGEST_NAME) for name in named[:NAMED])}{more})" if named else ""
     share = ""

@@ -104,8 +104,8 @@ class Options(Configured):
         """Which rules are asked: what is typed comes before what the project says."""
         said, _ = self.configured
         return Selection(
-            select=tuple(self.select) or tuple(said.get("select", ())),
-            ignore=(*self.ignore, *said.get("ignore", ())),
+            select=_named(self.select) or tuple(said.get("select", ())),
+            ignore=(*_named(self.ignore), *said.get("ignore", ())),
             preview=self.preview or bool(said.get("preview")),
         )
 
@@ -309,6 +309,11 @@ class _Check:
                 do="Give another place with --output.",
             ) from error
         return place
+
+
+def _named(texts: Sequence[str]) -> tuple[str, ...]:
+    """Codes as they are typed: one an option, or several with commas between."""
+    return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 def _configuration(folder: Path) -> tuple[Mapping[str, Any], str]:

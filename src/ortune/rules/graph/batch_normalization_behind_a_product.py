@@ -20,6 +20,8 @@ import onnx_ir as ir
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rewrites._graph import is_op, only_user
+from ortune.rewrites.affine_into_weights import REWRITE
+from ortune.rules._fixes import mended_by
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -48,12 +50,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     walked = nodes(facts.model.ir) if facts.model else ()
     found = [node for node in walked if is_op(node, "BatchNormalization") and _behind(node)]
     if found:
-        yield Finding(
+        finding = Finding(
             code=CODE,
             what=f"behind a product that could take them up: {counted(found)}",
             where=tuple(map(name_of, found)),
             fix="fold them into the weights at export",
         )
+        yield mended_by(REWRITE, finding, facts)
 
 
 def _behind(node: ir.Node) -> bool:

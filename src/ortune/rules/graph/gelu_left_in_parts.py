@@ -20,6 +20,8 @@ import onnx_ir as ir
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rewrites._graph import is_op, only_user, other_input, scalar
+from ortune.rewrites.gelu import REWRITE
+from ortune.rules._fixes import mended_by
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -62,13 +64,14 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
     why = {node: reason for node in nodes(facts.model.ir) if (reason := _reason(node))} if facts.model else {}
     if why:
-        yield Finding(
+        finding = Finding(
             code=CODE,
             what=f"Gelus that are not fused: {counted([*why])}",
             where=tuple(map(name_of, why)),
             evidence="; ".join(dict.fromkeys(why.values())),
             fix="export with opset 20 or later",
         )
+        yield mended_by(REWRITE, finding, facts)
 
 
 def _reason(node: ir.Node) -> str:

@@ -20,6 +20,8 @@ from ortune.analysis.constraints import constant
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rewrites._graph import is_op, least_rank, other_input, scalar
+from ortune.rewrites.layer_normalization import REWRITE
+from ortune.rules._fixes import mended_by
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -69,13 +71,14 @@ def find(facts: Facts) -> Iterator[Finding]:
     why = {node: reason for node in nodes(facts.model.ir) if (reason := _reason(node))} if facts.model else {}
     if why:
         reasons = "; ".join(dict.fromkeys(why.values()))
-        yield Finding(
+        finding = Finding(
             code=CODE,
             what=f"layer normalisations that are not fused: {counted([*why])}",
             where=tuple(map(name_of, why)),
             evidence=reasons,
             fix="export with opset 17 or later",
         )
+        yield mended_by(REWRITE, finding, facts)
 
 
 def _reason(node: ir.Node) -> str:

@@ -17,6 +17,8 @@ import onnx_ir as ir
 
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
+from ortune.rewrites.float16_to_float32 import REWRITE
+from ortune.rules._fixes import mended_by
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -54,9 +56,10 @@ def find(facts: Facts) -> Iterator[Finding]:
         and any(value is not None and value.dtype == ir.DataType.FLOAT16 for value in node.inputs)
     ]
     if found:
-        yield Finding(
+        finding = Finding(
             code=CODE,
             what=f"computes in float16 on a CPU: {counted(found)}",
             where=tuple(map(name_of, found)),
             fix="run the float32 model there",
         )
+        yield mended_by(REWRITE, finding, facts)
