@@ -72,6 +72,16 @@ def test_nothing_is_replaced_unasked(model: Path, tmp_path: Path) -> None:
     assert len(open_model(model).ir.graph.inputs) == 1
 
 
+def test_links_are_followed_where_they_were_typed_and_only_there(model: Path, tmp_path: Path) -> None:
+    link, real = tmp_path / "m-rewritten.onnx", tmp_path / "real.onnx"
+    link.symlink_to(real)
+    with pytest.raises(UsageError, match="link is in the way"):
+        ortune.rewrite(model, "initializers-out-of-inputs")
+    assert link.is_symlink() and not real.exists()
+    ortune.rewrite(model, "initializers-out-of-inputs", output=link)
+    assert link.is_symlink() and len(open_model(real).ir.graph.inputs) == 1
+
+
 def test_a_dry_run_says_what_each_would_change_and_why_not(model: Path, tmp_path: Path) -> None:
     answer = ortune.rewrite(model, "hard-swish", "initializers-out-of-inputs", dry_run=True)
     first, second = answer.result.steps
@@ -142,3 +152,18 @@ def test_the_rewrites_of_a_plan_are_applied_too(model: Path, tmp_path: Path) -> 
         "affine-into-weights",
     ]
     assert result.nodes_after == 7
+
+
+def test_names_longer_than_a_terminal_are_told_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proto = squeezenet()
+    long = [f"some_exporter_calls_this_dimension_of_the_image_{place}" for place in "nchw"]
+    for dim, name in zip(proto.graph.input[0].type.tensor_type.shape.dim, long, strict=True):
+        dim.dim_param = name
+    onnx.save(proto, tmp_path / "long.onnx")
+    answer = ortune.rewrite("long.onnx", shape={proto.graph.input[0].name: (1, 3, 224, 224)})
+    spec = next(each.rewrite for each in answer.result.called_for if each.rewrite.name == "fixed-dimensions")
+    told = "".join(answer.summary().split())
+    assert all(f"{name}={size}" in told for name, size in spec.params.items())
+    assert answer.summary().count("behaviour") == 1
