@@ -72,6 +72,16 @@ def test_nothing_is_replaced_unasked(model: Path, tmp_path: Path) -> None:
     assert len(open_model(model).ir.graph.inputs) == 1
 
 
+def test_links_are_followed_where_they_were_typed_and_only_there(model: Path, tmp_path: Path) -> None:
+    link, real = tmp_path / "m-rewritten.onnx", tmp_path / "real.onnx"
+    link.symlink_to(real)
+    with pytest.raises(UsageError, match="link is in the way"):
+        ortune.rewrite(model, "initializers-out-of-inputs")
+    assert link.is_symlink() and not real.exists()
+    ortune.rewrite(model, "initializers-out-of-inputs", output=link)
+    assert link.is_symlink() and len(open_model(real).ir.graph.inputs) == 1
+
+
 def test_a_dry_run_says_what_each_would_change_and_why_not(model: Path, tmp_path: Path) -> None:
     answer = ortune.rewrite(model, "hard-swish", "initializers-out-of-inputs", dry_run=True)
     first, second = answer.result.steps

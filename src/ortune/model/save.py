@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import onnx
 import onnx_ir as ir
 
+from ortune import files
+from ortune.errors import ModelError, UsageError
 from ortune.model.graphs import MAP_TYPE_PROTO, attribute_tensors, graphs, tensors
 
 INLINE_LIMIT_BYTES = 1 << 30
@@ -29,6 +32,57 @@ def save_model(model: ir.Model, path: Path, *, inline_limit_bytes: int = INLINE_
     proto = ir.to_proto(copy)
     _restore_map_types(model, proto)
     path.write_bytes(proto.SerializeToString())
+
+
+def deliver_model(model: ir.Model, place: Path, *, external: bool, typed: bool, replace: bool) -> None:
+    """Writes a model for the user, whole or not at all; a file of weights lies beside it.
+
+    Args:
+        model: Not changed.
+        place: The model's place.
+        external: Weights of any size go to a file of their own, as they did before.
+        typed: The user wrote this very path: where it is a link, what it leads to is written.
+        replace: What is there may be replaced.
+
+    Raises:
+        ModelError: It cannot be written there.
+        UsageError: Something is there that is not to be replaced.
+    """
+    try:
+        # Under the final name, which a file of weights is known by.
+        with tempfile.TemporaryDirectory(dir=place.resolve().parent, prefix=".ortune-") as folder:
+            limit = 0 if external else INLINE_LIMIT_BYTES
+            save_model(model, Path(folder) / place.name, inline_limit_bytes=limit)
+            # The weights first: without them the model is none.
+            parts = sorted(Path(folder).iterdir(), key=lambda part: part.name == place.name)
+            targets = [place.with_name(part.name) for part in parts]
+            for target in targets:
+                if not replace:
+                    require_free(target)
+                if target.is_symlink() and not typed:
+                    raise ModelError("A link is in the way.", where=str(target), do="Use --output.")
+            for part, target in zip(parts, targets, strict=True):
+                part.replace(target.resolve() if typed else target)
+    except OSError as error:
+        raise ModelError(
+            f"The model cannot be written: {error.strerror or error}.",
+            where=str(place),
+            do="Give another place with --output.",
+        ) from error
+
+
+def require_free(place: Path) -> None:
+    """Refuses to replace what is there.
+
+    Raises:
+        UsageError: Something is there.
+    """
+    if files.exists(place):
+        raise UsageError(
+            "is there already, and nothing is replaced unasked",
+            where=str(place),
+            do="choose another --output, or add --force",
+        )
 
 
 def _detach(model: ir.Model) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +12,12 @@ from typing import Annotated, Any
 import msgspec
 
 from ortune import __version__, files, rewrites, rules
-from ortune.errors import ModelError, OrtuneError, UsageError
+from ortune.errors import OrtuneError, UsageError
 from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
 from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
-from ortune.model.save import INLINE_LIMIT_BYTES, save_model
+from ortune.model.save import deliver_model
 from ortune.records import (
     CheckedModel,
     CheckResult,
@@ -290,24 +289,7 @@ class _Check:
             raise UsageError(
                 "weights in files of their own are not replaced", where=text, do="leave --in-place out"
             )
-        limit = 0 if opened.external else INLINE_LIMIT_BYTES
-        try:
-            # Written whole beside its place under the final name, which a file of weights is known by.
-            with tempfile.TemporaryDirectory(dir=place.resolve().parent, prefix=".ortune-fix-") as folder:
-                save_model(fixed.ir, Path(folder) / place.name, inline_limit_bytes=limit)
-                for part in sorted(Path(folder).iterdir(), key=lambda p: p.name == place.name):
-                    target = place.parent / part.name
-                    if target.is_symlink() and not typed:
-                        raise ModelError(
-                            "A link is in the way of the fixed model.", where=str(target), do="Use --output."
-                        )
-                    part.replace(target.resolve() if typed else target)
-        except OSError as error:
-            raise ModelError(
-                f"The fixed model cannot be written: {error.strerror or error}.",
-                where=str(place),
-                do="Give another place with --output.",
-            ) from error
+        deliver_model(fixed.ir, place, external=bool(opened.external), typed=typed is not None, replace=True)
         return place
 
 

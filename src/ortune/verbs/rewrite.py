@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +14,7 @@ from ortune import __version__, files, rewrites
 from ortune.errors import ModelError, OrtuneError, UsageError
 from ortune.fleet import runtimes
 from ortune.model.open import OpenModel, open_model
-from ortune.model.save import INLINE_LIMIT_BYTES, save_model
+from ortune.model.save import deliver_model, require_free
 from ortune.records import (
     CalledFor,
     Envelope,
@@ -103,21 +101,9 @@ class Options(OnePlan):
         place = path(self.output) or Path(f"{model.stem}-rewritten.onnx")
         if files.is_folder(place):
             raise UsageError("is a folder", where=str(place), do="name a file: --output FILE.onnx")
-        self.require_free(place)
+        if not self.force:
+            require_free(place)
         return place
-
-    def require_free(self, place: Path) -> None:
-        """Refuses to replace what is there, unless asked to.
-
-        Raises:
-            UsageError: Something is there.
-        """
-        if files.exists(place) and not self.force:
-            raise UsageError(
-                "is there already, and nothing is replaced unasked",
-                where=str(place),
-                do="choose another --output, or add --force",
-            )
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingResult]:
@@ -212,7 +198,13 @@ def _rewritten(
     if not (outputs.ok or (moves and outputs.comparable)):
         return _envelope(baseline, result, "wrong-output")
     assert place is not None
-    _write(options, made.path, place, external=bool(side.model.external))
+    deliver_model(
+        open_model(made.path).ir,
+        place,
+        external=bool(side.model.external),
+        typed=options.output is not None,
+        replace=options.force,
+    )
     return _envelope(baseline, msgspec.structs.replace(result, path=str(place)), "written")
 
 
@@ -258,37 +250,6 @@ def _outputs(baseline: Baseline, made: Rewritten, watch: Watcher) -> OutputDiffe
     new = baseline.arm(NEW, plan=plan, model=made.path, refs=refs)
     trial = baseline.require_measured(new, baseline.executor.trial(new, runs=0, keep_outputs=True))
     return baseline.difference(trial)
-
-
-def _write(options: Options, made: Path, place: Path, *, external: bool) -> None:
-    """Writes the model, and its weights beside it where they were so, whole or not at all.
-
-    Raises:
-        UsageError: It cannot be written there, or its weights would replace a file unasked.
-    """
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=".rewriting-", dir=place.parent))
-    except OSError as error:
-        raise UsageError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(place.parent),
-            do="choose another --output",
-        ) from error
-    try:
-        save_model(
-            open_model(made).ir, folder / place.name, inline_limit_bytes=0 if external else INLINE_LIMIT_BYTES
-        )
-        for file in folder.iterdir():
-            options.require_free(place.parent / file.name)
-        # The weights first: without them the model is none.
-        for file in sorted(folder.iterdir(), key=lambda each: each.name == place.name):
-            file.replace(place.parent / file.name)
-    except OSError as error:
-        raise UsageError(
-            f"cannot be written: {error.strerror or error}", where=str(place), do="choose another --output"
-        ) from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _envelope(baseline: Baseline, result: RewritingResult, verdict: str) -> Envelope[RewritingResult]:
