@@ -44,3 +44,17 @@ def test_only_what_is_about_the_measurement_is_a_caveat() -> None:
 def test_a_job_is_told_how_severe_it_is() -> None:
     found = [Finding(code="ENV001", what="", severity=severity) for severity in ("error", "warning", "note")]
     assert [annotation.level for annotation in words.to_annotate(found)] == ["error", "warning", "notice"]
+
+
+@pytest.mark.parametrize(
+    ("what", "where", "told"),
+    [
+        ("one node takes 37 % of the run", ("/a", "/b", "/c", "/d"), " (/a, /b, /c and 1 more)"),
+        ("control flow: 12 If (/a, /b, 10 more)", ("/a", "/b", "/c", "/d"), ""),
+        ("repeats others: model.f...ic_buffer", ("model.feature.basic_buffer", "905"), ""),
+        ("guessed sizes: ?=224", ("?",), ""),
+        ("a name that is not there...", ("/a",), " (/a)"),
+    ],
+)
+def test_places_are_told_once(what: str, where: tuple[str, ...], told: str) -> None:
+    assert words.places(Finding(code="GRA003", what=what, where=where)) == told

@@ -152,3 +152,16 @@ def test_the_rewrites_of_a_plan_are_applied_too(model: Path, tmp_path: Path) -> 
         "affine-into-weights",
     ]
     assert result.nodes_after == 7
+
+
+def test_names_longer_than_a_terminal_are_told_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    proto = squeezenet()
+    long = [f"some_exporter_calls_this_dimension_of_the_image_{place}" for place in "nchw"]
+    for dim, name in zip(proto.graph.input[0].type.tensor_type.shape.dim, long, strict=True):
+        dim.dim_param = name
+    onnx.save(proto, tmp_path / "long.onnx")
+    answer = ortune.rewrite("long.onnx", shape={proto.graph.input[0].name: (1, 3, 224, 224)})
+    spec = next(each.rewrite for each in answer.result.called_for if each.rewrite.name == "fixed-dimensions")
+    told = "".join(answer.summary().split())
+    assert all(f"{name}={size}" in told for name, size in spec.params.items())
+    assert answer.summary().count("behaviour") == 1

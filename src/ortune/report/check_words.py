@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,10 +9,9 @@ import msgspec
 
 from ortune.records import CheckedModel, CheckResult, Envelope, Finding, FixedModel, Severity
 from ortune.report.document import Annotation, Block, Document, Level, Line, Points, Tone
-from ortune.report.numbers import shorten
+from ortune.report.finding_words import places
 
 NAMED = 3
-LONGEST_NAME = 60
 
 
 def document(envelope: Envelope[CheckResult]) -> Document:
@@ -40,16 +38,12 @@ _LEVELS: Mapping[Severity, Level] = {"error": "error", "warning": "warning", "no
 
 def _told(finding: Finding) -> str:
     """Its code, whether it can be fixed, what it is, where, how much it is about, and what to do."""
-    said = {*re.split(r"[\s,()]+", finding.what)}
-    named = [name for name in finding.where if name and name not in said]
-    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
-    where = f" ({', '.join(shorten(name, LONGEST_NAME) for name in named[:NAMED])}{more})" if named else ""
     share = ""
     if finding.share_ratio is not None:
         kind = "of the run" if finding.share_from == "profile" else "of the work, by estimate"
         share = f"; {max(1, round(100 * finding.share_ratio))} % {kind}"
     mark = " [*]" if _exact(finding) else ""
-    return f"{finding.code}{mark} {finding.what}{where}{share}{_do(finding)}"
+    return f"{finding.code}{mark} {finding.what}{places(finding)}{share}{_do(finding)}"
 
 
 def _do(finding: Finding) -> str:

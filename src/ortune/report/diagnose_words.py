@@ -21,7 +21,7 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.numbers import change, duration, factor, shorten, span
+from ortune.report.numbers import change, duration, factor, span
 
 _VERDICTS = {
     "faster": "verified",
@@ -123,9 +123,6 @@ def _change(each: TriedFix) -> str:
 
 def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
     """A finding with its share, and whether its fix was proven."""
-    where = [name for name in finding.where if name and name not in finding.what.split()]
-    more = f" and {len(where) - NAMED} more" if len(where) > NAMED else ""
-    places = f" ({', '.join(shorten(name) for name in where[:NAMED])}{more})" if where else ""
     share = f"{100 * finding.share_ratio:.0f} % of the run" if finding.share_ratio else ""
     share = f"; {share}" if share and share not in finding.what else ""
     fix = ""
@@ -137,7 +134,7 @@ def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
         fix = f" -> its fix is not exact: --allow {finding.safety} measures it"
     elif finding.fix:
         fix = f" -> {finding.fix}"
-    return f"{finding.code} {finding.what}{places}{share}{fix}"
+    return f"{finding.code} {finding.what}{finding_words.places(finding)}{share}{fix}"
 
 
 def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 
@@ -10,6 +11,10 @@ import msgspec
 from ortune.records import Finding, LookFact, LookResult, ProfileResult
 from ortune.report.answer_commands import plan_options
 from ortune.report.document import Annotation
+from ortune.report.numbers import shorten
+
+NAMED = 3
+LONGEST_NAME = 60
 
 
 def sentence(finding: Finding, *, evidence: bool = True) -> str:
@@ -22,6 +27,21 @@ def sentence(finding: Finding, *, evidence: bool = True) -> str:
             f" -> {finding.fix}" if finding.fix else "",
         ]
     )
+
+
+def places(finding: Finding) -> str:
+    """Where it is, in brackets; "" where the sentence itself names a place, shortened or not."""
+    where = [name for name in finding.where if name]
+    said = re.split(r"[\s,()=:]+", finding.what)
+    if not where or any(_names(word, name) for word in said for name in where):
+        return ""
+    more = f" and {len(where) - NAMED} more" if len(where) > NAMED else ""
+    return f" ({', '.join(shorten(name, LONGEST_NAME) for name in where[:NAMED])}{more})"
+
+
+def _names(word: str, name: str) -> bool:
+    begin, cut, end = word.partition("...")
+    return word == name or bool(cut and begin and end and name.startswith(begin) and name.endswith(end))
 
 
 def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:

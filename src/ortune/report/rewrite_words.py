@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from ortune.records import Envelope, RewriteSpec, RewriteStep, RewritingResult
 from ortune.report.compare_outputs import by_output, outputs
-from ortune.report.document import Annotation, Code, Column, Document, Line, Pairs, Points, Tone, table
+from ortune.report.document import Annotation, Code, Document, Line, Pairs, Points, Tone
 from ortune.report.numbers import shorten
 
 AFTER_OTHERS = "there is something for it once those before it are applied"
 MOST_OPERATORS = 10
+MOST_REASONS = 3
 
 
 def spec(rewrite: RewriteSpec) -> str:
@@ -25,7 +27,7 @@ def headline(result: RewritingResult) -> str:
         n = sum(each.in_row for each in result.called_for)
         if n:
             return f"{n} exact rewrite{'' if n == 1 else 's'} fit{'s' if n == 1 else ''} this model"
-        return "no exact rewrite fits this model"
+        return "nothing in this graph calls for an exact rewrite"
     done = [step for step in result.steps if step.modified]
     if not done:
         return "nothing was changed, so nothing is written"
@@ -53,21 +55,39 @@ def _operators(result: RewritingResult) -> str:
 
 def _listed(result: RewritingResult, model: str) -> Document:
     row = [spec(each.rewrite) for each in result.called_for if each.in_row]
-    rows = [(spec(each.rewrite), each.safety, each.reason) for each in result.called_for]
-    fits = table((Column("rewrite", "label"), Column("safety", "label"), Column("why", "text")), rows)
     again = shlex.join(["ortune", "rewrite", model, *row])
+    others = ", ".join(each.name for each in result.near_misses)
     return Document(
         title="ortune rewrite",
         blocks=[
             Line(result.headline, "strong"),
-            fits,
-            Points(
-                title="nothing to do for the others, as far as they looked for something",
-                items=[f"{each.name}: {'; '.join(each.reasons)}" for each in result.near_misses],
-            ),
+            Points(title="exact, one after another", items=_called_for(result, in_row=True), marked=True),
+            Points(title="others", items=_called_for(result, in_row=False), marked=True),
+            *([Line(f"nothing to do for {others} (-v says why)", "faint")] if others else []),
             *([Code(title="apply the exact ones", lines=[again])] if row else []),
         ],
+        support=[
+            Points(
+                title="nothing to do, as far as they looked for something",
+                items=[f"{each.name}: {'; '.join(_some(each.reasons))}" for each in result.near_misses],
+            )
+        ],
     )
+
+
+def _called_for(result: RewritingResult, *, in_row: bool) -> list[str]:
+    # No table: with the sizes of a model a rewrite's name alone may be wider than a terminal.
+    return [
+        f"{spec(each.rewrite)} ({each.safety}): {each.reason}"
+        for each in result.called_for
+        if each.in_row is in_row
+    ]
+
+
+def _some(reasons: Sequence[str]) -> list[str]:
+    """The first reasons: there may be one for every layer."""
+    more = len(reasons) - MOST_REASONS
+    return [*reasons[:MOST_REASONS], *([f"{more} more like these"] if more > 0 else [])]
 
 
 def document(envelope: Envelope[RewritingResult]) -> Document:
@@ -75,7 +95,7 @@ def document(envelope: Envelope[RewritingResult]) -> Document:
     result = envelope.result
     if not result.steps:
         return _listed(result, envelope.model.path if envelope.model else result.base.label)
-    reasons = [f"{step.rewrite.name}: {reason}" for step in result.steps for reason in step.reasons]
+    reasons = [f"{step.rewrite.name}: {reason}" for step in result.steps for reason in _some(step.reasons)]
     rows = []
     if result.operators:
         rows.append(("operators", _operators(result)))

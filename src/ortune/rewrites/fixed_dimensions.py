@@ -50,7 +50,14 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         _set_dims(value, new)
     reasons = tuple(_why_unused(model, name) for name in sorted(sizes.keys() - used))
     if not used:
-        reasons = reasons or ("no sizes were given; write fixed-dimensions:batch=1, say",)
+        # Without an input that has one there is nothing that could be given.
+        symbolic = any(_symbolic(value) for value in _inputs(model))
+        none = (
+            "no sizes were given; write fixed-dimensions:batch=1, say"
+            if symbolic
+            else "no input has a symbolic size"
+        )
+        reasons = reasons or (none,)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=reasons)
     _forget_shapes(model, symbols)
     fixed = ", ".join(f"{name}={sizes[name]}" for name in sorted(used))

@@ -38,7 +38,8 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if _refuses(model):
         return []
     count = sum(1 for _ in nodes(model))
-    return [({}, f"ONNX Runtime optimises its {count} nodes at every start; saved, they are optimised once")]
+    their = "node" if count == 1 else f"{count} nodes"
+    return [({}, f"ONNX Runtime optimises its {their} at every start; saved, that is done once")]
 
 
 REWRITE = Rewrite(

@@ -137,7 +137,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     count, _ = _walk(model, None)
-    return [({}, f"{count} Transposes move an axis that was joined just before")] if count else []
+    moves = "Transpose moves" if count == 1 else "Transposes move"
+    return [({}, f"{count} {moves} an axis that was joined just before")] if count else []
 
 
 REWRITE = Rewrite(

@@ -61,7 +61,7 @@ STOPPING = ""
 class Options(OnePlan):
     """Apply rewrites to a model by hand, or see what it calls for.
 
-    Without names: which rewrites fit this model, and for the others the near miss. With names: applies them in this
+    Without names: which rewrites fit this model; -v says why the others do not. With names: applies them in this
     order, checks that the outputs are the same, and writes a new model; the old one stays.
     """
 
