@@ -260,6 +260,20 @@ def _one_hot(g: _Graph) -> None:
         GELUS[int(g.rng.integers(len(GELUS)))](_Forms(g), product)
 
 
+def _joined(g: _Graph) -> None:
+    """Two values side by side along an axis, and the axes in another order."""
+    x = g.pick(2, 3, 4)
+    if x is None:
+        return
+    shape = list(g.values[x])
+    axis = int(g.rng.integers(1, len(shape)))
+    other = g.add("Relu", [x], g.values[x])
+    shape[axis] *= 2
+    both = g.add("Concat", [x, other], tuple(shape), axis=axis)
+    order = [0, *(1 + g.rng.permutation(len(shape) - 1)).tolist()]
+    g.add("Transpose", [both], tuple(shape[k] for k in order), perm=order)
+
+
 _STEPS = (
     _with_constant,
     _with_constant,
@@ -275,6 +289,7 @@ _STEPS = (
     _gelu,
     _layer_norm,
     _one_hot,
+    _joined,
 )
 
 

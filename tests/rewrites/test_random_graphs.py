@@ -30,9 +30,12 @@ def run(model: onnx.ModelProto, feeds: Feeds) -> list[np.ndarray]:
 
 def check(rewrite: Rewrite, model: onnx.ModelProto, feeds: Feeds, expected: list[np.ndarray]) -> bool:
     """Whether the rewrite changed the model; fails where it is not what it was."""
-    made = ir.serde.deserialize_model(model)
+    given = ir.serde.deserialize_model(model)
+    made = given.clone()
     if not rewrite.apply(made).modified:
         return False
+    # Types, shapes and tensors are shared with the copy, so none may be changed in place.
+    assert ir.serde.serialize_model(given) == ir.serde.serialize_model(ir.serde.deserialize_model(model))
     proto = ir.serde.serialize_model(made)
     onnx.checker.check_model(proto)
     for ours, theirs in zip(run(proto, feeds), expected, strict=True):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -20,6 +21,8 @@ from ortune.inputs.value_files import VERSION
 from ortune.model.open import open_model
 from ortune.records import Candidate, OutputDifference, Plan, PrecisionRow, RewriteSpec
 from ortune.report import precision_words
+from ortune.report.document import Document
+from ortune.report.terminal import plain
 from ortune.search.plan_edits import changed
 from ortune.trials.outputs import compare_outputs
 from ortune.trials.quantising import named_operator, table, within
@@ -109,6 +112,8 @@ def test_the_table_holds_the_fastest_of_each_class() -> None:
         row("dynamic-int8", 0.008, 0.7),
         row("weight-only-bits", 0.0005, 1.2),
     ]
+    products = RewriteSpec(name="static-int8", params={"operators": "products"})
+    long = msgspec.structs.replace(rows[0], plan=Plan(rewrites=(products,)))
     raced = Candidate(
         plan=rows[0].plan, origin="", fate="winner", ratio=0.4, ratio_low=0.38, ratio_high=0.42, n_blocks=9
     )
@@ -119,10 +124,14 @@ def test_the_table_holds_the_fastest_of_each_class() -> None:
         (0.01, 0.7, True),
         (0.05, 0.4, True),
     ]
-    told = precision_words.rows(found)
-    assert [cells[0] for cells in told] == ["exact", "within 1.0 %", "within 5.0 %"]
-    assert "single observation" in told[1][2]
-    assert "-62.0 % to -58.0 %" in told[2][2]
+    told = precision_words.side_by_side(found)
+    assert [cells[0].beneath for cells in told.rows] == ["exact", "within 1.0 %", "within 5.0 %"]
+    assert [cells[1].beneath for cells in told.rows[1:]] == ["single observation", "-62.0 % to -58.0 %"]
+    # No model here has classes; and names stay whole at the width of a log.
+    assert "top-1" not in [column.head for column in told.columns]
+    assert "static-int8:operators=products" in plain(
+        Document(blocks=[precision_words.side_by_side(table([long], [], 1000))])
+    )
     assert table([], [raced], 1000) == ()
 
 

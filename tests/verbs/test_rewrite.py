@@ -154,7 +154,9 @@ def test_the_rewrites_of_a_plan_are_applied_too(model: Path, tmp_path: Path) -> 
     assert result.nodes_after == 7
 
 
-def test_names_longer_than_a_terminal_are_told_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_longer_than_a_terminal_are_told_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     proto = squeezenet()
     long = [f"some_exporter_calls_this_dimension_of_the_image_{place}" for place in "nchw"]
     for dim, name in zip(proto.graph.input[0].type.tensor_type.shape.dim, long, strict=True):

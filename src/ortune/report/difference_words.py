@@ -9,8 +9,8 @@ import msgspec
 from ortune.records import CategoryName, DifferenceRow, ProfileDifference
 from ortune.report.document import Cell, Column, Table, table
 from ortune.report.look_words import operations
-from ortune.report.look_words import size as memory_size
 from ortune.report.numbers import duration, factor, percent, shorten
+from ortune.report.numbers import size as memory_size
 from ortune.report.profile_tables import Unit, category_words, unit_of
 
 TOP_OPERATORS = 6

@@ -7,7 +7,7 @@ from collections import Counter
 from ortune.records import Envelope, LookResult, ModelCost, OperatorTime
 from ortune.report import finding_words
 from ortune.report.document import Code, Column, Document, Line, Pairs, Points, table
-from ortune.report.numbers import duration, memory, percent, three
+from ortune.report.numbers import duration, memory, percent, size, three
 
 TOP_OPERATORS = 5
 MOST_FINDINGS = 5
@@ -182,14 +182,6 @@ def operations(count: float) -> str:
         if count >= scale:
             return f"{three(count / scale)} {unit}"
     return f"{count:.0f} FLOP"
-
-
-def size(n_bytes: int) -> str:
-    """Bytes of a file: "713 B", "12.3 KiB", "4.52 MiB", "1.90 GiB"."""
-    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if n_bytes >= scale:
-            return f"{three(n_bytes / scale)} {unit}"
-    return f"{n_bytes} B"
 
 
 def _count(number: int) -> str:

@@ -83,6 +83,14 @@ def shorten(text: str, length: int = 40) -> str:
     return f"{text[: length - 3 - tail]}...{text[-tail:]}"
 
 
+def size(n_bytes: int) -> str:
+    """Bytes of a file: "713 B", "12.3 KiB", "4.52 MiB", "1.90 GiB"."""
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if n_bytes >= scale:
+            return f"{three(n_bytes / scale)} {unit}"
+    return f"{n_bytes} B"
+
+
 def megabytes(size_bytes: float) -> str:
     """A size as package indexes write it."""
     return f"{size_bytes / 1e6:.0f} MB"

@@ -5,37 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import Calibration, OutputDifference, Plan, PrecisionRow
-from ortune.report.document import Column
-from ortune.report.numbers import change, megabytes, percent, span, three
+from ortune.report.document import Cell, Column, Table, table
+from ortune.report.numbers import change, percent, size, span, three
 
-COLUMNS = (
-    *(Column(head, "text") for head in ("error", "model")),
-    *(Column(head) for head in ("time", "size", "relative L2", "cosine", "top-1")),
-)
+HEADS = ("time", "size", "relative L2", "cosine", "top-1")
 
 
-def rows(precision: Sequence[PrecisionRow]) -> list[tuple[str, ...]]:
-    """One line for each class of error: the fastest in it, where nothing with a smaller error is as fast."""
+def side_by_side(precision: Sequence[PrecisionRow]) -> Table:
+    """A row for each class of error: the fastest in it, where nothing with a smaller error is as fast."""
     best = {row.within_ratio: row for row in precision if row.pareto}
-    return [_cells(row) for row in best.values()]
+    rows = [_cells(row) for row in best.values()]
+    # What no model has (classes, say) has no column.
+    kept = [place for place in range(len(HEADS) + 1) if not place or any(row[place].text for row in rows)]
+    columns = [Column("model", "name"), *map(Column, HEADS)]
+    return table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], dense=True)
 
 
-def _cells(row: PrecisionRow) -> tuple[str, ...]:
+def _cells(row: PrecisionRow) -> list[Cell]:
     found = row.outputs
-    time = ""
+    time = Cell("")
     if row.ratio and row.plan != Plan():
         low, high = row.ratio_low, row.ratio_high
         seen = "single observation" if low is None or high is None else span(low, high)
-        time = f"{change(row.ratio)} ({seen})"
-    return (
-        f"within {percent(row.within_ratio)}" if row.within_ratio else "exact",
-        model(row.plan),
+        time = Cell(change(row.ratio), beneath=seen)
+    within = f"within {percent(row.within_ratio)}" if row.within_ratio else "exact"
+    return [
+        Cell(model(row.plan), beneath=within),
         time,
-        megabytes(row.size_bytes) if row.size_bytes is not None else "",
-        f"{found.relative_l2:.1e}" if found else "",
-        f"{found.cosine:.5f}" if found and found.cosine is not None else "",
-        percent(found.top1) if found and found.top1 is not None else "",
-    )
+        Cell(size(row.size_bytes) if row.size_bytes is not None else ""),
+        Cell(f"{found.relative_l2:.1e}" if found else ""),
+        Cell(f"{found.cosine:.5f}" if found and found.cosine is not None else ""),
+        Cell(percent(found.top1) if found and found.top1 is not None else ""),
+    ]
 
 
 def model(plan: Plan) -> str:

@@ -513,7 +513,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             *stopped(envelope),
             Line(said, _tone(result)),
             figures_table(result),
-            table(precision_words.COLUMNS, precision_words.rows(result.precision)),
+            precision_words.side_by_side(result.precision),
             cases(result.cases, base_name(result), "winner", "change"),
             Pairs(rows=[("why", text) for text in causes(result)]),
             *_checks(result),
