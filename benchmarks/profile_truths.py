@@ -106,7 +106,7 @@ def counted_flops(model: Path, fed: dict[str, FeedValue]) -> float | None:
         if node.op_type not in COUNTED:
             continue
         out, a, b = (shapes.get(name, [0]) for name in (node.output[0], *node.input[:2]))
-        if not all((*out, *a, *b)):
+        if not (out and a and b and all((*out, *a, *b))):  # a shape without sizes is one that nobody inferred
             return None
         if node.op_type == "Conv":
             inner = math.prod(b[1:])
