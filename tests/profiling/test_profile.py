@@ -122,6 +122,15 @@ def test_inserted_nodes_say_what_for_and_all_others_are_known(profiled: tuple[Pa
     assert result.unmapped == ()
 
 
+def test_what_each_node_reads_is_the_graph_that_ran(profiled: tuple[Path, Envelope]) -> None:
+    by_name = {node.name: node for node in result_of(profiled[1]).nodes}
+    chain = [next(node for node in by_name.values() if node.op_type == "ReorderOutput")]
+    while chain[-1].reads:
+        assert len(chain[-1].reads) == 1
+        chain.append(by_name[chain[-1].reads[0]])
+    assert len(chain) == len(by_name) and chain[-1].op_type == "ReorderInput"
+
+
 def test_memory_names_nodes_and_weights(profiled: tuple[Path, Envelope]) -> None:
     found = result_of(profiled[1]).memory
     assert found is not None and found.source == "profile" and found.held_bytes is not None

@@ -85,6 +85,7 @@ def nodes(count: int = 36) -> tuple[ProfiledNode, ...]:
                 floor_ns=floor,
                 bound="compute" if kind in ("MatMul", "FusedConv") else "memory",
                 output_bytes=1 << 20,
+                reads=tuple(each.name for each in found[-1:] + found[-4:-3]),
             )
         )
     return tuple(found)

@@ -12,8 +12,8 @@ from ortune.report import markdown
 
 
 def shown(envelope: Envelope, width: int) -> str:
-    """The page as plain text at that width."""
-    return golden.printed(words.document(envelope), width)
+    """All of the page as plain text at that width."""
+    return golden.printed(words.document(envelope), width, whole=True)
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -55,8 +55,18 @@ def test_an_invalid_machine_shows_no_table() -> None:
     usual = golden.diagnosed().result.noise
     invalid = msgspec.structs.replace(usual, status="invalid", table=(), controls=())
     text = shown(golden.diagnosed(noise=invalid), 80)
-    assert "INVALID" in text
+    assert "nothing can be measured here now" in text
+    assert "quiet it and try again" in text
     assert "smallest effect" not in text
+
+
+def test_the_answer_comes_first_and_details_on_request() -> None:
+    document = words.document(golden.diagnosed())
+    first = golden.printed(document, 100).splitlines()
+    assert first[0].startswith("ONNX Runtime runs on CPU (")
+    assert first[1] == "a comparison of 2 minutes shows a difference of 1.2 % and more"
+    assert "cgroup quota" not in "\n".join(first)  # of the machine, with -v
+    assert len(first) < 25
 
 
 def test_no_runtime_says_what_brings_one() -> None:

@@ -259,17 +259,21 @@ def test_same_document_gives_the_same_page() -> None:
     assert profile_page.render(profiled(), timeline()) == profile_page.render(profiled(), timeline())
 
 
+def dumped(page: Path, folder: Path) -> str:
+    """The document as a browser has it once its scripts ran."""
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'browser'}"]
+    return subprocess.run(
+        [str(CHROMIUM), *options, "--dump-dom", page.as_uri()],
+        capture_output=True, text=True, timeout=60, check=True,
+    ).stdout  # fmt: skip
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
 def test_a_browser_draws_the_timeline_and_runs_nothing_else(tmp_path: Path) -> None:
     name = HOSTILE[0]
     page = tmp_path / "page.html"
     page.write_text(profile_page.render(KINDS["hostile-0"], timeline(name)), encoding="utf-8")
-    options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'browser'}"]
-    done = subprocess.run(
-        [str(CHROMIUM), *options, "--dump-dom", page.as_uri()],
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    dom = done.stdout
+    dom = dumped(page, tmp_path)
     view = dom[dom.index('id="timeline-view"') : dom.index('id="timeline-legend"')]
     # The script shows the view and gives the canvas its height: axis, two lanes, three tracks.
     assert not view.partition(">")[0].endswith('hidden=""')
@@ -292,3 +296,31 @@ def test_the_table_of_layers_drops_the_deepest_and_never_a_branch() -> None:
     text = Page(profile_page.render(profiled(layers=tuple(found), layers_left_out=7))).text
     assert "small" in text and "22 more: the JSON document holds them." in text
     assert "The 7 deepest and cheapest are left out everywhere" in text
+
+
+def test_the_graph_is_coloured_by_time_and_names_are_whole_in_its_titles() -> None:
+    seen = Page(profile_page.render(KINDS["usual"]))
+    boxes = [a for a in seen.named("rect") if "box" in (a.get("class") or "")]
+    nodes = KINDS["usual"].result.nodes
+    assert len(boxes) == len(nodes)
+    strength = [float(a["fill-opacity"] or 0) for a in boxes]
+    assert strength == sorted(strength, reverse=True) and strength[0] > 10 * strength[-1]
+    assert all(node.originals[0] in seen.text for node in nodes)
+    edges = [a for a in seen.named("path") if "edge" in (a.get("class") or "")]
+    assert len(edges) == sum(len(node.reads) for node in nodes)
+
+
+def test_a_profile_whose_graph_is_not_known_draws_none() -> None:
+    nodes = tuple(msgspec.structs.replace(n, reads=()) for n in KINDS["usual"].result.nodes)
+    assert "graph-stage" not in profile_page.render(profiled(nodes=nodes)).partition("<body")[2]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+def test_the_graph_moves_in_a_browser(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(profile_page.render(KINDS["usual"]), encoding="utf-8")
+    dom = dumped(page, tmp_path)
+    stage = dom[dom.index('id="graph-stage"') :]
+    assert re.search(r'<g transform="translate\([-\d.]+ [-\d.]+\) scale\([\d.]+\)"', stage)
+    assert 'class="current"' in stage  # the most expensive node is in sight
+    assert f"1 of {len(KINDS['usual'].result.nodes)}: " in dom

@@ -60,6 +60,7 @@ class Origins:
         remarks: What people should know about that work.
         weights: Bytes of the constants that one execution reads, by node of the optimised graph.
         weights_bytes: Of all constants.
+        reads: Whose outputs each node of the optimised graph reads.
         lifetimes: Of the values of the main graph.
         places: Where nodes stand whose names differ from process to process.
         unmapped: Nodes that ran and whose origin is not known.
@@ -73,6 +74,7 @@ class Origins:
     remarks: Mapping[str, str] = field(default_factory=dict)
     weights: Mapping[str, int] = field(default_factory=dict)
     weights_bytes: int | None = None
+    reads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     lifetimes: Lifetimes = field(default_factory=Lifetimes)
     places: tuple[Place, ...] = ()
     unmapped: tuple[str, ...] = ()
@@ -147,6 +149,7 @@ def _found(original: ir.Model, optimised: ir.Model, work: Workload, trace: Trace
         remarks=remarks(mapping, counted.nodes),
         weights=weights(mapping, counted.nodes),
         weights_bytes=counted.parameter_bytes,
+        reads=_reads(optimised.graph, mapping.keys),
         lifetimes=lifetimes(optimised.graph, case, mapping.keys, trace),
         places=places,
         # By what ran: a provider's fused subgraph is in the profile and in no saved graph.
@@ -175,6 +178,15 @@ def executions(
         if seen:
             found[node] = tuple(seen)
     return found
+
+
+def _reads(graph: ir.Graph, keys: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The nodes that each node reads from, bodies included, by the names that the profile has."""
+    names = {node: keys.get(place, place) for place, node in placed(graph)}
+    return {
+        name: tuple(dict.fromkeys(names[each] for each in node.predecessors() if each in names))
+        for node, name in names.items()
+    }
 
 
 def _executions(trace: Trace, number: int) -> Iterable[tuple[tuple[str, str], int]]:
@@ -294,6 +306,7 @@ def profiled_nodes(trace: Trace, found: Attribution, known: Origins) -> tuple[Pr
                 bytes=work[1] * calls if work else None,
                 remark=known.remarks.get(name, "") if work else "",
                 output_bytes=all_bytes(trace.nodes.outputs[number]),
+                reads=known.reads.get(name, ()) if shared[name] == 1 else (),
             )
         )
     return tuple(sorted(made, key=lambda node: (-node.time_ns, node.name)))

@@ -88,6 +88,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
             costs.
         purpose: What a node that the optimiser inserted is for ("into blocked layout for conv1"), "" for all others.
         output_bytes: Of all its outputs, from the profile.
+        reads: Nodes whose outputs it reads, by name; () where the graph that ran is not known.
     """
 
     name: str
@@ -111,6 +112,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
     bound: Literal["compute", "memory", "overhead", ""] = ""
     purpose: str = ""
     output_bytes: int | None = None
+    reads: tuple[str, ...] = ()
 
     @property
     def least_ns(self) -> float:

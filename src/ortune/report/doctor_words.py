@@ -6,21 +6,82 @@ from collections.abc import Iterator
 
 from ortune.records import DoctorResult, Envelope, Host, MachinePeak, NoiseReport, RuntimeReport
 from ortune.report import finding_words
-from ortune.report.checks import control_words
-from ortune.report.document import Column, Document, Points, Table, table
+from ortune.report.checks import checks, control_words
+from ortune.report.document import Cell, Code, Column, Document, Line, Points, Table, table
 from ortune.report.numbers import duration, memory, percent, three
 from ortune.report.runtime_words import offers
 
 
+USUAL_MINUTES = 2.0
+"""What ``compare`` takes by default."""
+
+
 def document(envelope: Envelope[DoctorResult]) -> Document:
-    """The machine, its runtimes, what is in the way, and what was measured of it."""
+    """What runs here and how small a difference can be seen; then what is in the way, and what to type next."""
     result = envelope.result
     return Document(
         blocks=[
-            *(Points(title=title, items=lines) for title, lines in _sections(envelope)),
+            *(Line(text, "strong") for text in headline(envelope)),
+            _runtimes(result),
+            Line(_not_started(result), "look"),
+            Points(title="findings", items=[finding_words.sentence(f) for f in result.findings]),
             *([_effects(result.noise)] if result.noise else []),
+            *([] if result.noise is None else checks(result.noise.controls, None, ())),
+            Code(title="next", lines=[each.command for each in result.addable], commands=True),
+        ],
+        support=[
+            *(Points(title=title, items=lines) for title, lines in _sections(envelope)),
             *([_peaks(result.peak)] if result.peak else []),
         ],
+    )
+
+
+def headline(envelope: Envelope[DoctorResult]) -> list[str]:
+    """The machine and what runs on it; what a comparison of two minutes can show."""
+    result, host = envelope.result, envelope.host
+    usable = dict.fromkeys(p.name for r in result.runtimes for p in r.providers if p.usable)
+    names = ", ".join(name.removesuffix("ExecutionProvider") for name in usable)
+    runs = f"ONNX Runtime runs on {names}" if names else "no ONNX Runtime was found: pip install onnxruntime"
+    where = "" if host is None else f" ({host.cpu}, {_cpus(host.effective_cpus)})"
+    lines = [f"{runs}{where}"]
+    if result.noise is not None:
+        lines.append(_seen(result.noise))
+    return lines
+
+
+def _cpus(count: int) -> str:
+    return f"{count} CPU{'s' if count != 1 else ''}"
+
+
+def _seen(noise: NoiseReport) -> str:
+    if noise.status == "invalid":
+        return "nothing can be measured here now: twice, the A/A check or the positive control failed"
+    shown = [r for r in noise.table if r.smallest_effect_ratio is not None]
+    if not shown:
+        return "too few blocks fit into any of these times: no difference can be seen here"
+    row = min(shown, key=lambda r: abs(r.minutes - USUAL_MINUTES))
+    time = f"{row.minutes:g} minute{'s' if row.minutes != 1 else ''}"
+    return f"a comparison of {time} shows a difference of {_effect(row.smallest_effect_ratio)} and more"
+
+
+def _runtimes(result: DoctorResult) -> Table:
+    rows = []
+    for report in result.runtimes:
+        runtime = report.runtime
+        usable = [p.name.removesuffix("ExecutionProvider") for p in report.providers if p.usable]
+        beneath = "; ".join(f"problem: {text}" for text in report.problems)
+        version = " ".join(filter(None, (runtime.ort_version, runtime.package))) or "-"
+        rows.append((Cell(runtime.python, beneath), version, runtime.python_version or "-", ", ".join(usable) or "none"))
+    heads = [Column("runtime", "name"), Column("onnxruntime", "text"), Column("Python", "label"), Column("runs on", "text")]
+    return table(heads, rows, dense=True)
+
+
+def _not_started(result: DoctorResult) -> str:
+    if not result.not_started:
+        return ""
+    return (
+        f"{result.not_started} of this folder was not started, as it may have come with somebody's files; "
+        f"to use it: --runtime {result.not_started}"
     )
 
 
@@ -67,19 +128,10 @@ def _sections(envelope: Envelope[DoctorResult]) -> Iterator[tuple[str, list[str]
         yield f"runtime: {report.runtime.python}", _runtime(report)
     if not result.runtimes:
         yield "runtime", ["none found; pip install onnxruntime brings one"]
-    if result.not_started:
-        yield (
-            f"runtime: {result.not_started} of this folder",
-            [
-                f"not started, as it may have come with somebody's files; to use it: --runtime {result.not_started}"
-            ],
-        )
     found = [f"{name}: {path}" for name, path in result.allocators.items()]
     if result.addable:
         yield "runtimes that can be added", offers(result.addable)
     yield "allocators that can be preloaded", found or ["none (apt install libmimalloc2.0)"]
-    if result.findings:
-        yield "findings", [finding_words.sentence(finding) for finding in result.findings]
     if result.noise:
         yield "noise", _noise(result.noise)
 
@@ -115,10 +167,7 @@ def _runtime(report: RuntimeReport) -> list[str]:
 
 def _noise(noise: NoiseReport) -> list[str]:
     if noise.status == "invalid":
-        return [
-            "INVALID: twice, the A/A check or the positive control failed.",
-            "Something on this machine changes faster than a comparison can follow: quiet it and try again.",
-        ]
+        return ["something on this machine changes faster than a comparison can follow: quiet it and try again"]
     return [
         f"measured with {noise.model}: {duration(noise.latency_ns)} a run, {noise.trial_s:.2f} s a trial",
         f"two trials of one block differ by {percent(noise.block_scale)} (robust scale)",

@@ -34,6 +34,7 @@ def render(
     given = Given(result=result, timeline=timeline, no_timeline=no_timeline)
     shown = frame.sections(folder, given)
     drawn = timeline is not None and any(section.name == "timeline" for section in shown)
+    graph = any(section.name == "graph" for section in shown)
     large, unit = _large(result)
     trace = result.trace
     return frame.page(
@@ -47,7 +48,7 @@ def render(
         ortune=envelope.ortune,
         session=result.session,
         styles=["style.css", "profile.css"],
-        scripts=["page.js", "timeline.js"] if drawn else ["page.js"],
+        scripts=["page.js", *(["graph.js"] if graph else []), *(["timeline.js"] if drawn else [])],
         large=large,
         tone=_tone(result.against),
         unit=unit,
