@@ -85,8 +85,9 @@ def mobilenetv3():
     R, H = nn.ReLU, nn.Hardswish
     rows = [
         (3, 16, 16, 0, R, 1), (3, 64, 24, 0, R, 2), (3, 72, 24, 0, R, 1), (5, 72, 40, 1, R, 2), (5, 120, 40, 1, R, 1),
-        (5, 120, 40, 1, R, 1), (3, 240, 80, 0, H, 2), (3, 200, 80, 0, H, 1), (3, 184, 80, 0, H, 1), (3, 184, 80, 0, H, 1),
-        (3, 480, 112, 1, H, 1), (3, 672, 112, 1, H, 1), (5, 672, 160, 1, H, 2), (5, 960, 160, 1, H, 1), (5, 960, 160, 1, H, 1),
+        (5, 120, 40, 1, R, 1), (3, 240, 80, 0, H, 2), (3, 200, 80, 0, H, 1), (3, 184, 80, 0, H, 1),
+        (3, 184, 80, 0, H, 1), (3, 480, 112, 1, H, 1), (3, 672, 112, 1, H, 1), (5, 672, 160, 1, H, 2),
+        (5, 960, 160, 1, H, 1), (5, 960, 160, 1, H, 1),
     ]
     layers, into = [conv(3, 16, 3, 2, act=H)], 16
     for size, wide, out, squeeze, act, stride in rows:
@@ -146,7 +147,8 @@ for name, make in (("resnet50", resnet50), ("mobilenetv3", mobilenetv3), ("vit-s
             model(torch.randn(8, 3, 224, 224))
     model.eval()
     names = {"input_names": ["image"], "output_names": ["logits"]}
-    torch.onnx.export(model, (image,), folder / f"{name}.onnx", dynamo=True, opset_version=20, external_data=False, **names)
+    names |= {"dynamo": True, "opset_version": 20, "external_data": False}
+    torch.onnx.export(model, (image,), folder / f"{name}.onnx", **names)
     print(name, "exported", flush=True)
 '''
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 from ortune.report.html.layered import layout
@@ -27,12 +28,13 @@ def test_no_two_nodes_of_a_row_overlap() -> None:
     rng = random.Random(11)
     names = [f"n{i}" for i in range(300)]
     reads = {
-        name: tuple(rng.sample(names[max(0, i - 20) : i], min(i, rng.randint(0, 3)))) for i, name in enumerate(names)
+        name: tuple(rng.sample(names[max(0, i - 20) : i], min(i, rng.randint(0, 3))))
+        for i, name in enumerate(names)
     }
     found = layout(reads, set(names))
     for row in range(found.rows):
         columns = sorted(column for column, at in found.places.values() if at == row)
-        assert all(b - a > 1 - 1e-9 for a, b in zip(columns, columns[1:], strict=False))
+        assert all(b - a > 1 - 1e-9 for a, b in itertools.pairwise(columns))
         assert columns and columns[0] >= 0 and columns[-1] <= found.columns - 1
 
 

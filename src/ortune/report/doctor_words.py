@@ -11,7 +11,6 @@ from ortune.report.document import Cell, Code, Column, Document, Line, Points, T
 from ortune.report.numbers import duration, memory, percent, three
 from ortune.report.runtime_words import offers
 
-
 USUAL_MINUTES = 2.0
 """What ``compare`` takes by default."""
 
@@ -71,8 +70,20 @@ def _runtimes(result: DoctorResult) -> Table:
         usable = [p.name.removesuffix("ExecutionProvider") for p in report.providers if p.usable]
         beneath = "; ".join(f"problem: {text}" for text in report.problems)
         version = " ".join(filter(None, (runtime.ort_version, runtime.package))) or "-"
-        rows.append((Cell(runtime.python, beneath), version, runtime.python_version or "-", ", ".join(usable) or "none"))
-    heads = [Column("runtime", "name"), Column("onnxruntime", "text"), Column("Python", "label"), Column("runs on", "text")]
+        rows.append(
+            (
+                Cell(runtime.python, beneath),
+                version,
+                runtime.python_version or "-",
+                ", ".join(usable) or "none",
+            )
+        )
+    heads = [
+        Column("runtime", "name"),
+        Column("onnxruntime", "text"),
+        Column("Python", "label"),
+        Column("runs on", "text"),
+    ]
     return table(heads, rows, dense=True)
 
 
@@ -167,7 +178,9 @@ def _runtime(report: RuntimeReport) -> list[str]:
 
 def _noise(noise: NoiseReport) -> list[str]:
     if noise.status == "invalid":
-        return ["something on this machine changes faster than a comparison can follow: quiet it and try again"]
+        return [
+            "something on this machine changes faster than a comparison can follow: quiet it and try again"
+        ]
     return [
         f"measured with {noise.model}: {duration(noise.latency_ns)} a run, {noise.trial_s:.2f} s a trial",
         f"two trials of one block differ by {percent(noise.block_scale)} (robust scale)",

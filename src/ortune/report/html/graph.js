@@ -79,15 +79,9 @@
   };
   stage.addEventListener("keydown", (event) => { const act = keys[event.key]; if (act) { event.preventDefault(); act(); } });
 
-  const prepare = (live) => {
-    stage.classList.toggle("live", live);
-    controls.hidden = !live;
-    if (live) { svg.setAttribute("width", "100%"); svg.setAttribute("height", "100%"); svg.removeAttribute("viewBox"); show(current); return; }
-    // On paper all of it, as wide as the page.
-    svg.setAttribute("viewBox", `0 0 ${wide} ${high}`);
-    svg.setAttribute("height", "auto");
-    all.removeAttribute("transform");
-  };
-  prepare(true);
-  matchMedia("print").addEventListener("change", (event) => prepare(!event.matches));
+  stage.classList.add("live");
+  controls.hidden = false;
+  svg.setAttribute("width", "100%");
+  svg.setAttribute("height", "100%");
+  show(0);
 })();

@@ -5,6 +5,7 @@ Nodes that are not drawn are passed through: who reads one of them reads, furthe
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -111,7 +112,7 @@ def _straighten(names: list[str], beside: Mapping[str, Sequence[str]], column: d
     }
     names.sort(key=lambda name: (wanted[name], column[name]))
     left, right = dict(wanted), dict(wanted)
-    for before, name in zip(names, names[1:], strict=False):
+    for before, name in itertools.pairwise(names):
         left[name] = max(left[name], left[before] + 1.0)
     for name, before in zip(names[-2::-1], names[:0:-1], strict=True):
         right[name] = min(right[name], right[before] - 1.0)

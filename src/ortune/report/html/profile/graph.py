@@ -16,11 +16,12 @@ from ortune.report.numbers import duration
 ORDER = 65
 TITLE = "Graph"
 NOTE = (
-    "The optimised graph, from what reads the inputs down; the stronger a node's colour, the more time. Drag: move; wheel "
-    "or + and \u2212: zoom; \u2039 and \u203a: the most expensive, one after another."
+    "The optimised graph, from what reads the inputs down; the stronger a node's colour, the more time. Drag: move; "
+    "wheel or + and \u2212: zoom; \u2039 and \u203a: the most expensive, one after another."
 )
-MOST = 400
-"""Nodes that are drawn: the most expensive."""
+MOST, COVERED = 300, 0.995
+"""Nodes that are drawn: so many, or those that take so much of the time; then all in a graph of no more than ``FEW``."""
+FEW = 60
 WIDE_PX, HIGH_PX = 168, 40
 ACROSS_PX, DOWN_PX = 192, 72
 MARGIN_PX = 12
@@ -31,11 +32,11 @@ FAINTEST, STRONGEST = 0.05, 0.7
 def content(given: Given) -> dict[str, object] | None:
     """The drawing; None where the graph that ran is not known."""
     result = given.result
-    if not any(node.reads for node in result.nodes):
-        return None
     shared = Counter(node.name for node in result.nodes)
     nodes = {node.name: node for node in result.nodes if shared[node.name] == 1}
-    ranked = sorted(nodes.values(), key=lambda n: -n.time_ns)[:MOST]
+    if not any(node.reads for node in nodes.values()):
+        return None
+    ranked = _drawn(sorted(nodes.values(), key=lambda n: -n.time_ns))
     # The bodies of control flow stand below the node that runs them.
     reads = {n.name: (*n.reads, n.inside) if n.inside in nodes else n.reads for n in nodes.values()}
     found = layout(reads, {node.name for node in ranked})
@@ -59,6 +60,16 @@ def content(given: Given) -> dict[str, object] | None:
         "kinds": list(dict.fromkeys(node.category for node in ranked)),
         "left_out": len(result.nodes) - len(ranked),
     }
+
+
+def _drawn(ranked: list[ProfiledNode]) -> list[ProfiledNode]:
+    """The most expensive: what takes no time that could be seen only makes the way longer."""
+    whole, sum_ns = sum(node.time_ns for node in ranked), 0.0
+    for i, node in enumerate(ranked[:MOST]):
+        if i >= FEW and sum_ns >= COVERED * whole:
+            return ranked[:i]
+        sum_ns += node.time_ns
+    return ranked[:MOST]
 
 
 def _corner(name: str, found: Layout) -> tuple[float, float]:
@@ -92,7 +103,7 @@ def _box(rank: int, node: ProfiledNode, found: Layout, heat: float, result: Prof
             width=WIDE_PX,
             height=HIGH_PX,
             rx=3,
-            class_=f"box c-{node.category}",
+            class_=f"heat c-{node.category}",
             fill_opacity=FAINTEST + (STRONGEST - FAINTEST) * heat**0.5,
         ),
         svg.tag("text", node.op_type[:LONGEST], x=7, y=16, class_="op"),
