@@ -170,7 +170,7 @@ def test_the_peak_is_drawn_whatever_is_gathered() -> None:
         held_bytes=None,
     )
     text = profile_page.render(profiled(memory=memory))
-    (path,) = re.findall(r'<path d="([^"]*)"', text)
+    (path,) = re.findall(r'<path d="([^"]*)"[^>]*in-use', text)
     heights = [int(y) for y in re.findall(r"V(\d+)", path)]
     assert min(heights) < 50 and len(heights) < 610
     assert "the peak: 977 KiB in use" in text

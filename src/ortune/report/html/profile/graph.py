@@ -20,7 +20,7 @@ NOTE = (
     "wheel or + and \u2212: zoom; \u2039 and \u203a: the most expensive, one after another."
 )
 MOST, COVERED = 300, 0.995
-"""Nodes that are drawn: so many, or those that take so much of the time; then all in a graph of no more than ``FEW``."""
+"""Nodes that are drawn: so many at most, or those that take so much of the time, in a graph of more than ``FEW``."""
 FEW = 60
 WIDE_PX, HIGH_PX = 168, 40
 ACROSS_PX, DOWN_PX = 192, 72
