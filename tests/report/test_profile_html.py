@@ -80,6 +80,7 @@ def test_sections_stand_where_they_have_something_to_say(rendered: dict[str, str
         "operators",
         "nodes",
         "layers",
+        "graph",
         "roofline",
         "memory",
         "runs",
