@@ -349,7 +349,9 @@ KINDS = {
     "plain-trace": profiled(
         side=None, slowdown_ratio=None, headroom=None, peak=None, memory=None, variance=None, layers=(), unmapped=(),
         nodes=tuple(
-            msgspec.structs.replace(n, originals=(), flops=None, bytes=None, floor_ns=None, bound="", wait_ns=0.0)
+            msgspec.structs.replace(
+                n, originals=(), flops=None, bytes=None, floor_ns=None, bound="", wait_ns=0.0, reads=()
+            )
             for n in nodes()
         ),
     ),

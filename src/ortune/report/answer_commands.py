@@ -118,6 +118,16 @@ def profile_line(side: Side, work: Workload | None) -> list[str]:
     return ["ortune", "profile", model_of(side), *plan_options(side.plan, "--"), *options, *python]
 
 
+def why_line(base: Side, new: Side, work: Workload | None) -> list[str]:
+    """Where the time goes; against the base where that is another model, whose inputs are known then."""
+    if base.model.sha256 == new.model.sha256 or base.plan.rewrites or new.plan.rewrites:
+        return profile_line(new, work)
+    found = profile_line(base, work)
+    if not found or new.plan.providers or new.runtime != base.runtime:
+        return profile_line(new, work)
+    return [*found, "--against", model_of(new), *plan_options(new.plan, "--b-")]
+
+
 def as_said(work: Workload) -> Workload:
     """A workload of one shape without the inputs that ortune chose: it chooses them again."""
     if len(work.cases) != 1:

@@ -17,7 +17,7 @@ from ortune.records import (
     VerdictName,
 )
 from ortune.report import difference_words, finding_words, sides
-from ortune.report.answer_commands import as_said, compare_line, lines, profile_line, told_line
+from ortune.report.answer_commands import as_said, compare_line, lines, told_line, why_line
 from ortune.report.checks import GUARD_NAMES, checks, control_words, guard_state
 from ortune.report.compare_gate import gate
 from ortune.report.compare_outputs import by_output, outputs, outputs_cell
@@ -260,7 +260,7 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
         said = work and as_said(work)
         again = compare_line(result.base, result.new, said, c.estimand, result.notes)
         again += ["--budget", "10m"] if again else []
-    return lines(again, profile_line(result.new, work), told_line(result.session, envelope.store))
+    return lines(again, why_line(result.base, result.new, work), told_line(result.session, envelope.store))
 
 
 def _more_rows(result: CompareResult) -> list[tuple[str, str, str]]:
