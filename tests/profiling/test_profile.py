@@ -312,6 +312,29 @@ def test_a_plan_is_the_other_side_of_a_model(tmp_path: Path) -> None:
     assert any("Conv + Relu" in row.op_type for row in found.nodes)
 
 
+@pytest.mark.usefixtures("few_runs")
+def test_another_model_gets_the_same_values_under_its_own_names(tmp_path: Path) -> None:
+    one, other = conv_chain(tmp_path / "a.onnx"), conv_chain(tmp_path / "b.onnx")
+    graph = onnx.load(other)
+    graph.graph.input[0].name = graph.graph.node[0].input[0] = "picture"
+    for model, name in ((onnx.load(one), one), (graph, other)):
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+        onnx.save(model, name)
+    result = result_of(
+        ortune.profile(
+            one,
+            against=other,
+            shape=[f"x0:3x{CHANNELS}x{SIZE}x{SIZE}"],
+            processes=1,
+            no_peak=True,
+            store=tmp_path / "store",
+        )
+    )
+    assert result.against is not None
+    first = {n.output_bytes for n in result.nodes}
+    assert max(filter(None, first)) % 3 == 0
+
+
 def test_what_is_no_pair_is_refused(tmp_path: Path, profiled: tuple[Path, Envelope]) -> None:
     trace, model, plan = profiled[0] / "kept.json", conv_chain(tmp_path / "m.onnx"), tmp_path / "plan.json"
     plan.write_text('{"settings": {}}')

@@ -6,12 +6,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 
 from ortune import __version__, rules
-from ortune.errors import OrtuneError, UsageError
+from ortune.errors import InputError, OrtuneError, UsageError
+from ortune.inputs import feed_files
 from ortune.profiling.deliver import Deliverables, deliver
 from ortune.profiling.nodes import Origins, counterparts_of, origins
 from ortune.profiling.peaks import NOT_MEASURED, load_peak, measure_peak
@@ -38,7 +40,8 @@ from ortune.trace.attribution import Attribution, attribute, countable
 from ortune.trace.read import read_trace
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace, as_one_run
-from ortune.trials.baseline import Baseline
+from ortune.trials import pairing
+from ortune.trials.baseline import Baseline, InputOptions
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText
 from ortune.trials.watcher import Watcher
@@ -310,7 +313,8 @@ class _Models:
         for number, side in enumerate(sides):
             folder = self.scratch / f"side-{number}"
             folder.mkdir()
-            baseline = Baseline(side, self.options.feeds, folder, log, self.watch.say, machine)
+            feeds = self._as_first(baselines[0], side, folder) if baselines else self.options.feeds
+            baseline = Baseline(side, feeds, folder, log, self.watch.say, machine)
             baselines.append(baseline)
             baseline.settle(self.options.budget_s)
         self.work = baselines[0].work
@@ -346,6 +350,23 @@ class _Models:
             against = self._difference(sides, processes, known, slow)
             result = msgspec.structs.replace(result, against=against)
         return result
+
+    def _as_first(self, first: Baseline, side: Resolved, folder: Path) -> InputOptions:
+        """B gets the values that A was seen to run with, where its inputs take them."""
+        feeds = self.options.feeds
+        if feeds.inputs is not None or side.model.info.sha256 == first.side.model.info.sha256:
+            return feeds
+        try:
+            pairs = pairing.pair_inputs(first.side.model.ir, side.model.ir, {})
+            (ref,) = pairing.feeds_for(first.refs[:1], side.model.ir, pairs, folder)
+        except InputError:
+            return feeds  # models of two kinds are fed each its own way
+        values = feed_files.read_feeds(Path(ref.path))
+        if not all(isinstance(v, np.ndarray) and v.dtype.kind in "biuf" for v in values.values()):
+            return feeds  # what no file of the user's holds
+        arrays: dict[str, Any] = dict(values)
+        np.savez(folder / "as-A.npz", **arrays)
+        return replace(feeds, inputs=folder / "as-A.npz", shapes={}, dims={})
 
     def _peak(self, side: Resolved, machine: Machine) -> MachinePeak | None:
         known = load_peak(machine.host, self.options.folder, side.runtime.ort_version)
