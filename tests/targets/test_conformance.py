@@ -134,7 +134,7 @@ def test_a_profile_is_a_trace(trials: Trials) -> None:
     outcome = measured(trials.run(trials.task("a", model(trials.folder / "m.onnx")))[0])
     trace = read_profile(Path(outcome.done.profile))
     assert trace.n_runs == 1 + outcome.done.cases[0].warmup_runs + outcome.done.n_runs + TURNS.rounds
-    assert trials.target.provider in trace.provider.texts
+    assert (trials.target.in_trace or trials.target.provider) in trace.provider.texts
 
 
 def test_sensors_are_read(trials: Trials) -> None:
@@ -148,9 +148,10 @@ def settings_of(target: Target) -> list[dict[str, Value]]:
     """A value of each setting of its own that can be made up, and one of the session's."""
     own = [knob for knob in knobs.all_knobs().values() if knob.provider == target.provider]
     values = {knob.name: (*knob.choices, *knob.tries, "1")[0] for knob in own if knob.kind != "text"}
+    shared: list[dict[str, Value]] = [{"enable_mem_pattern": False}]
     return [
         knobs.parse_settings([f"{name}={value}"]) for name, value in values.items() if "{" not in value
-    ] + [{"enable_mem_pattern": False}]
+    ] + [each for each in shared if "session_option" in target.channels]
 
 
 def test_settings_arrive(trials: Trials) -> None:
@@ -176,7 +177,7 @@ def test_what_a_target_cannot_be_told_is_a_failure(
 
 def test_a_silent_fallback_to_the_cpu_is_a_failure(target: Target, tmp_path: Path) -> None:
     lacking = [runtime for runtime in runtimes_here() if target.provider not in runtime.providers]
-    if target.provider == CPU or not lacking:
+    if target.provider == CPU or not target.of_runtime or not lacking:
         pytest.skip("every runtime here has it")
     trials = Trials(tmp_path, target, lacking[0])
     (outcome,) = trials.run(trials.task("a", model(tmp_path / "m.onnx")))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from ortune.platform.cpu import Topology
+from ortune.platform.group import group_cpu_s, group_memory_bytes
 from ortune.platform.preload import INSTALL_HINTS, allocator_library, allocators
 from ortune.platform.sensors import Snapshot, between
 
@@ -32,6 +33,8 @@ __all__ = [
     "allocators",
     "between",
     "cache_bytes",
+    "group_cpu_s",
+    "group_memory_bytes",
     "host",
     "memory_left_bytes",
     "process_memory_bytes",

@@ -11,7 +11,7 @@ from ortune.records.base import Record, Value
 
 Channel = Literal[
     "session_option", "session_config", "run_config", "provider_option", "env", "preload", "process",
-    "env_allocator", "global_pool", "call_style", "page",
+    "env_allocator", "global_pool", "call_style", "page", "web_env", "web_session", "web_page",
 ]  # fmt: skip
 
 

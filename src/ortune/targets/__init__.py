@@ -2,7 +2,7 @@
 
 A target is a folder here with one constant ``TARGET``: its execution provider and where that comes from, what it
 can be told, and what runs a trial on it. The files beside the folders are what targets share: ``process`` runs a
-trial as a process of this machine, ``runner`` lets trials of any targets take turns.
+trial as a process of this machine, ``browser`` as a page, ``runner`` lets trials of any targets take turns.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ __all__ = ["Target", "all_targets", "find", "of", "options"]
 @cache
 def all_targets() -> dict[str, Target]:
     """Every target by name, the CPU first: all others are held against it."""
-    found = [
-        importlib.import_module(f"{__name__}.{info.name}").TARGET
+    folders = [
+        importlib.import_module(f"{__name__}.{info.name}")
         for info in pkgutil.iter_modules(__path__)
         if info.ispkg
     ]
+    found = [folder.TARGET for folder in folders if hasattr(folder, "TARGET")]
     return {target.name: target for target in sorted(found, key=lambda t: (t.name != "cpu", t.name))}
 
 

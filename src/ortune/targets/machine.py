@@ -11,6 +11,7 @@ import msgspec
 from ortune import platform
 from ortune.platform.pod import Pod
 from ortune.records import Host, PodSize
+from ortune.targets.browser.setup import BrowserSetup
 
 UNKNOWN_ALIVE = 4  # processes of a block where the system does not tell their memory
 MOST_ALIVE = 8  # processes of a block; more would only make its rounds longer
@@ -22,6 +23,7 @@ class Machine:
 
     Args:
         pod: The container that is emulated around each trial; None for none.
+        browser: What the user said of the browser, for targets in one.
 
     Attributes:
         host: The machine itself.
@@ -31,7 +33,8 @@ class Machine:
         UsageError: The container cannot be emulated on this system.
     """
 
-    def __init__(self, pod: PodSize | None = None) -> None:
+    def __init__(self, pod: PodSize | None = None, browser: BrowserSetup | None = None) -> None:
+        self.browser = browser or BrowserSetup()
         self.host = platform.host()
         self.pod = Pod(pod) if pod else None
 
@@ -103,7 +106,12 @@ def over_memory(pid: int, share: float, *, others_bytes: int = 0, limit_bytes: i
         others_bytes: What others of its group hold.
         limit_bytes: A fixed limit besides, its own.
     """
-    held, left = held_bytes(pid), platform.memory_left_bytes()
+    return over_memory_of(held_bytes(pid), share, others_bytes=others_bytes, limit_bytes=limit_bytes)
+
+
+def over_memory_of(held: int, share: float, *, others_bytes: int = 0, limit_bytes: int | None = None) -> str:
+    """The same of a group that holds so many bytes."""
+    left = platform.memory_left_bytes()
     allowed = int(share * ((left or 0) + held + others_bytes)) - others_bytes
     if left is None:
         allowed = limit_bytes or 0

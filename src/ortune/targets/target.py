@@ -41,6 +41,8 @@ class Target:
         ships: Whether a bundle can be made for it.
         options: What a plan file or a bundle may set of the provider: numbers, switches and words. Never what names a
             file, a folder or a library, or holds an address in memory.
+        in_trace: What a profile calls the provider, where that is another name.
+        of_runtime: Whether it is a part of an ONNX Runtime for Python, or comes beside any.
     """
 
     name: str
@@ -53,6 +55,8 @@ class Target:
     made: str = ""
     ships: bool = False
     options: frozenset[str] = frozenset()
+    in_trace: str = ""
+    of_runtime: bool = True
 
     @property
     def providers(self) -> tuple[ProviderSpec, ...]:

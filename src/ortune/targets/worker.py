@@ -159,14 +159,19 @@ class Worker:
 
     def _over_limits(self) -> TrialError | None:
         assert self.child is not None
-        share, others = self.limits.memory_share, self.others_bytes
-        what = over_memory(self.child.pid, share, others_bytes=others, limit_bytes=self.limit_bytes)
+        what = self._memory_trouble()
         if what:
             return self.error("out-of-memory", what)
         limit = self.limits.run_s if self.phase == "running" else self.limits.load_s
         if self._in_phase_s + time.monotonic() - self._since > limit:
             return self.error("timeout", f"cut off, not done after {limit:.0f} s of {self.phase}")
         return None
+
+    def _memory_trouble(self) -> str:
+        """What it holds beyond its limits, in words; "" while it holds less."""
+        assert self.child is not None
+        share, others = self.limits.memory_share, self.others_bytes
+        return over_memory(self.child.pid, share, others_bytes=others, limit_bytes=self.limit_bytes)
 
     def _ended_silently(self) -> TrialError:
         assert self.child is not None

@@ -1,0 +1,234 @@
+// One trial: fetch the request, load, run batches and report, each when its turn comes. The messages are those of the
+// worker that runs in a process; the server beside hands them on.
+const here = new URL(".", import.meta.url).href;
+const WARM_MS = 1000; // V8 compiles WebAssembly again, faster, within its first half second of running
+
+const PROFILED = 300; // runs before those that count: each of them is printed
+
+const post = (what, body, headers = {}) => fetch(here + what, { method: "POST", body, headers });
+
+// What is printed goes to the log, in its order. It must be caught before onnxruntime-web loads, which keeps console's
+// functions at its start.
+let printed = [], sending = Promise.resolve();
+const flush = () => {
+  if (!printed.length) return sending;
+  const body = JSON.stringify(printed);
+  printed = [];
+  sending = sending.then(() => post("console", body));
+  return sending;
+};
+for (const level of ["debug", "log", "info", "warn", "error"]) {
+  const usual = console[level].bind(console);
+  console[level] = (...parts) => {
+    usual(...parts);
+    printed.push(parts.map((part) => (typeof part === "string" ? part : part instanceof Error ? String(part) : JSON.stringify(part))).join(" "));
+    if (printed.length > 500) flush();
+  };
+}
+
+const say = async (message) => { await flush(); await post("say", JSON.stringify(message)); };
+const next = async () => {
+  for (;;) {
+    const answer = await fetch(here + "next");
+    if (answer.status === 200) return answer.json();
+  }
+};
+
+const ns = (ms) => Math.round(ms * 1e6);
+const clock = () => performance.now();
+const rest = (ms) => new Promise((done) => setTimeout(done, ms));
+
+class Stop extends Error {
+  constructor(reason, what, knob = "") { super(what); this.reason = reason; this.knob = knob; }
+}
+
+const ARRAYS = {
+  float: Float32Array, double: Float64Array, int8: Int8Array, uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array,
+  int32: Int32Array, uint32: Uint32Array, int64: BigInt64Array, uint64: BigUint64Array, bool: Uint8Array,
+  float16: globalThis.Float16Array ?? Uint16Array,
+};
+const NAMES = { float: "float32", double: "float64" };
+const ONNX = { float32: "float", float64: "double" };
+
+const tensorsOf = async (ort, feed) => {
+  const found = [];
+  for (const [i, { name, onnx_type, dims }] of feed.inputs.entries()) {
+    const answer = await fetch(`${here}feed/${feed.index}/${i}`);
+    const data = onnx_type === "string" ? await answer.json() : new ARRAYS[onnx_type](await answer.arrayBuffer());
+    found.push([name, NAMES[onnx_type] ?? onnx_type, data, dims]);
+  }
+  return found;
+};
+
+// A proxy worker takes the memory of what it is given: each run needs tensors of its own.
+const feeds = (ort, given, fresh) =>
+  Object.fromEntries(given.map(([name, type, data, dims]) => [name, new ort.Tensor(type, fresh ? data.slice() : data, dims)]));
+
+const put = (target, key, value) => {
+  const parts = key.split("."), last = parts.pop();
+  let at = target;
+  for (const part of parts) at = at[part] ??= {};
+  at[last] = value;
+};
+const get = (target, key) => key.split(".").reduce((at, part) => at?.[part], target);
+
+const median = (values) => [...values].sort((a, b) => a - b)[(values.length - 1) >> 1];
+
+const resolution = () => {
+  let least = Infinity;
+  for (let i = 0; i < 20; i++) {
+    const start = clock();
+    let end = clock();
+    while (end === start) end = clock();
+    least = Math.min(least, end - start);
+  }
+  return least;
+};
+
+const reasonOf = (error, phase) => {
+  const text = String(error?.message ?? error);
+  if (error instanceof Stop) return error.reason;
+  if (/out of memory|allocation failed|memory access out of bounds|Aborted\(OOM|bad_alloc/i.test(text)) return "out-of-memory";
+  if (phase !== "loading" && /invalid dimensions|unexpected input data type|ERROR_CODE: 2\b|feed|input '[^']*' is missing/i.test(text)) return "input-error";
+  return phase === "loading" ? "load-error" : "run-error";
+};
+
+let phase = "loading";
+
+const trial = async () => {
+  const request = await next();
+  const { build, env, session: options, provider, profile } = request;
+  const ort = await import(`${here}ort/${build}`);
+  ort.env.wasm.wasmPaths = `${here}ort/`;
+  for (const [key, value] of Object.entries(env)) put(ort.env, key, value);
+  const version = ort.env.versions?.web ?? ort.env.versions?.common ?? "";
+  await say({ message: "ready", version: request.version, ort_version: version });
+
+  const about = { isolated: self.crossOriginIsolated, agent: navigator.userAgent, resolution_ns: ns(resolution()), visible: document.visibilityState };
+  if (provider.name === "webgpu") {
+    const adapter = await navigator.gpu?.requestAdapter();
+    if (!adapter) throw new Stop("load-error", "this browser gives no WebGPU adapter");
+    const { vendor, architecture, description } = adapter.info;
+    about.adapter = { vendor, architecture, description, fallback: Boolean(adapter.isFallbackAdapter ?? adapter.info.isFallbackAdapter), float16: adapter.features.has("shader-f16") };
+  }
+  if (provider.name === "webnn" && !navigator.ml) throw new Stop("load-error", "this browser has no WebNN");
+
+  const fetched = clock();
+  const model = new Uint8Array(await (await fetch(`${here}model`)).arrayBuffer());
+  const externalData = [];
+  for (const [i, path] of request.external.entries()) externalData.push({ path, data: new Uint8Array(await (await fetch(`${here}data/${i}`)).arrayBuffer()) });
+  about.fetch_ns = ns(clock() - fetched);
+  const all = { executionProviders: [provider], ...options };
+  if (externalData.length) all.externalData = externalData;
+  if (profile) all.enableProfiling = true;
+  if (request.placement) all.logSeverityLevel = 0;
+  const began = clock();
+  const session = await ort.InferenceSession.create(model, all);
+  const load_ns = ns(clock() - began);
+  if (provider.name === "webgpu" && ort.env.webgpu?.adapter?.info) about.used = ort.env.webgpu.adapter.info.architecture;
+  phase = "running";
+  await say({ message: "loaded", load_ns });
+
+  const fresh = Boolean(ort.env.wasm.proxy);
+  const gap = request.gap_ns / 1e6;
+  const cases = [];
+  const timed = async (one, n, waits) => {
+    const found = [];
+    for (let i = 0; i < n; i++) {
+      const given = fresh ? feeds(ort, one.given, true) : one.feeds;
+      const start = clock();
+      await session.run(given);
+      let end = clock();
+      if (request.wait_ratio) {
+        const ran = end, until = end + (end - start) * request.wait_ratio;
+        while (end < until) end = clock();
+        if (waits) one.waits.push(ns(end - ran));
+      }
+      found.push(end - start);
+      if (gap) await rest(gap);
+    }
+    return found;
+  };
+  let wall = 0, runs = 0, turnMs = 0;
+
+  const warm = async () => {
+    for (const feed of request.feeds) {
+      const given = await tensorsOf(ort, feed);
+      const one = { name: feed.name, weight: feed.weight, given, feeds: feeds(ort, given, false), latencies: [], waits: [], turns: [], warmup: 0, steady: true };
+      cases.push(one);
+      const start = clock();
+      const outputs = await session.run(fresh ? feeds(ort, given, true) : one.feeds);
+      one.first = ns(clock() - start);
+      one.shapes = [];
+      for (const [i, name] of session.outputNames.entries()) {
+        const value = outputs[name];
+        one.shapes.push(value.dims);
+        if (!request.keep) continue;
+        const data = value.location === "cpu" || value.location === "cpu-pinned" ? value.data : await value.getData();
+        const about = { case: feed.index, index: i, name, onnx_type: ONNX[value.type] ?? value.type, dims: value.dims };
+        await post("output", value.type === "string" ? JSON.stringify(data) : data, { "x-about": encodeURIComponent(JSON.stringify(about)) });
+      }
+    }
+    if (!request.warmup_runs) return;
+    for (const one of cases) {
+      const began = clock(), least = Math.max(WARM_MS, request.warmup_ns / 1e6);
+      const taken = await timed(one, request.warmup_runs, false);
+      while (clock() - began < least && !(profile && taken.length >= PROFILED)) taken.push(...(await timed(one, 1, false)));
+      const tail = taken.slice(-6), half = tail.length >> 1;
+      if (half) {
+        const [a, b] = [median(tail.slice(0, half)), median(tail.slice(half))];
+        one.steady = Math.abs(a - b) <= 0.1 * Math.min(a, b);
+      }
+      one.warmup = taken.length;
+    }
+  };
+
+  const share = request.feeds.reduce((sum, feed) => sum + feed.weight, 0);
+  const due = (one, n) => {
+    const mine = Math.round((n * one.weight * cases.length) / share);
+    return n && cases.length > 1 ? Math.max(1, mine) : mine;
+  };
+  const turn = async (n, unmeasured) => {
+    const whole = clock();
+    for (const one of cases) await timed(one, unmeasured, false);
+    const began = clock();
+    for (const one of cases) {
+      const found = await timed(one, due(one, n), true);
+      one.latencies.push(...found.map(ns));
+      one.turns.push(found.length);
+      runs += found.length;
+    }
+    const measured = clock() - began;
+    wall += measured;
+    turnMs += clock() - whole;
+  };
+
+  for (;;) {
+    const told = await next();
+    if (told.do === "finish") break;
+    if (told.do === "warm") await warm();
+    else if (told.do === "run") await turn(told.runs, told.unmeasured);
+    else throw new Stop("protocol", `this page knows no command ${JSON.stringify(told.do)}`);
+    await say({ message: "turn-over" });
+  }
+  phase = "reporting";
+  if (profile) session.endProfiling();
+  const seen = Object.fromEntries(Object.keys(env).map((key) => [key, get(ort.env, key) ?? null]));
+  let inputs = [];
+  try { inputs = session.inputMetadata?.map(({ name, shape }) => ({ name, shape })) ?? []; } catch { /* webgl tells none */ }
+  await rest(profile ? 300 : 0); // what the GPU records arrives later
+  await flush();
+  await say({
+    message: "done", load_ns, cpu_ns: 0, wall_ns: ns(wall), n_runs: runs, ort_version: version, providers: [provider.name],
+    cases: cases.map((one) => ({
+      case: one.name, weight: one.weight, latency_ns: one.latencies, first_ns: one.first, warmup_runs: one.warmup, steady: one.steady,
+      waits_ns: one.waits, output_shapes: one.shapes, turn_runs: one.turns,
+    })),
+    page: { ...about, env: seen, inputs, measured_share: turnMs ? wall / turnMs : 1, visible_at_end: document.visibilityState },
+  });
+};
+
+fetch(here + "alive"); // stays open: when it ends, so did the page
+trial().catch(async (error) => {
+  await say({ message: "error", reason: reasonOf(error, phase), what: String(error?.message ?? error).slice(0, 2000), phase, knob: error.knob ?? "" });
+});

@@ -1,0 +1,360 @@
+"""A trial that is a page of a browser: the same messages and the same turns as those of a process.
+
+The browser and all that it starts are one group: stopped between turns, gone at the end. What the page cannot know, its
+CPU time and memory, is read from outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import queue
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ortune import launcher, platform
+from ortune.errors import RuntimeNotFound
+from ortune.fleet.environment import clean_environment
+from ortune.platform import Snapshot
+from ortune.records import (
+    Applied,
+    Command,
+    Outcome,
+    ReadBack,
+    ToolRequest,
+    TrialDone,
+    TrialError,
+    TrialRequest,
+)
+from ortune.targets.browser import setup
+from ortune.targets.browser.server import PageServer, Served
+from ortune.targets.machine import Machine, over_memory_of
+from ortune.targets.process import Process
+from ortune.targets.task import Task
+from ortune.targets.turns import Runner
+from ortune.targets.worker import LOG
+
+CONSOLE = "console.txt"
+BUILDS = {
+    "wasm": "ort.wasm.min.mjs", "webgpu": "ort.webgpu.min.mjs", "webgl": "ort.webgl.min.mjs",
+    "webnn": "ort.all.min.mjs",
+}  # fmt: skip
+"""The build of onnxruntime-web that has the execution provider, where the plan names none."""
+
+
+class Page(Process):
+    """A runner that is a page in a browser of its own.
+
+    Args:
+        task: What it runs.
+        settings: The plan's.
+        machine: Where it runs; it knows the browser.
+        group: All that live at the same time, itself included.
+    """
+
+    def __init__(
+        self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
+    ) -> None:
+        super().__init__(task, settings, machine, group)
+        self.provider = task.plan.providers[0]
+        self.server: PageServer | None = None
+        self.about: dict[str, Any] = {}
+        self.console: list[str] = []
+        self._outputs: dict[int, list[dict[str, Any]]] = {}
+        self._cpu_s = 0.0
+        self._base_bytes = self._peak_bytes = 0
+
+    # --- what the worker has a process for
+
+    def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
+        """Starts the server and the browser; where that cannot be, its end says so."""
+        del settings, arguments
+        try:
+            program = setup.program(self.machine.browser)
+            web = setup.ort_web(self.machine.browser)
+            served, self._job = self._prepared(web)
+        except RuntimeNotFound as error:
+            self.end = self.error("no-runtime", f"{error.what}{f' -> {error.do}' if error.do else ''}")
+            return
+        except _CannotServe as error:
+            self.end = self.error("unsupported", str(error))
+            return
+        self._lines = queue.Queue()
+        self.server = PageServer(served, self._said, self._printed, self._output)
+        name = self.provider.name
+        given = setup.flags(
+            webgpu=name == "webgpu",
+            webnn=name == "webnn",
+            headful=self.machine.browser.headful,
+            profile=self.folder / "browser",
+        )
+        with (self.folder / LOG).open("wb") as log:
+            try:
+                child = launcher.Child(
+                    [program, *given, self.server.url],
+                    environment=clean_environment(),
+                    folder=self.folder,
+                    output=log,
+                    log=log,
+                )
+            except OSError as error:
+                self.end = self.error("no-runtime", f"cannot start {program}: {error.strerror}")
+                return
+        self.child = child
+        threading.Thread(target=self._watch, args=(child,), daemon=True).start()
+
+    def send(self, message: TrialRequest | Command | ToolRequest) -> None:
+        """Tells the page something."""
+        assert self.server is not None
+        if isinstance(message, TrialRequest):
+            self.server.send(json.dumps(self._job | {"version": message.version}).encode())
+        else:
+            self.server.send(msgspec.json.encode(message))
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that the browser holds now, what its processes share counted once."""
+        if self.child is None or not self.live:
+            return 0
+        return platform.group_memory_bytes(self.child.pid)
+
+    def batch(self, runs: int, unmeasured: int) -> None:
+        """Its turn to time a batch; the CPU time of the whole browser meanwhile."""
+        if not self.live or self.child is None:
+            return
+        before = platform.group_cpu_s(self.child.pid)
+        super().batch(runs, unmeasured)
+        self._cpu_s += max(0.0, platform.group_cpu_s(self.child.pid) - before)
+        self._peak_bytes = max(self._peak_bytes, self.held_bytes)
+
+    def close(self) -> None:
+        """Makes sure that neither browser nor server is left."""
+        self._closing = True
+        super().close()
+        if self.server is not None:
+            self.server.close()
+            self.server = None
+        if self.console:
+            with contextlib.suppress(OSError):
+                (self.folder / LOG).write_text("\n".join(self.console) + "\n", encoding="utf-8")
+
+    def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
+        """What became of it, with what was seen from outside."""
+        if isinstance(self.end, TrialDone):
+            self.end = self._completed(self.end)
+        return super().outcome(before, after)
+
+    # --- what the page says, from the server's threads
+
+    _closing = False
+
+    def _said(self, line: bytes | None) -> None:
+        if line is None:
+            self._lines.put(None)
+            return
+        with contextlib.suppress(ValueError):
+            message = json.loads(line)
+            if isinstance(message, dict) and isinstance(message.get("page"), dict):
+                self.about = message.pop("page")
+                line = json.dumps(message).encode()
+        self._lines.put(line)
+
+    def _printed(self, lines: Sequence[str]) -> None:
+        self.console += lines
+
+    def _output(self, about: Mapping[str, Any], body: bytes) -> None:
+        """Keeps an output as the native worker does."""
+        if not self.task.request.outputs_path:
+            return
+        case, index = int(about["case"]), int(about["index"])
+        feed = self.task.request.feeds[case]
+        folder = Path(self.task.request.outputs_path) / feed.name
+        folder.mkdir(parents=True, exist_ok=True)
+        onnx_type, dims = str(about["onnx_type"]), [int(size) for size in about["dims"]]
+        if onnx_type == "string":
+            array = np.asarray(json.loads(body), dtype=str)
+        else:
+            array = np.frombuffer(body, dtype=_DTYPES[onnx_type])
+        np.save(folder / f"{index}.npy", array.reshape(dims), allow_pickle=False)
+        entries = self._outputs.setdefault(case, [])
+        entry = {
+            "name": str(about["name"]),
+            "onnx_type": onnx_type,
+            "files": [f"{index}.npy"],
+            "kind": "tensor",
+        }
+        entries.append(entry)
+        (folder / "outputs.json").write_text(json.dumps({"version": 1, "outputs": entries}), encoding="utf-8")
+
+    def _watch(self, child: launcher.Child) -> None:
+        child.wait()
+        if not self._closing:
+            self._lines.put(None)
+
+    # --- its ends
+
+    def _ended_silently(self) -> TrialError:
+        assert self.child is not None
+        if self.server is not None and self.server.missing:
+            names = ", ".join(dict.fromkeys(self.server.missing))
+            return self.error("load-error", f"onnxruntime-web has no file {names}")
+        code = self.child.process.poll()
+        if code is None:
+            return self.error("crash", f"the page crashed or was closed while {self.phase}")
+        ended = launcher.signal_name(code) or f"exit code {code}"
+        return self.error("crash", f"the browser ended ({ended}) while {self.phase}")
+
+    def _memory_trouble(self) -> str:
+        self._peak_bytes = max(self._peak_bytes, held := self.held_bytes)
+        return over_memory_of(held, self.limits.memory_share, others_bytes=self.others_bytes)
+
+    def _completed(self, done: TrialDone) -> TrialDone:
+        measured = self.about.get("measured_share")
+        share = measured if isinstance(measured, float | int) and 0 < measured <= 1 else 1.0
+        profile = ""
+        if self.task.request.profile_path:
+            path = self.folder / CONSOLE
+            path.write_text("\n".join(self.console) + "\n", encoding="utf-8")
+            profile = str(path)
+        return msgspec.structs.replace(
+            done,
+            cpu_ns=int(1e9 * self._cpu_s * share),
+            peak_bytes=self._peak_bytes or None,
+            read_back=tuple(self._read_back(each) for each in self.settings),
+            profile=profile,
+        )
+
+    def _read_back(self, each: Applied) -> ReadBack:
+        """What the page saw of a setting; a session option is told back by nothing."""
+        if each.channel == "web_env":
+            seen = self.about.get("env", {}).get(each.key)
+            return ReadBack(knob=each.knob, level="echo", ok=_same(seen, each.value), seen=str(seen))
+        if each.channel == "web_page" and each.key == "isolation":
+            isolated = bool(self.about.get("isolated"))
+            ok = isolated == _truth(each.value)
+            return ReadBack(knob=each.knob, level="effect", ok=ok, seen=f"crossOriginIsolated is {isolated}")
+        if each.channel == "web_page":
+            return ReadBack(knob=each.knob, level="effect", ok=True, seen=str(each.value))
+        return ReadBack(knob=each.knob, level="none", ok=True)
+
+    # --- its request
+
+    def _prepared(self, web: setup.OrtWeb) -> tuple[Served, dict[str, Any]]:
+        """What the page may have, and what it is asked to do.
+
+        Raises:
+            _CannotServe: An input has no counterpart in JavaScript.
+        """
+        request = self.task.request
+        if request.custom_ops or request.sessions > 1 or request.callers > 1:
+            raise _CannotServe("custom operators, several sessions and callers are nothing for a page")
+        chosen = {"web_env": {}, "web_session": {}, "web_page": {}}  # type: dict[str, dict[str, Any]]
+        options: dict[str, Any] = dict(self.provider.options)
+        for each in (*self.settings, *request.applied):
+            if each.channel == "provider_option":
+                options[each.key] = each.value
+            else:
+                chosen[each.channel][each.key] = each.value
+        page = chosen["web_page"]
+        session: dict[str, Any] = {}
+        for key, value in chosen["web_session"].items():
+            _put(session, key, value)
+        feeds = [_feed(Path(feed.path)) for feed in request.feeds]
+        model = Path(request.model).absolute()
+        external = _external(model)
+        served = Served(
+            model=model,
+            external=[model.parent / name for name in external],
+            feeds=[[data for _, data in feed] for feed in feeds],
+            dist=web.dist,
+            isolated=_truth(page.get("isolation", True)),
+        )
+        job = {
+            "build": page.get("build") or BUILDS[self.provider.name],
+            "env": chosen["web_env"],
+            "session": session,
+            "provider": {"name": self.provider.name, **options},
+            "profile": bool(request.profile_path),
+            "placement": bool(request.profile_path),
+            "keep": bool(request.outputs_path),
+            "external": external,
+            "gap_ns": request.gap_ns,
+            "wait_ratio": request.wait_ratio,
+            "warmup_runs": request.warmup_runs,
+            "warmup_ns": min(request.warmup_ns, request.warmup_cap_ns or math.inf),
+            "feeds": [
+                {"index": i, "name": ref.name, "weight": ref.weight, "inputs": [about for about, _ in feed]}
+                for i, (ref, feed) in enumerate(zip(request.feeds, feeds, strict=True))
+            ],
+        }
+        return served, job
+
+
+class _CannotServe(Exception):
+    """A trial that no page can run; the words say why."""
+
+
+_DTYPES = {
+    "float": "<f4", "double": "<f8", "float16": "<f2", "int8": "i1", "uint8": "u1", "int16": "<i2", "uint16": "<u2",
+    "int32": "<i4", "uint32": "<u4", "int64": "<i8", "uint64": "<u8", "bool": "?",
+}  # fmt: skip
+
+
+def _feed(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
+    """A case's inputs: what each is, and its bytes as a typed array of JavaScript has them."""
+    found = []
+    for entry in json.loads((folder / "feeds.json").read_text(encoding="utf-8"))["feeds"]:
+        name, kind = entry["name"], entry["onnx_type"]
+        if entry["kind"] != "tensor" or kind not in (*_DTYPES, "string"):
+            raise _CannotServe(
+                f"input {name!r} is a {entry['kind']} of {kind}, which onnxruntime-web does not take"
+            )
+        array = np.load(folder / entry["files"][0], allow_pickle=False)
+        data = (
+            json.dumps([str(each) for each in array.ravel()]).encode()
+            if kind == "string"
+            else np.ascontiguousarray(array).astype(_DTYPES[kind], copy=False).tobytes()
+        )
+        found.append(({"name": name, "onnx_type": kind, "dims": list(array.shape)}, data))
+    return found
+
+
+def _external(model: Path) -> list[str]:
+    """The files beside a model that hold its weights."""
+    if model.suffix == ".ort":
+        return []
+    import onnx
+    from onnx.external_data_helper import ExternalDataInfo, uses_external_data
+
+    found: dict[str, None] = {}
+    for tensor in onnx.load(model, load_external_data=False).graph.initializer:
+        if uses_external_data(tensor):
+            name = ExternalDataInfo(tensor).location
+            place = (model.parent / name).resolve()
+            if not place.is_relative_to(model.parent.resolve()):
+                raise _CannotServe(f"its weights lie outside of its folder: {name}")
+            found[name] = None
+    return list(found)
+
+
+def _put(options: dict[str, Any], key: str, value: Any) -> None:
+    *path, last = key.split(".")
+    for part in path:
+        options = options.setdefault(part, {})
+    options[last] = value
+
+
+def _truth(value: object) -> bool:
+    return value not in (False, 0, "0", "false", "off", "")
+
+
+def _same(seen: object, asked: object) -> bool:
+    if isinstance(asked, bool) or isinstance(seen, bool):
+        return _truth(seen) == _truth(asked)
+    return str(seen) == str(asked)

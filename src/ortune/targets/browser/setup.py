@@ -1,0 +1,203 @@
+"""Which browser runs which onnxruntime-web: as the user says, else what is here, else a pinned version from npm."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ortune import launcher
+from ortune.errors import RuntimeNotFound
+
+VERSION = "1.30.0"
+"""Of onnxruntime-web, where the user names none: the one that ortune is tested with."""
+PROGRAMS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "microsoft-edge",
+    "msedge",
+)
+_NUMBER = re.compile(r"\d+\.\d+\.\d+(-[\w.]+)?")
+_FETCH_S = 300.0
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserSetup:
+    """What the user asked for.
+
+    Attributes:
+        ort_web: A folder of onnxruntime-web (or one that holds ``node_modules``), or a version; "" is ortune's choice.
+        browser: The program; "" looks for one.
+        headful: With a window, where there is a screen: a GPU may be used then that a browser without one has not.
+    """
+
+    ort_web: str = ""
+    browser: str = ""
+    headful: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrtWeb:
+    """One onnxruntime-web.
+
+    Attributes:
+        dist: The folder with its builds.
+        version: As its ``package.json`` has it; "" where there is none.
+    """
+
+    dist: Path
+    version: str
+
+
+def program(setup: BrowserSetup) -> str:
+    """The browser.
+
+    Raises:
+        RuntimeNotFound: None is here, or not where the user says.
+    """
+    if setup.browser:
+        found = setup.browser if Path(setup.browser).is_file() else launcher.program(setup.browser)
+        if not found:
+            raise RuntimeNotFound(
+                "is no program", where=f"--browser {setup.browser}", do="name the browser's program"
+            )
+        return found
+    found = next(filter(None, map(launcher.program, PROGRAMS)), "")
+    if not found:
+        raise RuntimeNotFound(
+            "no Chromium, Chrome or Edge is on PATH",
+            do="install one (Debian: apt install chromium), or --browser PATH",
+        )
+    return found
+
+
+def ort_web(setup: BrowserSetup, *, fetch: bool = True) -> OrtWeb:
+    """The onnxruntime-web that is measured; fetched from npm into the user's cache where it must be.
+
+    Args:
+        setup: What the user asked for.
+        fetch: Whether it may be fetched.
+
+    Raises:
+        RuntimeNotFound: It is not there and cannot be fetched.
+    """
+    given = setup.ort_web or VERSION
+    if _NUMBER.fullmatch(given):
+        return _kept(given, fetch=fetch)
+    for folder in (
+        Path(given),
+        Path(given) / "dist",
+        Path(given) / "node_modules" / "onnxruntime-web" / "dist",
+    ):
+        if any(folder.glob("ort*.mjs")):
+            return OrtWeb(dist=folder.resolve(), version=_version(folder.resolve().parent))
+    raise RuntimeNotFound(
+        "holds no onnxruntime-web",
+        where=f"--ort-web {given}",
+        do="name its folder in node_modules, or a version",
+    )
+
+
+def _version(package: Path) -> str:
+    try:
+        found = json.loads((package / "package.json").read_text(encoding="utf-8"))["version"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return found if isinstance(found, str) else ""
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "ortune"
+
+
+@cache
+def _kept(version: str, *, fetch: bool) -> OrtWeb:
+    folder = _cache() / f"onnxruntime-web-{version}"
+    if not folder.is_dir():
+        if not fetch:
+            raise RuntimeNotFound(
+                f"onnxruntime-web {version} is not fetched yet", do="--ort-web PATH or VERSION"
+            )
+        _fetch(version, folder)
+    return OrtWeb(dist=folder / "dist", version=version)
+
+
+def _fetch(version: str, folder: Path) -> None:
+    """Npm fetches the package and checks its digest; of its files the builds alone are kept, all at once."""
+    npm = launcher.program("npm")
+    if not npm:
+        raise RuntimeNotFound(
+            f"onnxruntime-web {version} is not here, and there is no npm to fetch it",
+            do="install npm, or name your own: --ort-web node_modules/onnxruntime-web",
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        place = Path(scratch)
+        command = [npm, "pack", "--silent", "--ignore-scripts", f"onnxruntime-web@{version}"]
+        done = launcher.run(command, limit_s=_FETCH_S, folder=place)
+        archives = list(place.glob("*.tgz"))
+        if done.code != 0 or len(archives) != 1:
+            said = (done.log or done.output).decode("utf-8", "replace").strip().splitlines()
+            raise RuntimeNotFound(
+                f"npm could not fetch onnxruntime-web {version}: {said[-1] if said else 'it said nothing'}",
+                do="--ort-web PATH names one that is here",
+            )
+        made = place / "made"
+        (made / "dist").mkdir(parents=True)
+        with tarfile.open(archives[0]) as packed:
+            for name, member in _builds(packed):
+                source = packed.extractfile(member)
+                assert source is not None
+                with (made / name).open("wb") as target:
+                    shutil.copyfileobj(source, target)
+        with contextlib.suppress(OSError):  # another session was first, and its copy is as good
+            made.rename(folder)
+
+
+def _builds(packed: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:
+    taken = 0
+    for member in packed:
+        name = member.name.removeprefix("package/")
+        where, _, file = name.rpartition("/")
+        if (
+            not member.isfile()
+            or (where, file) == ("", "")
+            or not (where == "dist" or name == "package.json")
+        ):
+            continue
+        if file.endswith((".mjs", ".wasm", ".json")) and "/" not in file:
+            taken += member.size
+            if taken > _MOST_BYTES:
+                raise RuntimeNotFound("npm's package of onnxruntime-web is larger than any that there was")
+            yield name, member
+
+
+def flags(*, webgpu: bool, webnn: bool, headful: bool, profile: Path) -> list[str]:
+    """The browser's arguments: a fresh profile, and nothing that fetches or asks by itself."""
+    found = [
+        "--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update",
+        "--disable-sync", "--disable-quic", "--disable-extensions", "--disable-crash-reporter", "--no-service-autorun",
+        "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
+        "--disable-backgrounding-occluded-windows", f"--user-data-dir={profile}",
+    ]  # fmt: skip
+    if not headful:
+        found.append("--headless=new")
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        found.append("--no-sandbox")  # Chromium does not start as root with it
+    if webgpu:
+        found.append("--enable-unsafe-webgpu")  # else a software adapter is not given
+    if webnn:
+        found.append("--enable-features=WebMachineLearningNeuralNetwork")
+    return found

@@ -1,0 +1,56 @@
+"""A target in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ortune.errors import RuntimeNotFound
+from ortune.records import Applied, Channel, ProviderReport, Runtime
+from ortune.targets.browser import setup
+from ortune.targets.browser.page import Page
+from ortune.targets.machine import Machine
+from ortune.targets.target import Target
+from ortune.targets.task import Task
+from ortune.targets.turns import Runner
+
+CHANNELS: tuple[Channel, ...] = ("web_env", "web_session", "web_page", "provider_option")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebTarget(Target):
+    """An execution provider of onnxruntime-web.
+
+    Attributes:
+        absent: Why it cannot be used even where there is a browser, "" where it can.
+    """
+
+    channels: tuple[Channel, ...] = CHANNELS
+    of_runtime: bool = False
+    absent: str = ""
+
+    def discover(self, runtime: Runtime) -> ProviderReport:
+        """Whether there is a browser and an onnxruntime-web; neither is started or fetched."""
+        del runtime
+        chosen = setup.BrowserSetup()
+        try:
+            program = setup.program(chosen)
+        except RuntimeNotFound as error:
+            return self._report(error.what)
+        if self.absent:
+            return self._report(self.absent)
+        try:
+            web = setup.ort_web(chosen, fetch=False)
+            words = f"onnxruntime-web {web.version} in {program}"
+        except RuntimeNotFound:
+            words = f"onnxruntime-web {setup.VERSION} (npm fetches it at the first use) in {program}"
+        return ProviderReport(name=self.provider, in_build=False, usable=True, why=words)
+
+    def _report(self, why: str) -> ProviderReport:
+        return ProviderReport(name=self.provider, in_build=False, usable=False, why=why)
+
+    def runner(
+        self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
+    ) -> Runner:
+        """A page in a browser of its own."""
+        return Page(task, settings, machine, group)
