@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import psutil
 
+T = TypeVar("T")
+
 
 def group_memory_bytes(pid: int) -> int:
     """Resident memory of a process and its descendants; what they share (code, files) is counted once."""
-    own = shared = 0
-    for each in _members(pid):
-        memory = each.memory_info()
-        common = getattr(memory, "shared", 0)
-        own += memory.rss - common
-        shared = max(shared, common)
-    return own + shared
+    found = _of_each(pid, lambda process: process.memory_info())
+    shared = [getattr(memory, "shared", 0) for memory in found]
+    return sum(memory.rss for memory in found) - sum(shared) + max(shared, default=0)
 
 
 def group_cpu_s(pid: int) -> float:
     """CPU seconds that a process and those of its descendants that live have taken."""
-    return sum(times.user + times.system for times in (each.cpu_times() for each in _members(pid)))
+    return sum(times.user + times.system for times in _of_each(pid, lambda process: process.cpu_times()))
 
 
-def _members(pid: int) -> Iterator[psutil.Process]:
-    """Each with its figures read at once; one that ends meanwhile is left out."""
+def _of_each(pid: int, read: Callable[[psutil.Process], T]) -> list[T]:
+    """What is read of each; one that ends meanwhile is left out."""
     import psutil
 
+    found: list[T] = []
     with contextlib.suppress(psutil.Error):
         leader = psutil.Process(pid)
         for each in (leader, *leader.children(recursive=True)):
-            with contextlib.suppress(psutil.Error), each.oneshot():
-                yield each
+            with contextlib.suppress(psutil.Error):
+                found.append(read(each))
+    return found

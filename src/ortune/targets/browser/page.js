@@ -212,7 +212,7 @@ const trial = async () => {
     await say({ message: "turn-over" });
   }
   phase = "reporting";
-  if (profile) session.endProfiling();
+  try { if (profile) session.endProfiling(); } catch { /* webgl has no profile */ }
   const seen = Object.fromEntries(Object.keys(env).map((key) => [key, get(ort.env, key) ?? null]));
   let inputs = [];
   try { inputs = session.inputMetadata?.map(({ name, shape }) => ({ name, shape })) ?? []; } catch { /* webgl tells none */ }
