@@ -203,7 +203,6 @@ def serving(site: Site) -> Iterator[Site]:
         ".mjs": "text/javascript",
         ".js": "text/javascript",
         ".wasm": "application/wasm",
-        ".html": "text/html",
     }
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -222,7 +221,7 @@ def serving(site: Site) -> Iterator[Site]:
                 ):
                     body = (held / path[len(start) :]).read_bytes()
             self.send_response(200 if body is not None else 404)
-            kind = types.get(Path(path).suffix, "application/octet-stream")
+            kind = "text/html" if path == "/" else types.get(Path(path).suffix, "application/octet-stream")
             for name, value in {**site.headers, "Content-Type": kind}.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(body or b"")))
@@ -305,7 +304,7 @@ def answer(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
         try:
-            found: dict[str, Any] = site.answers.get(timeout=120)
+            found: dict[str, Any] = site.answers.get(timeout=60)
             return found
         finally:
             os.killpg(browser.pid, signal.SIGKILL)
@@ -355,9 +354,12 @@ def test_it_falls_back_loudly(tmp_path: Path, make_bundle: Bundle, web_modules: 
 def test_webgpu_runs_it_and_software_is_told(tmp_path: Path, make_bundle: Bundle, web_modules: Path) -> None:
     model = matmul(tmp_path / "net.onnx")
     bundle = make_bundle(model, FEEDS, {"web_build": "asyncify"}, providers=(WEBGPU, WASM))
-    found = answer(bundle, web_modules)
+    software = "navigator.gpu?.requestAdapter().then((found) => console.warn(`software: ${found?.info.isFallbackAdapter}`));"
+    found = answer(bundle, web_modules, before=software)
     if found.get("provider") != "webgpu":
         pytest.skip(f"this browser has no adapter: {found['said']}")
+    told = any("ortune: WebGPU runs in software" in line for line in found["said"])
+    assert told == ("warn: software: true" in found["said"]), found["said"]
     np.testing.assert_allclose(
         np.reshape(found["data"], found["dims"]), expected(model), rtol=1e-4, atol=1e-5
     )

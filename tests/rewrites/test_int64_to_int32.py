@@ -45,7 +45,11 @@ def wide(given: ir.Model) -> set[str]:
         node.op_type
         for node in inferred.graph.node
         if node.op_type not in ("Cast", "Gather")
-        and any(types.get(name) == onnx.TensorProto.INT64 for name in node.input)
+        # Shapes and axes stay what they are.
+        and any(
+            types.get(name) == onnx.TensorProto.INT64
+            for name in (node.input[:1] if node.op_type in ("Reshape", "ReduceSum") else node.input)
+        )
     }
 
 
@@ -105,7 +109,7 @@ def test_it_computes_the_same(text: str, feeds: Feeds) -> None:
     for ours, theirs in zip(run(made, feeds), run(given, feeds), strict=True):
         assert ours.dtype == theirs.dtype
         np.testing.assert_array_equal(ours, theirs)
-    before = onnx.TensorProto.DataType.keys() and ir.to_proto(made).SerializeToString()
+    before = ir.to_proto(made).SerializeToString()
     assert not REWRITE.apply(made).modified
     assert ir.to_proto(made).SerializeToString() == before
 

@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.rewrites._graph import constant, is_op
+from ortune.rewrites._probe import dims
 
 Range = tuple[int, int]
 _Rule = Callable[[ir.Node, Sequence[Range]], Range | None]
@@ -84,10 +85,10 @@ def _indices(graph: ir.Graph) -> dict[ir.Value, Range]:
 
 def _size(value: ir.Value | None, axis: int) -> int | None:
     """Of an axis, where it is a number."""
-    if value is None or value.shape is None or not -len(value.shape) <= axis < len(value.shape):
+    sizes = dims(value)
+    if sizes is None or not -len(sizes) <= axis < len(sizes):
         return None
-    size = value.shape[axis]
-    return size if isinstance(size, int) and size > 0 else None
+    return sizes[axis] or None
 
 
 def _range(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
@@ -166,10 +167,10 @@ def _magnitude(_: ir.Node, given: Sequence[Range]) -> Range:
 
 def _summed(node: ir.Node, given: Sequence[Range]) -> Range | None:
     """No partial sum leaves this either."""
-    source = node.inputs[0]
-    if source is None or source.shape is None or not source.shape.is_static():
+    sizes = dims(node.inputs[0])
+    if sizes is None or None in sizes:
         return None
-    count = math.prod(int(size) for size in source.shape.numpy())
+    count = math.prod(size for size in sizes if size is not None)
     low, high = given[0]
     return min(0, count * low), max(0, count * high)
 

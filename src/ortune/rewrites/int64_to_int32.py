@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from ortune.model.graphs import cast_to
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Editor, constant
@@ -36,7 +37,11 @@ def _fits(own: Range | None) -> bool:
 
 def _is_wide(value: ir.Value | None, found: Mapping[ir.Value, Range]) -> bool:
     """Whether a value is known to be int64."""
-    return value is not None and (value.dtype == _WIDE or value in found)
+    if value is None:
+        return False
+    node = value.producer()
+    cast = node is not None and cast_to(node) == _WIDE.value
+    return value.dtype == _WIDE or value in found or cast
 
 
 def _why_not(node: ir.Node, found: Mapping[ir.Value, Range]) -> str:

@@ -106,9 +106,10 @@ class Options(OnePlan):
         place = path(self.output) or Path(f"{model.stem}-rewritten{self.ending}")
         if files.is_folder(place):
             raise UsageError("is a folder", where=str(place), do="name a file: --output FILE.onnx")
-        if self.ending == rewrites.ORT != place.suffix:
+        if (self.ending == rewrites.ORT) != (place.suffix == rewrites.ORT):
+            kind = "ORT format" if self.ending == rewrites.ORT else "ONNX format"
             raise UsageError(
-                "would hold a model in ORT format", where=str(place), do=f"call it {place.stem}{rewrites.ORT}"
+                f"would hold a model in {kind}", where=str(place), do=f"call it {place.stem}{self.ending}"
             )
         if not self.force:
             require_free(place)

@@ -16,8 +16,8 @@ KNOB = Knob(
     key="enableMemPattern",
     provider="wasm",
     kind="bool",
-    default="onnxruntime-web's choice, by its version",
+    default="off",
     summary="the memory of a run is planned from earlier ones",
-    tries=("1", "0"),
+    tries=("1",),
     prior=SELDOM,
 )

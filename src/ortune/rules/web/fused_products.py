@@ -51,7 +51,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         level = saved_at(facts.model.ir)
         yield Finding(
             code=CODE,
-            what=f"fused for the CPU before it was saved (level {level}); run there: {counted(found)}",
+            what=f"fused for the CPU before it was saved (level {level}), so run on the CPU: {counted(found)}",
             where=tuple(map(name_of, found)),
             fix=BACK,
         )
