@@ -354,7 +354,8 @@ def test_it_falls_back_loudly(tmp_path: Path, make_bundle: Bundle, web_modules: 
 def test_webgpu_runs_it_and_software_is_told(tmp_path: Path, make_bundle: Bundle, web_modules: Path) -> None:
     model = matmul(tmp_path / "net.onnx")
     bundle = make_bundle(model, FEEDS, {"web_build": "asyncify"}, providers=(WEBGPU, WASM))
-    software = "navigator.gpu?.requestAdapter().then((found) => console.warn(`software: ${found?.info.isFallbackAdapter}`));"
+    ask = "navigator.gpu?.requestAdapter()"
+    software = f"{ask}.then((found) => console.warn(`software: ${{found?.info.isFallbackAdapter}}`));"
     found = answer(bundle, web_modules, before=software)
     if found.get("provider") != "webgpu":
         pytest.skip(f"this browser has no adapter: {found['said']}")
