@@ -10,6 +10,7 @@ from onnx import helper
 from ortune import knobs
 from ortune.errors import UsageError
 from ortune.knobs.facts import ModelFacts, facts_of
+from ortune.knobs.in_page import InPage, in_page
 from ortune.knobs.knob import WEB
 from ortune.knobs.propose import Proposal, proposals
 from ortune.records import Channel, Host, Plan, ProviderSpec, Runtime, Value, Workload
@@ -110,3 +111,31 @@ def test_a_build_without_the_provider_is_refused() -> None:
 def test_the_proxy_and_outputs_on_the_gpu_exclude_each_other() -> None:
     with pytest.raises(UsageError, match="exclude"):
         knobs.parse_settings(["web_proxy=1", "web_output_location=gpu-buffer"])
+
+
+def test_a_page_is_told_all_that_is_set_and_nothing_of_another_provider() -> None:
+    settings: dict[str, Value] = {
+        "web_threads": 2, "web_build": "jspi", "web_int64": "1", "web_prepacking_off": "1", "web_webnn_device": "npu",
+        "web_preferred_layout": "nchw", "web_input_location": "gpu-buffer",
+    }  # fmt: skip
+    applied = [knobs.find(name).applied(value) for name, value in settings.items()]
+    told = in_page(ProviderSpec(name="webgpu", options={"validationMode": "full"}), applied)
+    assert told == InPage(
+        build="jspi",
+        env={"wasm.numThreads": 2},
+        session={
+            "executionProviders": [{"name": "webgpu", "validationMode": "full", "preferredLayout": "NCHW"}],
+            "extra": {
+                "ep": {"webgpuexecutionprovider": {"enableInt64": "1"}},
+                "session": {"disable_prepacking": "1"},
+            },
+        },
+        inputs="gpu-buffer",
+    )
+
+
+def test_a_provider_by_its_name_alone_has_no_options() -> None:
+    form = [knobs.find("web_provider_form").applied("string")]
+    assert in_page(ProviderSpec(name="webgpu"), form).session == {"executionProviders": ["webgpu"]}
+    told = in_page(ProviderSpec(name="webnn", options={"numThreads": "4"}), form).session
+    assert told == {"executionProviders": [{"name": "webnn", "numThreads": 4}]}

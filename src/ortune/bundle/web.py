@@ -10,20 +10,18 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import onnx_ir as ir
 
-from ortune import knobs
 from ortune.bundle.languages._literals import comment
 from ortune.bundle.languages._source import templates
-from ortune.bundle.settings import measured, of, providers, resolve
-from ortune.bundle.shared import as_text, thread_cap
+from ortune.bundle.settings import measured, resolve
+from ortune.bundle.shared import thread_cap
+from ortune.knobs.in_page import in_page
 from ortune.knobs.web.web_build import KNOB as BUILD
-from ortune.knobs.web.web_input_location import KNOB as INPUTS
-from ortune.knobs.web.web_provider_form import KNOB as FORM
+from ortune.knobs.web.web_threads import KNOB as THREADS
 from ortune.model.open import OpenModel
-from ortune.records import Applied, BundleInfo, Plan
+from ortune.records import Applied, BundleInfo, Plan, ProviderSpec
 
 IMPORTS = {
     "jsep": "onnxruntime-web",
@@ -87,7 +85,7 @@ def web_files(info: BundleInfo, model: OpenModel) -> dict[str, str]:
 
 def choices(plan: Plan, applied: Sequence[Applied]) -> tuple[Choice, ...]:
     """The plan's providers in order, each with the settings that are everyone's and its own."""
-    return tuple(_choice(name, options, applied) for name, options in providers(plan, applied))
+    return tuple(_choice(provider, applied) for provider in plan.providers)
 
 
 def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
@@ -112,55 +110,25 @@ def locations(opened: OpenModel) -> list[str]:
     return [os.path.relpath(path, opened.path.parent).replace(os.sep, "/") for path in paths]
 
 
-def _choice(provider: str, options: Mapping[str, str], applied: Sequence[Applied]) -> Choice:
-    own = [s for s in applied if s.provider in ("", provider)]
-    page = {s.knob: as_text(s.value) for s in of(own, "web_page")}
-    build = page.get(BUILD.name, _DEFAULT_BUILD)
-    env = of(own, "web_env")
-    threads = next((_expression(s) for s in env if knobs.find(s.knob).threads), "")
+def _choice(provider: ProviderSpec, applied: Sequence[Applied]) -> Choice:
+    told = in_page(provider, applied)
+    build = told.build or _DEFAULT_BUILD
     return Choice(
-        provider=provider,
+        provider=provider.name,
         build=IMPORTS[build]
-        if BUILD.runs(build, provider)
-        else IMPORTS.get(provider, IMPORTS[_DEFAULT_BUILD]),
-        env=tuple(f"env.{s.key} = {_expression(s)}" for s in env),
-        options=literal(_options(provider, options, own, page)),
-        threads=threads,
-        inputs="" if page.get(INPUTS.name, "cpu") == "cpu" else page[INPUTS.name],
+        if BUILD.runs(build, provider.name)
+        else IMPORTS.get(provider.name, IMPORTS[_DEFAULT_BUILD]),
+        env=tuple(f"env.{key} = {_expression(value)}" for key, value in told.env.items()),
+        options=literal(told.session),
+        threads=next((_expression(value) for key, value in told.env.items() if key == THREADS.key), ""),
+        inputs="" if told.inputs == "cpu" else told.inputs,
     )
 
 
-def _options(
-    provider: str, options: Mapping[str, str], own: Sequence[Applied], page: Mapping[str, str]
-) -> dict[str, Any]:
-    """The session options of one provider."""
-    structured = {s.key: knobs.find(s.knob).javascript(s.value) for s in of(own, "provider_option")}
-    given = {"name": provider, **{key: structured.get(key, _number(text)) for key, text in options.items()}}
-    named = page.get(FORM.name) == "string" and len(given) == 1
-    found: dict[str, Any] = {"executionProviders": [provider if named else given]}
-    for setting in of(own, "web_session"):
-        _put(found, setting.key.split("."), knobs.find(setting.knob).javascript(setting.value))
-    return found
-
-
-def _number(text: str) -> str | int:
-    return int(text) if text.isascii() and text.isdigit() else text
-
-
-def _put(tree: dict[str, Any], way: Sequence[str], value: object) -> None:
-    for part in way[:-1]:
-        tree = tree.setdefault(part, {})
-    tree[way[-1]] = value
-
-
-def _expression(setting: Applied) -> str:
+def _expression(value: object) -> str:
     """A value of the environment: a count of threads is taken where the page runs."""
-    count = thread_cap(setting.value)
-    return (
-        json.dumps(knobs.find(setting.knob).javascript(setting.value))
-        if count is None
-        else f"threads({count})"
-    )
+    count = thread_cap(value)
+    return json.dumps(value) if count is None else f"threads({count})"
 
 
 def literal(value: object) -> str:
