@@ -44,6 +44,13 @@ def test_a_field_that_must_be_there_is_no_addition() -> None:
     assert not make_schemas.only_adds(old, new)
 
 
+def test_a_closed_list_may_gain_words_and_lose_none() -> None:
+    old = {"$defs": {"Applied": {"properties": {"channel": {"enum": ["a", "b"]}}}}}
+    new = {"$defs": {"Applied": {"properties": {"channel": {"enum": ["a", "b", "c"]}}}}}
+    assert make_schemas.only_adds(old, new)
+    assert not make_schemas.only_adds(new, old)
+
+
 def test_words_may_change() -> None:
     old = json.loads(make_schemas.schema("plan/1", DOCUMENTS["plan/1"]))
     new = copy.deepcopy(old)

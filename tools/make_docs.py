@@ -28,7 +28,8 @@ The last line of each section says how the setting reaches ONNX Runtime. The *ch
 session (`session_option`), an entry of its configuration (`session_config`), an option of a run (`run_config`), the
 allocator or the thread pool that all sessions of a process share (`env_allocator`, `global_pool`), an environment
 variable (`env`), a library loaded before the program (`preload`), the process itself (`process`), or how the program
-calls the session (`call_style`). The *key* is the setting's own name there.
+calls the session (`call_style`). In a browser they are onnxruntime-web's `ort.env` (`web_env`), an option of
+`InferenceSession.create` (`web_session`), and the page itself (`web_page`). The *key* is the setting's own name there.
 
 | setting | short | values | default | |
 |---|---|---|---|---|

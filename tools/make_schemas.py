@@ -1,7 +1,7 @@
 """Write ``docs/schema``: the JSON Schema of every document that ortune writes or reads, from its records.
 
-A field added with a default, or a new description, is written. Anything else under the same number is refused:
-it would break who reads the document, so the document needs a new number.
+A field added with a default, a further word of a closed list, or a new description, is written. Anything else under
+the same number is refused: it would break who reads the document, so the document needs a new number.
 """
 
 from __future__ import annotations
@@ -75,7 +75,11 @@ def only_adds(old: Any, new: Any) -> bool:
     """Whether every reader of the old schema can read documents of the new one."""
     if isinstance(old, dict) and isinstance(new, dict):
         old, new = ({k: v for k, v in each.items() if k != "description"} for each in (old, new))
-        return old.keys() <= new.keys() and all(only_adds(old[key], new[key]) for key in old)
+        kept = old.keys() <= new.keys()
+        # A word that no document had so far: what it stands for is new too.
+        return kept and all(
+            set(old[key]) <= set(new[key]) if key == "enum" else only_adds(old[key], new[key]) for key in old
+        )
     return bool(old == new)
 
 

@@ -100,6 +100,8 @@ def _session(
     providers: Sequence[Provider] | None,
     custom_ops: Sequence[str | os.PathLike[str]],
 ) -> InferenceSession:
+    if _is_of_a_page(info):
+        raise UsageError("is made for a browser", where=str(folder), do="import its load.web.mjs in the page")
     host = info.get("host") or {}
     other = other_hardware(host)
     bound = bool(info.get("hardware_bound"))
@@ -193,6 +195,12 @@ def _with_allocator(settings: list[dict[str, Any]]) -> tuple[list[dict[str, Any]
     # On the C library's malloc ONNX Runtime is slower without its arena than with it.
     kept = [s for s in settings if s["key"] != "enable_cpu_mem_arena" or s["value"]]
     return kept, missing + (", so the arena stays on" if kept != settings else "")
+
+
+def _is_of_a_page(info: dict[str, Any]) -> bool:
+    """Whether the plan runs in a browser: there no provider is called an ExecutionProvider."""
+    named = [each.get("name", "") for each in info["plan"].get("providers") or ()]
+    return bool(named) and not named[0].endswith("ExecutionProvider")
 
 
 def _is_of_the_call(setting: dict[str, Any]) -> bool:

@@ -35,6 +35,7 @@ from ortune.records import (
 from ortune.worker.values import write_outputs
 
 ONNXRUNTIME_NODE = "1.30.0"
+ONNXRUNTIME_WEB = "1.30.0"
 Bundle = Callable[..., Path]
 
 
@@ -151,9 +152,19 @@ def run_python(
 @pytest.fixture(scope="session")
 def node_modules() -> Path:
     """A real onnxruntime-node, installed once into the repository's cache."""
+    return _installed("onnxruntime-node", ONNXRUNTIME_NODE, f"node-{ONNXRUNTIME_NODE}")
+
+
+@pytest.fixture(scope="session")
+def web_modules() -> Path:
+    """A real onnxruntime-web, likewise."""
+    return _installed("onnxruntime-web", ONNXRUNTIME_WEB, f"web-{ONNXRUNTIME_WEB}")
+
+
+def _installed(package: str, version: str, name: str) -> Path:
     if shutil.which("node") is None:
         pytest.skip("node is not on this machine")
-    folder = Path(__file__).resolve().parents[2] / ".cache" / f"node-{ONNXRUNTIME_NODE}"
+    folder = Path(__file__).resolve().parents[2] / ".cache" / name
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         # Beside its place and then moved: tests that run side by side must never see half of it.
@@ -162,7 +173,7 @@ def node_modules() -> Path:
             made.mkdir()
             # The CPU build lies in the package; its install script would only fetch CUDA's.
             command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(made)]
-            subprocess.run([*command, f"onnxruntime-node@{ONNXRUNTIME_NODE}"], check=True, timeout=300)
+            subprocess.run([*command, f"{package}@{version}"], check=True, timeout=300)
             try:
                 made.rename(folder)
             except OSError:

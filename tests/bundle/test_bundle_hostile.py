@@ -92,7 +92,13 @@ def test_the_closed_list_is_that_of_the_settings() -> None:
     assert shared.ALLOWED.read_text(encoding="utf-8") == make_allowed.allowed(), (
         "run: python tools/make_allowed.py"
     )
-    texts = {"process_affinity": "0,2", "intra_op_thread_affinities": "1;2-3", "disabled_optimizers": "A;B"}
+    texts = {
+        "process_affinity": "0,2",
+        "intra_op_thread_affinities": "1;2-3",
+        "disabled_optimizers": "A;B",
+        "web_force_cpu_nodes": "A;B",
+        "web_free_dimensions": "batch=1;seq=2",
+    }
     for name, knob in knobs.all_knobs().items():
         values: list[Value] = {"bool": [True, False], "int": [knob.minimum or 0, 7]}.get(
             knob.kind, [*knob.choices]

@@ -14,8 +14,6 @@ from ortune.bundle.snippet import python_lines
 from ortune.knobs import Knob
 from ortune.records import BundleInfo, Plan, ProviderSpec, Value
 
-BROWSER_ONLY = "page"
-
 
 def some_value(knob: Knob) -> Value:
     """A value of the knob's type."""
@@ -26,7 +24,7 @@ def some_value(knob: Knob) -> Value:
     return knob.choices[-1] if knob.choices else "0"
 
 
-@pytest.mark.parametrize("name", [n for n, k in knobs.all_knobs().items() if k.channel != BROWSER_ONLY])
+@pytest.mark.parametrize("name", [n for n, k in knobs.all_knobs().items() if not k.of_browsers])
 def test_is_in_the_code_of_every_language(name: str) -> None:
     knob = knobs.find(name)
     own = (ProviderSpec(name=knob.provider),) if knob.provider else ()

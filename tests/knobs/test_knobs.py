@@ -192,8 +192,10 @@ def trial(executor: Executor, folder: Path, plan: Plan) -> Measured:
     return outcome
 
 
-# A provider's own are tried where the provider is: in the conformance suite of targets.
-@pytest.mark.parametrize("knob", [k for k in KNOBS if not k.provider], ids=lambda k: k.name)
+# A provider's own, and a browser's, are tried where they are: in the conformance suite of targets.
+@pytest.mark.parametrize(
+    "knob", [k for k in KNOBS if not (k.provider or k.of_browsers)], ids=lambda k: k.name
+)
 def test_the_value_reaches_the_session(knob: Knob, executor: Executor, tmp_path: Path) -> None:
     value = sample(knob)
     if knob.channel == "preload" and not platform.allocator_library(str(value)):

@@ -120,9 +120,23 @@ PAIR = [
 ]
 
 
-def near_two_gib(folder: Path, size_bytes: int) -> Facts:
+def in_a_page(folder: Path, *providers: str, **settings: Any) -> Facts:
+    """A plain model with settings of onnxruntime-web."""
+    chain = tuple(ProviderSpec(name=name) for name in providers)
+    return plain(folder, plan=Plan(settings=settings, providers=chain), target=f"web-{providers[0]}")
+
+
+def in_ort_format(folder: Path, target: str) -> Facts:
+    """A plain model that came in ORT format."""
+    facts = plain(folder, target=target)
+    assert facts.model is not None
+    told = msgspec.structs.replace(facts.model.facts, format="ort")
+    return replace(facts, model=replace(facts.model, facts=told))
+
+
+def near_two_gib(folder: Path, size_bytes: int, target: str = "cpu") -> Facts:
     """A plain model whose file would be so large."""
-    facts = plain(folder)
+    facts = plain(folder, target=target)
     assert facts.model is not None
     told = msgspec.structs.replace(facts.model.facts, size_bytes=size_bytes)
     return replace(facts, model=replace(facts.model, facts=told))
@@ -354,6 +368,42 @@ EXAMPLES = {
         bad=lambda _: profile(ran("conv", wait_ns=2e5), ran("relu"), thread_wait=0.2),
         where=("conv",),
         good=lambda _: profile(ran("conv", wait_ns=1e3), thread_wait=0.05),
+    ),
+    "WEB003": Example(
+        bad=lambda folder: in_ort_format(folder, target="web-webgpu"),
+        good=lambda folder: in_ort_format(folder, target="web-wasm"),
+    ),
+    "WEB008": Example(
+        bad=lambda folder: near_two_gib(folder, 5 << 30, "web-wasm"),
+        good=lambda folder: near_two_gib(folder, 5 << 30),
+    ),
+    "WEB009": Example(
+        bad=lambda folder: in_a_page(folder, "webgpu", web_graph_capture=True, web_provider_form="string"),
+        good=lambda folder: in_a_page(folder, "webgpu", web_graph_capture=True, web_provider_form="object"),
+    ),
+    "WEB010": Example(
+        bad=lambda folder: in_a_page(folder, "webgpu", web_build="asyncify", web_profiling="default"),
+        good=lambda folder: in_a_page(folder, "webgpu", web_build="jsep", web_profiling="default"),
+    ),
+    "WEB011": Example(
+        bad=lambda folder: in_a_page(folder, "wasm", web_threads=4, web_isolation=False),
+        good=lambda folder: in_a_page(folder, "wasm", web_threads=4),
+    ),
+    "WEB012": Example(
+        bad=lambda folder: in_a_page(folder, "webgpu", "wasm"),
+        good=lambda folder: in_a_page(folder, "webgpu"),
+    ),
+    "WEB013": Example(
+        bad=lambda folder: in_a_page(folder, "wasm", web_proxy=True),
+        good=lambda folder: in_a_page(folder, "wasm", web_proxy=False),
+    ),
+    "WEB014": Example(
+        bad=lambda folder: in_a_page(folder, "webgpu", web_build="jsep"),
+        good=lambda folder: in_a_page(folder, "webgpu", web_build="asyncify"),
+    ),
+    "WEB015": Example(
+        bad=lambda folder: in_a_page(folder, "wasm", web_build="jspi"),
+        good=lambda folder: in_a_page(folder, "wasm", web_build="wasm"),
     ),
     "MEM001": Example(
         bad=lambda folder: facts_of(folder, TWICE, [weight(size=192), weight("v", size=192)]),

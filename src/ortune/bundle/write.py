@@ -14,6 +14,7 @@ from ortune.bundle.format import SUFFIX, portable_name
 from ortune.bundle.languages import emit_all, languages
 from ortune.bundle.settings import portable, resolve
 from ortune.bundle.shared import INDEX, SCHEMA, is_inside
+from ortune.bundle.web import FILES, locations, web_files
 from ortune.errors import UsageError
 from ortune.inputs.value_files import read_index, write_npz, write_protobufs
 from ortune.model.open import OpenModel, open_model
@@ -77,7 +78,10 @@ def write_bundle(
         info, shipped = _copy_models(result, host, model, rewritten, work, model_settings)
         _write_values(feeds, outputs, work)
         used = _portable_workload(workload, own_ops)
-        texts = {**emit_all(info, own_ops), **deploy_files(result, info, used, shipped.ir)}
+        if result.winner.is_web:
+            texts = web_files(info, shipped)
+        else:
+            texts = {**emit_all(info, own_ops), **deploy_files(result, info, used, shipped.ir)}
         texts[INDEX] = _json(info)
         texts["workload.json"] = _json(used)
         texts["report.html"] = report_html
@@ -126,8 +130,8 @@ def _copy_models(
     shipped = open_model(rewritten or model)
     bound = result.hardware_bound and rewritten is not None
     # Not in place of one of the bundle's own files, which hold what the folder is.
-    ours = _OWN_NAMES | {language.file for language in languages()}
-    clash = {PurePosixPath(name).parts[0] for name in (shipped.path.name, *_locations(shipped))} & ours
+    ours = _OWN_NAMES | {*FILES, *(language.file for language in languages())}
+    clash = {PurePosixPath(name).parts[0] for name in (shipped.path.name, *locations(shipped))} & ours
     own = portable_name(model.name if rewritten is None else model.stem + rewritten.suffix)
     place = f"model/{own}" if clash or own in ours else own
     _copy_model(shipped, work / place, ours=rewritten is not None)
@@ -165,7 +169,7 @@ def _is_quantised(result: TuneResult) -> bool:
 def _copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:
     """The model file, and its external data at the same places relative to it."""
     _copy(opened.path, goal, ours=ours)
-    for location in _locations(opened):
+    for location in locations(opened):
         # Inside the model's folder by way of a link, perhaps, and elsewhere here.
         if not is_inside(location):
             raise UsageError(
@@ -174,12 +178,6 @@ def _copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:
                 do="save the model again with a data file beside it",
             )
         _copy(opened.path.parent / location, goal.parent / location, ours=ours)
-
-
-def _locations(opened: OpenModel) -> list[str]:
-    """Where the external data lies, relative to the model's folder."""
-    paths = dict.fromkeys(tensor.file.path for tensor in opened.external)
-    return [os.path.relpath(path, opened.path.parent).replace(os.sep, "/") for path in paths]
 
 
 def _copy(source: Path, goal: Path, *, ours: bool) -> None:

@@ -19,6 +19,7 @@ HEAVY = FUSED_ATTENTION | {
 }  # fmt: skip
 """Operators that are worth running beside each other."""
 
+CONTROL_FLOW = ("If", "Loop", "Scan")
 _PRODUCTS = frozenset({"MatMul", "Einsum", "FusedMatMul", "MatMulInteger"})
 PACKED = (
     "MatMul", "Gemm", "Conv", "LSTM", "GRU", "MatMulInteger", "QLinearMatMul", "QLinearConv", "MatMulNBits",

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from ortune.knobs.facts import ModelFacts
-from ortune.records import Applied, Channel, Record, Value
+from ortune.records import WEB_PROVIDERS, Applied, Channel, Record, Value
 
 Objective = Literal["latency", "p95", "throughput", "cold-start", "memory", "cpu"]
 Priors = Mapping[Objective, float | Mapping[str, float]]
@@ -22,7 +22,11 @@ SELDOM = 0.08
 MOST_THREADS = 4096
 """More than any machine has CPUs: a pool of a million would take the machine with it."""
 
+WEB: tuple[Channel, ...] = ("web_env", "web_session", "web_page")
+"""Channels into a page: onnxruntime-web's ``env``, its session options, and the page itself."""
+
 _NOT_RUNS = ("cold-start", "memory")
+_WITH_BOOLEANS = ("session_option", *WEB)
 
 
 def _any_model(facts: ModelFacts) -> bool:
@@ -53,6 +57,8 @@ class Knob(Record, frozen=True, kw_only=True):
         channel: How it reaches the session (a closed list).
         key: The name within the channel: attribute, config key, variable, library stem.
         provider: The execution provider that it belongs to, by ONNX Runtime's name; "" is the whole session's.
+        only: The execution providers that a value can run, for values that cannot run all.
+        parts: What a text is to its channel: one text, a list (``A;B``) or numbers by name (``A=1;B=2``).
         kind: Type of the value.
         choices: The values allowed, as text; empty means any of the kind.
         minimum, maximum: Smallest and largest allowed value of an int; ONNX Runtime's own have 32 bits.
@@ -89,6 +95,8 @@ class Knob(Record, frozen=True, kw_only=True):
     channel: Channel
     key: str
     provider: str = ""
+    only: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    parts: Literal["", "list", "numbers"] = ""
     kind: Literal["int", "bool", "choice", "text"]
     choices: tuple[str, ...] = ()
     minimum: int | None = None
@@ -116,8 +124,17 @@ class Knob(Record, frozen=True, kw_only=True):
 
     @property
     def everywhere(self) -> bool:
-        """Whether it acts whatever provider runs the model: on the process, or on how the session is called."""
-        return self.channel in ("preload", "call_style")
+        """Whether it acts whatever provider runs the model: on the process, the page, or how the session is called."""
+        return self.channel in ("preload", "call_style") or (self.channel in WEB and not self.provider)
+
+    @property
+    def of_browsers(self) -> bool:
+        """Whether onnxruntime-web alone has it."""
+        return self.channel in WEB or self.provider in WEB_PROVIDERS
+
+    def runs(self, text: str, provider: str) -> bool:
+        """Whether an execution provider can run with a value."""
+        return provider in self.only.get(text, (provider,))
 
     def values(self, facts: ModelFacts, ort_version: str) -> Mapping[str, float]:
         """The values to try on a model, placeholders not filled in, each with its prior by the model alone."""
@@ -135,7 +152,7 @@ class Knob(Record, frozen=True, kw_only=True):
 
     def applied(self, value: Value) -> Applied:
         """The value as its channel wants it."""
-        if isinstance(value, bool) and self.channel != "session_option":
+        if isinstance(value, bool) and self.channel not in _WITH_BOOLEANS:
             value = int(value)
         value = dict(self.spelled).get(str(value), value)
         return Applied(
@@ -146,6 +163,15 @@ class Knob(Record, frozen=True, kw_only=True):
             value=value,
             probe=self.probe,
         )
+
+    def javascript(self, applied: Value) -> Value | list[str] | dict[str, int]:
+        """An applied value as a page is given it: lists and numbers by name in the place of their text."""
+        if self.parts == "list":
+            return str(applied).split(";")
+        if self.parts == "numbers":
+            pairs = (part.rpartition("=") for part in str(applied).split(";"))
+            return {name: int(number) for name, _, number in pairs}
+        return applied
 
 
 def prior_of(priors: Priors, objective: Objective, text: str = "") -> float | None:

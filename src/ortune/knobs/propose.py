@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ortune import knobs
 from ortune.knobs import priors
 from ortune.knobs.facts import ModelFacts
-from ortune.knobs.knob import Knob, Objective, Together, prior_of
-from ortune.records import Value
+from ortune.knobs.knob import WEB, Knob, Objective, Together, prior_of
+from ortune.records import Channel, Value
 
 FIRST = 0.15
 """From this prior on a change is tried before the time runs short."""
@@ -45,6 +45,7 @@ def proposals(
     objective: Objective = "latency",
     allow: Collection[str] = (),
     providers: Collection[str] = (),
+    channels: Collection[Channel] = (),
 ) -> tuple[list[Proposal], list[str]]:
     """What to try, one change at a time from the default.
 
@@ -55,7 +56,8 @@ def proposals(
         allocators: Memory allocators that can be preloaded here.
         objective: What is to become better.
         allow: Safety classes beside ``exact`` ("numerics", "behaviour") or single settings that may be proposed.
-        providers: Execution providers of the plan; settings of others are not proposed.
+        providers: Execution providers of the plan, none for the CPU's; settings of others are not proposed.
+        channels: The ways in which settings reach where the plan runs; () is all but a page's.
 
     Returns:
         Proposals, best prior first; and what is not proposed though it might help, each with the reason.
@@ -63,7 +65,7 @@ def proposals(
     made: list[Proposal] = []
     left_out = []
     for knob, text, by_kind in _candidates(facts, cpus, ort_version, objective):
-        if knob.provider and knob.provider not in providers:
+        if not _belongs(knob, text, providers, channels):
             continue
         reason = refusal(knob, text, ort_version, allocators, allow)
         if reason:
@@ -76,6 +78,15 @@ def proposals(
         made += _together(settings, knob.together, objective)
     # The sort is stable: equals stay in the order of their names.
     return sorted(made, key=lambda p: -p.prior), list(dict.fromkeys(left_out))
+
+
+def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collection[Channel]) -> bool:
+    """Whether a setting reaches where a plan runs, and can run there."""
+    if knob.channel not in channels if channels else knob.channel in WEB:
+        return False
+    if knob.provider and knob.provider not in providers:
+        return False
+    return not providers or any(knob.runs(text, each) for each in providers)
 
 
 def _together(

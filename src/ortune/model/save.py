@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -34,11 +35,11 @@ def save_model(model: ir.Model, path: Path, *, inline_limit_bytes: int = INLINE_
     path.write_bytes(proto.SerializeToString())
 
 
-def deliver_model(model: ir.Model, place: Path, *, external: bool, typed: bool, replace: bool) -> None:
+def deliver_model(model: ir.Model | Path, place: Path, *, external: bool, typed: bool, replace: bool) -> None:
     """Writes a model for the user, whole or not at all; a file of weights lies beside it.
 
     Args:
-        model: Not changed.
+        model: Not changed; a finished file is copied as it is.
         place: The model's place.
         external: Weights of any size go to a file of their own, as they did before.
         typed: The user wrote this very path: where it is a link, what it leads to is written.
@@ -52,7 +53,10 @@ def deliver_model(model: ir.Model, place: Path, *, external: bool, typed: bool, 
         # Under the final name, which a file of weights is known by.
         with tempfile.TemporaryDirectory(dir=place.resolve().parent, prefix=".ortune-") as folder:
             limit = 0 if external else INLINE_LIMIT_BYTES
-            save_model(model, Path(folder) / place.name, inline_limit_bytes=limit)
+            if isinstance(model, Path):
+                shutil.copyfile(model, Path(folder) / place.name)
+            else:
+                save_model(model, Path(folder) / place.name, inline_limit_bytes=limit)
             # The weights first: without them the model is none.
             parts = sorted(Path(folder).iterdir(), key=lambda part: part.name == place.name)
             targets = [place.with_name(part.name) for part in parts]

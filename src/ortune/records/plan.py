@@ -14,6 +14,8 @@ Channel = Literal[
     "env_allocator", "global_pool", "call_style", "page", "web_env", "web_session", "web_page",
 ]  # fmt: skip
 
+WEB_PROVIDERS = frozenset({"wasm", "webgpu", "webgl", "webnn"})
+"""The execution providers of onnxruntime-web, as its ``executionProviders`` names them."""
 
 ReadBackLevel = Literal["effect", "echo", "none"]
 
@@ -63,6 +65,11 @@ class Plan(Record, frozen=True, kw_only=True):
     def provider_names(self) -> tuple[str, ...]:
         """Its execution providers; the CPU's alone where it names none, as ONNX Runtime has it."""
         return tuple(p.name for p in self.providers) or ("CPUExecutionProvider",)
+
+    @property
+    def is_web(self) -> bool:
+        """Whether it runs in a browser, by onnxruntime-web."""
+        return self.provider_names[0] in WEB_PROVIDERS
 
     def describe(self) -> str:
         """The plan in words: "default", or "intra_op_num_threads=4, allow_spinning=0"."""

@@ -14,14 +14,14 @@ import onnx_ir as ir
 from ortune.errors import UsageError
 from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model
-from ortune.rewrites._base import ANY_NAME, Param, Rewrite, RewriteResult
+from ortune.rewrites._base import ANY_NAME, ORT, Param, Rewrite, RewriteResult
 from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by
 from ortune.rewrites._quantized import FAMILY
 from ortune.rewrites._registry import all_rewrites, canonical, find
 
 __all__ = [
-    "ANY_NAME", "FAMILY", "MODEL_KEY", "NODE_KEY", "Param", "Rewrite", "RewriteResult", "Rewritten", "Step", "Tool",
-    "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "made_by", "parse", "proposals",
+    "ANY_NAME", "FAMILY", "MODEL_KEY", "NODE_KEY", "ORT", "Param", "Rewrite", "RewriteResult", "Rewritten", "Step",
+    "Tool", "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "made_by", "parse", "proposals",
     "rewrite_model", "row", "settings_for",
 ]  # fmt: skip
 
@@ -61,7 +61,7 @@ def settings_for(specs: Iterable[RewriteSpec]) -> dict[str, Value]:
 
 
 def row(
-    ir_model: ir.Model, *, workload: Workload | None = None, objective: str = ""
+    ir_model: ir.Model, *, workload: Workload | None = None, objective: str = "", target: str = "cpu"
 ) -> tuple[RewriteSpec, ...]:
     """The exact rewrites that a model calls for one after another: what one leaves another may take up.
 
@@ -69,12 +69,12 @@ def row(
         ir_model: Is not changed.
         workload: How the model will be used.
         objective: Leaves out what cannot improve it; "" leaves out nothing.
+        target: Where the model runs: leaves out what is of no use there.
     """
     copy = ir_model.clone()
     found: list[RewriteSpec] = []
     for rewrite in sorted(all_rewrites().values(), key=lambda each: each.stage):
-        useful = not objective or not rewrite.objectives or objective in rewrite.objectives
-        if rewrite.change is None or rewrite.safety != "exact" or not useful:
+        if rewrite.change is None or rewrite.safety != "exact" or not rewrite.pays(objective, target):
             continue
         for params, _ in rewrite.proposes(copy, workload)[:1]:
             if rewrite.apply(copy, params).modified:
@@ -93,6 +93,7 @@ def proposals(
     *,
     workload: Workload | None = None,
     objective: str = "",
+    target: str = "cpu",
 ) -> list[tuple[RewriteSpec, str]]:
     """The rewrites worth trying on a model, each with the reason in one sentence.
 
@@ -101,11 +102,11 @@ def proposals(
         allow: Safety classes or names of rewrites allowed beside the exact ones.
         workload: How the model will be used; without it nothing is proposed that depends on sizes.
         objective: Leaves out what cannot improve it; "" leaves out nothing.
+        target: Where the model runs: leaves out what is of no use there.
     """
     return [
         (RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)), reason)
         for rewrite in all_rewrites().values()
-        if {"exact", *allow} & {rewrite.safety, rewrite.name}
-        and (not objective or not rewrite.objectives or objective in rewrite.objectives)
+        if {"exact", *allow} & {rewrite.safety, rewrite.name} and rewrite.pays(objective, target)
         for params, reason in rewrite.proposes(ir_model, workload)
     ]

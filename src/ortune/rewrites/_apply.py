@@ -18,9 +18,9 @@ from ortune.errors import ModelError
 from ortune.model.open import OpenModel, open_model
 from ortune.model.save import INLINE_LIMIT_BYTES, save_model
 from ortune.records import Plan, RewriteSpec, Value
-from ortune.rewrites._base import Rewrite, RewriteResult
+from ortune.rewrites._base import ONNX, Rewrite, RewriteResult
 from ortune.rewrites._checks import Picture
-from ortune.rewrites._marks import carry, stamp
+from ortune.rewrites._marks import carry, stamp, stamp_model
 from ortune.rewrites._registry import canonical, find
 
 _STEPS = "rewrites.json"
@@ -115,7 +115,7 @@ def _rewritten(source: OpenModel, place: Path, steps: tuple[Step, ...], rewrites
     for rewrite in done:
         settings.update(rewrite.settings)
     return Rewritten(
-        path=place / _file_name(source) if done else source.path,
+        path=place / _file_name(source, done) if done else source.path,
         steps=steps,
         settings=settings,
         hardware_bound=any(rewrite.hardware_bound for rewrite in done),
@@ -127,8 +127,9 @@ def _key(source: OpenModel, specs: list[RewriteSpec], identity: str) -> str:
     return hashlib.sha256(repr(made_from).encode()).hexdigest()[:16]
 
 
-def _file_name(source: OpenModel) -> str:
-    return f"{source.path.stem}.onnx"
+def _file_name(source: OpenModel, done: Sequence[Rewrite]) -> str:
+    """Of a model after these rewrites, of which one in ORT format is the last."""
+    return f"{source.path.stem}{done[-1].makes}"
 
 
 def _make(source: OpenModel, work: list[tuple[RewriteSpec, Rewrite]], place: Path, tool: Tool | None) -> None:
@@ -140,8 +141,9 @@ def _make(source: OpenModel, work: list[tuple[RewriteSpec, Rewrite]], place: Pat
         steps = [Step(spec=spec, result=line.apply(spec, rewrite, tool)) for spec, rewrite in work]
         new = scratch / "new"
         new.mkdir()
-        if any(step.result.modified for step in steps):
-            line.write(new / _file_name(source))
+        done = [rewrite for (_, rewrite), step in zip(work, steps, strict=True) if step.result.modified]
+        if done:
+            line.write(new / _file_name(source, done))
         (new / _STEPS).write_bytes(msgspec.json.encode(steps))
         try:
             new.rename(place)
@@ -162,9 +164,13 @@ class _Line:
         # A copy is loaded as the original was: mapping weights and copying them take different times.
         self._limit = 0 if source.external else INLINE_LIMIT_BYTES
         self._count = 0
+        self._finished = False  # in ORT format, in the file
 
     def apply(self, spec: RewriteSpec, rewrite: Rewrite, tool: Tool | None) -> RewriteResult:
         """One rewrite."""
+        if self._finished:
+            why = "the model is in ORT format by now, in which nothing can be changed"
+            return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why,))
         if rewrite.task and tool:
             return self._by_tool(rewrite, spec.params, tool)
         result = rewrite.apply(self._model, spec.params)
@@ -174,6 +180,9 @@ class _Line:
 
     def write(self, path: Path) -> None:
         """Writes what the model is now."""
+        if self._finished and self._path is not None:
+            self._path.replace(path)
+            return
         save_model(self._model, path, inline_limit_bytes=self._limit)
 
     def _by_tool(self, rewrite: Rewrite, params: Mapping[str, str], tool: Tool) -> RewriteResult:
@@ -182,6 +191,8 @@ class _Line:
             return RewriteResult(modified=False, what="Nothing was changed.", reasons=reasons)
         self._count += 1
         self._folder.mkdir(exist_ok=True)
+        if rewrite.makes != ONNX:
+            return self._finish(rewrite, params, tool)
         if self._path is None:
             self._path = self._folder / f"before-{self._count}.onnx"
             self.write(self._path)
@@ -199,4 +210,16 @@ class _Line:
         carry(self._model, made)
         stamp(made, before, rewrite.name, by_identity=False)
         self._model, self._path = made, None
+        return RewriteResult(modified=True, what=what)
+
+    def _finish(self, rewrite: Rewrite, params: Mapping[str, str], tool: Tool) -> RewriteResult:
+        """The last rewrite: what it writes is kept as it is."""
+        # Nothing can be written into its result, so the mark is in what it is made from.
+        stamp_model(self._model, rewrite.name)
+        before = self._folder / f"before-{self._count}.onnx"
+        self.write(before)
+        self._path = self._folder / f"after-{self._count}{rewrite.makes}"
+        what = tool(rewrite.task, before, self._path, rewrite.with_defaults(params))
+        open_model(self._path)  # that it is one
+        self._finished = True
         return RewriteResult(modified=True, what=what)

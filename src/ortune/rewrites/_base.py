@@ -15,6 +15,9 @@ from ortune.rewrites._marks import stamp
 
 Safety = Literal["exact", "numerics", "behaviour"]
 
+ONNX, ORT = ".onnx", ".ort"
+"""Endings of models; one in ORT format is finished, and nothing can be changed in it."""
+
 ANY_NAME = "*"
 """Name of a parameter that stands for whatever names the model has (dimensions, say)."""
 
@@ -86,11 +89,13 @@ class Rewrite:
         params: What can be asked of it.
         settings: What a plan with this rewrite must set besides.
         objectives: What it can improve ("cold-start", ...); empty means any.
+        targets: Where it can improve anything, by the names of targets; empty means everywhere.
         stage: Its place in a row of rewrites: what others build on comes first.
         change: The change in memory.
         family: Of rewrites of one family a plan has one: they do the same to a model in other ways.
         calibrated: Its task needs inputs to run the model on.
         task: The task of the tool process that writes the new model instead, from file to file.
+        makes: The ending of what the task writes. After one in ORT format no rewrite can follow.
         refuses: For a task: why it has nothing to do for this model; empty when it has.
         mends: For a task: puts right, in its output (second), what it lost of the model it was given (first).
         proposes: What to try on this model; the workload is None where it is not known yet.
@@ -103,14 +108,21 @@ class Rewrite:
     params: tuple[Param, ...] = ()
     settings: Mapping[str, Value] = field(default_factory=dict)
     objectives: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     stage: int = 5
     change: Change | None = None
     family: str = ""
     calibrated: bool = False
     task: str = ""
+    makes: str = ONNX
     refuses: Callable[[ir.Model], tuple[str, ...]] | None = None
     mends: Callable[[ir.Model, ir.Model], None] | None = None
     proposes: Callable[[ir.Model, Workload | None], Sequence[Proposed]]
+
+    def pays(self, objective: str, target: str) -> bool:
+        """Whether it can improve an objective ("" is any) where the model runs."""
+        useful = not objective or not self.objectives or objective in self.objectives
+        return useful and (not self.targets or target in self.targets)
 
     def apply(self, model: ir.Model, params: Mapping[str, str] | None = None) -> RewriteResult:
         """Change a model in place, check what was done, and mark every new or changed node.

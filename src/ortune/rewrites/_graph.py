@@ -155,7 +155,7 @@ class Editor:
         scope = before.graph
         assert scope is not None
         name = self.fresh(wish)
-        tensor = ir.tensor(np.ascontiguousarray(array), name=name)
+        tensor = ir.tensor(np.asarray(array, order="C"), name=name)
         if isinstance(scope, ir.Graph):
             value = ir.Value(
                 name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor

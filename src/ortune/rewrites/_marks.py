@@ -16,9 +16,14 @@ MODEL_KEY = "ortune.rewrites"
 
 def stamp(model: ir.Model, before: Picture, name: str, *, by_identity: bool = True) -> None:
     """Write a rewrite's name into a model and into every node that is not in the picture from before."""
-    _add(model.metadata_props, MODEL_KEY, name)
+    stamp_model(model, name)
     for node in before.new_nodes(model, by_identity=by_identity):
         _add(node.metadata_props, NODE_KEY, name)
+
+
+def stamp_model(model: ir.Model, name: str) -> None:
+    """Write a rewrite's name into a model alone."""
+    _add(model.metadata_props, MODEL_KEY, name)
 
 
 def carry(given: ir.Model, made: ir.Model) -> None:

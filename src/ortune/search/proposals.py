@@ -17,7 +17,7 @@ from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import Objective
 from ortune.knobs.propose import proposals as knob_proposals
 from ortune.knobs.propose import refusal
-from ortune.records import Host, Plan, RewriteSpec, Value, Workload
+from ortune.records import WEB_PROVIDERS, Channel, Host, Plan, RewriteSpec, Value, Workload
 
 REWRITE_PRIOR = 0.5
 TOGETHER_PRIOR = 0.6  # of all exact rewrites at once: one often pays only where another has been before it
@@ -44,11 +44,13 @@ def propose(
     allocators: Collection[str],
     as_asked: bool = False,
     providers: Collection[str] = (),
+    channels: Collection[Channel] = (),
     row: Sequence[RewriteSpec] = (),
 ) -> tuple[list[Proposed], tuple[str, ...]]:
     """Plans to try and, in words, what is not proposed and why.
 
-    ``row`` are the exact rewrites that the model calls for, one after another.
+    ``row`` are the exact rewrites that the model calls for, one after another; ``channels`` the ways in which settings
+    reach where the plans run, () all but a page's.
     """
     found, refused = knob_proposals(
         model,
@@ -58,9 +60,12 @@ def propose(
         objective=objective,
         allow=allow,
         providers=providers,
+        channels=channels,
     )
     plans = [Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior) for p in found]
-    for_load, too = _for_load(work, host, ort_version, allow)
+    # These are made of threads and memory that a page does not share.
+    in_a_page = any(name in WEB_PROVIDERS for name in providers)
+    for_load, too = ([], []) if in_a_page else _for_load(work, host, ort_version, allow)
     plans += for_load
     # What a model of fewer bits is made from: weights that may be fed are none to the quantisers.
     ground = [spec for spec in row if rewrites.find(spec.name).stage == 0]
@@ -88,6 +93,7 @@ def propose_on(
     objective: Objective,
     allow: Sequence[str],
     allocators: Collection[str],
+    channels: Collection[Channel] = (),
 ) -> tuple[list[Proposed], tuple[str, ...]]:
     """Plans to try on another execution provider, with its own settings and those that any provider feels.
 
@@ -99,9 +105,17 @@ def propose_on(
         objective: What is to become better.
         allow: Safety classes and settings that are let through.
         allocators: Memory allocators that can be preloaded here.
+        channels: The ways in which settings reach where it runs; () is all but a page's.
     """
     found, refused = knob_proposals(
-        model, cpus, ort_version, allocators, objective=objective, allow=allow, providers=on.provider_names
+        model,
+        cpus,
+        ort_version,
+        allocators,
+        objective=objective,
+        allow=allow,
+        providers=on.provider_names,
+        channels=channels,
     )
     plans = [Proposed(plan=on, origin=f"the default on {on.describe()}", prior=1.0)]
     for each in found:

@@ -38,6 +38,8 @@ def _one(name: str, value: Value, plan: Plan, runtime: Runtime, target: Target) 
         raise CannotApply(
             "unsupported", f"{name} is a setting of {knob.provider}, which the plan does not have"
         )
+    if not knob.runs(str(value), plan.provider_names[0]):
+        raise CannotApply("unsupported", f"{name}={value} does not run {plan.provider_names[0]}")
     if knob.channel == "preload":
         library = _allocator(str(value))
         if library is None:

@@ -20,6 +20,9 @@ NATIVE: tuple[Channel, ...] = (
 )  # fmt: skip
 """What a process of this machine can be told."""
 
+PAGE: tuple[Channel, ...] = ("web_env", "web_session", "web_page", "provider_option")
+"""What a page of a browser can be told."""
+
 CPU = "CPUExecutionProvider"
 _SYSTEM_NAMES = {"Darwin": "macOS"}
 DESKTOP = ("Linux", "Windows")

@@ -64,6 +64,7 @@ def propose_elsewhere(
             objective=objective,
             allow=allow,
             allocators=baseline.machine.allocators.keys(),
+            channels=targets.of(plan).channels,
         )
         found, refused = found + more, refused + list(too)
     return found, tuple(refused)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ortune import rules
 from ortune.bundle.snippet import python_lines
+from ortune.bundle.web import javascript_lines
 from ortune.records import (
     Block,
     BlockPoint,
@@ -239,7 +240,7 @@ def code_without_bundle(plan: Plan, model: Path, made: Path | None, allocators: 
         allocators: Those of this machine, with their libraries.
     """
     if made in (None, model):
-        return python_lines(plan, model.name, allocators)
+        return _lines(plan, model.name, allocators)
     # No file is called so: these lines must not load the model of before.
     return code_rewritten(plan, f"{model.stem}-rewritten.onnx", allocators)
 
@@ -247,8 +248,15 @@ def code_without_bundle(plan: Plan, model: Path, made: Path | None, allocators: 
 def code_rewritten(plan: Plan, model: str, allocators: Mapping[str, str]) -> str:
     """The lines to paste for a rewritten model at that place, which is named as what it is."""
     names = ", ".join(spec.name for spec in plan.rewrites)
-    lines = python_lines(plan, model, allocators)
+    lines = _lines(plan, model, allocators)
+    if plan.is_web:
+        return f"// the model as rewritten ({names}), which a bundle holds\n{lines}"
     return f"# the model as rewritten ({names}), which a bundle holds\n{lines}"
+
+
+def _lines(plan: Plan, model: str, allocators: Mapping[str, str]) -> str:
+    """In the language of where it runs."""
+    return javascript_lines(plan, model) if plan.is_web else python_lines(plan, model, allocators)
 
 
 def _caution(run: Tuning) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ortune import __version__, files, rewrites, rules
+from ortune import __version__, files, rewrites, rules, targets
 from ortune.errors import OrtuneError, UsageError
 from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
@@ -219,7 +219,7 @@ class _Check:
         facts = Facts(
             model=opened,  # not what it would be fed: sizes that were guessed are nobody's fault
             plan=self.options.common,
-            target=self.options.target,
+            target=targets.of(self.options.common).name,
             host=self.machine.host,
         )
         found = rules.found_by(self.asked, facts)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, files, rewrites
+from ortune import __version__, files, rewrites, targets
 from ortune.errors import ModelError, OrtuneError, UsageError
 from ortune.fleet import runtimes
 from ortune.model.open import OpenModel, open_model
@@ -92,15 +92,25 @@ class Options(OnePlan):
         """The answer goes to stdout; ``--output`` is the model."""
         return None
 
+    @property
+    def ending(self) -> str:
+        """Of the new model's file: that of the last rewrite which is asked for."""
+        return rewrites.find(self.asked[-1].name).makes
+
     def place(self, model: Path) -> Path:
         """Where the new model is written.
 
         Raises:
             UsageError: Something is there, and is not to be replaced.
         """
-        place = path(self.output) or Path(f"{model.stem}-rewritten.onnx")
+        place = path(self.output) or Path(f"{model.stem}-rewritten{self.ending}")
         if files.is_folder(place):
             raise UsageError("is a folder", where=str(place), do="name a file: --output FILE.onnx")
+        if (self.ending == rewrites.ORT) != (place.suffix == rewrites.ORT):
+            kind = "ORT format" if self.ending == rewrites.ORT else "ONNX format"
+            raise UsageError(
+                f"would hold a model in {kind}", where=str(place), do=f"call it {place.stem}{self.ending}"
+            )
         if not self.force:
             require_free(place)
         return place
@@ -141,9 +151,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
 def _listed(baseline: Baseline) -> RewritingResult:
     """What the model calls for, and what nearly fits."""
     model, work = baseline.side.model.ir, baseline.work
-    row = rewrites.row(model, workload=work)
+    target = targets.of(baseline.side.plan).name
+    row = rewrites.row(model, workload=work, target=target)
     called = []
-    for spec, reason in rewrites.proposals(model, ("numerics", "behaviour"), workload=work):
+    for spec, reason in rewrites.proposals(model, ("numerics", "behaviour"), workload=work, target=target):
         safety = rewrites.find(spec.name).safety
         called.append(CalledFor(rewrite=spec, safety=safety, reason=reason, in_row=spec in row))
     known = [each.rewrite for each in called]
@@ -157,7 +168,7 @@ def _listed(baseline: Baseline) -> RewritingResult:
     names = {each.rewrite.name for each in called}
     missed = []
     for rewrite in rewrites.all_rewrites().values():
-        if rewrite.name in names:
+        if rewrite.name in names or not rewrite.pays("", target):
             continue
         reasons = _near_miss(rewrite, baseline.side.model)
         if reasons:
@@ -199,7 +210,7 @@ def _rewritten(
         return _envelope(baseline, result, "wrong-output")
     assert place is not None
     deliver_model(
-        open_model(made.path).ir,
+        made.path if made.path.suffix == rewrites.ORT else open_model(made.path).ir,
         place,
         external=bool(side.model.external),
         typed=options.output is not None,

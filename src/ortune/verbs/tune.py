@@ -304,10 +304,10 @@ def _tune(
     headroom, profiled = _headroom(run, options)
     objective = cast("ObjectiveName", options.objective)
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)
-    held = facts.facts_of(model.ir)
+    held, target = facts.facts_of(model.ir), targets.of(everywhere)
     proposed, refused = propose(
         held,
-        rewrites.proposals(model.ir, allow, workload=baseline.work, objective=objective)
+        rewrites.proposals(model.ir, allow, workload=baseline.work, objective=objective, target=target.name)
         if model.info.format != "ort"
         else [],
         baseline.work,
@@ -316,10 +316,11 @@ def _tune(
         objective=objective,
         allow=allow,
         providers=everywhere.provider_names,
+        channels=target.channels,
         allocators=baseline.machine.allocators.keys(),
         row=()
         if model.info.format == "ort"
-        else rewrites.row(model.ir, workload=baseline.work, objective=objective),
+        else rewrites.row(model.ir, workload=baseline.work, objective=objective, target=target.name),
         as_asked=bool(options.set or options.plan or options.rewrite),
     )
     if options.others:

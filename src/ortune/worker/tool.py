@@ -130,6 +130,13 @@ def _metric(ort: Any, request: Dict[str, Any]) -> str:
     return metric.measure(request)
 
 
+def _ort_format(ort: Any, request: Dict[str, Any]) -> str:
+    """Writes the model in ORT format; see ``ort_format``, which imports ONNX Runtime's converter."""
+    from . import ort_format
+
+    return ort_format.convert(ort, request)
+
+
 TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "optimize": _optimize,
     "levels": _levels,
@@ -137,6 +144,7 @@ TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "quantize-dynamic": _quantize("dynamic"),
     "quantize-static": _quantize("static"),
     "quantize-weights": _quantize("weights"),
+    "ort-format": _ort_format,
     "metric": _metric,
 }
 

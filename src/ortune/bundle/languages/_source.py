@@ -131,7 +131,7 @@ class Language:
 
     def emit(self, info: BundleInfo, custom_ops: Sequence[str]) -> str:
         """The text of the file."""
-        template = _environment().get_template(f"{self.file}.j2")
+        template = templates().get_template(f"{self.file}.j2")
         return template.render(self._places(info, custom_ops), **self.more)
 
     def _places(self, info: BundleInfo, custom_ops: Sequence[str]) -> dict[str, Any]:
@@ -302,7 +302,7 @@ def _plain(value: Value) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def templates() -> Environment:
     """Templates in which ``@@ x @@`` is a value: the languages have braces of their own."""
     return Environment(
         loader=PackageLoader("ortune.bundle.languages"),

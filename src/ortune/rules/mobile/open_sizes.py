@@ -1,13 +1,13 @@
-"""Sizes are left open where the phone's accelerator wants numbers.
+"""Sizes are left open where an accelerator wants numbers.
 
-What it is: inputs with axes without a number, where the target is NNAPI or Core ML.
+What it is: inputs with axes without a number, where the target is NNAPI, Core ML or WebNN.
 Why it costs: these providers leave nodes whose shapes they do not know to the CPU, and the graph falls into many
     parts with copies between them.
 Evidence: the declared shapes of inputs.
 Fix and its safety: advice: the rewrite fixed-dimensions with the sizes that are used; the model then refuses all
-    others.
+    others. In a page, freeDimensionOverrides does the same.
 Example: ``--rewrite fixed-dimensions:batch=1``
-References: microsoft/onnxruntime#7859, #14212, #19887.
+References: microsoft/onnxruntime#7859, #14212, #19887, #16707; webmachinelearning/webnn#885.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CODE = "MOB001"
 TIER = "preview"
 TARGET = "nnapi"
 
-_TARGETS = ("nnapi", "coreml")
+_TARGETS = ("nnapi", "coreml", "web-webnn")
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17]>

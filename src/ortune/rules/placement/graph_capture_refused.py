@@ -3,7 +3,7 @@
 What it is: enable_cuda_graph or enableGraphCapture, with a model that has control flow or inputs of open size.
 Why it costs: control flow makes ONNX Runtime refuse the session; with open sizes a graph is captured for one shape
     alone.
-Evidence: the provider's option; operators and inputs by name.
+Evidence: the provider's option, or the session's in a page; operators and inputs by name.
 Fix and its safety: advice: leave the option out, or fix the sizes and take the control flow out.
 Example: ``--rewrite fixed-dimensions:batch=1``
 References: microsoft/onnxruntime#15005, #10859, #29273.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.knobs.web.web_graph_capture import KNOB as CAPTURE
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
 from ortune.rules._words import listed, name_of
@@ -33,7 +34,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         for key, value in spec.options.items()
         if value.lower() in ("1", "true")
     }
-    if facts.model is None or not asked.intersection(_OPTIONS):
+    in_a_page = bool(facts.plan.settings.get(CAPTURE.name))
+    if facts.model is None or not (in_a_page or asked.intersection(_OPTIONS)):
         return
     model = facts.model.ir
     control = [name_of(node) for node in nodes(model) if node.op_type in _CONTROL and not node.domain]

@@ -1,9 +1,10 @@
 """The model computes in float16, for which the CPU provider has few kernels.
 
-What it is: products of 16-bit floating point, as models for GPUs have them.
+What it is: products of 16-bit floating point, as models for GPUs have them, where the CPU runs them, natively or by
+    WebAssembly in a browser.
 Why it costs: on x86-64 ONNX Runtime casts to float32 around each operator that has no float16 kernel, which is nearly
     all of them, and what stands between Casts is not fused: half the bytes on disk, and more work in the run.
-Evidence: products whose inputs are float16, by name, where the target is the CPU.
+Evidence: products whose inputs are float16, by name.
 Fix and its safety: advice: run the float32 model on the CPU, or quantize it; the file may stay float16 for a GPU.
 Example: ``ortune compare model-fp32.onnx model-fp16.onnx``
 References: microsoft/onnxruntime#16778, #25824, #11831, #9892.
@@ -24,6 +25,7 @@ from ortune.rules.facts import Facts
 
 CODE = "PRC003"
 
+_TARGETS = ("cpu", "web-wasm")
 _PRODUCTS = op_set("Conv ConvTranspose Gemm MatMul LSTM GRU RNN Attention")
 
 BAD = """
@@ -47,7 +49,7 @@ halves (float16[8,96] x, float[96,96] w) => (float[8,96] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Products of float16, where the CPU runs them."""
-    if facts.model is None or facts.target != "cpu":
+    if facts.model is None or facts.target not in _TARGETS:
         return
     found = [
         node

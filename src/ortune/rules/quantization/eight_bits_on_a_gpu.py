@@ -1,13 +1,13 @@
 """A model in 8-bit operators is meant for a GPU that has no kernels for them.
 
 What it is: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger and DynamicQuantizeLinear, where the target is CUDA
-    or WebGPU.
+    or WebGPU, in a browser or outside.
 Why it costs: each runs on the CPU, and its inputs and outputs are copied from and to the GPU.
 Evidence: the operators.
 Fix and its safety: advice: give the GPU a float16 model, or 4-bit weights (MatMulNBits); for TensorRT,
     quantize-dequantize pairs.
 Example: ``ortune compare model-int8.onnx model-fp16.onnx --target cuda``
-References: microsoft/onnxruntime#12229, #24807, #10267, #7745.
+References: microsoft/onnxruntime#12229, #24807, #10267, #7745, #21535; huggingface/transformers.js#1512.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
+from ortune.rules._browsers import GPU
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -23,7 +24,7 @@ CODE = "QNT006"
 TIER = "preview"
 TARGET = "cuda"
 
-_TARGETS = ("cuda", "webgpu")
+_TARGETS = ("cuda", *GPU)
 _OPERATORS = op_set("QLinearConv QLinearMatMul ConvInteger MatMulInteger DynamicQuantizeLinear")
 
 BAD = """

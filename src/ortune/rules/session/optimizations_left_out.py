@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from ortune.knobs.cpu.disabled_optimizers import KNOB as WITHOUT
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
+from ortune.knobs.web.web_graph_optimization_level import KNOB as WEB_LEVEL
 from ortune.records import Finding, Plan
 from ortune.rules.facts import Facts
 
@@ -23,13 +24,15 @@ CODE = "SES002"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the settings."""
-    level, without = facts.plan.settings.get(LEVEL.name, "all"), facts.plan.settings.get(WITHOUT.name)
+    settings, without = facts.plan.settings, facts.plan.settings.get(WITHOUT.name)
+    name = WEB_LEVEL.name if facts.plan.is_web else LEVEL.name
+    level = settings.get(name, "all")
     if level != "all":
         yield Finding(
             code=CODE,
             severity="note",
             what=f"graph optimisations end at the level {level}",
-            plan=Plan(settings={LEVEL.name: "all"}),
+            plan=Plan(settings={name: "all"}),
             safety="exact",
         )
     elif without:

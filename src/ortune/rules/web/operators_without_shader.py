@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
+from ortune.rules._browsers import GPU
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -42,7 +43,7 @@ positive (float[8,8] x) => (float[8,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where WebGPU runs it."""
-    if facts.model is None or facts.target != "webgpu":
+    if facts.model is None or facts.target not in GPU:
         return
     found = [node for node in nodes(facts.model.ir) if node.op_type in _WITHOUT and not node.domain]
     if found:

@@ -105,31 +105,48 @@ const trial = async () => {
   await say({ message: "ready", version: request.version, ort_version: version });
 
   const about = { isolated: self.crossOriginIsolated, agent: navigator.userAgent, resolution_ns: ns(resolution()), visible: document.visibilityState };
-  if (provider.name === "webgpu") {
+  if (provider === "webgpu") {
     const adapter = await navigator.gpu?.requestAdapter();
     if (!adapter) throw new Stop("load-error", "this browser gives no WebGPU adapter");
     const { vendor, architecture, description } = adapter.info;
     about.adapter = { vendor, architecture, description, fallback: Boolean(adapter.isFallbackAdapter ?? adapter.info.isFallbackAdapter), float16: adapter.features.has("shader-f16") };
   }
-  if (provider.name === "webnn" && !navigator.ml) throw new Stop("load-error", "this browser has no WebNN");
+  if (provider === "webnn" && !navigator.ml) throw new Stop("load-error", "this browser has no WebNN");
 
   const fetched = clock();
   const model = new Uint8Array(await (await fetch(`${here}model`)).arrayBuffer());
   const externalData = [];
   for (const [i, path] of request.external.entries()) externalData.push({ path, data: new Uint8Array(await (await fetch(`${here}data/${i}`)).arrayBuffer()) });
   about.fetch_ns = ns(clock() - fetched);
-  const all = { executionProviders: [provider], ...options };
+  const all = { ...options };
   if (externalData.length) all.externalData = externalData;
   if (profile) all.enableProfiling = true;
   if (request.placement) all.logSeverityLevel = 0;
   const began = clock();
   const session = await ort.InferenceSession.create(model, all);
   const load_ns = ns(clock() - began);
-  if (provider.name === "webgpu" && ort.env.webgpu?.adapter?.info) about.used = ort.env.webgpu.adapter.info.architecture;
+  if (provider === "webgpu" && ort.env.webgpu?.adapter?.info) about.used = ort.env.webgpu.adapter.info.architecture;
   phase = "running";
   await say({ message: "loaded", load_ns });
 
   const fresh = Boolean(ort.env.wasm.proxy);
+  const device = provider === "webgpu" ? await ort.env.webgpu?.device : undefined;
+  const outside = Boolean(device) && options.preferredOutputLocation !== undefined;
+  // On the GPU a run returns when its work is queued; it is over when that is done.
+  const run = async (given) => {
+    const outputs = await session.run(given);
+    if (outside) await device.queue.onSubmittedWorkDone();
+    return outputs;
+  };
+  const release = (outputs) => { if (outside) for (const value of Object.values(outputs)) if (value.location === "gpu-buffer") value.dispose(); };
+  const onGpu = (given) => Object.fromEntries(given.map(([name, type, data, dims]) => {
+    const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength), size = Math.ceil(bytes.length / 16) * 16;
+    const buffer = device.createBuffer({ size, usage }), padded = new Uint8Array(size);
+    padded.set(bytes);
+    device.queue.writeBuffer(buffer, 0, padded);
+    return [name, ort.Tensor.fromGpuBuffer(buffer, { dataType: type, dims })];
+  }));
   const gap = request.gap_ns / 1e6;
   const cases = [];
   const timed = async (one, n, waits) => {
@@ -137,7 +154,7 @@ const trial = async () => {
     for (let i = 0; i < n; i++) {
       const given = fresh ? feeds(ort, one.given, true) : one.feeds;
       const start = clock();
-      await session.run(given);
+      const outputs = await run(given);
       let end = clock();
       if (request.wait_ratio) {
         const ran = end, until = end + (end - start) * request.wait_ratio;
@@ -145,6 +162,7 @@ const trial = async () => {
         if (waits) one.waits.push(ns(end - ran));
       }
       found.push(end - start);
+      release(outputs);
       if (gap) await rest(gap);
     }
     return found;
@@ -154,10 +172,10 @@ const trial = async () => {
   const warm = async () => {
     for (const feed of request.feeds) {
       const given = await tensorsOf(ort, feed);
-      const one = { name: feed.name, weight: feed.weight, given, feeds: feeds(ort, given, false), latencies: [], waits: [], turns: [], warmup: 0, steady: true };
+      const one = { name: feed.name, weight: feed.weight, given, feeds: request.inputs_on_gpu && device ? onGpu(given) : feeds(ort, given, false), latencies: [], waits: [], turns: [], warmup: 0, steady: true };
       cases.push(one);
       const start = clock();
-      const outputs = await session.run(fresh ? feeds(ort, given, true) : one.feeds);
+      const outputs = await run(fresh ? feeds(ort, given, true) : one.feeds);
       one.first = ns(clock() - start);
       one.shapes = [];
       for (const [i, name] of session.outputNames.entries()) {
@@ -168,6 +186,7 @@ const trial = async () => {
         const about = { case: feed.index, index: i, name, onnx_type: ONNX[value.type] ?? value.type, dims: value.dims };
         await post("output", value.type === "string" ? JSON.stringify(data) : data, { "x-about": encodeURIComponent(JSON.stringify(about)) });
       }
+      release(outputs);
     }
     if (!request.warmup_runs) return;
     for (const one of cases) {
@@ -219,7 +238,7 @@ const trial = async () => {
   await rest(profile ? 300 : 0); // what the GPU records arrives later
   await flush();
   await say({
-    message: "done", load_ns, cpu_ns: 0, wall_ns: ns(wall), n_runs: runs, ort_version: version, providers: [provider.name],
+    message: "done", load_ns, cpu_ns: 0, wall_ns: ns(wall), n_runs: runs, ort_version: version, providers: [provider],
     cases: cases.map((one) => ({
       case: one.name, weight: one.weight, latency_ns: one.latencies, first_ns: one.first, warmup_runs: one.warmup, steady: one.steady,
       waits_ns: one.waits, output_shapes: one.shapes, turn_runs: one.turns,

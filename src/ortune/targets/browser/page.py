@@ -21,6 +21,8 @@ import numpy as np
 from ortune import launcher, platform
 from ortune.errors import RuntimeNotFound
 from ortune.fleet.environment import clean_environment
+from ortune.knobs.in_page import in_page
+from ortune.knobs.web.web_isolation import KNOB as ISOLATION
 from ortune.platform import Snapshot
 from ortune.records import (
     Applied,
@@ -41,11 +43,12 @@ from ortune.targets.turns import Runner
 from ortune.targets.worker import LOG
 
 CONSOLE = "console.txt"
-BUILDS = {
-    "wasm": "ort.wasm.min.mjs", "webgpu": "ort.webgpu.min.mjs", "webgl": "ort.webgl.min.mjs",
-    "webnn": "ort.all.min.mjs",
+BUILDS = {"wasm": "jsep", "webgpu": "jsep", "webnn": "jsep", "webgl": "webgl"}
+"""What a page imports that does not choose: the package's default, where that has the execution provider."""
+FILES = {
+    "jsep": "ort.min.mjs", "asyncify": "ort.webgpu.min.mjs", "jspi": "ort.jspi.min.mjs", "wasm": "ort.wasm.min.mjs",
+    "webgl": "ort.webgl.min.mjs",
 }  # fmt: skip
-"""The build of onnxruntime-web that has the execution provider, where the plan names none."""
 
 
 class Page(Process):
@@ -231,7 +234,7 @@ class Page(Process):
         )
 
     def _read_back(self, each: Applied) -> ReadBack:
-        """What the page saw of a setting; a session option is told back by nothing."""
+        """What the page saw of a setting."""
         if each.channel == "web_env":
             seen = self.about.get("env", {}).get(each.key)
             return ReadBack(knob=each.knob, level="echo", ok=_same(seen, each.value), seen=str(seen))
@@ -241,6 +244,7 @@ class Page(Process):
             return ReadBack(knob=each.knob, level="effect", ok=ok, seen=f"crossOriginIsolated is {isolated}")
         if each.channel == "web_page":
             return ReadBack(knob=each.knob, level="effect", ok=True, seen=str(each.value))
+        # An option of a session or of an execution provider is told back by nothing.
         return ReadBack(knob=each.knob, level="none", ok=True)
 
     # --- its request
@@ -254,17 +258,8 @@ class Page(Process):
         request = self.task.request
         if request.custom_ops or request.sessions > 1 or request.callers > 1:
             raise _CannotServe("custom operators, several sessions and callers are nothing for a page")
-        chosen = {"web_env": {}, "web_session": {}, "web_page": {}}  # type: dict[str, dict[str, Any]]
-        options: dict[str, Any] = dict(self.provider.options)
-        for each in (*self.settings, *request.applied):
-            if each.channel == "provider_option":
-                options[each.key] = each.value
-            else:
-                chosen[each.channel][each.key] = each.value
-        page = chosen["web_page"]
-        session: dict[str, Any] = {}
-        for key, value in chosen["web_session"].items():
-            _put(session, key, value)
+        told = in_page(self.provider, (*self.settings, *request.applied))
+        isolated = [each.value for each in self.settings if each.knob == ISOLATION.name]
         feeds = [_feed(Path(feed.path)) for feed in request.feeds]
         model = Path(request.model).absolute()
         external = _external(model)
@@ -273,13 +268,14 @@ class Page(Process):
             external=[model.parent / name for name in external],
             feeds=[[data for _, data in feed] for feed in feeds],
             dist=web.dist,
-            isolated=_truth(page.get("isolation", True)),
+            isolated=not isolated or _truth(isolated[-1]),
         )
         job = {
-            "build": page.get("build") or BUILDS[self.provider.name],
-            "env": chosen["web_env"],
-            "session": session,
-            "provider": {"name": self.provider.name, **options},
+            "build": FILES[told.build or BUILDS[self.provider.name]],
+            "env": told.env,
+            "session": told.session,
+            "provider": self.provider.name,
+            "inputs_on_gpu": told.inputs == "gpu-buffer",
             "profile": bool(request.profile_path),
             "placement": bool(request.profile_path),
             "keep": bool(request.outputs_path),
@@ -341,13 +337,6 @@ def _external(model: Path) -> list[str]:
                 raise _CannotServe(f"its weights lie outside of its folder: {name}")
             found[name] = None
     return list(found)
-
-
-def _put(options: dict[str, Any], key: str, value: Any) -> None:
-    *path, last = key.split(".")
-    for part in path:
-        options = options.setdefault(part, {})
-    options[last] = value
 
 
 def _truth(value: object) -> bool:

@@ -10,11 +10,9 @@ from ortune.records import Applied, Channel, ProviderReport, Runtime
 from ortune.targets.browser import setup
 from ortune.targets.browser.page import Page
 from ortune.targets.machine import Machine
-from ortune.targets.target import Target
+from ortune.targets.target import PAGE, Target
 from ortune.targets.task import Task
 from ortune.targets.turns import Runner
-
-CHANNELS: tuple[Channel, ...] = ("web_env", "web_session", "web_page", "provider_option")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +23,7 @@ class WebTarget(Target):
         absent: Why it cannot be used even where there is a browser, "" where it can.
     """
 
-    channels: tuple[Channel, ...] = CHANNELS
+    channels: tuple[Channel, ...] = PAGE
     of_runtime: bool = False
     absent: str = ""
 

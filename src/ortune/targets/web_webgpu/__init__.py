@@ -8,5 +8,5 @@ TARGET = WebTarget(
     otherwise="onnxruntime-web in a browser",
     ships=True,
     in_trace="WebGpuExecutionProvider",
-    options=frozenset({"preferredLayout", "forceCpuNodeNames", "validationMode"}),
+    options=frozenset({"preferredLayout", "storageBufferCacheMode", "validationMode"}),
 )

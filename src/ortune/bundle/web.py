@@ -1,0 +1,163 @@
+"""``load.web.mjs``: the code that loads a bundle in a page, its types, and what serves the page for threads.
+
+Everything is written from the plan alone. Each provider of the plan is tried by itself, in order: given several,
+onnxruntime-web leaves out what it cannot have with a warning on the console.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from ortune.bundle.languages._literals import comment
+from ortune.bundle.languages._source import templates
+from ortune.bundle.settings import measured, resolve
+from ortune.bundle.shared import thread_cap
+from ortune.knobs.in_page import in_page
+from ortune.knobs.web.web_build import KNOB as BUILD
+from ortune.knobs.web.web_threads import KNOB as THREADS
+from ortune.model.open import OpenModel
+from ortune.records import Applied, BundleInfo, Plan, ProviderSpec
+
+IMPORTS = {
+    "jsep": "onnxruntime-web",
+    "asyncify": "onnxruntime-web/webgpu",
+    "jspi": "onnxruntime-web/jspi",
+    "wasm": "onnxruntime-web/wasm",
+    "webgl": "onnxruntime-web/webgl",
+}
+"""What a page imports for each build."""
+
+FILES = ("load.web.mjs", "load.web.d.ts")
+SERVED = ("nginx.conf", "vite.config.mjs", "express.mjs", "isolate.js")
+"""What gives a page its headers, in ``deploy/``."""
+
+_DEFAULT_BUILD = "jsep"
+_TYPES = {
+    "FLOAT": "float32", "DOUBLE": "float64", "FLOAT16": "float16", "STRING": "string", "BOOL": "bool",
+    **{name: name.lower() for name in ("INT4", "UINT4", "INT8", "UINT8", "INT16", "UINT16")},
+    **{name: name.lower() for name in ("INT32", "UINT32", "INT64", "UINT64")},
+}  # fmt: skip
+"""What onnxruntime-web calls the types of tensors."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One provider with all that belongs to it, as JavaScript.
+
+    Attributes:
+        provider: As ``executionProviders`` names it.
+        build: What is imported.
+        env: Statements on ``env``.
+        options: The session options.
+        threads: The expression for the threads that were asked for; "" where none were.
+        inputs: Where the inputs have to lie.
+    """
+
+    provider: str
+    build: str
+    env: tuple[str, ...]
+    options: str
+    threads: str
+    inputs: str
+
+
+def web_files(info: BundleInfo, model: OpenModel) -> dict[str, str]:
+    """The files by their names within the bundle."""
+    places = {
+        "q": json.dumps,
+        "comment": comment,
+        "info": info,
+        "choices": choices(info.plan, info.applied),
+        "external": locations(model),
+        "inputs": _typed(v for v in model.ir.graph.inputs if not v.is_initializer()),
+        "outputs": _typed(model.ir.graph.outputs),
+    }
+    found = {name: templates().get_template(f"{name}.j2").render(places) for name in FILES}
+    for name in SERVED:
+        found[f"deploy/{name}"] = templates().get_template(f"{name}.j2").render(places)
+    return found
+
+
+def choices(plan: Plan, applied: Sequence[Applied]) -> tuple[Choice, ...]:
+    """The plan's providers in order, each with the settings that are everyone's and its own."""
+    return tuple(_choice(provider, applied) for provider in plan.providers)
+
+
+def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
+    """The plan as the few lines of JavaScript to put where the model is loaded today.
+
+    Args:
+        plan: Thread counts may be numbers or ``min(n, cpus)``; here they are the numbers of this machine.
+        model: Path of the model, as the user writes it.
+    """
+    first = choices(plan, measured(resolve(plan)))[0]
+    lines = [f"import * as ort from {json.dumps(first.build)};", ""]
+    lines += [f"ort.{statement};" for statement in first.env]
+    lines.append(f"const session = await ort.InferenceSession.create({json.dumps(model)}, {first.options});")
+    if first.inputs:
+        lines.append("// Make the inputs where they are measured to lie: ort.Tensor.fromGpuBuffer(...)")
+    return "\n".join(lines)
+
+
+def locations(opened: OpenModel) -> list[str]:
+    """Where the external data lies, relative to the model's folder."""
+    paths = dict.fromkeys(tensor.file.path for tensor in opened.external)
+    return [os.path.relpath(path, opened.path.parent).replace(os.sep, "/") for path in paths]
+
+
+def _choice(provider: ProviderSpec, applied: Sequence[Applied]) -> Choice:
+    told = in_page(provider, applied)
+    build = told.build or _DEFAULT_BUILD
+    return Choice(
+        provider=provider.name,
+        build=IMPORTS[build]
+        if BUILD.runs(build, provider.name)
+        else IMPORTS.get(provider.name, IMPORTS[_DEFAULT_BUILD]),
+        env=tuple(f"env.{key} = {_expression(value)}" for key, value in told.env.items()),
+        options=literal(told.session),
+        threads=next((_expression(value) for key, value in told.env.items() if key == THREADS.key), ""),
+        inputs="" if told.inputs == "cpu" else told.inputs,
+    )
+
+
+def _expression(value: object) -> str:
+    """A value of the environment: a count of threads is taken where the page runs."""
+    count = thread_cap(value)
+    return json.dumps(value) if count is None else f"threads({count})"
+
+
+def literal(value: object) -> str:
+    """A value as JavaScript. Names are computed ones, for ``__proto__: x`` would be no entry."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_name(key)}: {literal(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(literal, value)) + "]"
+    return json.dumps(value)
+
+
+def _name(key: str) -> str:
+    return key if key.isascii() and key.isidentifier() and not key.startswith("_") else f"[{json.dumps(key)}]"
+
+
+def _shape(shape: ir.Shape | None) -> str:
+    """Sizes and names of axes as a comment has them, which "*/" would end."""
+    if shape is None:
+        return "of any shape"
+    sizes = (str(d.value or "?") if isinstance(d, ir.SymbolicDim) else str(d) for d in shape)
+    return comment("x".join(sizes)).replace("*", "<2a>") or "one number"
+
+
+def _typed(values: Iterable[ir.Value]) -> list[tuple[str, str, str]]:
+    """Names, types and shapes of tensors; a type that a page cannot hold is any."""
+    found = []
+    for value in values:
+        kind = (
+            _TYPES.get(value.dtype.name, "") if value.dtype and isinstance(value.type, ir.TensorType) else ""
+        )
+        found.append((value.name or "", kind, _shape(value.shape)))
+    return found

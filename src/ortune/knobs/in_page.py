@@ -1,0 +1,64 @@
+"""From settings to what a page is told: which build it imports, ``ort.env``, and the options of its session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ortune import knobs
+from ortune.knobs.web.web_build import KNOB as BUILD
+from ortune.knobs.web.web_input_location import KNOB as INPUTS
+from ortune.knobs.web.web_provider_form import KNOB as FORM
+from ortune.records import Applied, ProviderSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InPage:
+    """One provider with all that is set for it, as plain values of JSON.
+
+    Attributes:
+        build: The build of onnxruntime-web by the name that ``web_build`` has for it; "" where nothing is said.
+        env: Values for ``ort.env`` by their keys, with dots between the parts.
+        session: The options of ``InferenceSession.create``, the provider among them.
+        inputs: Where the inputs of a run are made: "cpu" or "gpu-buffer".
+    """
+
+    build: str
+    env: dict[str, Any]
+    session: dict[str, Any]
+    inputs: str
+
+
+def in_page(provider: ProviderSpec, applied: Iterable[Applied]) -> InPage:
+    """What a page is told for a provider: the settings that are everyone's, and its own."""
+    own = [s for s in applied if s.provider in ("", provider.name)]
+    page = {s.knob: str(s.value) for s in own if s.channel == "web_page"}
+    session: dict[str, Any] = {"executionProviders": [_provider(provider, own, page.get(FORM.name, ""))]}
+    for setting in own:
+        if setting.channel == "web_session":
+            _put(session, setting.key.split("."), _value(setting))
+    return InPage(
+        build=page.get(BUILD.name, ""),
+        env={s.key: _value(s) for s in own if s.channel == "web_env"},
+        session=session,
+        inputs=page.get(INPUTS.name, "cpu"),
+    )
+
+
+def _provider(provider: ProviderSpec, own: Sequence[Applied], form: str) -> dict[str, Any] | str:
+    """The provider as an object, or by its name alone where that is asked for and holds all."""
+    given: dict[str, Any] = {"name": provider.name}
+    given.update({key: int(text) if text.isdecimal() else text for key, text in provider.options.items()})
+    given.update({s.key: _value(s) for s in own if s.channel == "provider_option"})
+    return provider.name if form == "string" and len(given) == 1 else given
+
+
+def _value(setting: Applied) -> Any:
+    return knobs.find(setting.knob).javascript(setting.value)
+
+
+def _put(tree: dict[str, Any], way: Sequence[str], value: object) -> None:
+    for part in way[:-1]:
+        tree = tree.setdefault(part, {})
+    tree[way[-1]] = value

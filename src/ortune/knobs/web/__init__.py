@@ -1,0 +1,1 @@
+"""Settings of onnxruntime-web: of its environment, its sessions, its execution providers and the page."""

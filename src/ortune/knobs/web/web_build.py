@@ -1,0 +1,31 @@
+"""Which build of onnxruntime-web the page imports.
+
+What it is: the package has several: jsep (the default import: WebGPU and WebNN by JavaScript), asyncify
+    (onnxruntime-web/webgpu) and jspi (onnxruntime-web/jspi), both with ONNX Runtime's own WebGPU provider, wasm (the
+    CPU alone) and webgl.
+Why it costs: the file of WebAssembly is downloaded and compiled before the first run: 14 MB for wasm, 17 for jspi, 27
+    for asyncify, 28 for jsep (1.30). The same kernels of the CPU are up to a fifth slower in the larger ones, and
+    jsep is deprecated since 1.29.
+Evidence: the names of the files that the page loads; time to the first result; latency.
+Fix and its safety: wasm where only the CPU is used, asyncify or jspi for WebGPU; exact. jspi needs a browser that has
+    WebAssembly's JavaScript promise integration.
+Example: ``--target web-wasm --set web_build=wasm``
+References: onnxruntime-web, ``exports`` of its package.json; microsoft/onnxruntime#25666, #32578.
+"""
+
+from ortune.knobs.knob import OFTEN, Knob
+
+GPU = ("wasm", "webgpu", "webnn")
+KNOB = Knob(
+    name="web_build",
+    channel="web_page",
+    key="build",
+    kind="choice",
+    choices=("jsep", "asyncify", "jspi", "wasm", "webgl"),
+    only={"jsep": GPU, "asyncify": GPU, "jspi": GPU, "wasm": ("wasm",), "webgl": ("webgl",)},
+    default="jsep, the package's default import",
+    summary="the build of onnxruntime-web that the page imports",
+    tries=("wasm", "jspi", "asyncify"),
+    prior=OFTEN,
+    priors={"cold-start": 0.6},
+)

@@ -1,0 +1,30 @@
+"""Whether WebGPU records the kernels of the first run and replays them.
+
+What it is: the commands of the first run are kept, and each further run hands all of them to the GPU at once.
+Why it costs: else each kernel is prepared and started anew by JavaScript or WebAssembly; of a model of many small
+    kernels that is most of the time.
+Evidence: time until ``run()`` returns: 2 ms without, 0.4 with, for eight layers (1.30).
+Fix and its safety: on for models of fixed sizes that run on the GPU alone, with inputs and outputs in its memory;
+    behaviour: the program has to keep its tensors there. Name the provider as an object: see ``web_provider_form``.
+Example: ``--target web-webgpu --set web_graph_capture=1``
+References: onnxruntime-common, ``enableGraphCapture``; microsoft/onnxruntime#29273, #29594.
+"""
+
+from ortune.knobs.facts import CONTROL_FLOW
+from ortune.knobs.knob import OFTEN, Knob
+
+KNOB = Knob(
+    name="web_graph_capture",
+    since="1.17",
+    channel="web_session",
+    key="enableGraphCapture",
+    provider="webgpu",
+    kind="bool",
+    default="off",
+    safety="behaviour",
+    summary="kernels are recorded once and replayed",
+    tries=("1",),
+    prior=OFTEN,
+    applies=lambda model: not model.has(*CONTROL_FLOW),
+    needs=("web_input_location=gpu-buffer", "web_output_location=gpu-buffer"),
+)

@@ -1,0 +1,26 @@
+"""How far onnxruntime-web optimises the graph when it makes a session.
+
+What it is: disabled, basic (constants folded, batch normalisation into convolutions), extended (fusions for a
+    provider's kernels), layout or all.
+Why it costs: optimising takes time at each start; what is not fused runs node by node.
+Evidence: time to make the session; latency.
+Fix and its safety: all, unless the file is optimised already or starting counts most; exact (sums are reassociated).
+Example: ``--target web-wasm --set web_level=basic``
+References: onnxruntime-common, ``graphOptimizationLevel``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+
+KNOB = Knob(
+    name="web_graph_optimization_level",
+    aliases=("web_level",),
+    channel="web_session",
+    key="graphOptimizationLevel",
+    kind="choice",
+    choices=("disabled", "basic", "extended", "layout", "all"),
+    default="all",
+    summary="how far the graph is optimised at each start",
+    tries=("extended", "basic"),
+    prior=SELDOM,
+    priors={"cold-start": 0.3},
+)

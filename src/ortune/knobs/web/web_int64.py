@@ -1,0 +1,28 @@
+"""Whether WebGPU has kernels for 64-bit whole numbers.
+
+What it is: a few operators (Cast, Range, Unsqueeze, Expand, Equal, Sub, Where, ReduceSum) also take int64 on the GPU,
+    of which the kernels compute the lower half.
+Why it costs: else these nodes run on the CPU, with a copy there and back for each.
+Evidence: where such nodes are placed.
+Fix and its safety: on where numbers fit 32 bits; numerics: larger ones are cut off without a word. The rewrite
+    int64-to-int32 proves that they fit.
+Example: ``--target web-webgpu --set web_int64=1``
+References: ONNX Runtime, ``ep.webgpuexecutionprovider.enableInt64``; microsoft/onnxruntime#29756, #29273.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+
+KNOB = Knob(
+    name="web_int64",
+    since="1.24",
+    channel="web_session",
+    key="extra.ep.webgpuexecutionprovider.enableInt64",
+    provider="webgpu",
+    kind="choice",
+    choices=("0", "1"),
+    default="0",
+    safety="numerics",
+    summary="kernels for 64-bit whole numbers on the GPU",
+    tries=("1",),
+    prior=SELDOM,
+)

@@ -1,0 +1,24 @@
+"""Whether the page is cross-origin isolated.
+
+What it is: a page that is served with the headers Cross-Origin-Opener-Policy: same-origin and
+    Cross-Origin-Embedder-Policy: require-corp may share memory with its workers.
+Why it costs: without shared memory WebAssembly has one thread, whatever ``web_threads`` says; onnxruntime-web warns of
+    it on the console alone.
+Evidence: ``crossOriginIsolated`` in the page; the number of workers.
+Fix and its safety: serve both headers, from the server or by a service worker; behaviour: what the page embeds from
+    elsewhere must allow it. Off shows what a page without them loses.
+Example: ``--target web-wasm --set web_isolation=0``
+References: microsoft/onnxruntime#19148, #9681; huggingface/transformers.js#161.
+"""
+
+from ortune.knobs.knob import Knob
+
+KNOB = Knob(
+    name="web_isolation",
+    channel="web_page",
+    key="isolation",
+    kind="bool",
+    default="on: ortune serves its page with the headers",
+    safety="behaviour",
+    summary="the page is served so that it may have threads",
+)

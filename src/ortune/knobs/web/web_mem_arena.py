@@ -1,0 +1,24 @@
+"""Whether onnxruntime-web keeps the memory of a run for the next one.
+
+What it is: memory of WebAssembly is taken in large regions and handed out again from there.
+Why it costs: WebAssembly's memory never shrinks, so what the arena holds is the page's for good; without it each run
+    allocates anew.
+Evidence: latency; the size of the memory, which is 4 GiB at most.
+Fix and its safety: on where it is measured to be faster; exact. Natively it is on unless said otherwise,
+    here it is off.
+Example: ``--target web-wasm --set web_mem_arena=1``
+References: onnxruntime-common, ``enableCpuMemArena``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+
+KNOB = Knob(
+    name="web_mem_arena",
+    channel="web_session",
+    key="enableCpuMemArena",
+    kind="bool",
+    default="off",
+    summary="memory of a run is kept for the next",
+    tries=("1",),
+    prior=SELDOM,
+)

@@ -1,0 +1,23 @@
+"""Whether onnxruntime-web plans the memory of a run from the runs before it.
+
+What it is: for sizes that it has seen it takes one block for all tensors of a run.
+Why it costs: the plan takes memory; without it each tensor is allocated by itself. With WebGPU it is always off.
+Evidence: latency; the size of the memory.
+Fix and its safety: the value that is measured to be better; exact.
+Example: ``--target web-wasm --set web_mem_pattern=1``
+References: onnxruntime-common, ``enableMemPattern``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+
+KNOB = Knob(
+    name="web_mem_pattern",
+    channel="web_session",
+    key="enableMemPattern",
+    provider="wasm",
+    kind="bool",
+    default="off",
+    summary="the memory of a run is planned from earlier ones",
+    tries=("1",),
+    prior=SELDOM,
+)

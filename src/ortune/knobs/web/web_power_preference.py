@@ -1,0 +1,27 @@
+"""Which GPU the page asks the browser for.
+
+What it is: high-performance or low-power, for machines with two GPUs; the browser may do otherwise.
+Why it costs: the one in the processor is several times slower than a card of its own, which takes more power and time
+    to wake up.
+Evidence: the adapter's vendor and architecture; latency.
+Fix and its safety: high-performance where speed counts; behaviour, since the battery pays.
+Example: ``--target web-webgpu --set web_power_preference=high-performance``
+References: onnxruntime-web, ``env.webgpu.powerPreference``; microsoft/onnxruntime#17167.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+
+KNOB = Knob(
+    name="web_power_preference",
+    since="1.17",
+    channel="web_env",
+    key="webgpu.powerPreference",
+    provider="webgpu",
+    kind="choice",
+    choices=("low-power", "high-performance"),
+    default="the browser's choice",
+    safety="behaviour",
+    summary="which of two GPUs is asked for",
+    tries=("high-performance",),
+    prior=SELDOM,
+)

@@ -1,0 +1,28 @@
+"""The layout in which WebGPU runs convolutions and what is like them.
+
+What it is: NHWC puts the channels last, NCHW leaves the graph as most exporters write it.
+Why it costs: Transposes come in where the layout changes; and each layout has kernels of its own, fused ones too.
+Evidence: Transpose and FusedConv in the optimised graph; latency.
+Fix and its safety: the layout that is measured to be faster; exact (sums are reassociated).
+Example: ``--target web-webgpu --set web_layout=NCHW``
+References: onnxruntime-common, ``preferredLayout``.
+"""
+
+from ortune.knobs.knob import OFTEN, Knob
+
+KNOB = Knob(
+    name="web_preferred_layout",
+    aliases=("web_layout",),
+    since="1.17",
+    channel="provider_option",
+    key="preferredLayout",
+    provider="webgpu",
+    kind="choice",
+    choices=("nchw", "nhwc"),
+    spelled=(("nchw", "NCHW"), ("nhwc", "NHWC")),
+    default="nhwc",
+    summary="channels first or last on WebGPU",
+    tries=("nchw",),
+    prior=OFTEN,
+    applies=lambda model: model.has("Conv", "ConvTranspose", "FusedConv", "MaxPool", "AveragePool", "Resize"),
+)

@@ -1,0 +1,28 @@
+"""Whether onnxruntime-web leaves weights as they are instead of packing them for its kernels.
+
+What it is: when the session is made MatMul, Gemm and others copy their weights into the layout that their kernel
+    reads.
+Why it costs: packing takes time and holds the weights twice for a while, of 4 GiB at most; without it every run packs
+    again.
+Evidence: time to make the session, memory and latency.
+Fix and its safety: on where start or memory counts more than the runs; exact.
+Example: ``--target web-wasm --set web_prepacking_off=1``
+References: ONNX Runtime, ``session.disable_prepacking``.
+"""
+
+from ortune.knobs.facts import PACKED
+from ortune.knobs.knob import SELDOM, Knob
+
+KNOB = Knob(
+    name="web_prepacking_off",
+    channel="web_session",
+    key="extra.session.disable_prepacking",
+    kind="choice",
+    choices=("0", "1"),
+    default="0",
+    summary="weights are not packed when the session is made",
+    tries=("1",),
+    prior=SELDOM,
+    applies=lambda model: model.has(*PACKED),
+    priors={"memory": 0.6, "cold-start": 0.6},
+)

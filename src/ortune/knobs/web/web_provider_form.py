@@ -1,0 +1,23 @@
+"""How the session options name the execution provider.
+
+What it is: ``executionProviders`` takes a name, ``'webgpu'``, or an object, ``{ name: 'webgpu' }``, which may hold
+    options.
+Why it costs: nothing in time. With the native builds of 1.30 a session that captures its graph and names its provider
+    by text gives the outputs of its first run for ever.
+Evidence: outputs that do not follow the inputs.
+Fix and its safety: object, always; exact.
+Example: ``--target web-webgpu --set web_provider_form=object``
+References: onnxruntime-common, ``ExecutionProviderConfig``.
+"""
+
+from ortune.knobs.knob import Knob
+
+KNOB = Knob(
+    name="web_provider_form",
+    channel="web_page",
+    key="providerForm",
+    kind="choice",
+    choices=("object", "string"),
+    default="object",
+    summary="the provider as an object or as a name alone",
+)

@@ -1,0 +1,28 @@
+"""What WebGPU does with the memory of tensors that are done with.
+
+What it is: bucket keeps buffers by sizes rounded up, simple by exact size, lazyRelease until the end of the run,
+    disabled frees them at once.
+Why it costs: making a buffer takes time; keeping one takes memory, and rounding up takes more of it.
+Evidence: latency; memory of the GPU. Where sizes grow, as a decoder's cache does, steps at certain lengths.
+Fix and its safety: simple for models of fixed sizes where memory counts; exact.
+Example: ``--target web-webgpu --set web_storage_buffer_cache=simple``
+References: onnxruntime-common, ``storageBufferCacheMode``; huggingface/transformers.js#1741.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+
+KNOB = Knob(
+    name="web_storage_buffer_cache",
+    since="1.30",
+    channel="provider_option",
+    key="storageBufferCacheMode",
+    provider="webgpu",
+    kind="choice",
+    choices=("disabled", "lazyrelease", "simple", "bucket"),
+    spelled=(("lazyrelease", "lazyRelease"),),
+    default="bucket",
+    summary="what becomes of buffers that are done with",
+    tries=("simple",),
+    prior=SELDOM,
+    priors={"memory": 0.4},
+)

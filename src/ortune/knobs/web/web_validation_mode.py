@@ -1,0 +1,27 @@
+"""How far ONNX Runtime checks its own use of WebGPU.
+
+What it is: disabled, wgpuOnly (what the browser checks anyway), basic or full.
+Why it costs: checks at each kernel; full is for finding faults.
+Evidence: latency of models of many small kernels.
+Fix and its safety: wgpuOnly where it is measured to be faster; behaviour: a kernel's mistake is then told less clearly.
+Example: ``--target web-webgpu --set web_validation_mode=wgpuonly``
+References: onnxruntime-common, ``validationMode``.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+
+KNOB = Knob(
+    name="web_validation_mode",
+    since="1.22",
+    channel="provider_option",
+    key="validationMode",
+    provider="webgpu",
+    kind="choice",
+    choices=("disabled", "wgpuonly", "basic", "full"),
+    spelled=(("wgpuonly", "wgpuOnly"),),
+    default="basic",
+    safety="behaviour",
+    summary="checks of WebGPU's kernels",
+    tries=("wgpuonly",),
+    prior=SELDOM,
+)

@@ -1,0 +1,24 @@
+"""Whether WebGL keeps four values in each point of a texture.
+
+What it is: textures hold four numbers a point; packed, all four are used.
+Why it costs: unpacked, three quarters of what is read and written is empty; packing and unpacking are kernels of
+    their own.
+Evidence: latency.
+Fix and its safety: the value that is measured to be faster; exact.
+Example: ``--target web-webgl --set web_webgl_pack=1``
+References: onnxruntime-common, ``env.webgl.pack``.
+"""
+
+from ortune.knobs.knob import OFTEN, Knob
+
+KNOB = Knob(
+    name="web_webgl_pack",
+    channel="web_env",
+    key="webgl.pack",
+    provider="webgl",
+    kind="bool",
+    default="off",
+    summary="four values in each point of a texture",
+    tries=("1",),
+    prior=OFTEN,
+)

@@ -1,0 +1,26 @@
+"""Whether WebNN aims at speed or at the battery.
+
+What it is: a hint for the device: low-power or high-performance.
+Why it costs: a device that saves power is clocked lower, or is another one.
+Evidence: latency.
+Fix and its safety: high-performance where speed counts; behaviour, since the battery pays.
+Example: ``--target web-webnn --set web_webnn_power=high-performance``
+References: onnxruntime-common, ``powerPreference`` of WebNN.
+"""
+
+from ortune.knobs.knob import SELDOM, Knob
+
+KNOB = Knob(
+    name="web_webnn_power",
+    since="1.17",
+    channel="provider_option",
+    key="powerPreference",
+    provider="webnn",
+    kind="choice",
+    choices=("default", "low-power", "high-performance"),
+    default="default",
+    safety="behaviour",
+    summary="speed or battery, for WebNN",
+    tries=("high-performance",),
+    prior=SELDOM,
+)

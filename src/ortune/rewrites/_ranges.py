@@ -1,0 +1,219 @@
+"""Which 64-bit whole numbers a graph computes with at most: from constants, narrow types and indices of known axes.
+
+A range holds for every run that succeeds: what ``Gather`` takes as an index of an axis of n lies in [-n, n - 1], or the
+run fails. What comes from the sizes of inputs is left out, for ONNX Runtime keeps shape arithmetic on the CPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.rewrites._graph import constant, is_op
+from ortune.rewrites._probe import dims
+
+Range = tuple[int, int]
+_Rule = Callable[[ir.Node, Sequence[Range]], Range | None]
+
+_WIDE = ir.DataType.INT64
+_OF_TYPE = {
+    ir.DataType.BOOL: (0, 1),
+    ir.DataType.UINT8: (0, 255),
+    ir.DataType.INT8: (-128, 127),
+    ir.DataType.UINT16: (0, 2**16 - 1),
+    ir.DataType.INT16: (-(2**15), 2**15 - 1),
+    ir.DataType.INT32: (-(2**31), 2**31 - 1),
+}
+_INDEXED = ("Gather", "GatherElements")
+_PICKED = ("ArgMax", "ArgMin")
+
+
+def ranges(graph: ir.Graph) -> dict[ir.Value, Range]:
+    """The int64 values of a graph whose numbers are bounded, each with the least and the largest."""
+    found = _indices(graph)
+    for node in graph:
+        if node.domain or not node.outputs:
+            continue
+        made = node.outputs[0]
+        own = _range(node, found)
+        if own is not None:
+            known = found.get(made)
+            found[made] = own if known is None else (max(own[0], known[0]), min(own[1], known[1]))
+    return found
+
+
+def range_of(value: ir.Value | None, found: Mapping[ir.Value, Range]) -> Range | None:
+    """The range of an int64 value, constant or computed; None where it has none."""
+    if value is None:
+        return None
+    if value in found:
+        return found[value]
+    numbers = constant(value)
+    if numbers is None or numbers.dtype != np.int64:
+        return None
+    return (int(numbers.min()), int(numbers.max())) if numbers.size else (0, 0)
+
+
+def wide_inputs(node: ir.Node) -> tuple[int, ...]:
+    """The positions of a node's inputs that have the type which it computes in."""
+    typed = _TYPED[node.op_type]
+    places = range(len(node.inputs)) if typed is None else typed
+    return tuple(p for p in places if p < len(node.inputs) and node.inputs[p] is not None)
+
+
+def is_known(node: ir.Node) -> bool:
+    """Whether an operator's ranges are known, and it computes in 32 bits what it does in 64 where these fit."""
+    return not node.domain and node.op_type in _TYPED and len(node.outputs) == 1
+
+
+def _indices(graph: ir.Graph) -> dict[ir.Value, Range]:
+    """What is used as an index of an axis whose size is known."""
+    found: dict[ir.Value, Range] = {}
+    for node in graph:
+        if not is_op(node, *_INDEXED):
+            continue
+        data, index = node.inputs[0], node.inputs[1]
+        size = _size(data, _int(node, "axis", 0))
+        if size is not None and index is not None and index.dtype == _WIDE and constant(index) is None:
+            low, high = found.get(index, (-size, size - 1))
+            found[index] = (max(low, -size), min(high, size - 1))
+    return found
+
+
+def _size(value: ir.Value | None, axis: int) -> int | None:
+    """Of an axis, where it is a number."""
+    sizes = dims(value)
+    if sizes is None or not -len(sizes) <= axis < len(sizes):
+        return None
+    return sizes[axis] or None
+
+
+def _range(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
+    if node.op_type == "Cast":
+        return _of_cast(node, found)
+    if node.op_type == "Clip":
+        return _of_clip(node, found)
+    if node.op_type in _PICKED:
+        size = _size(node.inputs[0], _int(node, "axis", 0))
+        return None if size is None else (0, size - 1)
+    if not is_known(node) or node.op_type in _COMPARING:
+        return None
+    given = []
+    for place in wide_inputs(node):
+        own = range_of(node.inputs[place], found)
+        if own is None:
+            return None
+        given.append(own)
+    rule = _RULES.get(node.op_type, _hull)
+    return rule(node, given) if given else None
+
+
+def _of_cast(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
+    if _int(node, "to", 0) != _WIDE.value or node.inputs[0] is None:
+        return None
+    return range_of(node.inputs[0], found) or _OF_TYPE.get(node.inputs[0].dtype or _WIDE)
+
+
+def _of_clip(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
+    """Bounds count whatever is clipped; where they cross, the upper one does."""
+    given = [range_of(value, found) for value in (*node.inputs, None, None)[:3]]
+    lower, upper = given[1] or given[0], given[2] or given[0]
+    return None if lower is None or upper is None else (min(lower[0], upper[0]), upper[1])
+
+
+def _int(node: ir.Node, name: str, default: int) -> int:
+    attribute = node.attributes.get(name)
+    return default if attribute is None or attribute.is_ref() else attribute.as_int()
+
+
+def _hull(_: ir.Node, given: Sequence[Range]) -> Range:
+    return min(low for low, _ in given), max(high for _, high in given)
+
+
+def _corners(function: Callable[[int, int], int]) -> _Rule:
+    """Of what is monotonous in both, each taken as it is."""
+
+    def rule(_: ir.Node, given: Sequence[Range]) -> Range:
+        results = [function(a, b) for a in given[0] for b in given[1]]
+        return min(results), max(results)
+
+    return rule
+
+
+def _quotient(_: ir.Node, given: Sequence[Range]) -> Range | None:
+    (low, high), divisor = given
+    if divisor[0] <= 0 <= divisor[1]:
+        return None
+    # Towards zero, as whole numbers are divided there.
+    results = [abs(a) // abs(b) * (1 if a * b >= 0 else -1) for a in (low, high) for b in divisor]
+    return min(results), max(results)
+
+
+def _remainder(node: ir.Node, given: Sequence[Range]) -> Range | None:
+    (low, high), (least, most) = given
+    if least <= 0:
+        return None
+    signed = _int(node, "fmod", 0) and low < 0
+    return (-(most - 1) if signed else 0), (most - 1 if high > 0 or not signed else 0)
+
+
+def _magnitude(_: ir.Node, given: Sequence[Range]) -> Range:
+    low, high = given[0]
+    return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+
+
+def _summed(node: ir.Node, given: Sequence[Range]) -> Range | None:
+    """No partial sum leaves this either."""
+    sizes = dims(node.inputs[0])
+    if sizes is None or None in sizes:
+        return None
+    count = math.prod(size for size in sizes if size is not None)
+    low, high = given[0]
+    return min(0, count * low), max(0, count * high)
+
+
+def _counted(_: ir.Node, given: Sequence[Range]) -> Range | None:
+    start, limit, step = given
+    # Their distance is computed too.
+    distance = max(abs(limit[1] - start[0]), abs(limit[0] - start[1]))
+    low, high = min(start[0], limit[0]), max(start[1], limit[1])
+    return None if step[0] <= 0 <= step[1] else (min(low, -distance), max(high, distance))
+
+
+_RULES: dict[str, _Rule] = {
+    "Add": _corners(lambda a, b: a + b),
+    "Sub": _corners(lambda a, b: a - b),
+    "Mul": _corners(lambda a, b: a * b),
+    "Div": _quotient,
+    "Mod": _remainder,
+    "Neg": lambda _, given: (-given[0][1], -given[0][0]),
+    "Abs": _magnitude,
+    "Sign": lambda _, given: (-1, 1),
+    "CumSum": _summed,
+    "ReduceSum": _summed,
+    "Range": _counted,
+}
+
+_COMPARING = frozenset({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
+COMPUTING = _COMPARING | {
+    "Add", "Sub", "Mul", "Div", "Mod", "Neg", "Abs", "Sign", "Clip", "CumSum", "ReduceSum", "ReduceMax", "ReduceMin",
+    "Min", "Max", "Where",
+}  # fmt: skip
+"""Operators that are worth having in 32 bits; the others only move numbers."""
+
+_TYPED: dict[str, tuple[int, ...] | None] = {
+    **dict.fromkeys((*_COMPARING, "Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Concat"), None),
+    **dict.fromkeys(
+        ("Neg", "Abs", "Sign", "Identity", "Transpose", "Flatten", "Reshape", "Squeeze", "Unsqueeze"), (0,)
+    ),
+    **dict.fromkeys(("Expand", "Tile", "Slice", "Gather", "GatherElements", "CumSum"), (0,)),
+    **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), (0,)),
+    "Where": (1, 2),
+    "Clip": (0, 1, 2),
+    "Range": (0, 1, 2),
+    "Cast": (),
+}
+"""Operators that compute the same in 32 bits, with the inputs that have the type which they compute in; None is all."""

@@ -1,0 +1,202 @@
+"""Computes whole numbers in 32 bits where it is proven that they fit.
+
+What it is: exporters make token numbers, positions and masks int64. Arithmetic and comparisons of them, and what
+    moves them between, become int32 where constants, narrow types and the sizes of the axes that they index bound
+    every number on the way. Inputs and outputs of the model keep their type, with a Cast behind or before them.
+Why it costs: a shader has no 64-bit whole numbers: on WebGPU such a node runs on the CPU, and each copy from the GPU
+    waits for all that was started there. WebNN and phones leave them to the CPU too.
+Evidence: nodes with int64 inputs that are placed on the CPU; copies around them.
+Fix and its safety: exact: for every input that the model accepts. Of one that it refuses (an index out of bounds) 32
+    bits are kept. Shape arithmetic stays as it is: ONNX Runtime runs that on the CPU in any case.
+Example: ``--rewrite int64-to-int32``
+References: microsoft/onnxruntime#29756, #25236, #27291, #29273.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.model.graphs import cast_to
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, constant
+from ortune.rewrites._ranges import COMPUTING, Range, is_known, range_of, ranges, wide_inputs
+
+_WIDE, _NARROW = ir.DataType.INT64, ir.DataType.INT32
+_LOW, _HIGH = -(2**31), 2**31 - 1
+_TAKES_BOTH = {"Gather": 1, "GatherElements": 1, "OneHot": 0, "Cast": 0}
+"""Operators with the place of an input that may be of either type, whatever the others are."""
+
+
+def _fits(own: Range | None) -> bool:
+    return own is not None and own[0] >= _LOW and own[1] <= _HIGH
+
+
+def _is_wide(value: ir.Value | None, found: Mapping[ir.Value, Range]) -> bool:
+    """Whether a value is known to be int64."""
+    if value is None:
+        return False
+    node = value.producer()
+    cast = node is not None and cast_to(node) == _WIDE.value
+    return value.dtype == _WIDE or value in found or cast
+
+
+def _why_not(node: ir.Node, found: Mapping[ir.Value, Range]) -> str:
+    """Why a node cannot compute in 32 bits; "" where it can."""
+    for value in [*(node.inputs[place] for place in wide_inputs(node)), *node.outputs]:
+        if value in node.outputs and not _is_wide(value, found):
+            continue  # a comparison's
+        own = range_of(value, found)
+        assert value is not None
+        if own is None:
+            return f"what {value.name!r} of {node.op_type} may be is not known"
+        if not _fits(own):
+            return f"{value.name!r} of {node.op_type} may be from {own[0]} to {own[1]}, which 32 bits cannot hold"
+    return ""
+
+
+def _chosen(model: ir.Model) -> tuple[list[ir.Node], list[str]]:
+    """The nodes that become 32 bits, in order: whole groups in which something is computed; and the near misses."""
+    found = ranges(model.graph)
+    able: list[ir.Node] = []
+    reasons: list[str] = []
+    for node in model.graph:
+        if not is_known(node) or not any(_is_wide(v, found) for v in _wide_values(node)):
+            continue
+        why = _why_not(node, found)
+        if not why:
+            able.append(node)
+        elif node.op_type in COMPUTING:
+            reasons.append(why)
+    return _groups(able), list(dict.fromkeys(reasons))
+
+
+def _wide_values(node: ir.Node) -> list[ir.Value | None]:
+    """What a node computes with in its own type; of a Cast, and of what only moves constants, what it makes."""
+    given = [node.inputs[place] for place in wide_inputs(node)]
+    fed = [value for value in given if constant(value) is None]
+    return fed if node.op_type != "Cast" else list(node.outputs)
+
+
+def _groups(able: Sequence[ir.Node]) -> list[ir.Node]:
+    """The nodes that hang together with one that computes."""
+    inside, kept = set(able), set[ir.Node]()
+    waiting = [node for node in able if node.op_type in COMPUTING]
+    while waiting:
+        node = waiting.pop()
+        if node in kept:
+            continue
+        kept.add(node)
+        before = [v.producer() for v in (node.inputs[p] for p in wide_inputs(node)) if v is not None]
+        after = [
+            use.node for value in node.outputs for use in value.uses() if use.idx in wide_inputs_of(use.node)
+        ]
+        waiting += [other for other in (*before, *after) if other is not None and other in inside]
+    return [node for node in able if node in kept]
+
+
+def wide_inputs_of(node: ir.Node) -> tuple[int, ...]:
+    """The inputs that a node computes in; none of an operator that is not known."""
+    return wide_inputs(node) if is_known(node) else ()
+
+
+class _Narrowing:
+    """Makes the nodes anew, in order."""
+
+    def __init__(self, model: ir.Model, chosen: Sequence[ir.Node]) -> None:
+        self._editor, self._chosen = Editor(model), chosen
+        self._inside = set(chosen)
+        self._found = ranges(model.graph)
+        self._narrow: dict[ir.Value, ir.Value] = {}
+
+    def run(self) -> None:
+        """All of them."""
+        for node in self._chosen:
+            self._make(node)
+        for node in self._chosen:
+            self._hand_over(node)
+        for node in reversed(self._chosen):
+            self._editor.drop(node.outputs[0])
+
+    def _make(self, node: ir.Node) -> None:
+        inputs = list(node.inputs)
+        for place in wide_inputs(node):
+            inputs[place] = self._input(node, inputs[place])
+        attributes = [
+            ir.AttrInt64("to", _NARROW.value) if node.op_type == "Cast" and a.name == "to" else a
+            for a in node.attributes.values()
+        ]
+        made = self._editor.node(
+            node, node.op_type, inputs, attributes, name=f"{node.name or node.op_type}_int32"
+        )
+        old = node.outputs[0]
+        made.shape = old.shape
+        made.type = ir.TensorType(_NARROW) if self._is_wide(old) else old.type
+        self._narrow[old] = made
+
+    def _is_wide(self, value: ir.Value) -> bool:
+        return value in self._found
+
+    def _input(self, node: ir.Node, value: ir.Value | None) -> ir.Value:
+        """A value in 32 bits: made so already, a constant, or cast."""
+        assert value is not None
+        if value not in self._narrow:
+            numbers, name = constant(value), f"{value.name}_int32"
+            if numbers is not None:
+                self._narrow[value] = self._editor.constant(node, name, numbers.astype(np.int32))
+            else:
+                self._narrow[value] = self._cast(node, value, _NARROW, name)
+        return self._narrow[value]
+
+    def _cast(self, before: ir.Node, value: ir.Value, to: ir.DataType, name: str) -> ir.Value:
+        made = self._editor.node(before, "Cast", [value], [ir.AttrInt64("to", to.value)], name=name)
+        made.type, made.shape = ir.TensorType(to), value.shape
+        return made
+
+    def _hand_over(self, node: ir.Node) -> None:
+        """Gives the users of an old output the new one; in 64 bits where they want that."""
+        old = node.outputs[0]
+        made = self._narrow[old]
+        if not self._is_wide(old):
+            self._editor.replace(old, made)
+            return
+        others = [use for use in old.uses() if use.node not in self._inside]
+        for use in others:
+            if not use.node.domain and _TAKES_BOTH.get(use.node.op_type) == use.idx:
+                use.node.replace_input_with(use.idx, made)
+        rest = [use for use in old.uses() if use.node not in self._inside]
+        if rest or old.is_graph_output():
+            self._editor.replace(old, self._cast(node, made, _WIDE, f"{node.name or node.op_type}_int64"))
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    chosen, reasons = _chosen(model)
+    if not chosen:
+        why = tuple(reasons) or ("nothing is computed in int64 but shapes",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    _Narrowing(model, chosen).run()
+    computing = sum(node.op_type in COMPUTING for node in chosen)
+    what = (
+        f"Made {len(chosen)} int64 node{'s' if len(chosen) > 1 else ''} int32, {computing} of which compute."
+    )
+    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    chosen, _ = _chosen(model)
+    count = len(chosen)
+    return [({}, f"{count} nodes compute in int64, for which a GPU has no type")] if count else []
+
+
+REWRITE = Rewrite(
+    name="int64-to-int32",
+    summary="whole numbers are computed in 32 bits where they are proven to fit",
+    safety="exact",
+    targets=("webgpu", "web-webgpu", "web-webnn"),
+    stage=6,
+    change=_change,
+    proposes=_proposes,
+)

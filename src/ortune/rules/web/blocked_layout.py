@@ -1,0 +1,56 @@
+"""The file is optimised for x86 CPUs, and is meant for a page.
+
+What it is: operators of a blocked layout (com.microsoft.nchwc), which ONNX Runtime puts in when it saves a model at
+    the level all on x86, or the converter to ORT format with ``--target_platform amd64``; where the target is a
+    browser.
+Why it costs: no build of onnxruntime-web has these operators: the session cannot be made, on WebGPU nor on the CPU.
+Evidence: operators of that domain.
+Fix and its safety: advice: start from the model as it was exported.
+Example: a model saved with ``optimized_model_filepath`` at the level all
+References: ONNX Runtime documentation, "Graph optimizations", section on offline mode; microsoft/onnxruntime#24475.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rules._browsers import BACK, in_browser, is_blocked
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "WEB005"
+TARGET = "web-wasm"
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17, "com.microsoft.nchwc" : 1]>
+blocked (float[1,16,8,8] x, float[16,16,1,1] w) => (float[1,16,8,8] y)
+{
+    [bad_in] a = com.microsoft.nchwc.ReorderInput (x)
+    [bad_convolution] b = com.microsoft.nchwc.Conv <kernel_shape = [1, 1]> (a, w)
+    [bad_out] y = com.microsoft.nchwc.ReorderOutput <channels = 16> (b)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+plain (float[1,16,8,8] x, float[16,16,1,1] w) => (float[1,16,8,8] y)
+{
+    y = Conv <kernel_shape = [1, 1]> (x, w)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where a browser runs it."""
+    if facts.model is None or not in_browser(facts.target):
+        return
+    found = [node for node in nodes(facts.model.ir) if is_blocked(node)]
+    if found:
+        yield Finding(
+            code=CODE,
+            severity="error",
+            what=f"no session in a browser: optimised for x86 CPUs (nchwc layout): {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix=BACK,
+        )

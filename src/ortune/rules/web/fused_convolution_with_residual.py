@@ -1,0 +1,54 @@
+"""A convolution adds a further input, which WebGPU leaves out.
+
+What it is: com.microsoft.FusedConv with a fourth input (Z: a residual connection), where the target is WebGPU. ONNX
+    Runtime's optimiser makes it for the CPU alone, at the level all.
+Why it costs: the outputs are wrong, without a word: WebGPU's kernel never reads that input, so that the residual
+    connection is gone. (The older JSEP refuses to run it.)
+Evidence: the operator and its inputs.
+Fix and its safety: advice: ship the .onnx that the file was made from, or optimise that at the level extended at
+    most.
+Example: a residual network saved with ``optimized_model_filepath`` at the level all
+References: ONNX Runtime contrib operators, "FusedConv"; microsoft/onnxruntime#24475.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding
+from ortune.rules._browsers import GPU, residual_convolutions
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "WEB004"
+TARGET = "web-webgpu"
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+with_residual (float[1,4,8,8] x, float[4,4,1,1] w, float[4] b) => (float[1,4,8,8] y)
+{
+    [bad_sum] y = com.microsoft.FusedConv <activation = "Relu", kernel_shape = [1, 1]> (x, w, b, x)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+without (float[1,4,8,8] x, float[4,4,1,1] w, float[4] b) => (float[1,4,8,8] y)
+{
+    y = com.microsoft.FusedConv <activation = "Relu", kernel_shape = [1, 1]> (x, w, b)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where WebGPU runs it."""
+    if facts.model is None or facts.target not in GPU:
+        return
+    found = residual_convolutions(facts.model.ir)
+    if found:
+        yield Finding(
+            code=CODE,
+            severity="error",
+            what=f"wrong outputs on WebGPU, which leaves the residual of these out: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="ship the .onnx that it was made from, or optimise that at the level extended at most",
+        )

@@ -1,0 +1,57 @@
+"""Products were fused for the CPU before the model was saved.
+
+What it is: FusedGemm or FusedMatMul in the file, where the target is WebGPU. ONNX Runtime's optimiser makes them,
+    from the level extended on, when it saves a model for the CPU, as the converter to ORT format always does.
+Why it costs: WebGPU has no kernel for them. They run in WebAssembly without a word, and in an .onnx with a copy from
+    and to the GPU each; in ORT format, where no copies are put in, the whole part of the graph around them stays
+    there.
+Evidence: the operators.
+Fix and its safety: advice: ship the .onnx that the file was made from, which the page optimises for its own provider;
+    or convert that at the level basic.
+Example: ``ortune rewrite model.onnx ort-format:level=basic``
+References: microsoft/onnxruntime#24475, #23072, #9054.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rules._browsers import BACK, FUSED_PRODUCTS, GPU, is_fused, saved_at
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "WEB002"
+TARGET = "web-webgpu"
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+fused (float[8,96] x, float[96,96] w, float[96] b) => (float[8,96] y)
+{
+    [bad_product] y = com.microsoft.FusedGemm <activation = "Relu"> (x, w, b)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+plain (float[8,96] x, float[96,96] w, float[96] b) => (float[8,96] y)
+{
+    p = Gemm (x, w, b)
+    y = Relu (p)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where WebGPU runs it."""
+    if facts.model is None or facts.target not in GPU:
+        return
+    found = [node for node in nodes(facts.model.ir) if is_fused(node, *FUSED_PRODUCTS)]
+    if found:
+        level = saved_at(facts.model.ir)
+        yield Finding(
+            code=CODE,
+            what=f"fused for the CPU before it was saved (level {level}), so run on the CPU: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix=BACK,
+        )

@@ -1,0 +1,34 @@
+"""Kernels are to be timed by an option that this build does not read.
+
+What it is: ``env.webgpu.profiling`` with a native build of onnxruntime-web (asyncify or jspi).
+Why it costs: nothing is told, and nothing says why: only JSEP reads the option.
+Evidence: the two settings.
+Fix and its safety: advice: ask for a profile of the session (``enableProfiling: true``), which has the GPU's kernels
+    in these builds.
+Example: ``ortune profile model.onnx --target web-webgpu``
+References: onnxruntime-common, ``env.webgpu.profiling``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.knobs.web.web_build import KNOB as BUILD
+from ortune.knobs.web.web_profiling import KNOB as PROFILING
+from ortune.records import Finding
+from ortune.rules.facts import Facts
+
+CODE = "WEB010"
+
+_NATIVE = ("asyncify", "jspi")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the settings."""
+    build, mode = facts.plan.settings.get(BUILD.name), facts.plan.settings.get(PROFILING.name, "off")
+    if build in _NATIVE and mode != "off":
+        yield Finding(
+            code=CODE,
+            what=f"env.webgpu.profiling does nothing in the build {build}",
+            fix="ask for a profile of the session (enableProfiling)",
+        )

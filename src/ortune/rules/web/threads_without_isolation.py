@@ -1,0 +1,34 @@
+"""Threads are asked for on a page that cannot have any.
+
+What it is: ``env.wasm.numThreads`` above 1 on a page that is not cross-origin isolated.
+Why it costs: WebAssembly then runs with one thread; the console's warning is all that says so.
+Evidence: the two settings.
+Fix and its safety: behaviour: serve the page with Cross-Origin-Opener-Policy: same-origin and
+    Cross-Origin-Embedder-Policy: require-corp, or let a service worker add them; what the page embeds from elsewhere
+    must allow it.
+Example: ``--set web_isolation=1``
+References: microsoft/onnxruntime#19148, #9681; huggingface/transformers.js#161.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.knobs.web.web_isolation import KNOB as ISOLATION
+from ortune.knobs.web.web_threads import KNOB as THREADS
+from ortune.records import Finding, Plan
+from ortune.rules.facts import Facts
+
+CODE = "WEB011"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the settings."""
+    threads = facts.plan.settings.get(THREADS.name, 1)
+    if isinstance(threads, int) and threads > 1 and facts.plan.settings.get(ISOLATION.name) is False:
+        yield Finding(
+            code=CODE,
+            what=f"{threads} threads on a page without cross-origin isolation: there is one",
+            plan=Plan(settings={ISOLATION.name: True}),
+            safety="behaviour",
+        )

@@ -1,0 +1,93 @@
+"""Operators compute with 64-bit or 8-bit whole numbers on WebGPU.
+
+What it is: arithmetic, comparisons and sums of int64, uint8 or int8, where the target is WebGPU. Shape arithmetic is
+    left out: ONNX Runtime runs that on the CPU in any case.
+Why it costs: shaders have neither type, so that these nodes run on the CPU, and each copy from the GPU waits for all
+    that was started there.
+Evidence: the operators and the types that the model declares.
+Fix and its safety: exact: the rewrite int64-to-int32 where it proves that the numbers fit; else advice: export with
+    int32 or float.
+Example: ``--rewrite int64-to-int32``
+References: microsoft/onnxruntime#29756, #25236, #27291, #29273.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes, op_set
+from ortune.records import Finding
+from ortune.rewrites.int64_to_int32 import REWRITE
+from ortune.rules._browsers import GPU
+from ortune.rules._fixes import mended_by
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "WEB006"
+TARGET = "web-webgpu"
+
+_COMPUTING = op_set(
+    "Add Sub Mul Div Mod Pow Min Max Clip Abs Neg Sign Equal Less LessOrEqual Greater GreaterOrEqual CumSum "
+    "ReduceSum ReduceMax ReduceMin ReduceProd"
+)
+_LACKING = (ir.DataType.INT64, ir.DataType.UINT8, ir.DataType.INT8)
+_WAY = 16  # producers that are looked through for a Shape
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+tokens (int64[2,4] ids, float[96,8] table) => (float[2,4,8] y, float[2,4] z)
+<int64[1] one = {1}>
+{
+    y = Gather (table, ids)
+    [bad_sum] next = Add (ids, one)
+    z = Cast <to = 1> (next)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+tokens (int32[2,4] ids, float[96,8] table) => (float[2,4,8] y, float[2,4] z)
+<int32[1] one = {1}>
+{
+    y = Gather (table, ids)
+    next = Add (ids, one)
+    z = Cast <to = 1> (next)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where WebGPU runs it."""
+    if facts.model is None or facts.target not in GPU:
+        return
+    found = [node for node in nodes(facts.model.ir) if _is_meant(node)]
+    if found:
+        finding = Finding(
+            code=CODE,
+            what=f"computes with whole numbers that WebGPU has no type for, on the CPU: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="export with int32 or float",
+        )
+        yield mended_by(REWRITE, finding, facts)
+
+
+def _is_meant(node: ir.Node) -> bool:
+    if node.domain or node.op_type not in _COMPUTING:
+        return False
+    given = [value for value in node.inputs if value is not None and not value.is_initializer()]
+    return any(value.dtype in _LACKING for value in given) and not any(map(_of_a_shape, given))
+
+
+def _of_a_shape(value: ir.Value) -> bool:
+    """Whether a value is computed from the shape of another."""
+    waiting, seen = [value], set[ir.Node]()
+    while waiting and len(seen) < _WAY:
+        node = waiting.pop().producer()
+        if node is None or node in seen:
+            continue
+        if node.op_type in ("Shape", "Size"):
+            return True
+        seen.add(node)
+        waiting += [v for v in node.inputs if v is not None]
+    return False

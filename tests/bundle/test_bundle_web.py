@@ -1,0 +1,378 @@
+"""The code of a bundle for pages: what it says, and that a real browser runs it."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime as ort
+import pytest
+from emitted_code import HOSTILE
+
+import ortune
+from conftest import Bundle, matmul
+from ortune import knobs, platform
+from ortune.bundle.settings import portable, resolve
+from ortune.bundle.web import FILES, SERVED, javascript_lines, literal, web_files
+from ortune.errors import UsageError
+from ortune.model.open import OpenModel, open_model
+from ortune.records import BundleInfo, Plan, ProviderSpec, Value
+
+FEEDS = {"x": np.ones((2, 64), np.float32)}
+WASM, WEBGPU = ProviderSpec(name="wasm"), ProviderSpec(name="webgpu")
+HEADERS = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--enable-unsafe-webgpu",
+)  # fmt: skip
+
+
+def emitted(model: OpenModel, *providers: ProviderSpec, **settings: Value) -> dict[str, str]:
+    plan = portable(Plan(settings=settings, providers=providers))
+    info = BundleInfo(
+        schema="ortune/bundle/1", model=model.path.name, sha256="", plan=plan, applied=resolve(plan),
+        host=platform.host(), ort_version="1.30.0",
+    )  # fmt: skip
+    return web_files(info, model)
+
+
+def checked(text: str, folder: Path, name: str = "m.mjs") -> None:
+    """That Node reads it as a module."""
+    if shutil.which("node") is None:
+        pytest.skip("node is not on this machine")
+    (folder / name).write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        ["node", "--check", str(folder / name)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# --- what it says ----------------------------------------------------------------------------------------
+
+
+def test_it_sets_what_was_measured(tmp_path: Path) -> None:
+    model = open_model(matmul(tmp_path / "net.onnx"))
+    text = emitted(
+        model, ProviderSpec(name="webgpu", options={"validationMode": "wgpuOnly"}), WASM,
+        web_threads=4, web_build="asyncify", web_preferred_layout="nchw", web_force_cpu_nodes="/a;b",
+        web_free_dimensions="n=2", web_int64="1", web_graph_capture=True, web_power_preference="low-power",
+    )["load.web.mjs"]  # fmt: skip
+    first, second = re.findall(r"options: \(\) => \((.*)\),$", text, re.MULTILINE)
+    assert '{ name: "webgpu", validationMode: "wgpuOnly", ' in first
+    assert 'forceCpuNodeNames: ["/a", "b"]' in first and 'preferredLayout: "NCHW"' in first
+    assert 'extra: { ep: { webgpuexecutionprovider: { enableInt64: "1" } } }' in first
+    assert "freeDimensionOverrides: { n: 2 }" in first and "enableGraphCapture: true" in first
+    # The next of the chain has what is everyone's, and nothing of the GPU's.
+    assert second == '{ executionProviders: [{ name: "wasm" }], freeDimensionOverrides: { n: 2 } }'
+    assert text.count("env.wasm.numThreads = threads(4);") == 2
+    assert text.count('env.webgpu.powerPreference = "low-power";') == 1
+    assert text.count('import("onnxruntime-web/webgpu")') == 2
+    checked(text, tmp_path)
+
+
+def test_a_build_that_lacks_a_provider_is_not_imported_for_it(tmp_path: Path) -> None:
+    model = open_model(matmul(tmp_path / "net.onnx"))
+    chain = (ProviderSpec(name="webgl"), WASM)
+    text = emitted(model, *chain)["load.web.mjs"]
+    assert 'import("onnxruntime-web/webgl")' in text and 'import("onnxruntime-web")' in text
+    assert 'import("onnxruntime-web/wasm")' in emitted(model, WASM, web_build="wasm")["load.web.mjs"]
+
+
+@pytest.mark.parametrize("name", [n for n, k in knobs.all_knobs().items() if k.of_browsers])
+def test_every_setting_of_a_page_is_in_the_code(name: str, tmp_path: Path) -> None:
+    knob = knobs.find(name)
+    texts = {"web_force_cpu_nodes": "a;b", "web_free_dimensions": "n=2", "web_isolation": None}
+    if name == "web_isolation":
+        pytest.skip("it is the server's")
+    values: dict[str, Value] = {"bool": True, "int": 3}
+    value = values.get(knob.kind) or (knob.choices[-1] if knob.choices else texts[name])
+    provider = next(
+        p
+        for p in ("wasm", "webgpu", "webgl", "webnn")
+        if knob.provider in ("", p) and knob.runs(str(value), p)
+    )
+    model = open_model(matmul(tmp_path / "net.onnx"))
+    plain = emitted(model, ProviderSpec(name=provider))["load.web.mjs"]
+    assert value is not None
+    text = emitted(model, ProviderSpec(name=provider), **{name: value})["load.web.mjs"]
+    assert (text != plain) or (name, provider) == ("web_build", "webgl")
+    checked(text, tmp_path)
+
+
+def test_what_a_model_calls_its_parts_is_text_and_nothing_else(tmp_path: Path) -> None:
+    model = open_model(matmul(tmp_path / "net.onnx", HOSTILE))
+    graph = model.ir.graph
+    graph.inputs[0].shape = ir.Shape(["*/ evil", 64])
+    settings: dict[str, Value] = {
+        "web_force_cpu_nodes": "\"];alert(1)//\u2028", "web_free_dimensions": "__proto__=1;a\"b=2",
+    }  # fmt: skip
+    files = emitted(model, ProviderSpec(name="webgpu", options={'x"]': '"}'}), **settings)
+    for name in ("load.web.mjs", *(f"deploy/{each}" for each in SERVED if each != "nginx.conf")):
+        assert files[name].isascii()
+        checked(files[name], tmp_path, Path(name).name.replace(".js", ".mjs").replace(".mmjs", ".mjs"))
+    assert '["__proto__"]: 1' in files["load.web.mjs"]
+    assert files["load.web.d.ts"].isascii() and "*/ evil" not in files["load.web.d.ts"]
+
+
+def test_a_literal_is_the_value(tmp_path: Path) -> None:
+    value: Any = {"a": [1, "\u2028</script>"], "__proto__": {"b c": True}, "constructor": 0.5}
+    if shutil.which("node") is None:
+        pytest.skip("node is not on this machine")
+    done = subprocess.run(
+        ["node", "-p", f"JSON.stringify({literal(value)})"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert json.loads(done.stdout) == value
+
+
+def test_the_lines_to_paste_are_javascript(tmp_path: Path) -> None:
+    plan = Plan(settings={"web_threads": 2, "web_build": "wasm"}, providers=(WASM,))
+    lines = javascript_lines(plan, "net.onnx")
+    assert lines == javascript_lines(portable(plan), "net.onnx")
+    assert lines.splitlines() == [
+        'import * as ort from "onnxruntime-web/wasm";',
+        "",
+        "ort.env.wasm.numThreads = 2;",
+        'const session = await ort.InferenceSession.create("net.onnx", { executionProviders: [{ name: "wasm" }] });',
+    ]
+    checked(lines, tmp_path)
+
+
+def test_a_bundle_for_pages_has_their_code_alone(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"web_threads": 2}, providers=(WASM,))
+    found = {str(path.relative_to(bundle)) for path in bundle.rglob("*") if path.is_file()}
+    code = {*FILES, *(f"deploy/{name}" for name in SERVED)}
+    assert code <= found
+    assert not {n for n in found - code if n.startswith(("load", "Load", "deploy"))}
+    assert json.loads((bundle / "ortune.json").read_text())["plan"]["settings"] == {
+        "web_threads": "min(2, cpus)"
+    }
+    with pytest.raises(UsageError, match="made for a browser"):
+        ortune.load(bundle)
+
+
+def test_a_process_gets_none_of_it(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS)
+    assert not [name for name in FILES if (bundle / name).exists()]
+
+
+# --- in a browser ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Site:
+    """What is served, and what a page sent back.
+
+    Attributes:
+        files: Folders and texts by the beginning of their paths.
+        headers: Sent with everything.
+    """
+
+    files: dict[str, Path | str]
+    headers: dict[str, str]
+    answers: queue.Queue[Any] = field(default_factory=queue.Queue)
+    port: int = 0
+
+
+@contextmanager
+def serving(site: Site) -> Iterator[Site]:
+    types = {
+        ".mjs": "text/javascript",
+        ".js": "text/javascript",
+        ".wasm": "application/wasm",
+    }
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            from urllib.parse import unquote, urlsplit
+
+            path = unquote(urlsplit(self.path).path)
+            body = None
+            for start, held in site.files.items():
+                if isinstance(held, str) and path == start:
+                    body = held.encode()
+                elif (
+                    isinstance(held, Path)
+                    and path.startswith(start)
+                    and (held / path[len(start) :]).is_file()
+                ):
+                    body = (held / path[len(start) :]).read_bytes()
+            self.send_response(200 if body is not None else 404)
+            kind = "text/html" if path == "/" else types.get(Path(path).suffix, "application/octet-stream")
+            for name, value in {**site.headers, "Content-Type": kind}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body or b"")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def do_POST(self) -> None:
+            site.answers.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    site.port = server.server_address[1]
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+PAGE = """<!doctype html><meta charset="utf-8"><script type="importmap">%s</script>
+<script>
+const said = [];
+for (const kind of ["error", "warn"]) {
+  const before = console[kind];
+  console[kind] = (...words) => { said.push(`${kind}: ${words.join(" ")}`); before(...words); };
+}
+%s
+</script>
+<script type="module">
+async function main() {
+  const { load } = await import("./bundle/load.web.mjs");
+  const { session, ort, provider } = await load();
+  const x = new ort.Tensor("float32", new Float32Array(128).fill(1), [2, 64]);
+  const found = await session.run({ [session.inputNames[0]]: x });
+  const y = found[session.outputNames[0]];
+  return { provider, data: [...await y.getData()], dims: y.dims, threads: ort.env.wasm.numThreads };
+}
+if (!globalThis.waiting) {
+  const answer = await main().catch((error) => ({ failed: String(error) }));
+  const body = JSON.stringify({ ...answer, said, isolated: crossOriginIsolated });
+  await fetch("/answer", { method: "POST", body });
+}
+</script>"""
+
+
+def page(before: str = "") -> str:
+    names = {
+        "": "bundle",
+        "/wasm": "wasm.bundle",
+        "/webgpu": "webgpu.bundle",
+        "/webgl": "webgl",
+        "/jspi": "jspi.bundle",
+    }
+    imports = {f"onnxruntime-web{n}": f"/ort/ort.{file}.min.mjs" for n, file in names.items()}
+    return PAGE % (json.dumps({"imports": imports}), before)
+
+
+def answer(
+    bundle: Path, modules: Path, *, isolated: bool = True, before: str = "", **more: str
+) -> dict[str, Any]:
+    """What a page with the bundle says in a browser of its own."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is on this machine")
+    site = Site(
+        files={
+            "/ort/": modules / "onnxruntime-web" / "dist", "/bundle/": bundle, "/": page(before), **more,
+        },
+        headers=HEADERS if isolated else {},
+    )  # fmt: skip
+    with serving(site), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", f"http://127.0.0.1:{site.port}/"]
+        browser = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            found: dict[str, Any] = site.answers.get(timeout=60)
+            return found
+        finally:
+            os.killpg(browser.pid, signal.SIGKILL)
+            browser.wait()
+
+
+def expected(model: Path) -> np.ndarray:
+    session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(None, {session.get_inputs()[0].name: FEEDS["x"]})[0])
+
+
+@pytest.mark.parametrize("external", ["", "weights/a b.bin"])
+def test_a_browser_runs_it_with_the_tuned_settings(
+    external: str, tmp_path: Path, make_bundle: Bundle, web_modules: Path
+) -> None:
+    model = matmul(tmp_path / "100% net#1.onnx", external=external)
+    settings: dict[str, Value] = {
+        "web_threads": 2,
+        "web_build": "wasm",
+        "web_graph_optimization_level": "basic",
+    }
+    bundle = make_bundle(model, FEEDS, settings, providers=(WASM,))
+    found = answer(bundle, web_modules)
+    assert found.get("provider") == "wasm", found
+    assert found["isolated"] and found["threads"] == min(2, os.cpu_count() or 1)
+    np.testing.assert_allclose(
+        np.reshape(found["data"], found["dims"]), expected(model), rtol=1e-4, atol=1e-5
+    )
+    assert not [line for line in found["said"] if "ONE thread" in line or "FALLING" in line]
+
+
+def test_it_falls_back_loudly(tmp_path: Path, make_bundle: Bundle, web_modules: Path) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    bundle = make_bundle(model, FEEDS, {"web_build": "asyncify", "web_threads": 2}, providers=(WEBGPU, WASM))
+    found = answer(
+        bundle, web_modules, isolated=False, before="navigator.gpu.requestAdapter = async () => null;"
+    )
+    assert found.get("provider") == "wasm", found
+    np.testing.assert_allclose(
+        np.reshape(found["data"], found["dims"]), expected(model), rtol=1e-4, atol=1e-5
+    )
+    assert any("error: ortune: webgpu cannot run" in s and "FALLING BACK to wasm" in s for s in found["said"])
+    one = any("error: ortune: the page is not cross-origin isolated: ONE thread" in s for s in found["said"])
+    assert one == ((os.cpu_count() or 1) > 1)
+
+
+def test_webgpu_runs_it_and_software_is_told(tmp_path: Path, make_bundle: Bundle, web_modules: Path) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    bundle = make_bundle(model, FEEDS, {"web_build": "asyncify"}, providers=(WEBGPU, WASM))
+    ask = "navigator.gpu?.requestAdapter()"
+    software = f"{ask}.then((found) => console.warn(`software: ${{found?.info.isFallbackAdapter}}`));"
+    found = answer(bundle, web_modules, before=software)
+    if found.get("provider") != "webgpu":
+        pytest.skip(f"this browser has no adapter: {found['said']}")
+    told = any("ortune: WebGPU runs in software" in line for line in found["said"])
+    assert told == ("warn: software: true" in found["said"]), found["said"]
+    np.testing.assert_allclose(
+        np.reshape(found["data"], found["dims"]), expected(model), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_a_service_worker_isolates_a_page_without_headers(
+    tmp_path: Path, make_bundle: Bundle, web_modules: Path
+) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"web_build": "wasm"}, providers=(WASM,))
+    script = (bundle / "deploy" / "isolate.js").read_text(encoding="utf-8")
+    shown = re.search(r"<script>\n(.*?)</script>", re.sub(r"(?m)^// ?", "", script), re.DOTALL)
+    assert shown
+    before = f"globalThis.waiting = !crossOriginIsolated;\n{shown[1]}"
+    found = answer(bundle, web_modules, isolated=False, before=before, **{"/isolate.js": script})
+    assert found["isolated"] and found.get("provider") == "wasm", found

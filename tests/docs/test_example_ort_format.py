@@ -1,0 +1,47 @@
+"""The example on ORT format and WebGPU prints what its page shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "ort-format-on-webgpu"
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def steps() -> list[tuple[str, str]]:
+    """The commands of the page, each with the output that it shows."""
+    found = []
+    for block in BLOCK.findall((EXAMPLE / "README.md").read_text(encoding="utf-8")):
+        for part in block.split("$ ")[1:]:
+            command, _, shown = part.partition("\n")
+            found.append((command, shown.strip()))
+    return found
+
+
+def said(command: str, folder: Path) -> str:
+    words = shlex.split(command)
+    program = [sys.executable, "-m", "ortune"] if words[0] == "ortune" else [sys.executable]
+    done = subprocess.run(
+        [*program, *words[1:]],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+
+
+def test_it_prints_what_the_page_shows(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLE / "make_models.py", tmp_path)
+    for command, shown in steps():
+        assert said(command, tmp_path) == shown, command
+    assert {p.name for p in tmp_path.glob("*.ort")} == {"convnet.ort", "mlp.ort", "convnet-basic.ort"}

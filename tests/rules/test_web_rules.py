@@ -1,0 +1,124 @@
+"""Rules on browsers, on files that ONNX Runtime's own converter and optimiser made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import onnxruntime as ort
+import pytest
+from rule_examples import EXAMPLES, in_a_page, plain
+
+from ortune import rules
+from ortune.model.open import open_model
+from ortune.records import Finding
+from ortune.rules import Facts
+from web_models import convert, convolutions, products
+
+
+def found_in(path: Path, target: str) -> dict[str, Finding]:
+    facts = Facts(model=open_model(path), target=target)
+    return {f.code: f for f in rules.found_by(rules.Selection().rules(), facts) if f.code.startswith("WEB")}
+
+
+def saved(model: Path, level: str) -> Path:
+    """As a session saves the graph that it optimised."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+    options.optimized_model_filepath = str(model.with_name("saved.onnx"))
+    options.log_severity_level = 4
+    without = ["NchwcTransformer"] if level == "ORT_ENABLE_ALL" else []
+    ort.InferenceSession(model, options, providers=["CPUExecutionProvider"], disabled_optimizers=without)
+    return model.with_name("saved.onnx")
+
+
+@pytest.mark.parametrize("level", ["basic", "extended", "all"])
+def test_convolutions_in_ort_format_by_level(level: str, tmp_path: Path) -> None:
+    found = found_in(convert(convolutions(tmp_path / "net.onnx"), level), "web-webgpu")
+    if level == "basic":
+        assert found["WEB003"].severity == "warning" and not found["WEB003"].where
+        assert "WEB004" not in found
+        return
+    assert found["WEB003"].severity == "error" and "FusedConv" in found["WEB003"].what
+    assert ("level all" in found["WEB003"].what) == (level == "all")
+    # The residual is part of a fusion at the last level alone.
+    assert ("WEB004" in found) == (level == "all")
+
+
+def test_products_in_ort_format_run_on_the_cpu(tmp_path: Path) -> None:
+    model = products(tmp_path / "net.onnx")
+    assert set(found_in(model, "web-webgpu")) == set()
+    found = found_in(convert(model, "all"), "web-webgpu")["WEB002"]
+    assert "3 FusedGemm" in found.what and "extended or all" in found.what
+    assert "ort-format:level=basic" in found.fix
+    assert set(found_in(convert(model, "basic"), "web-webgpu")) == {"WEB003"}
+
+
+@pytest.mark.parametrize("target", ["webgpu", "web-webgpu"])
+def test_a_saved_model_with_a_residual_gives_wrong_numbers(target: str, tmp_path: Path) -> None:
+    model = convolutions(tmp_path / "net.onnx")
+    found = found_in(saved(model, "ORT_ENABLE_ALL"), target)["WEB004"]
+    assert found.severity == "error" and len(found.where) == 1
+    assert "WEB004" not in found_in(saved(model, "ORT_ENABLE_EXTENDED"), target)
+    assert "WEB004" not in found_in(model, target)
+
+
+def test_blocks_run_in_no_browser(tmp_path: Path) -> None:
+    model = convert(convolutions(tmp_path / "net.onnx"), "all", "--target_platform", "amd64")
+    for target in ("web-wasm", "web-webgpu"):
+        found = found_in(model, target)
+        if "WEB005" not in found:
+            pytest.skip("this machine's ONNX Runtime makes no blocks")
+        assert found["WEB005"].severity == "error"
+        facts = Facts(model=open_model(model), target=target)
+        assert rules.find_rule("LAY003").findings(facts) == []  # said once
+    assert rules.find_rule("LAY003").findings(Facts(model=open_model(model)))
+
+
+@pytest.mark.parametrize(
+    ("code", "target"),
+    [("PRC003", "web-wasm"), ("MOB001", "web-webnn"), ("QNT006", "web-webgpu"), ("WEB001", "web-webgpu")],
+)
+def test_what_holds_elsewhere_holds_in_a_page(code: str, target: str, tmp_path: Path) -> None:
+    import onnx
+
+    rule = rules.find_rule(code)
+    assert rule.bad is not None
+    onnx.save(rule.bad(), tmp_path / "m.onnx")
+    (found,) = rule.findings(Facts(model=open_model(tmp_path / "m.onnx"), target=target))
+    assert found.where
+
+
+def test_weights_beside_the_model_are_not_found_by_a_page(tmp_path: Path) -> None:
+    rule = rules.find_rule("SES001")
+    facts = plain(tmp_path, external=True)
+    (native,), (page,) = rule.findings(facts), rule.findings(replace(facts, target="web-wasm"))
+    assert (native.severity, page.severity) == ("note", "warning")
+    assert "externalData" in page.fix
+
+
+def test_a_level_below_all_is_told_in_a_page_by_its_own_name(tmp_path: Path) -> None:
+    (found,) = rules.find_rule("SES002").findings(
+        in_a_page(tmp_path, "wasm", web_graph_optimization_level="basic")
+    )
+    assert found.plan is not None and found.plan.settings == {"web_graph_optimization_level": "all"}
+
+
+def test_a_page_cannot_capture_what_has_open_sizes(tmp_path: Path) -> None:
+    from rule_examples import FLOAT, info
+
+    facts = in_a_page(tmp_path, "webgpu", web_graph_capture=True)
+    rule = rules.find_rule("PLC004")
+    assert rule.findings(facts) == []
+    open_ = plain(tmp_path, inputs=[info("x", FLOAT, ["rows", 96])], plan=facts.plan, target=facts.target)
+    assert [f.where for f in rule.findings(open_)] == [("x",)]
+
+
+def test_a_model_that_fits_the_memory_hardly_is_a_warning(tmp_path: Path) -> None:
+    facts = EXAMPLES["WEB008"].bad(tmp_path)
+    assert facts.model is not None
+    import msgspec
+
+    told = msgspec.structs.replace(facts.model.facts, size_bytes=3 << 30)
+    (found,) = rules.find_rule("WEB008").findings(replace(facts, model=replace(facts.model, facts=told)))
+    assert found.severity == "warning"
