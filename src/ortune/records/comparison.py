@@ -6,7 +6,9 @@ from typing import Literal
 
 from ortune.records.base import Record
 
-VerdictName = Literal["faster", "slower", "equivalent", "inconclusive", "wrong-output", "invalid"]
+VerdictName = Literal[
+    "faster", "slower", "equivalent", "inconclusive", "wrong-output", "invalid", "functional-only"
+]
 
 
 class Guard(Record, frozen=True, kw_only=True):

@@ -146,6 +146,30 @@ class Placement(Record, frozen=True, kw_only=True):
     operators: dict[str, int] = {}
 
 
+class PageSeen(Record, frozen=True, kw_only=True):
+    """What a page told of the browser that it ran in.
+
+    Attributes:
+        browser: As it calls itself.
+        isolated: Whether it was cross-origin isolated, which threads need.
+        adapter: The GPU that WebGPU gave, "" without WebGPU.
+        software: That GPU is computed by the CPU: its times are nobody's.
+        float16: It has shaders for float16.
+        resolution_ns: Of the page's clock.
+        fetch_ns: To fetch the model from this machine, before it was loaded.
+        visible: From the first to the last run.
+    """
+
+    browser: str
+    isolated: bool
+    adapter: str = ""
+    software: bool = False
+    float16: bool = False
+    resolution_ns: int = 0
+    fetch_ns: int = 0
+    visible: bool = True
+
+
 class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="message"):
     """A complete trial, as the worker measured it.
 
@@ -158,6 +182,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         peak_bytes: High-water mark of resident memory; ``base_bytes`` is before the session was created.
         threads: Threads that the creation of one session added.
         waiting_cpu_ns, waiting_ns: CPU time that the process took while others had their turn, and how long that was.
+        page: Of a page in a browser; None for a process.
     """
 
     load_ns: int
@@ -178,6 +203,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     waiting_cpu_ns: int = 0
     waiting_ns: int = 0
     profile: str = ""
+    page: PageSeen | None = None
 
 
 FailureReason = Literal[

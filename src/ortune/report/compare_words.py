@@ -43,6 +43,8 @@ from ortune.report.placement_words import placed
 def headline(result: CompareResult) -> str:
     """The answer in at most two lines: what is claimed, what could have been seen where nothing was, the outputs."""
     comparison = result.comparison
+    if comparison is None and result.outputs.comparable:
+        return f"functional only, so nothing was timed: {outputs(result.outputs)}"
     if comparison is None:
         return f"{result.name}'s outputs are wrong, so nothing was timed: {result.outputs.what}"
     proven = comparison.verdict in ("faster", "slower")

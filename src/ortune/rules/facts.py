@@ -12,6 +12,8 @@ from ortune.records import (
     CategoryName,
     Host,
     OperatorProfile,
+    OutputDifference,
+    PageSeen,
     Plan,
     ProfiledNode,
     ProfileResult,
@@ -33,6 +35,8 @@ class Facts:
         target: Where it runs, by the target's name.
         operators: Where the time goes, as a first look sees it.
         profile: Where the time goes, in full.
+        page: The browser's page that it ran in.
+        native: How far the outputs there are from those of the CPU outside of a browser.
         kinds: Times of one process by kind of invented feed.
         host: The machine.
         topology: Kinds of core and memory nodes.
@@ -47,6 +51,8 @@ class Facts:
     target: str = "cpu"
     operators: OperatorProfile | None = None
     profile: ProfileResult | None = None
+    page: PageSeen | None = None
+    native: OutputDifference | None = None
     kinds: Sequence[CaseTimes] = ()
     host: Host | None = None
     topology: Topology = field(default_factory=Topology)

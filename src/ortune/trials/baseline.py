@@ -26,7 +26,8 @@ from ortune.records import (
     Workload,
 )
 from ortune.rules import Facts, all_rules
-from ortune.rules.measurement import depends_on_feeds
+from ortune.rules.measurement import depends_on_feeds, software_adapter
+from ortune.rules.web import wrong_in_the_browser
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS
 from ortune.search.controls import Judgement
 from ortune.search.figures import PAIRED
@@ -183,8 +184,51 @@ class Baseline:
                 "outputs are compared by shape, finiteness and moments"
             )
             self.say(self.notes[-1])
+        self.question_page(base, self.first)
         self.question_values(base)
         self.expect(self.trial_ns)
+
+    @property
+    def functional_only(self) -> bool:
+        """Whether its times are those of no hardware that anybody has."""
+        return any(finding.code == software_adapter.CODE for finding in self.findings)
+
+    def question_page(self, base: Arm, first: Measured) -> None:
+        """Holds what a browser answers against the CPU outside of it, and asks whose times these are.
+
+        Args:
+            base: What runs in the browser.
+            first: A trial of it; one that kept its outputs saves another.
+        """
+        if first.done.page is None:
+            return
+        outcomes = [self._answered(self.arm("native", plan=Plan())), first]
+        if not Path(first.outputs_path or "-").is_dir():
+            outcomes[1] = self._answered(base)
+        native, ours = outcomes
+        found = None
+        if isinstance(native, Measured) and isinstance(ours, Measured) and not self.moments:
+            found = self.compared(Path(native.outputs_path), Path(ours.outputs_path), self.refs, None)
+        facts = Facts(model=self.side.model, page=first.done.page, native=found)
+        for code in (software_adapter.CODE, wrong_in_the_browser.CODE):
+            self.findings += all_rules()[code].findings(facts)
+
+    def _answered(self, arm: Arm) -> Outcome:
+        return self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+
+    def require_real_times(self) -> None:
+        """Raises where nothing may be raced.
+
+        Raises:
+            MeasurementError: The browser's GPU is software.
+        """
+        if self.functional_only:
+            raise MeasurementError(
+                "the browser's GPU is software, so nothing is raced: its times are no GPU's",
+                where=self.side.label,
+                do="use --headful on a machine with a GPU; ortune compare --b-target web-webgpu compares outputs here",
+                code="functional-only",
+            )
 
     def question_values(self, base: Arm) -> None:
         """Times the baseline on several kinds of invented feed, and keeps what that tells."""

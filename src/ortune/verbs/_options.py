@@ -19,6 +19,7 @@ from ortune.errors import UsageError
 
 if TYPE_CHECKING:
     from ortune.records import Plan
+    from ortune.targets.browser.setup import BrowserSetup
     from ortune.trials.baseline import InputOptions
 
 MODEL, RUN, OUT, GATE = "What to run", "How to measure", "Output", "Gate for CI"
@@ -231,7 +232,29 @@ RuntimeOption = Annotated[
 ]  # fmt: skip
 Target = Annotated[
     str,
-    Option("--target", "T", "Where it runs: cpu, cuda, openvino, ...; a wrong name lists them all.", MODEL),
+    Option(
+        "--target",
+        "T",
+        "Where it runs: cpu, cuda, openvino, web-wasm, ...; a wrong name lists them all.",
+        MODEL,
+    ),
+]
+OrtWeb = Annotated[
+    str,
+    Option(
+        "--ort-web",
+        "PATH|VERSION",
+        "onnxruntime-web, for browsers: yours, or one that npm has.",
+        MODEL,
+    ),
+]
+Browser = Annotated[
+    str,
+    Option("--browser", "PATH", "The browser's program. Default: Chromium, Chrome or Edge on PATH.", MODEL),
+]
+Headful = Annotated[
+    bool,
+    Option("--headful", "", "The browser has a window: a GPU may be used that it has not without.", MODEL),
 ]
 Shapes = Annotated[
     Sequence[str], Option("--shape", "NAME:1x3x320x320", "Shape of an input. Repeatable.", MODEL)
@@ -381,6 +404,16 @@ class OnePlan(Configured):
     """What of a model is run, and by which onnxruntime."""
 
     runtime: RuntimeOption = None
+    ort_web: OrtWeb = ""
+    browser: Browser = ""
+    headful: Headful = False
+
+    @property
+    def in_browser(self) -> BrowserSetup:
+        """What was said of the browser."""
+        from ortune.targets.browser.setup import BrowserSetup
+
+        return BrowserSetup(ort_web=self.ort_web, browser=self.browser, headful=self.headful)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -137,7 +137,7 @@ def session(verb: str, options: Stored, watch: Watcher, machine: Machine | None 
     Raises:
         UsageError: The container that is asked for cannot be emulated here.
     """
-    machine = machine or Machine(options.feeds.pod)
+    machine = machine or Machine(options.feeds.pod, getattr(options, "in_browser", None))
     store, trouble = open_store(options.folder)
     if trouble:
         watch.say(trouble)

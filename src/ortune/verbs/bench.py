@@ -223,6 +223,7 @@ class _Run:
         baseline.executor.timing = Timing(runs=5, warmup_runs=1, warmup_ns=0, warmup_cap_ns=2_000_000_000)
         first = baseline.require_measured(base, baseline.executor.trial(base))
         baseline.executor.timing = pilot.timing_for(first)
+        baseline.question_page(base, first)
         baseline.question_values(base)
         left = max(0.0, self.options.budget_s * 1e9 - (time.monotonic_ns() - self.start)) / len(
             baseline.work.cases

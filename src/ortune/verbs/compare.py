@@ -25,11 +25,14 @@ from ortune.records import (
     Failed,
     Finding,
     Measured,
+    OutputDifference,
+    VerdictName,
 )
 from ortune.report.compare_outputs import outputs
 from ortune.report.compare_words import setting
 from ortune.report.difference_words import worded
 from ortune.report.sides import compared_ns
+from ortune.rules.measurement import software_adapter
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, NEW, SPIKE, awake, failures, measured
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
@@ -186,7 +189,7 @@ class _Run:
         for new in self.news:
             self._try(new)
         timed = [new for new in self.news if new.comparable]
-        if not timed:
+        if not timed or self._functional_only(timed):
             return self._envelope(None, None)
         alone_ns = float(np.mean([baseline.first.elapsed_ns, *(new.trials[0].elapsed_ns for new in timed)]))
         baseline.expect(max(baseline.trial_ns, *(new.trials[0].elapsed_ns for new in timed)))
@@ -213,6 +216,14 @@ class _Run:
         self._starts(state, design)
         require_unchanged(self.a, *(new.side for new in self.news))
         return self._with_why(self._envelope(state, design))
+
+    def _functional_only(self, timed: Sequence[New]) -> bool:
+        """Whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
+        for new in timed:
+            if not self.baseline.functional_only and new.trials[0].done.page is not None:
+                found = rules.Facts(page=new.trials[0].done.page)
+                self.baseline.findings += rules.all_rules()[software_adapter.CODE].findings(found)
+        return self.baseline.functional_only
 
     def _try(self, new: New) -> None:
         """Runs a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
@@ -365,9 +376,13 @@ class _Run:
             model=self.a.model.ref,
             workload=self.baseline.work,
             status="interrupted" if interrupted else "ok",
-            verdict=first.comparison.verdict if first.comparison else "wrong-output",
+            verdict=first.comparison.verdict if first.comparison else _untimed(first.outputs),
             result=result,
         )
+
+
+def _untimed(outputs: OutputDifference) -> VerdictName:
+    return "functional-only" if outputs.comparable else "wrong-output"
 
 
 def progress_line(state: duel.Duel, design: duel.Design, block: Block) -> str:

@@ -184,6 +184,7 @@ class _Diagnosis:
         self.baseline.settle(self.options.budget_s)
         self.watch.line("timing a few runs, to plan the session")
         self.baseline.pilot(self.options.objective)
+        self.baseline.require_real_times()
         told = self._profile()
         found = self._findings(told)
         fixes, not_tried = self._fixes(found)

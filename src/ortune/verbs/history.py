@@ -149,6 +149,7 @@ class _History:
         baseline, executor = self.baseline, self.baseline.executor
         baseline.settle(self.options.budget_s)
         baseline.pilot(self.options.objective)
+        baseline.require_real_times()
         newest, *others = self.runtimes
         arms = {BASE: baseline.arm(BASE), IDENTICAL: baseline.arm(IDENTICAL)}
         arms[SPIKE] = baseline.arm(SPIKE, wait=controls.SPIKE_RATIO)

@@ -300,6 +300,7 @@ def _tune(
     baseline.settle(options.budget_s)
     watch.line("timing a few runs, to plan the session")
     baseline.pilot(options.objective)
+    baseline.require_real_times()
     watch.line("profiling, to see where the time goes")
     headroom, profiled = _headroom(run, options)
     objective = cast("ObjectiveName", options.objective)

@@ -28,6 +28,7 @@ from ortune.records import (
     Applied,
     Command,
     Outcome,
+    PageSeen,
     ReadBack,
     ToolRequest,
     TrialDone,
@@ -231,6 +232,7 @@ class Page(Process):
             peak_bytes=self._peak_bytes or None,
             read_back=tuple(self._read_back(each) for each in self.settings),
             profile=profile,
+            page=_seen(self.about),
         )
 
     def _read_back(self, each: Applied) -> ReadBack:
@@ -294,6 +296,34 @@ class Page(Process):
 
 class _CannotServe(Exception):
     """A trial that no page can run; the words say why."""
+
+
+def _seen(about: Mapping[str, Any]) -> PageSeen:
+    adapter = about.get("adapter") or {}
+    words = [adapter.get("vendor"), adapter.get("architecture"), adapter.get("description")]
+    return PageSeen(
+        browser=_browser(str(about.get("agent", ""))),
+        isolated=bool(about.get("isolated")),
+        adapter=" ".join(str(word) for word in words if word),
+        software=bool(adapter.get("fallback")),
+        float16=bool(adapter.get("float16")),
+        resolution_ns=int(about.get("resolution_ns", 0)),
+        fetch_ns=int(about.get("fetch_ns", 0)),
+        visible=about.get("visible") == about.get("visible_at_end") == "visible",
+    )
+
+
+def _browser(agent: str) -> str:
+    """The browser's name and version, out of what it sends to every server."""
+    for mark, name in (
+        ("Edg/", "Edge"),
+        ("Firefox/", "Firefox"),
+        ("Chrome/", "Chromium"),
+        ("Version/", "Safari"),
+    ):
+        if mark in agent:
+            return f"{name} {agent.partition(mark)[2].partition(' ')[0]}"
+    return agent[:80]
 
 
 _DTYPES = {
