@@ -150,7 +150,8 @@ class TuneResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune tune --json``; the only thing that report and bundle read.
 
     Attributes:
-        winner: The plan to ship; ``Plan()`` when the default is best.
+        default: What all is held against: ``Plan()``, and in a browser the target's execution provider alone.
+        winner: The plan to ship; the default when that is best.
         changes: It is another one than what runs today (the default, where ``--current`` was not given).
         against_default: Confirmation of the winner against the default on fresh blocks; None when it is the default.
         against_current: The same against what the user runs today, where ``--current`` was given; None when it stays.
@@ -182,6 +183,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
     estimand: str
     worth_ratio: float
     headline: str = ""
+    default: Plan = Plan()
     winner: Plan
     changes: bool = False
     refused: Refused | None = None

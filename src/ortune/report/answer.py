@@ -18,7 +18,6 @@ from ortune.records import (
     HistoryResult,
     LookResult,
     OutputDifference,
-    Plan,
     ProfileResult,
     Record,
     Side,
@@ -100,7 +99,7 @@ def _compared(result: CompareResult) -> Answer:
 
 def _tuned(result: TuneResult) -> Answer:
     today = tune_words.today(result)
-    base_plan = today if today is not None else Plan()
+    base_plan = today if today is not None else result.default
     base = result.current_figures if today is not None else result.default_figures
     kept = result.winner == base_plan
     found = None if kept else tune_words.deciding(result)
@@ -110,7 +109,7 @@ def _tuned(result: TuneResult) -> Answer:
         plan=result.winner,
         runtime=result.runtime or result.side.runtime,
     )
-    default = result.default_figures if result.winner == Plan() else None
+    default = result.default_figures if result.winner == result.default else None
     return Answer(
         base_name="today" if today is not None else "default",
         new_name="winner",

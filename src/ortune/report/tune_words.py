@@ -70,7 +70,7 @@ def headline(result: TuneResult) -> str:
     """The answer in at most two lines: how much faster, how sure, by what; or that there is nothing to gain."""
     if today(result) is not None:
         parts = _against_today(result)
-    elif result.winner == Plan():
+    elif result.winner == result.default:
         return "; ".join(_default_best(result))
     else:
         parts = [*([result.caution] if result.caution else []), _gain(result)]
@@ -95,7 +95,7 @@ def lost_shapes(result: TuneResult) -> list[str]:
 
 def today(result: TuneResult) -> Plan | None:
     """What the user runs today, where that is anything but the untouched default."""
-    return result.current if result.current != Plan() else None
+    return result.current if result.current != result.default else None
 
 
 def deciding(result: TuneResult) -> Comparison | None:
@@ -215,9 +215,9 @@ def _against_today(result: TuneResult) -> list[str]:
         text = f"{now} today, {new} with {result.winner.describe()}: no gain shown ({interval})"
         return [f"{text}, {blocks_words(found)}", _seen(result), default]
     text = f"{now} today -> {new} ({times(1 / found.ratio)}, {bounds(found)}), {blocks_words(found)}"
-    if result.winner != Plan():
+    if result.winner != result.default:
         text += f", with {_named(result)}"
-    if result.winner == Plan():
+    if result.winner == result.default:
         return [text, "the untouched default is the best"]
     return [text]
 
@@ -444,10 +444,10 @@ def figures_table(result: TuneResult) -> Table:
     if now is not None and result.current_figures:
         columns.append(("today", result.current_figures))
     found, base = None, base_name(result)
-    if result.winner_figures and result.winner not in (Plan(), now):
+    if result.winner_figures and result.winner not in (result.default, now):
         columns.append(("winner", result.winner_figures))
         found = deciding(result)
-    elif now is not None and result.winner == Plan():
+    elif now is not None and result.winner == result.default:
         # The default is what to change to: it is held against today.
         columns.reverse()
         found = result.against_current
@@ -578,7 +578,7 @@ def untested(result: TuneResult) -> str:
 
 def _replaces(result: TuneResult) -> bool:
     """Whether what is to be pasted is another session than the one that runs."""
-    return result.winner != (today(result) or Plan())
+    return result.winner != (today(result) or result.default)
 
 
 def _next(envelope: Envelope[TuneResult]) -> list[str]:

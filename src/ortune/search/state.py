@@ -23,6 +23,7 @@ class Search:
 
     Attributes:
         race: All plans with their blocks; ``calibration`` and ``confirmation`` are the blocks before and after it.
+        default: What all is held against.
         current: What the user runs today; it stands in every block where ``race.with_current``.
         judgement: What the calibration says; there once it is through.
         ablation: What leaving a setting or rewrite out costs: log ratios by its name.
@@ -32,6 +33,7 @@ class Search:
     """
 
     race: Race
+    default: Plan
     current: Plan | None
     judgement: Judgement = field(init=False)
     calibration: list[Block] = field(default_factory=list)
@@ -63,7 +65,7 @@ class Search:
         better = self.winner is not None and self.winner.middle < -PAYS * np.log1p(race.worth)
         worse = broken(race.seen, race.objective, race.allowed, arm=BASE, base=CURRENT)
         if not better and not worse:
-            self.winner = race.add(Entry(plan=Plan(), origin="the untouched default"))
+            self.winner = race.add(Entry(plan=self.default, origin="the untouched default"))
 
     def blocks_to_tell(self) -> int:
         """As many blocks as can tell what the race saw of the winner from nothing, within the limits of a budget."""

@@ -110,7 +110,7 @@ def candidates(
             status, why = "winner", ""
         elif search.race.with_current and entry.plan == search.current:
             status, why = "current", ""
-        elif entry.plan == Plan():
+        elif entry.plan == search.default:
             status, why = "default", ""
         elif refused is not None and entry.plan == refused.plan:
             status, why = "retired", refused.why
@@ -145,7 +145,7 @@ def trade(
     Plans were measured at different times of a machine that has phases. So each is judged by its ratio to the default
     of the same blocks, and shown as that ratio of the default's figures in the table above it.
     """
-    plans = {BASE: Plan(), **{e.arm: e.plan for e in search.race.entries.values() if e.sound}}
+    plans = {BASE: search.default, **{e.arm: e.plan for e in search.race.entries.values() if e.sound}}
     ratios = {estimand: _relative(search, list(plans), estimand) for estimand in ("median", "cpu", "memory")}
     own = {"latency": "fastest", "cpu": "least CPU time", "memory": "least memory"}.get(search.race.objective)
     rows = []

@@ -164,7 +164,7 @@ class Quantising:
     def _difference(self, plan: Plan, model: Path) -> OutputDifference:
         """The outputs on the inputs kept for it, the worst of all."""
         baseline, key = self._run.baseline, f"bits-{plan.id}"
-        base = baseline.arm("bits-base", plan=Plan(), refs=self._inputs.checking)
+        base = baseline.arm("bits-base", refs=self._inputs.checking)
         arm = baseline.arm(f"{key}-outputs", plan=plan, model=model, refs=self._inputs.checking)
         if key in baseline.known_differences:
             return baseline.known_differences[key]

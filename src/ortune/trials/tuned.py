@@ -65,6 +65,7 @@ def make_result(run: Tuning) -> TuneResult:
     found = candidates(search, run.entries, shipped, refused)
     return TuneResult(
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
+        default=run.side.plan,
         objective=race.objective,
         estimand=WORDS[estimand],
         worth_ratio=race.worth,
@@ -153,7 +154,7 @@ def _raced(search: Search, plan: Plan) -> Comparison | None:
 
 def _stays(search: Search) -> Plan:
     """What runs where nothing is changed."""
-    return search.current if search.current is not None else Plan()
+    return search.current if search.current is not None else search.default
 
 
 def _decide(

@@ -91,6 +91,7 @@ class Tuning:
         self.models = Models(self.side, baseline.scratch, tuple(baseline.options.custom_ops), watch.say)
         self.rng = random.Random(f"tune-{baseline.options.seed}")
         self.search = Search(
+            default=baseline.side.plan,
             current=current,
             race=Race(
                 execute=_Trials(self),
@@ -105,7 +106,7 @@ class Tuning:
                 objective=objective,
                 allowed=tuple(allowed),
                 # The default *is* what runs today: nothing further to race.
-                with_current=current not in (None, Plan()),
+                with_current=current not in (None, baseline.side.plan),
             ),
         )
         self.entries: list[Entry] = []
@@ -265,7 +266,7 @@ class Tuning:
         search.winner = leader if leader is not None and leader.live else search.leader()
         if search.winner is not None:
             search.winner, search.ablation = ablate(race, search.winner, self.required)
-        if race.with_current and self.required == Plan():
+        if race.with_current and self.required == self.side.plan:
             search.consider_default()
         self.spent["race"] = self.clock() - began
         self.stopped = self.watch.stop()
@@ -340,7 +341,7 @@ class Tuning:
             MeasurementError: The machine turned bad on the way.
         """
         search = self.search
-        if search.winner is not None and (search.winner.plan != Plan() or search.race.with_current):
+        if search.winner is not None and (search.winner.plan != search.default or search.race.with_current):
             self._confirm(search.winner)
         late = log_ratios(search.blocks, IDENTICAL, search.judgement.estimand)
         search.controls += controls.late_controls(late)

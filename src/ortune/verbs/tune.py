@@ -180,12 +180,18 @@ class Options(Kept, Load, OnePlan):
                 raise UsageError(f"no bundle can be made for {name} yet", where="--targets")
         return tuple(name for name in names if name != "cpu")
 
+    @property
+    def default(self) -> Plan:
+        """What all plans are held against: ONNX Runtime's default, or in a browser that of onnxruntime-web."""
+        target = targets.find(self.target)
+        return Plan() if target.of_runtime else Plan(providers=target.providers)
+
     @cached_property
     def today(self) -> Plan | None:
         """What the user runs today; None where it was not said."""
         text = self.current
         if text is None or text == "default":
-            return None if text is None else Plan()
+            return None if text is None else self.default
         path = Path(text)
         if bundle_format.is_bundle(path):
             return bundle_plan(bundle_format.read(path))
@@ -198,7 +204,7 @@ class Options(Kept, Load, OnePlan):
                 do="default, 'intra=4,spin=0', a plan.json or a NAME.ortune",
             )
         settings = knobs.parse_settings([part for part in text.split(",") if part.strip()])
-        return canonical(Plan(settings=settings))
+        return canonical(merge(self.default, Plan(settings=settings)))
 
     @cached_property
     def pinned(self) -> tuple[RewriteSpec, ...]:
@@ -267,7 +273,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
         everywhere = merge(Plan(providers=side.plan.providers), options.common)
-        side = replace(with_targets(side, options.others, watch.say), plan=Plan())
+        side = replace(with_targets(side, options.others, watch.say), plan=options.default)
         with session("tune", options, watch) as kept:
             with kept.measuring(side.label):
                 # Journal and clock begin with the lock: waiting for another ortune costs nothing of the budget.
@@ -390,7 +396,7 @@ def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference
     """Where the winner's gain lies; None where there is no winner, or where telling it takes long."""
     executor, leader = run.baseline.executor, run.search.winner
     beside, figures = BASE, result.default_figures
-    if result.current_figures is not None and options.today not in (None, Plan()):
+    if result.current_figures is not None and options.today not in (None, options.default):
         beside, figures = CURRENT, result.current_figures
     if not result.changes or leader is None or leader.plan != result.winner or beside not in executor.arms:
         return None

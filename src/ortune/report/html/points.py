@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.records import BlockPoint, Plan, TuneResult
+from ortune.records import BlockPoint, TuneResult
 from ortune.report import sides
 from ortune.report import tune_words as words
 from ortune.report.numbers import duration, memory
@@ -15,7 +15,7 @@ ROLES = {"default": ("default", "base"), "current": ("current", "today"), "winne
 
 def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
     """A role's value in a block, None where it was not in it."""
-    plan = {"default": Plan(), "current": result.current, "winner": result.winner}[role]
+    plan = {"default": result.default, "current": result.current, "winner": result.winner}[role]
     names = [*ROLES[role], *([plan.id] if plan is not None else [])]
     if role == "winner" and plan == result.current:
         names += ROLES["current"]
@@ -27,7 +27,7 @@ def roles(result: TuneResult) -> tuple[str, ...]:
     found = ["default"]
     if words.today(result) is not None:
         found.append("current")
-    if result.winner not in (Plan(), result.current):
+    if result.winner not in (result.default, result.current):
         found.append("winner")
     return tuple(found)
 

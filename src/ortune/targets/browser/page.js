@@ -34,6 +34,9 @@ const next = async () => {
   }
 };
 
+// Of the whole browser: what the page itself cannot know.
+const cpu = async () => (await fetch(here + "cpu")).json();
+
 const ns = (ms) => Math.round(ms * 1e6);
 const clock = () => performance.now();
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -167,7 +170,7 @@ const trial = async () => {
     }
     return found;
   };
-  let wall = 0, runs = 0, turnMs = 0;
+  let wall = 0, runs = 0, cpuNs = 0;
 
   const warm = async () => {
     for (const feed of request.feeds) {
@@ -208,18 +211,16 @@ const trial = async () => {
     return n && cases.length > 1 ? Math.max(1, mine) : mine;
   };
   const turn = async (n, unmeasured) => {
-    const whole = clock();
     for (const one of cases) await timed(one, unmeasured, false);
-    const began = clock();
+    const cpuBefore = await cpu(), began = clock();
     for (const one of cases) {
       const found = await timed(one, due(one, n), true);
       one.latencies.push(...found.map(ns));
       one.turns.push(found.length);
       runs += found.length;
     }
-    const measured = clock() - began;
-    wall += measured;
-    turnMs += clock() - whole;
+    wall += clock() - began;
+    cpuNs += (await cpu()) - cpuBefore;
   };
 
   for (;;) {
@@ -238,12 +239,12 @@ const trial = async () => {
   await rest(profile ? 300 : 0); // what the GPU records arrives later
   await flush();
   await say({
-    message: "done", load_ns, cpu_ns: 0, wall_ns: ns(wall), n_runs: runs, ort_version: version, providers: [provider],
+    message: "done", load_ns, cpu_ns: Math.max(0, Math.round(cpuNs)), wall_ns: ns(wall), n_runs: runs, ort_version: version, providers: [provider],
     cases: cases.map((one) => ({
       case: one.name, weight: one.weight, latency_ns: one.latencies, first_ns: one.first, warmup_runs: one.warmup, steady: one.steady,
       waits_ns: one.waits, output_shapes: one.shapes, turn_runs: one.turns,
     })),
-    page: { ...about, env: seen, inputs, measured_share: turnMs ? wall / turnMs : 1, visible_at_end: document.visibilityState },
+    page: { ...about, env: seen, inputs, visible_at_end: document.visibilityState },
   });
 };
 

@@ -71,8 +71,7 @@ class Page(Process):
         self.about: dict[str, Any] = {}
         self.console: list[str] = []
         self._outputs: dict[int, list[dict[str, Any]]] = {}
-        self._cpu_s = 0.0
-        self._base_bytes = self._peak_bytes = 0
+        self._peak_bytes = 0
 
     # --- what the worker has a process for
 
@@ -90,7 +89,7 @@ class Page(Process):
             self.end = self.error("unsupported", str(error))
             return
         self._lines = queue.Queue()
-        self.server = PageServer(served, self._said, self._printed, self._output)
+        self.server = PageServer(served, self._said, self._printed, self._output, self._cpu_s)
         name = self.provider.name
         given = setup.flags(
             webgpu=name == "webgpu",
@@ -129,12 +128,8 @@ class Page(Process):
         return platform.group_memory_bytes(self.child.pid)
 
     def batch(self, runs: int, unmeasured: int) -> None:
-        """Its turn to time a batch; the CPU time of the whole browser meanwhile."""
-        if not self.live or self.child is None:
-            return
-        before = platform.group_cpu_s(self.child.pid)
+        """Its turn to time a batch."""
         super().batch(runs, unmeasured)
-        self._cpu_s += max(0.0, platform.group_cpu_s(self.child.pid) - before)
         self._peak_bytes = max(self._peak_bytes, self.held_bytes)
 
     def close(self) -> None:
@@ -196,6 +191,9 @@ class Page(Process):
         entries.append(entry)
         (folder / "outputs.json").write_text(json.dumps({"version": 1, "outputs": entries}), encoding="utf-8")
 
+    def _cpu_s(self) -> float:
+        return platform.group_cpu_s(self.child.pid) if self.child else 0.0
+
     def _watch(self, child: launcher.Child) -> None:
         child.wait()
         if not self._closing:
@@ -219,8 +217,6 @@ class Page(Process):
         return over_memory_of(held, self.limits.memory_share, others_bytes=self.others_bytes)
 
     def _completed(self, done: TrialDone) -> TrialDone:
-        measured = self.about.get("measured_share")
-        share = measured if isinstance(measured, float | int) and 0 < measured <= 1 else 1.0
         profile = ""
         if self.task.request.profile_path:
             path = self.folder / CONSOLE
@@ -228,7 +224,6 @@ class Page(Process):
             profile = str(path)
         return msgspec.structs.replace(
             done,
-            cpu_ns=int(1e9 * self._cpu_s * share),
             peak_bytes=self._peak_bytes or None,
             read_back=tuple(self._read_back(each) for each in self.settings),
             profile=profile,

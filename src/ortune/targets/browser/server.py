@@ -57,6 +57,7 @@ class PageServer:
         said: Is called with each message of the page, from another thread.
         printed: The same with the lines that it printed.
         output: The same with what describes an output, and its bytes.
+        cpu_s: Tells the CPU seconds that the browser has taken.
 
     Attributes:
         url: Where the page lies.
@@ -69,8 +70,10 @@ class PageServer:
         said: Callable[[bytes | None], None],
         printed: Callable[[Sequence[str]], None],
         output: Callable[[Mapping[str, object], bytes], None],
+        cpu_s: Callable[[], float],
     ) -> None:
         self._served, self._said, self._printed, self._output = served, said, printed, output
+        self._cpu_s = cpu_s
         self._outbox: queue.Queue[bytes] = queue.Queue()
         self._closed = threading.Event()
         self._token = secrets.token_urlsafe(24)
@@ -125,6 +128,8 @@ class PageServer:
             self._answer(request, 200, data, TYPES[name[name.rindex(".") :]])
         elif path == "next":
             self._next(request)
+        elif path == "cpu":
+            self._answer(request, 200, str(int(1e9 * self._cpu_s())).encode(), "application/json")
         elif path == "alive":
             self._alive(request)
         elif path == "model":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ortune.records import Candidate, Comparison, Envelope, Plan, TuneResult
+from ortune.records import Candidate, Comparison, Envelope, TuneResult
 from ortune.report import sides
 from ortune.report import tune_words as words
 from ortune.report.html import svg
@@ -44,7 +44,7 @@ def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
         return None
     scale = _scale(result, measured)
     rows = []
-    if result.against_default is not None and result.winner != Plan():
+    if result.against_default is not None and result.winner != result.default:
         rows.append(_confirmed(result, result.against_default, scale))
     rows += [_raced(c, scale) for c in sorted(measured, key=lambda c: c.ratio or 0.0)]
     less = sides.kind(result.estimand) in ("memory", "cpu")
@@ -63,7 +63,7 @@ def content(envelope: Envelope[TuneResult]) -> dict[str, object] | None:
 def _scale(result: TuneResult, measured: list[Candidate]) -> svg.Scale:
     factors = [1 / c.ratio for c in measured if c.ratio]
     found = result.against_default
-    if found is not None and result.winner != Plan():
+    if found is not None and result.winner != result.default:
         factors += [1 / v for v in (found.ratio, found.ratio_low, found.ratio_high) if v]
     # An interval after two blocks spans everything: it may widen the scale by a tenth at most.
     lowest, highest = min([1.0, *factors]) / 1.1, max([1.0, *factors]) * 1.1

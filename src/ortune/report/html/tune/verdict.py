@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from ortune.records import Comparison, Envelope, Plan, TuneResult
+from ortune.records import Comparison, Envelope, TuneResult
 from ortune.report import sides
 from ortune.report import tune_words as words
 from ortune.report.html import points, svg
@@ -43,7 +43,7 @@ def title(result: TuneResult) -> str:
 
 def _large(result: TuneResult, found: Comparison | None) -> tuple[str, str]:
     """The factor and what it is of; words where there is no gain to name."""
-    if result.winner == result.current or (result.winner == Plan() and words.today(result) is None):
+    if result.winner == result.current or (result.winner == result.default and words.today(result) is None):
         return "", "Keep what you have" if words.today(result) else "Keep the default"
     if found is None or found.verdict != "faster":
         return "", "No gain shown"
