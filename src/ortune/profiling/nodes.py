@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ortune import targets
 from ortune.analysis.cost import costs
 from ortune.analysis.cost.call import Executions
 from ortune.analysis.mapping import (
@@ -22,12 +23,12 @@ from ortune.analysis.mapping import (
     remarks,
     weights,
 )
-from ortune.errors import OrtuneError
+from ortune.errors import ModelError, OrtuneError
 from ortune.inputs import workload
 from ortune.knobs.cpu.graph_optimization_level import KNOB as LEVEL
 from ortune.model.open import open_model
 from ortune.profiling.memory import Lifetimes, lifetimes
-from ortune.records import ProfiledNode, Workload
+from ortune.records import Plan, ProfiledNode, Workload
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 from ortune.trace.attribution import Attribution, mean
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ortune.trials.sides import Resolved
 
 _LIMIT_S = 300.0
+IN_WASM = "extended"
 _MOST_SHAPES = 64
 """Of a node that ran with more, as in a loop that grows, so many tell the mean, each from the middle of its part."""
 _LEADS = 0.9
@@ -114,13 +116,19 @@ def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
 
 def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.Model:
     """The graph that ONNX Runtime makes of the model."""
-    level = str(side.plan.settings.get(LEVEL.name, LEVEL.default))
+    plan, level = side.plan, str(side.plan.settings.get(LEVEL.name, LEVEL.default))
+    target = targets.of(plan)
+    if not target.of_runtime:
+        if target.in_trace != targets.CPU:
+            raise ModelError("the graph that a browser runs on the GPU is saved by nothing")
+        # In WebAssembly the CPU's optimiser makes the same graph, but for the layouts that a processor's own code has.
+        plan, level = Plan(), IN_WASM
     folder = scratch / f"optimised-{side.plan.id}-{side.model.info.sha256[:8]}"
     folder.mkdir(exist_ok=True)
     tool = ToolProcess(
         runtime=side.runtime,
         folder=scratch,
-        plan=side.plan,
+        plan=plan,
         custom_ops=custom_ops,
         limits=Limits(load_s=_LIMIT_S),
     )

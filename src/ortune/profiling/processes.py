@@ -16,7 +16,7 @@ from ortune.search.figures import compared, figure
 from ortune.targets.turns import Turns
 from ortune.trace.attribution import Attribution, attribute
 from ortune.trace.memory import Resident
-from ortune.trace.ort_profile import read_profile
+from ortune.trace.read import read_trace
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace
 from ortune.trials.baseline import Baseline
@@ -120,7 +120,7 @@ def _read(baseline: Baseline, arm: Arm, outcome: Outcome, plain: Outcome, keep: 
     written = Path(outcome.done.profile)
     # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
     shutil.move(written if written.is_absolute() else baseline.scratch / written, keep)
-    trace = read_profile(keep)
+    trace = read_trace(keep)
     if not trace.n_runs:
         raise MeasurementError("recorded no run in its profile", where=str(arm.model), code="profile")
     latencies = np.asarray(outcome.done.cases[0].latency_ns, dtype=np.float64)

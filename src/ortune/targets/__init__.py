@@ -13,9 +13,9 @@ from functools import cache
 
 from ortune.errors import UsageError
 from ortune.records import Plan
-from ortune.targets.target import Target
+from ortune.targets.target import CPU, Target
 
-__all__ = ["Target", "all_targets", "find", "of", "options"]
+__all__ = ["CPU", "Target", "all_targets", "find", "of", "options"]
 
 
 @cache
