@@ -158,6 +158,7 @@ class PageSeen(Record, frozen=True, kw_only=True):
         resolution_ns: Of the page's clock.
         fetch_ns: To fetch the model from this machine, before it was loaded.
         visible: From the first to the last run.
+        without_kernel: Nodes that the execution provider has no kernel for, operator and name.
     """
 
     browser: str
@@ -168,6 +169,7 @@ class PageSeen(Record, frozen=True, kw_only=True):
     resolution_ns: int = 0
     fetch_ns: int = 0
     visible: bool = True
+    without_kernel: tuple[str, ...] = ()
 
 
 class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="message"):

@@ -245,7 +245,9 @@ def _checks(result: CompareResult) -> list[Line]:
     unread = [r.knob for each in _read_backs(result) for r in each if not r.ok]
     arrived = f"did not arrive: {', '.join(unread)}" if unread else ""
     if result.comparison is None:
-        return []
+        # What was not timed is told by where its nodes ran.
+        said = [*finding_words.caveats(result.findings), *result.notes] if result.outputs.comparable else []
+        return [Line(text, "look") for text in said]
     return checks(result.controls, result.comparison, result.findings, failed, arrived)
 
 

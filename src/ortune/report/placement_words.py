@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.records import Placement
+from ortune.records import Placement, TrialDone
 
 _MOST_TYPES = 4
 
@@ -31,3 +31,17 @@ def _types(part: Placement) -> str:
     ranked = sorted(part.operators.items(), key=lambda item: (-item[1], item[0]))
     named = ", ".join(f"{count} {name}" for name, count in ranked[:_MOST_TYPES])
     return named + (", ..." if len(ranked) > _MOST_TYPES else "")
+
+
+NAMED = 5
+
+
+def in_browser(name: str, done: TrialDone) -> list[str]:
+    """Where the nodes of a page's session run, and which have no kernel where they should; [] for a process."""
+    page = done.page
+    if page is None or not done.placement:
+        return []
+    lacking = page.without_kernel
+    more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
+    why = f"; no kernel for {', '.join(lacking[:NAMED])}{more}" if lacking else ""
+    return [f"{name}: {placed(done.placement)[0]}{why}"]

@@ -31,6 +31,7 @@ from ortune.records import (
 from ortune.report.compare_outputs import outputs
 from ortune.report.compare_words import setting
 from ortune.report.difference_words import worded
+from ortune.report.placement_words import in_browser
 from ortune.report.sides import compared_ns
 from ortune.rules.measurement import software_adapter
 from ortune.search import controls, duel
@@ -241,6 +242,7 @@ class _Run:
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)
         baseline.live_with(trial)
+        baseline.notes += in_browser(new.name, trial.done)
         new.trials = [trial]
         new.difference = baseline.difference(trial)
         if new.comparable:

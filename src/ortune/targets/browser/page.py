@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import queue
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from ortune.records import (
     Command,
     Outcome,
     PageSeen,
+    Placement,
     ReadBack,
     ToolRequest,
     TrialDone,
@@ -227,7 +229,8 @@ class Page(Process):
             peak_bytes=self._peak_bytes or None,
             read_back=tuple(self._read_back(each) for each in self.settings),
             profile=profile,
-            page=_seen(self.about),
+            placement=placement_of(self.console),
+            page=_seen(self.about, self.console),
         )
 
     def _read_back(self, each: Applied) -> ReadBack:
@@ -274,7 +277,10 @@ class Page(Process):
             "provider": self.provider.name,
             "inputs_on_gpu": told.inputs == "gpu-buffer",
             "profile": bool(request.profile_path),
-            "placement": bool(request.profile_path),
+            # Only a log in all its words says where each node runs, and why not elsewhere.
+            "placement": bool(
+                request.profile_path or (request.outputs_path and self.provider.name != "wasm")
+            ),
             "keep": bool(request.outputs_path),
             "external": external,
             "gap_ns": request.gap_ns,
@@ -293,7 +299,43 @@ class _CannotServe(Exception):
     """A trial that no page can run; the words say why."""
 
 
-def _seen(about: Mapping[str, Any]) -> PageSeen:
+def placement_of(console: Sequence[str]) -> tuple[Placement, ...]:
+    """Which nodes each execution provider has, out of ONNX Runtime's log; () where it does not tell."""
+    found: dict[str, Placement] = {}
+    name = ""
+    for line in console:
+        placed = _PLACED.search(line)
+        if placed is not None:
+            name = placed["provider"]
+            found[name] = Placement(provider=name, n_nodes=int(placed["nodes"]), n_parts=0)
+            continue
+        node = _NODE.search(line) if name else None
+        if node is None:
+            name = name if not line.strip() else ""
+            continue
+        operators = dict(found[name].operators)
+        operators[node["op"]] = operators.get(node["op"], 0) + 1
+        found[name] = msgspec.structs.replace(found[name], operators=operators)
+    return tuple(found.values())
+
+
+def fallbacks_of(console: Sequence[str]) -> tuple[str, ...]:
+    """The nodes that the provider has no kernel for, as the log gives the reason."""
+    found = (_WITHOUT.search(line) for line in console)
+    return tuple(dict.fromkeys(f"{each['op']} {each['name']}".strip() for each in found if each))[
+        :MOST_FALLBACKS
+    ]
+
+
+_PLACED = re.compile(
+    r"[Nn]ode(?:\(s\)|s) placed on \[(?P<provider>\w+)\]\. Number of nodes: (?P<nodes>\d{1,9})"
+)
+_NODE = re.compile(r"VerifyEachNodeIsAssignedToAnEp\]\s+(?P<op>\w+) \(")
+_WITHOUT = re.compile(r"kernel not found in registries for Op type: (?P<op>\w+) node name: (?P<name>\S*)")
+MOST_FALLBACKS = 200
+
+
+def _seen(about: Mapping[str, Any], console: Sequence[str]) -> PageSeen:
     adapter = about.get("adapter") or {}
     words = [adapter.get("vendor"), adapter.get("architecture"), adapter.get("description")]
     return PageSeen(
@@ -304,6 +346,7 @@ def _seen(about: Mapping[str, Any]) -> PageSeen:
         float16=bool(adapter.get("float16")),
         resolution_ns=int(about.get("resolution_ns", 0)),
         fetch_ns=int(about.get("fetch_ns", 0)),
+        without_kernel=fallbacks_of(console),
         visible=about.get("visible") == about.get("visible_at_end") == "visible",
     )
 
