@@ -187,6 +187,7 @@ class _Run:
             if renamed:
                 self.watch.say(f"inputs paired: {renamed}")
         baseline.pilot(self.options.objective)
+        baseline.notes += in_browser("A", baseline.first.done)
         for new in self.news:
             self._try(new)
         timed = [new for new in self.news if new.comparable]
