@@ -199,10 +199,10 @@ _RULES: dict[str, _Rule] = {
 
 _COMPARING = frozenset({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
 COMPUTING = _COMPARING | {
-    "Add", "Sub", "Mul", "Div", "Mod", "Neg", "Abs", "Sign", "Clip", "CumSum", "ReduceSum", "ReduceMax", "ReduceMin",
-    "Min", "Max", "Where",
+    "Add", "Sub", "Mul", "Div", "Clip", "CumSum", "ReduceSum", "ReduceMax", "ReduceMin", "Min", "Max", "Where",
 }  # fmt: skip
-"""Operators that are worth having in 32 bits; the others only move numbers."""
+"""Operators that WebGPU has kernels for in 32 bits. The others only move numbers, or run on the CPU either way (Mod, Neg,
+Abs, Sign)."""
 
 _TYPED: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys((*_COMPARING, "Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Concat"), None),
