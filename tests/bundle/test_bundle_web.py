@@ -162,6 +162,31 @@ def test_a_process_gets_none_of_it(tmp_path: Path, make_bundle: Bundle) -> None:
     assert not [name for name in FILES if (bundle / name).exists()]
 
 
+def test_whatever_serves_a_page_sends_the_same_headers(tmp_path: Path) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("node is not on this machine")
+    files = emitted(open_model(matmul(tmp_path / "net.onnx")), WASM)
+    for name in SERVED:
+        (tmp_path / name).write_text(files[f"deploy/{name}"], encoding="utf-8")
+    script = """
+        import { isolated } from "./express.mjs";
+        import vite from "./vite.config.mjs";
+        const found = [vite.server.headers, vite.preview.headers];
+        isolated({}, { set: (headers) => found.push(headers) }, () => console.log(JSON.stringify(found)));
+    """
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", script],
+        capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [HEADERS] * 3
+    assert (
+        dict(re.findall(r"^add_header (\S+) (\S+) always;$", files["deploy/nginx.conf"], re.MULTILINE))
+        == HEADERS
+    )
+    assert dict(re.findall(r'headers.set\("(\S+)", "(\S+)"\)', files["deploy/isolate.js"])) == HEADERS
+
+
 # --- in a browser ----------------------------------------------------------------------------------------
 
 

@@ -201,8 +201,8 @@ _COMPARING = frozenset({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqu
 COMPUTING = _COMPARING | {
     "Add", "Sub", "Mul", "Div", "Clip", "CumSum", "ReduceSum", "ReduceMax", "ReduceMin", "Min", "Max", "Where",
 }  # fmt: skip
-"""Operators that WebGPU has kernels for in 32 bits. The others only move numbers, or run on the CPU either way (Mod, Neg,
-Abs, Sign)."""
+"""Operators that WebGPU has kernels for in 32 bits. The others only move numbers, or (Mod, Neg, Abs, Sign) run on the
+CPU either way."""
 
 _TYPED: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys((*_COMPARING, "Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Concat"), None),
