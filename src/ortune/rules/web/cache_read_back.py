@@ -31,7 +31,7 @@ BAD = """
 <ir_version: 8, opset_import: ["" : 17]>
 step (float[1,2,1,8] key, float[1,2,past,8] bad_past_key) => (float[1,2,total,8] bad_present_key)
 {
-    bad_present_key = Concat <axis = 2> (bad_past_key, key)
+    [joined] bad_present_key = Concat <axis = 2> (bad_past_key, key)
 }
 """
 GOOD = """
