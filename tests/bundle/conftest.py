@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import chromium
 from ortune import platform
 from ortune.bundle.write import write_bundle
 from ortune.inputs.feed_files import write_feeds
@@ -35,7 +35,6 @@ from ortune.records import (
 from ortune.worker.values import write_outputs
 
 ONNXRUNTIME_NODE = "1.30.0"
-ONNXRUNTIME_WEB = "1.30.0"
 Bundle = Callable[..., Path]
 
 
@@ -152,31 +151,10 @@ def run_python(
 @pytest.fixture(scope="session")
 def node_modules() -> Path:
     """A real onnxruntime-node, installed once into the repository's cache."""
-    return _installed("onnxruntime-node", ONNXRUNTIME_NODE, f"node-{ONNXRUNTIME_NODE}")
+    return chromium.installed("onnxruntime-node", ONNXRUNTIME_NODE, f"node-{ONNXRUNTIME_NODE}")
 
 
 @pytest.fixture(scope="session")
 def web_modules() -> Path:
     """A real onnxruntime-web, likewise."""
-    return _installed("onnxruntime-web", ONNXRUNTIME_WEB, f"web-{ONNXRUNTIME_WEB}")
-
-
-def _installed(package: str, version: str, name: str) -> Path:
-    if shutil.which("node") is None:
-        pytest.skip("node is not on this machine")
-    folder = Path(__file__).resolve().parents[2] / ".cache" / name
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        # Beside its place and then moved: tests that run side by side must never see half of it.
-        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            made = Path(scratch) / "made"
-            made.mkdir()
-            # The CPU build lies in the package; its install script would only fetch CUDA's.
-            command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(made)]
-            subprocess.run([*command, f"{package}@{version}"], check=True, timeout=300)
-            try:
-                made.rename(folder)
-            except OSError:
-                if not folder.is_dir():  # else another worker was first, and its copy is as good
-                    raise
-    return folder / "node_modules"
+    return chromium.installed("onnxruntime-web", chromium.ONNXRUNTIME_WEB, f"web-{chromium.ONNXRUNTIME_WEB}")

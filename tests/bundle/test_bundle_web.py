@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
-import queue
 import re
 import shutil
-import signal
 import subprocess
-import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +17,7 @@ import pytest
 from emitted_code import HOSTILE
 
 import ortune
+from chromium import HEADERS, answered
 from conftest import Bundle, matmul
 from ortune import knobs, platform
 from ortune.bundle.settings import portable, resolve
@@ -35,16 +28,6 @@ from ortune.records import BundleInfo, Plan, ProviderSpec, Value
 
 FEEDS = {"x": np.ones((2, 64), np.float32)}
 WASM, WEBGPU = ProviderSpec(name="wasm"), ProviderSpec(name="webgpu")
-HEADERS = {
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Embedder-Policy": "require-corp",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--enable-unsafe-webgpu",
-)  # fmt: skip
 
 
 def emitted(model: OpenModel, *providers: ProviderSpec, **settings: Value) -> dict[str, str]:
@@ -179,73 +162,32 @@ def test_a_process_gets_none_of_it(tmp_path: Path, make_bundle: Bundle) -> None:
     assert not [name for name in FILES if (bundle / name).exists()]
 
 
-# --- in a browser ----------------------------------------------------------------------------------------
-
-
-@dataclass
-class Site:
-    """What is served, and what a page sent back.
-
-    Attributes:
-        files: Folders and texts by the beginning of their paths.
-        headers: Sent with everything.
+def test_whatever_serves_a_page_sends_the_same_headers(tmp_path: Path) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("node is not on this machine")
+    files = emitted(open_model(matmul(tmp_path / "net.onnx")), WASM)
+    for name in SERVED:
+        (tmp_path / name).write_text(files[f"deploy/{name}"], encoding="utf-8")
+    script = """
+        import { isolated } from "./express.mjs";
+        import vite from "./vite.config.mjs";
+        const found = [vite.server.headers, vite.preview.headers];
+        isolated({}, { set: (headers) => found.push(headers) }, () => console.log(JSON.stringify(found)));
     """
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", script],
+        capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [HEADERS] * 3
+    assert (
+        dict(re.findall(r"^add_header (\S+) (\S+) always;$", files["deploy/nginx.conf"], re.MULTILINE))
+        == HEADERS
+    )
+    assert dict(re.findall(r'headers.set\("(\S+)", "(\S+)"\)', files["deploy/isolate.js"])) == HEADERS
 
-    files: dict[str, Path | str]
-    headers: dict[str, str]
-    answers: queue.Queue[Any] = field(default_factory=queue.Queue)
-    port: int = 0
 
-
-@contextmanager
-def serving(site: Site) -> Iterator[Site]:
-    types = {
-        ".mjs": "text/javascript",
-        ".js": "text/javascript",
-        ".wasm": "application/wasm",
-    }
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            from urllib.parse import unquote, urlsplit
-
-            path = unquote(urlsplit(self.path).path)
-            body = None
-            for start, held in site.files.items():
-                if isinstance(held, str) and path == start:
-                    body = held.encode()
-                elif (
-                    isinstance(held, Path)
-                    and path.startswith(start)
-                    and (held / path[len(start) :]).is_file()
-                ):
-                    body = (held / path[len(start) :]).read_bytes()
-            self.send_response(200 if body is not None else 404)
-            kind = "text/html" if path == "/" else types.get(Path(path).suffix, "application/octet-stream")
-            for name, value in {**site.headers, "Content-Type": kind}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body or b"")))
-            self.end_headers()
-            self.wfile.write(body or b"")
-
-        def do_POST(self) -> None:
-            site.answers.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    site.port = server.server_address[1]
-    try:
-        yield site
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+# --- in a browser ----------------------------------------------------------------------------------------
 
 
 PAGE = """<!doctype html><meta charset="utf-8"><script type="importmap">%s</script>
@@ -290,25 +232,9 @@ def answer(
     bundle: Path, modules: Path, *, isolated: bool = True, before: str = "", **more: str
 ) -> dict[str, Any]:
     """What a page with the bundle says in a browser of its own."""
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is on this machine")
-    site = Site(
-        files={
-            "/ort/": modules / "onnxruntime-web" / "dist", "/bundle/": bundle, "/": page(before), **more,
-        },
-        headers=HEADERS if isolated else {},
-    )  # fmt: skip
-    with serving(site), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", f"http://127.0.0.1:{site.port}/"]
-        browser = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        try:
-            found: dict[str, Any] = site.answers.get(timeout=60)
-            return found
-        finally:
-            os.killpg(browser.pid, signal.SIGKILL)
-            browser.wait()
+    dist = modules / "onnxruntime-web" / "dist"
+    files: dict[str, Path | str] = {"/ort/": dist, "/bundle/": bundle, "/": page(before), **more}
+    return answered(files, HEADERS if isolated else {})
 
 
 def expected(model: Path) -> np.ndarray:

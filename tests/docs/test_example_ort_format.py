@@ -40,8 +40,13 @@ def said(command: str, folder: Path) -> str:
     return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
 
 
+def counts(text: str) -> str:
+    """Without what grows with every rule, and differs with every release of ONNX Runtime."""
+    return re.sub(r"by \d+ rules|onnxruntime [\d.]+|[\d,]+ -> [\d,]+|\S+e-\d+", "#", text)
+
+
 def test_it_prints_what_the_page_shows(tmp_path: Path) -> None:
     shutil.copy(EXAMPLE / "make_models.py", tmp_path)
     for command, shown in steps():
-        assert said(command, tmp_path) == shown, command
+        assert counts(said(command, tmp_path)) == counts(shown), command
     assert {p.name for p in tmp_path.glob("*.ort")} == {"convnet.ort", "mlp.ort", "convnet-basic.ort"}

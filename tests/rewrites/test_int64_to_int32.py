@@ -162,6 +162,14 @@ def test_shape_arithmetic_stays() -> None:
     assert not REWRITE.apply(made).modified
 
 
+def test_a_lookup_that_nobody_needs_proves_nothing() -> None:
+    made = model(
+        "g (int64[4] x, float[8,2] t) => (int64[4] y) <int64[1] one = {1}> "
+        "{ z = Gather (t, x)\n r = Relu (z)\n y = Add (x, one) }"
+    )
+    assert not REWRITE.apply(made).modified
+
+
 def test_an_overridable_constant_proves_nothing() -> None:
     proto = onnx.parser.parse_model(
         f"{HEAD} g (int64[4] x, float[8,2] t, int64[1] one) => (float[4,2] z, int64[4] y) <int64[1] one = {{1}}> "

@@ -126,6 +126,12 @@ def in_a_page(folder: Path, *providers: str, **settings: Any) -> Facts:
     return plain(folder, plan=Plan(settings=settings, providers=chain), target=f"web-{providers[0]}")
 
 
+def dequantized(folder: Path, build: str) -> Facts:
+    """A pair of QuantizeLinear and DequantizeLinear in a page."""
+    plan = Plan(settings={"web_build": build}, providers=(ProviderSpec(name="webgpu"),))
+    return facts_of(folder, PAIR, SCALE, plan=plan, target="web-webgpu")
+
+
 def in_ort_format(folder: Path, target: str) -> Facts:
     """A plain model that came in ORT format."""
     facts = plain(folder, target=target)
@@ -404,6 +410,11 @@ EXAMPLES = {
     "WEB015": Example(
         bad=lambda folder: in_a_page(folder, "wasm", web_build="jspi"),
         good=lambda folder: in_a_page(folder, "wasm", web_build="wasm"),
+    ),
+    "WEB016": Example(
+        bad=lambda folder: dequantized(folder, "jsep"),
+        where=("wide",),
+        good=lambda folder: dequantized(folder, "asyncify"),
     ),
     "MEM001": Example(
         bad=lambda folder: facts_of(folder, TWICE, [weight(size=192), weight("v", size=192)]),

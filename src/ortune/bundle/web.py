@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import onnx_ir as ir
 
@@ -74,6 +75,8 @@ def web_files(info: BundleInfo, model: OpenModel) -> dict[str, str]:
         "info": info,
         "choices": choices(info.plan, info.applied),
         "external": locations(model),
+        "folder": info.model[: info.model.rfind("/") + 1],
+        "url": lambda name: "./" + quote(name),
         "inputs": _typed(v for v in model.ir.graph.inputs if not v.is_initializer()),
         "outputs": _typed(model.ir.graph.outputs),
     }

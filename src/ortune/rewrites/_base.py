@@ -122,7 +122,9 @@ class Rewrite:
     def pays(self, objective: str, target: str) -> bool:
         """Whether it can improve an objective ("" is any) where the model runs."""
         useful = not objective or not self.objectives or objective in self.objectives
-        return useful and (not self.targets or target in self.targets)
+        # What a plan must set besides is a setting of a process, which a page cannot be told.
+        reached = not (self.settings and target.startswith("web-"))
+        return useful and reached and (not self.targets or target in self.targets)
 
     def apply(self, model: ir.Model, params: Mapping[str, str] | None = None) -> RewriteResult:
         """Change a model in place, check what was done, and mark every new or changed node.

@@ -72,14 +72,27 @@ def is_known(node: ir.Node) -> bool:
 def _indices(graph: ir.Graph) -> dict[ir.Value, Range]:
     """What is used as an index of an axis whose size is known."""
     found: dict[ir.Value, Range] = {}
+    live = _live(graph)
     for node in graph:
-        if not is_op(node, *_INDEXED):
+        if node not in live or not is_op(node, *_INDEXED):
             continue
         data, index = node.inputs[0], node.inputs[1]
         size = _size(data, _int(node, "axis", 0))
         if size is not None and index is not None and index.dtype == _WIDE and constant(index) is None:
             low, high = found.get(index, (-size, size - 1))
             found[index] = (max(low, -size), min(high, size - 1))
+    return found
+
+
+def _live(graph: ir.Graph) -> set[ir.Node]:
+    """The nodes that outputs need: the others are not run, and refuse nothing."""
+    found: set[ir.Node] = set()
+    for node in reversed(list(graph)):
+        users = [use.node for value in node.outputs for use in value.uses()]
+        # Who uses it from a subgraph is taken to be needed.
+        needed = any(user in found or user.graph is not graph for user in users)
+        if needed or any(value.is_graph_output() for value in node.outputs):
+            found.add(node)
     return found
 
 
@@ -199,10 +212,10 @@ _RULES: dict[str, _Rule] = {
 
 _COMPARING = frozenset({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
 COMPUTING = _COMPARING | {
-    "Add", "Sub", "Mul", "Div", "Mod", "Neg", "Abs", "Sign", "Clip", "CumSum", "ReduceSum", "ReduceMax", "ReduceMin",
-    "Min", "Max", "Where",
+    "Add", "Sub", "Mul", "Div", "Clip", "CumSum", "ReduceSum", "ReduceMax", "ReduceMin", "Min", "Max", "Where",
 }  # fmt: skip
-"""Operators that are worth having in 32 bits; the others only move numbers."""
+"""Operators that WebGPU has kernels for in 32 bits. The others only move numbers, or (Mod, Neg, Abs, Sign) run on the
+CPU either way."""
 
 _TYPED: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys((*_COMPARING, "Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Concat"), None),

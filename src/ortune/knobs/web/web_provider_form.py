@@ -3,7 +3,7 @@
 What it is: ``executionProviders`` takes a name, ``'webgpu'``, or an object, ``{ name: 'webgpu' }``, which may hold
     options.
 Why it costs: nothing in time. With the native builds of 1.30 a session that captures its graph and names its provider
-    by text gives the outputs of its first run for ever.
+    by text fails when it runs, or gives the outputs of its first run for ever.
 Evidence: outputs that do not follow the inputs.
 Fix and its safety: object, always; exact.
 Example: ``--target web-webgpu --set web_provider_form=object``

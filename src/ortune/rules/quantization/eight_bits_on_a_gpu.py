@@ -1,6 +1,7 @@
 """A model in 8-bit operators is meant for a GPU that has no kernels for them.
 
-What it is: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger and DynamicQuantizeLinear, where the target is CUDA
+What it is: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger and DynamicQuantizeLinear, on WebGPU also
+    QuantizeLinear, where the target is CUDA
     or WebGPU, in a browser or outside.
 Why it costs: each runs on the CPU, and its inputs and outputs are copied from and to the GPU.
 Evidence: the operators.
@@ -21,11 +22,11 @@ from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "QNT006"
-TIER = "preview"
 TARGET = "cuda"
 
 _TARGETS = ("cuda", *GPU)
 _OPERATORS = op_set("QLinearConv QLinearMatMul ConvInteger MatMulInteger DynamicQuantizeLinear")
+_ON_WEBGPU = _OPERATORS | {"QuantizeLinear"}
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -47,7 +48,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where such a GPU runs it."""
     if facts.model is None or facts.target not in _TARGETS:
         return
-    found = [node for node in nodes(facts.model.ir) if node.op_type in _OPERATORS]
+    lacking = _ON_WEBGPU if facts.target in GPU else _OPERATORS
+    found = [node for node in nodes(facts.model.ir) if node.op_type in lacking]
     if found:
         yield Finding(
             code=CODE,

@@ -1,8 +1,8 @@
 """A graph is captured, and the provider is named by text.
 
 What it is: enableGraphCapture with ``executionProviders: ['webgpu']``, in place of ``[{ name: 'webgpu' }]``.
-Why it costs: the outputs are wrong, without a word: the native builds of onnxruntime-web 1.30 then give the outputs
-    of the first run for ever, whatever is fed.
+Why it costs: with the native builds of onnxruntime-web 1.30 runs then fail, or the outputs are wrong without a
+    word: those of the first run for ever, whatever is fed.
 Evidence: the two settings.
 Fix and its safety: exact: the provider as an object.
 Example: ``--set web_provider_form=object``
@@ -32,7 +32,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="error",
-            what="graph capture with the provider named by text: each run gives the first run's outputs",
+            what="graph capture with the provider named by text: runs fail, or give the first outputs for ever",
             plan=Plan(settings={FORM.name: _RIGHT}),
             safety="exact",
         )

@@ -1,7 +1,7 @@
 """Operators have no kernel on WebGPU.
 
-What it is: recurrent layers, control flow and NonZero, NonMaxSuppression, RoiAlign and Unique, where the target is
-    WebGPU.
+What it is: loops, NonZero, NonMaxSuppression, RoiAlign, Unique and RNN, where the target is WebGPU; in the older JSEP
+    LSTM and GRU too.
 Why it costs: they run on the CPU, and each copy from the GPU waits for all that was started there.
 Evidence: the operators.
 Fix and its safety: advice: keep them out of the model, before or after the part that runs on the GPU.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
 from ortune.rules._browsers import GPU
@@ -20,10 +21,10 @@ from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "WEB001"
-TIER = "preview"
 TARGET = "webgpu"
 
-_WITHOUT = op_set("LSTM GRU RNN NonZero NonMaxSuppression RoiAlign Unique Loop Scan")
+_WITHOUT = op_set("RNN NonZero NonMaxSuppression RoiAlign Unique Loop Scan")
+_WITHOUT_IN_JSEP = _WITHOUT | op_set("LSTM GRU")
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -45,7 +46,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where WebGPU runs it."""
     if facts.model is None or facts.target not in GPU:
         return
-    found = [node for node in nodes(facts.model.ir) if node.op_type in _WITHOUT and not node.domain]
+    jsep = facts.plan.settings.get(BUILD.name) == "jsep"
+    without = _WITHOUT_IN_JSEP if jsep else _WITHOUT
+    found = [node for node in nodes(facts.model.ir) if node.op_type in without and not node.domain]
     if found:
         yield Finding(
             code=CODE,

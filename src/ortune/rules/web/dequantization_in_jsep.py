@@ -1,0 +1,37 @@
+"""The deprecated build of onnxruntime-web reads 8-bit numbers wrong on WebGPU.
+
+What it is: DequantizeLinear of uint8 or int8 in JSEP, which ``import 'onnxruntime-web'`` gives, with WebGPU.
+Why it costs: the outputs are wrong, without a word: the kernel reads four numbers for one (1.30).
+Evidence: the build, the provider and the operator.
+Fix and its safety: exact: the build asyncify (onnxruntime-web/webgpu), whose kernel is right.
+Example: ``--target web-webgpu --set web_build=asyncify``
+References: microsoft/onnxruntime#32578; huggingface/transformers.js#1512.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.knobs.web.web_build import KNOB as BUILD
+from ortune.model.graphs import nodes
+from ortune.records import Finding, Plan
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "WEB016"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where JSEP runs it."""
+    if facts.model is None or facts.target != "web-webgpu" or facts.plan.settings.get(BUILD.name) != "jsep":
+        return
+    found = [node for node in nodes(facts.model.ir) if node.op_type == "DequantizeLinear" and not node.domain]
+    if found:
+        yield Finding(
+            code=CODE,
+            severity="error",
+            what=f"wrong outputs: the build jsep reads 8-bit numbers wrong on WebGPU: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            plan=Plan(settings={BUILD.name: "asyncify"}),
+            safety="exact",
+        )
