@@ -93,6 +93,7 @@ def proposals(
     *,
     workload: Workload | None = None,
     objective: str = "",
+    packages: Collection[str] = (),
 ) -> list[tuple[RewriteSpec, str]]:
     """The rewrites worth trying on a model, each with the reason in one sentence.
 
@@ -101,11 +102,13 @@ def proposals(
         allow: Safety classes or names of rewrites allowed beside the exact ones.
         workload: How the model will be used; without it nothing is proposed that depends on sizes.
         objective: Leaves out what cannot improve it; "" leaves out nothing.
+        packages: What the environment that is measured has: a rewrite by a package is tried only there.
     """
     return [
         (RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)), reason)
         for rewrite in all_rewrites().values()
         if {"exact", *allow} & {rewrite.safety, rewrite.name}
         and (not objective or not rewrite.objectives or objective in rewrite.objectives)
+        and (not rewrite.needs or rewrite.needs in packages)
         for params, reason in rewrite.proposes(ir_model, workload)
     ]

@@ -143,7 +143,8 @@ def _listed(baseline: Baseline) -> RewritingResult:
     model, work = baseline.side.model.ir, baseline.work
     row = rewrites.row(model, workload=work)
     called = []
-    for spec, reason in rewrites.proposals(model, ("numerics", "behaviour"), workload=work):
+    packages = baseline.side.runtime.packages
+    for spec, reason in rewrites.proposals(model, ("numerics", "behaviour"), workload=work, packages=packages):
         safety = rewrites.find(spec.name).safety
         called.append(CalledFor(rewrite=spec, safety=safety, reason=reason, in_row=spec in row))
     known = [each.rewrite for each in called]
@@ -158,6 +159,11 @@ def _listed(baseline: Baseline) -> RewritingResult:
     missed = []
     for rewrite in rewrites.all_rewrites().values():
         if rewrite.name in names:
+            continue
+        if rewrite.needs and rewrite.needs not in packages:
+            missed.append(
+                NearMiss(name=rewrite.name, reasons=(rewrite_words.not_installed(rewrite.needs),))
+            )
             continue
         reasons = _near_miss(rewrite, baseline.side.model)
         if reasons:

@@ -307,7 +307,13 @@ def _tune(
     held = facts.facts_of(model.ir)
     proposed, refused = propose(
         held,
-        rewrites.proposals(model.ir, allow, workload=baseline.work, objective=objective)
+        rewrites.proposals(
+            model.ir,
+            allow,
+            workload=baseline.work,
+            objective=objective,
+            packages=baseline.side.runtime.packages,
+        )
         if model.info.format != "ort"
         else [],
         baseline.work,
