@@ -112,9 +112,7 @@ def _guarded(weights: ir.Value, shared: list[ir.Value]) -> tuple[ir.Value, bool]
     return chosen.outputs[0], True
 
 
-def _scores(
-    value: ir.Value | None, shared: list[ir.Value]
-) -> tuple[ir.Node | None, ir.Value | None, float]:
+def _scores(value: ir.Value | None, shared: list[ir.Value]) -> tuple[ir.Node | None, ir.Value | None, float]:
     """(product, mask, scale) of ``product * scale + mask``."""
     mask: ir.Value | None = None
     if value is None:
@@ -172,7 +170,7 @@ def _perm(node: ir.Node | None) -> list[int] | None:
     return None if attribute.is_ref() else list(attribute.as_ints())
 
 
-def _heads(value: ir.Value, perm: list[int]) -> Heads | None:
+def _heads(value: ir.Value, perm: list[int]) -> Heads | None:  # noqa: PLR0911  (one a form)
     """The heads that a Reshape split off before a Transpose of this order."""
     part, turn = (None, value.producer())
     if perm == _SPLIT and _perm(turn) is None:
@@ -204,7 +202,7 @@ def _heads(value: ir.Value, perm: list[int]) -> Heads | None:
     return Heads(flat=split.inputs[0], split=split, count=count, size=size)
 
 
-def _taken(value: ir.Value) -> tuple[int, ir.Node | None] | tuple[None, None]:
+def _taken(value: ir.Value) -> tuple[int, ir.Node | None] | tuple[None, None]:  # noqa: PLR0911  (one a form)
     """(which, Transpose) of what one index of the first axis of a Transpose is."""
     node = value.producer()
     if is_op(node, "Gather"):
@@ -256,7 +254,7 @@ def _width(value: ir.Value) -> int:
     return 0
 
 
-def _keys(value: ir.Value) -> Heads | None:
+def _keys(value: ir.Value) -> Heads | None:  # noqa: PLR0911  (one a form)
     """The heads of keys that are turned: by the one Transpose, by another after it, or flat between two Reshapes."""
     direct = _heads(value, _SPLIT_TURNED)
     if direct is not None:
@@ -306,7 +304,8 @@ def _is_axis(symbol: Symbol, value: ir.Value, axis: int, heads: Heads) -> bool:
 def _joined(product: ir.Node, shared: list[ir.Value]) -> ir.Node | None:
     turn = only_user(product.outputs[0])
     if turn is None:
-        shared.append(product.outputs[0])
+        if product.outputs[0].uses():
+            shared.append(product.outputs[0])
         return None
     if _perm(turn) != _SPLIT:
         return None
@@ -365,7 +364,13 @@ def _part(node: ir.Node, whole: list[Symbol] | None) -> list[Symbol] | None:
     source = node.inputs[0].producer() if node.inputs[0] is not None else None
     if node.op_type == "Gather":
         at = constant(node.inputs[1])
-        if whole is None and at is not None and at.size == 1 and at.reshape(-1)[0] >= 0 and is_op(source, "Shape"):
+        if (
+            whole is None
+            and at is not None
+            and at.size == 1
+            and at.reshape(-1)[0] >= 0
+            and is_op(source, "Shape")
+        ):
             # Counted from the first, it is the same axis whatever the rank.
             assert source is not None
             of = source.inputs[0]

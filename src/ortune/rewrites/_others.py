@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ortune.model.graphs import nodes
 from ortune.rewrites._marks import made_by
 
 _LARGEST_BYTES = 1 << 31  # these tools hold a model in one protobuf
@@ -14,8 +13,6 @@ def refuses(model: ir.Model, name: str) -> tuple[str, ...]:
     """Why a tool is not asked; empty where it is."""
     if name in made_by(model):
         return ("the model went through this tool already",)
-    if any(node.domain.startswith("com.microsoft") for node in nodes(model)):
-        return ("the model holds operators of ONNX Runtime alone, which the tool does not know",)
     held = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
     if held >= _LARGEST_BYTES:
         return (f"the weights are {held / 1e9:.1f} GB, and the tool holds at most 2",)

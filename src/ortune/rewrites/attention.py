@@ -1,9 +1,9 @@
 """Makes MultiHeadAttention of the products and the Softmax between that attention was exported as.
 
-What it is: ``softmax(q k^T * scale + mask) v`` with the heads split off by Reshape and Transpose before, and joined again
-    after, as torch's exporters write it: the scale on the scores or half of it on queries and keys, keys turned by one
-    Transpose, by two, or flat between two Reshapes, and the guard against rows of NaN. It becomes one
-    ``com.microsoft.MultiHeadAttention``. The projections before and after stay.
+What it is: ``softmax(q k^T * scale + mask) v`` with the heads split off by Reshape and Transpose before, and joined
+    again after, as torch's exporters and Paddle write it: the scale on the scores or half of it on queries and keys, keys
+    turned by one Transpose, by two, or flat between two Reshapes, all three in one product, and the guard against rows of
+    NaN. It becomes one ``com.microsoft.MultiHeadAttention``. The projections before and after stay.
 Why it costs: the scores are written and read once for the scale, the mask, the Softmax and the guard each, and queries,
     keys, values and result are copied once more to turn them. ONNX Runtime fuses by itself what BERT and GPT-2 looked
     like in torch's older exporter; what the newer one writes (``scaled_dot_product_attention``) it leaves.
@@ -42,7 +42,7 @@ class _Match:
     joined: ir.Node
 
 
-def _match(core: Core) -> _Match | str:
+def _match(core: Core) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """What can be replaced, or why not."""
     what = f"the attention around Softmax {core.softmax.name!r}"
     if core.shared is not None:
@@ -99,8 +99,7 @@ def _same_batch(*heads: Heads) -> bool:
         shape = each.split.outputs[0].shape
         firsts.append(None if shape is None or len(shape) == 0 else shape[0])
     return firsts[0] is not None and all(
-        first == firsts[0] and (isinstance(first, int) or first.value is not None)  # type: ignore[union-attr]
-        for first in firsts
+        first == firsts[0] and (isinstance(first, int) or first.value is not None) for first in firsts
     )
 
 
@@ -147,7 +146,9 @@ def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
             if opset < _SOFTMAX_OPSET and "axis" not in core.softmax.attributes:
                 continue
             if isinstance(match, _Match) and opset < _LEAST_OPSET:
-                match = f"the model is of opset {opset}, and MultiHeadAttention is made from {_LEAST_OPSET} on"
+                match = (
+                    f"the model is of opset {opset}, and MultiHeadAttention is made from {_LEAST_OPSET} on"
+                )
             if isinstance(match, _Match):
                 count += 1
                 if editor is not None:
@@ -200,9 +201,7 @@ def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str) -> ir.Value:
             starts, ends = (editor.constant(at, f"{name}_{n}", np.array([n])) for n in (0, 2))
             first = editor.node(at, "Slice", [heads.split.inputs[1], starts, ends], name=f"{name}_rows")
             last = editor.constant(at, f"{name}_width", np.array([width]))
-            shape = editor.node(
-                at, "Concat", [first, last], [ir.AttrInt64("axis", 0)], name=f"{name}_shape"
-            )
+            shape = editor.node(at, "Concat", [first, last], [ir.AttrInt64("axis", 0)], name=f"{name}_shape")
         flat = editor.node(at, "Reshape", [flat, shape], attributes, name=f"{name}_flat")
     if heads.parts == 1:
         return flat
@@ -232,9 +231,7 @@ def _whole(
         )
         for value, kind in ((queries, "queries"), (keys, "keys"))
     ]
-    shape = editor.node(
-        at, "Concat", [ones, *lengths], [ir.AttrInt64("axis", 0)], name=f"{name}_mask_shape"
-    )
+    shape = editor.node(at, "Concat", [ones, *lengths], [ir.AttrInt64("axis", 0)], name=f"{name}_mask_shape")
     return editor.node(at, "Expand", [mask, shape], name=f"{name}_mask")
 
 
@@ -244,7 +241,9 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         why = tuple(reasons) or ("no Softmax stands between two MatMul in the model",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
     return RewriteResult(
-        modified=True, what=f"Made {count} MultiHeadAttention of products and Softmax.", reasons=tuple(reasons)
+        modified=True,
+        what=f"Made {count} MultiHeadAttention of products and Softmax.",
+        reasons=tuple(reasons),
     )
 
 

@@ -1,8 +1,8 @@
 """Lets ONNX Runtime's tool for transformers fuse what the session's own optimiser leaves.
 
-What it is: ``onnxruntime.transformers.optimizer`` on the graph with its constants folded: attention, layer normalisation
-    with the sum before it, Gelu with the bias before it, each one operator of ``com.microsoft``. The kind of model, the
-    number of heads and the hidden size are read from the graph.
+What it is: ``onnxruntime.transformers.optimizer`` on the graph with its constants folded: attention, layer
+    normalisation with the sum before it, Gelu with the bias before it, each one operator of ``com.microsoft``. The kind
+    of model, the number of heads and the hidden size are read from the graph.
 Why it costs: as decomposed, each of these is several passes over the tensors. The session's own optimiser knows fewer
     forms, and attention without a mask or with past keys is not among them.
 Evidence: Softmax between two MatMul, with Transposes around, in the optimised graph.
@@ -81,7 +81,10 @@ REWRITE = Rewrite(
         ),
         Param(name="heads", kind="int", default="0", summary="heads of an attention; 0: the tool finds them"),
         Param(
-            name="hidden", kind="int", default="0", summary="width of all heads together; 0: the tool finds it"
+            name="hidden",
+            kind="int",
+            default="0",
+            summary="width of all heads together; 0: the tool finds it",
         ),
     ),
     task="transformers",

@@ -144,7 +144,9 @@ def _listed(baseline: Baseline) -> RewritingResult:
     row = rewrites.row(model, workload=work)
     called = []
     packages = baseline.side.runtime.packages
-    for spec, reason in rewrites.proposals(model, ("numerics", "behaviour"), workload=work, packages=packages):
+    for spec, reason in rewrites.proposals(
+        model, ("numerics", "behaviour"), workload=work, packages=packages
+    ):
         safety = rewrites.find(spec.name).safety
         called.append(CalledFor(rewrite=spec, safety=safety, reason=reason, in_row=spec in row))
     known = [each.rewrite for each in called]
@@ -161,9 +163,7 @@ def _listed(baseline: Baseline) -> RewritingResult:
         if rewrite.name in names:
             continue
         if rewrite.needs and rewrite.needs not in packages:
-            missed.append(
-                NearMiss(name=rewrite.name, reasons=(rewrite_words.not_installed(rewrite.needs),))
-            )
+            missed.append(NearMiss(name=rewrite.name, reasons=(rewrite_words.not_installed(rewrite.needs),)))
             continue
         reasons = _near_miss(rewrite, baseline.side.model)
         if reasons:

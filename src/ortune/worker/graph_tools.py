@@ -12,6 +12,7 @@ from typing import Any, Dict, List
 
 from .protocol import Stop
 
+NORMALIZATION_OPSET = 17
 INLINE_LIMIT_BYTES = 1 << 30  # weights beyond it lie in a file beside the model: protobuf holds 2 GB
 
 
@@ -22,7 +23,7 @@ def transformers(ort: Any, request: Dict[str, Any]) -> str:
     optimizer = imported("onnxruntime.transformers.optimizer", ort)
     fusion = imported("onnxruntime.transformers.fusion_options", ort)
     params = request["params"]
-    model = onnx.load(_folded(ort, request))
+    model = onnx.load(_folded(ort, onnx, request))
     before = _own(model)
     options = fusion.FusionOptions(params["model"])
     # These two change more than the order of sums: positions taken for granted, and a mask cut to a length.
@@ -35,12 +36,12 @@ def transformers(ort: Any, request: Dict[str, Any]) -> str:
     gained = {kind: n - before.get(kind, 0) for kind, n in fused.items() if n > before.get(kind, 0)}
     if not gained:
         # Constants that were folded on the way are no reason to write another model.
-        _save(onnx, onnx.load(request["model"]), request["output"])
+        _save(ort, onnx, onnx.load(request["model"]), request)
         return "Nothing was fused."
     if "com.microsoft" not in {each.domain for each in made.opset_import}:
         made.opset_import.add(domain="com.microsoft", version=1)
     _require_same_signature(onnx.load(request["model"], load_external_data=False), made)
-    _save(onnx, made, request["output"])
+    _save(ort, onnx, made, request)
     listed = ", ".join("%d %s" % (gained[kind], kind) for kind in sorted(gained))
     return "Fused %s (onnxruntime.transformers %s, as %s)." % (listed, ort.__version__, params["model"])
 
@@ -49,28 +50,14 @@ def onnxslim(ort: Any, request: Dict[str, Any]) -> str:
     """The graph as onnxslim simplifies it."""
     tool, onnx = imported("onnxslim", ort), imported("onnx", ort)
     given = onnx.load(request["model"])
-    made = tool.slim(request["model"])
-    _require_same_signature(given, made)
-    _save(onnx, made, request["output"])
-    return "Simplified by onnxslim %s: %d nodes of %d." % (
-        getattr(tool, "__version__", ""),
-        len(made.graph.node),
-        len(given.graph.node),
-    )
+    return _finished(ort, onnx, given, tool.slim(request["model"]), request, "onnxslim")
 
 
 def onnxscript(ort: Any, request: Dict[str, Any]) -> str:
     """The graph as the optimiser of onnxscript leaves it."""
     tool, onnx = imported("onnxscript.optimizer", ort), imported("onnx", ort)
     given = onnx.load(request["model"])
-    made = tool.optimize(given)
-    _require_same_signature(given, made)
-    _save(onnx, made, request["output"])
-    return "Optimised by onnxscript %s: %d nodes of %d." % (
-        getattr(imported("onnxscript", ort), "__version__", ""),
-        len(made.graph.node),
-        len(given.graph.node),
-    )
+    return _finished(ort, onnx, given, tool.optimize(given), request, "onnxscript")
 
 
 def imported(name: str, ort: Any) -> Any:
@@ -86,8 +73,53 @@ def imported(name: str, ort: Any) -> Any:
         ) from error
 
 
-def _folded(ort: Any, request: Dict[str, Any]) -> str:
+def _finished(ort: Any, onnx: Any, given: Any, made: Any, request: Dict[str, Any], tool: str) -> str:
+    """Saves what a tool made; where all that it changed is what is declared of shapes, the model as it was."""
+    _require_same_signature(given, made)
+    before, after = _contents(given.graph), _contents(made.graph)
+    _save(ort, onnx, given if before == after else made, request)
+    version = getattr(imported(tool, ort), "__version__", "")
+    return "Simplified by %s %s: %d nodes of %d." % (
+        tool,
+        version,
+        len(made.graph.node),
+        len(given.graph.node),
+    )
+
+
+def _contents(graph: Any) -> List[Any]:
+    """The operators of a graph and of those inside, and how many numbers it holds."""
+    found: List[Any] = [sorted(list(weight.dims) for weight in graph.initializer)]
+    for node in graph.node:
+        found.append((node.domain, node.op_type, len(node.input), len(node.attribute)))
+        for attribute in node.attribute:
+            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                found += _contents(inner)
+    return found
+
+
+def _raised(onnx: Any, request: Dict[str, Any]) -> str:
+    """The model at an opset that has LayerNormalization, which the fusions write whether it is there or not."""
+    model = onnx.load(request["model"])
+    opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 1)
+    if opset >= NORMALIZATION_OPSET:
+        given: str = request["model"]
+        return given
+    path: str = request["output"] + ".raised.onnx"
+    try:
+        raised = importlib.import_module("onnx.version_converter").convert_version(model, NORMALIZATION_OPSET)
+        onnx.save(raised, path)
+    except Exception as error:  # the converter's own, whatever it was: the model stays as it is
+        what = "opset %d cannot be raised to %d, which LayerNormalization needs: %s: %s"
+        raise Stop(
+            "unsupported", what % (opset, NORMALIZATION_OPSET, type(error).__name__, str(error)[:300])
+        ) from error
+    return path
+
+
+def _folded(ort: Any, onnx: Any, request: Dict[str, Any]) -> str:
     """The model with constants folded and nothing fused for this machine: the fusions look for weights as such."""
+    given = _raised(onnx, request)
     path: str = request["output"] + ".folded.onnx"
     options = ort.SessionOptions()
     for library in request["custom_ops"]:
@@ -97,7 +129,7 @@ def _folded(ort: Any, request: Dict[str, Any]) -> str:
     entry = "session.optimized_model_external_initializers_%s"
     options.add_session_config_entry(entry % "file_name", os.path.basename(path) + ".data")
     options.add_session_config_entry(entry % "min_size_in_bytes", "1024")
-    ort.InferenceSession(request["model"], options, providers=["CPUExecutionProvider"])
+    ort.InferenceSession(given, options, providers=["CPUExecutionProvider"])
     return path
 
 
@@ -123,10 +155,21 @@ def _require_same_signature(given: Any, made: Any) -> None:
         raise Stop("unsupported", "the tool changed the inputs or outputs of the model")
 
 
-def _save(onnx: Any, model: Any, path: str) -> None:
-    """One file, or the weights beside it where they are large."""
+def _save(ort: Any, onnx: Any, model: Any, request: Dict[str, Any]) -> None:
+    """One file, or the weights beside it where they are large; and that ONNX Runtime takes it."""
+    path = request["output"]
     large = model.ByteSize() > INLINE_LIMIT_BYTES
     if large:
         onnx.save(model, path, save_as_external_data=True, location=os.path.basename(path) + ".data")
     else:
         onnx.save(model, path)
+    options = ort.SessionOptions()
+    for library in request["custom_ops"]:
+        options.register_custom_ops_library(library)
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime's own, of many kinds
+        raise Stop(
+            "unsupported", "the model that the tool wrote does not load: %s" % str(error)[:500]
+        ) from error

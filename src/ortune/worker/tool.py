@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, Callable, Dict
 
-from . import channels, probes, protocol
+from . import channels, protocol
 from . import main as trial
 from .protocol import Link, Stop
 
@@ -56,6 +56,8 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
     without = request["params"].get("without", "").replace("+", ";")
     applied = list(request["applied"])
     if without:
+        from . import probes  # imports numpy
+
         named = {"knob": "without", "channel": "session_config", "key": probes.OPTIMIZERS, "value": without}
         probes.check_known_keys(ort, [named])
         applied = [item for item in applied if item["key"] != probes.OPTIMIZERS] + [named]
@@ -76,7 +78,11 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
     if not os.path.exists(request["output"]):
         raise Stop("unsupported", "onnxruntime %s created the session and wrote no model" % ort.__version__)
     left_out = " without %s" % without.replace(";", ", ") if without else ""
-    return "Saved the graph as onnxruntime %s optimises it at level %s%s." % (ort.__version__, level, left_out)
+    return "Saved the graph as onnxruntime %s optimises it at level %s%s." % (
+        ort.__version__,
+        level,
+        left_out,
+    )
 
 
 def _levels(ort: Any, request: Dict[str, Any]) -> str:
