@@ -217,3 +217,38 @@ ATTENTIONS: tuple[Callable[[Maker, str, str | None], str], ...] = (
     attention_packed,
     attention_paddle,
 )
+
+
+def _mean_square(m: Maker, x: str, *, by_pow: bool) -> str:
+    square = m.op("Pow", x, m.number(2)) if by_pow else m.op("Mul", x, x)
+    return m.op("Add", m.op("ReduceMean", square, axes=[-1]), m.number(1e-6))
+
+
+def _gamma(m: Maker, width: int) -> str:
+    return m.weight(np.linspace(0.5, 1.5, width).astype(np.float32))
+
+
+def rms_torch(m: Maker, x: str, width: int) -> str:
+    """The older torch exporter: one over the root, which ONNX Runtime fuses."""
+    root = m.op("Div", m.number(1), m.op("Sqrt", _mean_square(m, x, by_pow=True)))
+    return m.op("Mul", _gamma(m, width), m.op("Mul", x, root))
+
+
+def rms_dynamo(m: Maker, x: str, width: int) -> str:
+    """The newer torch exporter: the reciprocal of the root."""
+    root = m.op("Reciprocal", m.op("Sqrt", _mean_square(m, x, by_pow=True)))
+    return m.op("Mul", m.op("Mul", x, root), _gamma(m, width))
+
+
+def rms_product(m: Maker, x: str, width: int) -> str:
+    """A square that is a product."""
+    return m.op("Mul", m.op("Div", x, m.op("Sqrt", _mean_square(m, x, by_pow=False))), _gamma(m, width))
+
+
+def rms_power(m: Maker, x: str, width: int) -> str:
+    """A root that is a power."""
+    root = m.op("Pow", _mean_square(m, x, by_pow=True), m.number(-0.5))
+    return m.op("Mul", _gamma(m, width), m.op("Mul", root, x))
+
+
+RMS: tuple[Callable[[Maker, str, int], str], ...] = (rms_torch, rms_dynamo, rms_product, rms_power)

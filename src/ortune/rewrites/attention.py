@@ -1,9 +1,9 @@
 """Makes MultiHeadAttention of the products and the Softmax between that attention was exported as.
 
 What it is: ``softmax(q k^T * scale + mask) v`` with the heads split off by Reshape and Transpose before, and joined
-    again after, as torch's exporters and Paddle write it: the scale on the scores or half of it on queries and keys, keys
-    turned by one Transpose, by two, or flat between two Reshapes, all three in one product, and the guard against rows of
-    NaN. It becomes one ``com.microsoft.MultiHeadAttention``. The projections before and after stay.
+    again after, as torch's exporters and Paddle write it: the scale on the scores or half of it on queries and keys,
+    keys turned by one Transpose, by two, or flat between two Reshapes, all three in one product, and the guard against
+    rows of NaN. It becomes one ``com.microsoft.MultiHeadAttention``. The projections before and after stay.
 Why it costs: the scores are written and read once for the scale, the mask, the Softmax and the guard each, and queries,
     keys, values and result are copied once more to turn them. ONNX Runtime fuses by itself what BERT and GPT-2 looked
     like in torch's older exporter; what the newer one writes (``scaled_dot_product_attention``) it leaves.
