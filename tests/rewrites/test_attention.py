@@ -22,7 +22,7 @@ from fused_forms import (
     attention_torch,
     norm_torch,
 )
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 from test_activations_and_affine import optimised
 from test_fused_patterns import Graph, apply, check, fused_by_ort, outputs, reason, run, values
 
@@ -261,3 +261,50 @@ def test_nothing_of_the_tool_is_lost_to_the_session(tmp_path: Path) -> None:
     g = Graph()
     made, _ = by_tool("transformers-fusion", g.model(SHAPE, [image_block(g)]), tmp_path)
     assert optimised(made.path, tmp_path)["SkipLayerNormalization"] == 1
+
+
+# Subgraphs and functions
+
+
+def inside(kind: str, form: Form) -> onnx.ModelProto:
+    """The attention in a branch of an If, or in a function of the model."""
+    g = Graph()
+    y = form(g, "x", mask_of(g, 4, 1))
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    constants = [
+        helper.make_node("Constant", [], [weight.name], name=f"{weight.name}_node", value=weight)
+        for weight in g.weights
+    ]
+    x, out = (helper.make_tensor_value_info(name, TensorProto.FLOAT, SHAPE) for name in ("x", "out"))
+    functions = []
+    if kind == "function":
+        block = helper.make_function("local", "Block", ["x"], [y], [*constants, *g.nodes], opsets[:1])
+        functions, nodes = [block], [helper.make_node("Block", ["x"], ["out"], name="block", domain="local")]
+    else:
+        then = helper.make_graph(
+            g.nodes, "then", [], [helper.make_tensor_value_info(y, TensorProto.FLOAT, None)], g.weights
+        )
+        other = helper.make_graph(
+            [helper.make_node("Identity", ["x"], ["same"], name="same")],
+            "else",
+            [],
+            [helper.make_tensor_value_info("same", TensorProto.FLOAT, None)],
+        )
+        nodes = [
+            helper.make_node(
+                "Constant", [], ["yes"], name="yes", value=numpy_helper.from_array(np.array(True))
+            ),
+            helper.make_node("If", ["yes"], ["out"], name="if", then_branch=then, else_branch=other),
+        ]
+    graph = helper.make_graph(nodes, "g", [x], [out])
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8, functions=functions)
+
+
+@pytest.mark.parametrize("kind", ["branch", "function"])
+@pytest.mark.parametrize("form", ATTENTIONS)
+def test_attention_inside_a_branch_or_a_function(kind: str, form: Form) -> None:
+    model = inside(kind, form)
+    proto, result, _ = apply(ATTENTION, model)
+    assert result.modified, result.reasons
+    x = values(2, LENGTH, WIDTH)
+    np.testing.assert_allclose(run(proto, x)[0], run(model, x)[0], rtol=1e-4, atol=2e-5)

@@ -353,9 +353,13 @@ def _shape(node: ir.Node) -> list[Symbol] | None:
     perm = _perm(source.producer())
     rank = len(source.shape) if source.shape is not None else len(perm) if perm else 0
     bounds = [node.attributes.get(name) for name in ("start", "end")]
-    if not rank or any(b is not None and b.is_ref() for b in bounds):
+    if any(b is not None and b.is_ref() for b in bounds):
         return None
     start, end = (None if b is None else b.as_int() for b in bounds)
+    if not rank and start is not None and end is not None and 0 <= start < end:
+        rank = end  # counted from the first, these are the same whatever the rank
+    if not rank:
+        return None
     return [(source, axis) for axis in range(rank)[start:end]]
 
 
