@@ -124,3 +124,131 @@ NORMS: tuple[Callable[[Maker, str, int, int, int], str], ...] = (
     norm_tensorflow,
     norm_moments,
 )
+
+
+HEADS, SIZE = 2, 4
+WIDTH = HEADS * SIZE
+
+
+def _projected(m: Maker, x: str, seed: int, width: int = WIDTH) -> str:
+    rng = np.random.default_rng(seed)
+    weight = (rng.standard_normal((WIDTH, width)) * 0.4).astype(np.float32)
+    return m.op("Add", m.op("MatMul", x, m.weight(weight)), m.weight(rng.standard_normal(width) * 0.1))
+
+
+def _list(m: Maker, *numbers: int) -> str:
+    return m.weight(np.array(numbers, np.int64))
+
+
+def _sizes(m: Maker, x: str, *last: int) -> str:
+    """Batch and length of ``x`` and what follows, as the older exporter computes a shape."""
+    found = [
+        m.op("Unsqueeze", m.op("Gather", m.op("Shape", x), m.weight(np.array(axis, np.int64))), _list(m, 0))
+        for axis in (0, 1)
+    ]
+    return m.op("Concat", *found, *[_list(m, n) for n in last], axis=0)
+
+
+def _turned_heads(m: Maker, value: str, shape: str, perm: tuple[int, ...] = (0, 2, 1, 3)) -> str:
+    return m.op("Transpose", m.op("Reshape", value, shape), perm=list(perm))
+
+
+def _joined_heads(m: Maker, value: str, shape: str) -> str:
+    return m.op("Reshape", m.op("Transpose", value, perm=[0, 2, 1, 3]), shape)
+
+
+def attention_torch(m: Maker, x: str, mask: str | None) -> str:
+    """The older torch exporter: sizes read from each value, the scores divided, a mask for all queries."""
+    q, k, v = (_projected(m, x, seed) for seed in range(3))
+    queries, values = (_turned_heads(m, each, _sizes(m, each, HEADS, SIZE)) for each in (q, v))
+    keys = _turned_heads(m, k, _sizes(m, k, HEADS, SIZE), (0, 2, 3, 1))
+    scores = m.op("Div", m.op("MatMul", queries, keys), m.number(math.sqrt(SIZE)))
+    weights = m.op("Softmax", m.op("Add", scores, mask) if mask else scores, axis=-1)
+    return _joined_heads(m, m.op("MatMul", weights, values), _sizes(m, x, WIDTH))
+
+
+def attention_dynamo(m: Maker, x: str, mask: str | None) -> str:
+    """The newer torch exporter: half of the scale on either side, keys turned flat, rows of NaN made 0."""
+    q, k, v = (_projected(m, x, seed) for seed in range(3))
+    batch, length = (m.op("Shape", x, start=axis, end=axis + 1) for axis in (0, 1))
+    shape = m.op("Concat", batch, length, _list(m, -1), _list(m, SIZE), axis=0)
+    queries, keys, values = (_turned_heads(m, each, shape) for each in (q, k, v))
+    sizes = m.op("Shape", keys)
+    low, high = _list(m, -(2**63)), _list(m, 2**63 - 1)
+    rows = m.op("Slice", sizes, _list(m, -2), _list(m, -1))
+    columns = m.op("Slice", sizes, _list(m, -1), high)
+    flat = m.op("Reshape", keys, m.op("Concat", _list(m, -1), rows, columns, axis=0))
+    back = m.op("Concat", m.op("Slice", sizes, low, _list(m, -2)), columns, rows, axis=0)
+    turned = m.op("Reshape", m.op("Transpose", flat, perm=[0, 2, 1]), back)
+    half = m.number(SIZE**-0.25)
+    scores = m.op("MatMul", m.op("Mul", queries, half), m.op("Mul", turned, half))
+    weights = m.op("Softmax", m.op("Add", scores, mask) if mask else scores, axis=-1)
+    guarded = m.op("Where", m.op("IsNaN", weights), m.number(0), weights)
+    back = m.op("Concat", batch, length, _list(m, -1), axis=0)
+    return _joined_heads(m, m.op("MatMul", guarded, values), back)
+
+
+def attention_packed(m: Maker, x: str, mask: str | None) -> str:
+    """timm: one product for all three, turned at once; the scale on the queries."""
+    packed = m.op("Reshape", _projected(m, x, 0, 3 * WIDTH), _list(m, 0, -1, 3, HEADS, SIZE))
+    turned = m.op("Transpose", packed, perm=[2, 0, 3, 1, 4])
+    q, k, v = (m.op("Gather", turned, m.weight(np.array(n, np.int64)), axis=0) for n in range(3))
+    scores = m.op("MatMul", m.op("Mul", q, m.number(SIZE**-0.5)), m.op("Transpose", k, perm=[0, 1, 3, 2]))
+    weights = m.op("Softmax", m.op("Add", scores, mask) if mask else scores, axis=3)
+    return _joined_heads(m, m.op("MatMul", weights, v), _list(m, 0, 0, WIDTH))
+
+
+def attention_paddle(m: Maker, x: str, mask: str | None) -> str:
+    """Paddle: the same, cut out of it by Slice and Squeeze."""
+    packed = m.op("Reshape", _projected(m, x, 0, 3 * WIDTH), _list(m, 0, -1, 3, HEADS, SIZE))
+    turned = m.op("Transpose", packed, perm=[2, 0, 3, 1, 4])
+    q, k, v = (
+        m.op("Squeeze", m.op("Slice", turned, _list(m, n), _list(m, n + 1), _list(m, 0)), _list(m, 0))
+        for n in range(3)
+    )
+    scores = m.op("MatMul", m.op("Mul", q, m.number(SIZE**-0.5)), m.op("Transpose", k, perm=[0, 1, 3, 2]))
+    weights = m.op("Softmax", m.op("Add", scores, mask) if mask else scores, axis=3)
+    return _joined_heads(m, m.op("MatMul", weights, v), _list(m, 0, -1, WIDTH))
+
+
+ATTENTIONS: tuple[Callable[[Maker, str, str | None], str], ...] = (
+    attention_torch,
+    attention_dynamo,
+    attention_packed,
+    attention_paddle,
+)
+
+
+def _mean_square(m: Maker, x: str, *, by_pow: bool) -> str:
+    square = m.op("Pow", x, m.number(2)) if by_pow else m.op("Mul", x, x)
+    return m.op("Add", m.op("ReduceMean", square, axes=[-1]), m.number(1e-6))
+
+
+def _gamma(m: Maker, width: int) -> str:
+    return m.weight(np.linspace(0.5, 1.5, width).astype(np.float32))
+
+
+def rms_torch(m: Maker, x: str, width: int) -> str:
+    """The older torch exporter: one over the root, which ONNX Runtime fuses."""
+    root = m.op("Div", m.number(1), m.op("Sqrt", _mean_square(m, x, by_pow=True)))
+    return m.op("Mul", _gamma(m, width), m.op("Mul", x, root))
+
+
+def rms_dynamo(m: Maker, x: str, width: int) -> str:
+    """The newer torch exporter: the reciprocal of the root."""
+    root = m.op("Reciprocal", m.op("Sqrt", _mean_square(m, x, by_pow=True)))
+    return m.op("Mul", m.op("Mul", x, root), _gamma(m, width))
+
+
+def rms_product(m: Maker, x: str, width: int) -> str:
+    """A square that is a product."""
+    return m.op("Mul", m.op("Div", x, m.op("Sqrt", _mean_square(m, x, by_pow=False))), _gamma(m, width))
+
+
+def rms_power(m: Maker, x: str, width: int) -> str:
+    """A root that is a power."""
+    root = m.op("Pow", _mean_square(m, x, by_pow=True), m.number(-0.5))
+    return m.op("Mul", _gamma(m, width), m.op("Mul", root, x))
+
+
+RMS: tuple[Callable[[Maker, str, int], str], ...] = (rms_torch, rms_dynamo, rms_product, rms_power)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from fused_forms import GELUS, NORMS
+from fused_forms import ATTENTIONS, GELUS, HEADS, NORMS, RMS, WIDTH
 from onnx import TensorProto, helper, numpy_helper
 
 Feeds = dict[str, np.ndarray]
@@ -35,7 +35,7 @@ class _Graph:
 
     def constant(self, array: np.ndarray) -> str:
         name = f"k{len(self.weights) + len(self.nodes)}"
-        tensor = numpy_helper.from_array(np.ascontiguousarray(array), name)
+        tensor = numpy_helper.from_array(np.asarray(array, order="C"), name)
         if self.in_nodes or self.rng.random() < 0.2:
             self.nodes.append(helper.make_node("Constant", [], [name], name=f"{name}_node", value=tensor))
         else:
@@ -212,7 +212,10 @@ class _Forms:
         given = [self.shapes.get(name, self.g.values.get(name, ())) for name in inputs]
         shape = tuple(np.broadcast_shapes(*given))
         if "axes" in attributes:
-            shape = tuple(1 if [axis] == attributes["axes"] else d for axis, d in enumerate(shape))
+            shape = tuple(
+                1 if attributes["axes"] in ([axis], [axis - len(shape)]) else d
+                for axis, d in enumerate(shape)
+            )
         return self.g.add(operator, list(inputs), shape, **attributes)
 
     def number(self, value: float) -> str:
@@ -237,6 +240,65 @@ def _layer_norm(g: _Graph) -> None:
     if axes:
         axis = int(g.rng.choice(axes))
         NORMS[int(g.rng.integers(len(NORMS)))](_Forms(g), "x", axis, shape[axis], len(shape))
+
+
+def _rms_norm(g: _Graph) -> None:
+    shape = g.values["x"]
+    if shape[-1] >= 4 and len(shape) > 1:
+        RMS[int(g.rng.integers(len(RMS)))](_Forms(g), "x", shape[-1])
+
+
+class _Within(_Forms):
+    """Makes the forms of exporters, and keeps what lies within from being used elsewhere."""
+
+    def op(self, operator: str, *inputs: str, **attributes: object) -> str:
+        name = f"w{len(self.g.nodes)}"
+        self.g.nodes.append(
+            helper.make_node(operator, list(inputs), [name], name=f"{operator}_{name}", **attributes)
+        )
+        return name
+
+    def weight(self, array: np.ndarray) -> str:
+        kept = array if array.dtype.kind in "iu" else array.astype(np.float32)
+        return self.g.constant(np.asarray(kept))
+
+
+def _attention(g: _Graph) -> None:
+    """Attention in one of its forms, whose weights are now and then read elsewhere too."""
+    x = g.pick(3)
+    if x is None or g.opset < 17:
+        return
+    batch, length, width = g.values[x]
+    mask = None
+    if g.rng.random() < 0.5:
+        rows = length if g.rng.random() < 0.5 else 1
+        mask = g.constant(np.where(g.some(1, 1, rows, length) > 0.3, -1e9, 0).astype(np.float32))
+    given = g.add(
+        "Tanh",
+        [g.add("MatMul", [x, g.constant(g.some(width, WIDTH))], (batch, length, WIDTH))],
+        (batch, length, WIDTH),
+    )
+    within = _Within(g)
+    made = ATTENTIONS[int(g.rng.integers(len(ATTENTIONS)))](within, given, mask)
+    if g.rng.random() < 0.15:
+        weights = next(node.output[0] for node in reversed(g.nodes) if node.op_type == "Softmax")
+        g.values[weights] = (batch, HEADS, length, length)
+    g.add("Identity", [made], (batch, length, WIDTH))
+
+
+def _softmax(g: _Graph) -> None:
+    """Over any axis, sometimes with much behind it."""
+    x = g.pick(4)
+    if x is None or g.opset < 13:
+        return
+    shape = g.values[x]
+    if g.rng.random() < 0.7:
+        n, c, h, w = shape
+        shape = (n, c, 16 * h, 16 * w)
+        x = g.add("Tile", [x, g.constant(np.array([1, 1, 16, 16], np.int64))], shape)
+    axis = int(g.rng.integers(-4, 4))
+    shares = g.add("Softmax", [x], shape, axis=axis)
+    g.add("GlobalAveragePool", [shares], (*shape[:2], 1, 1))
 
 
 def _one_hot(g: _Graph) -> None:
@@ -290,6 +352,9 @@ _STEPS = (
     _layer_norm,
     _one_hot,
     _joined,
+    _rms_norm,
+    _attention,
+    _softmax,
 )
 
 

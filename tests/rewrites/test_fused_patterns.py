@@ -59,7 +59,7 @@ class Graph:
     def weight(self, array: np.ndarray) -> str:
         kept = array if array.dtype.kind in "iu" else array.astype(self.dtype)
         name = f"k{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.ascontiguousarray(kept), name))
+        self.weights.append(numpy_helper.from_array(np.asarray(kept, order="C"), name))
         return name
 
     def model(

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 MARKER = "ortune-probe:"
+OTHERS = ("numpy", "onnx", "onnxscript", "onnxslim")
 
 # One Relu over a float of one element: opset 13, IR version 7, which every release since 1.8 reads.
 TINY_MODEL = bytes.fromhex(
@@ -44,7 +45,7 @@ def wheels() -> list[tuple[str, str, bool]]:
     found = []
     for wheel in importlib.metadata.distributions():
         name = (wheel.metadata["Name"] or "").lower().replace("_", "-")
-        if name.startswith(("onnxruntime", "ort-nightly")) or name in ("numpy", "onnx"):
+        if name.startswith(("onnxruntime", "ort-nightly")) or name in OTHERS:
             paths = [str(path).replace("\\", "/") for path in wheel.files or ()]
             build = any(p.startswith("onnxruntime/capi/onnxruntime_pybind11_state") for p in paths)
             found.append((name, wheel.version, build))

@@ -16,6 +16,7 @@ from pathlib import Path
 from ortune import files, launcher
 from ortune.errors import RuntimeNotFound
 from ortune.fleet.probe import OLDEST_PYTHON, Answer, Wheel, ask
+from ortune.fleet.probe_script import OTHERS
 from ortune.records import Runtime
 
 LOCAL = ".venv"
@@ -154,6 +155,7 @@ def _probe_place(place: Place) -> Runtime:
         providers=look.providers,
         origin=place.origin,
         error=_error(look),
+        packages={w.name: w.version for w in look.wheels if w.name in OTHERS and w.name != "numpy"},
     )
 
 

@@ -13,6 +13,7 @@ class Runtime(Record, frozen=True, kw_only=True):
 
     Attributes:
         name: Of one that ortune made ("onnxruntime==1.22.1", "openvino"); "" for the user's own.
+        packages: Those beside onnxruntime that rewrites can be done with, and their versions.
     """
 
     python: str
@@ -23,6 +24,7 @@ class Runtime(Record, frozen=True, kw_only=True):
     origin: str = ""
     error: str = ""
     name: str = ""
+    packages: dict[str, str] = {}
 
 
 class PodSize(Record, frozen=True, kw_only=True):

@@ -15,6 +15,11 @@ MOST_OPERATORS = 10
 MOST_REASONS = 3
 
 
+def not_installed(package: str) -> str:
+    """Why a rewrite by a package is not tried."""
+    return f"{package} is not in the environment that is measured; ortune installs nothing"
+
+
 def spec(rewrite: RewriteSpec) -> str:
     """A rewrite as the command line has it."""
     params = ",".join(f"{name}={value}" for name, value in rewrite.params.items())

@@ -94,6 +94,7 @@ def proposals(
     workload: Workload | None = None,
     objective: str = "",
     target: str = "cpu",
+    packages: Collection[str] = (),
 ) -> list[tuple[RewriteSpec, str]]:
     """The rewrites worth trying on a model, each with the reason in one sentence.
 
@@ -103,10 +104,13 @@ def proposals(
         workload: How the model will be used; without it nothing is proposed that depends on sizes.
         objective: Leaves out what cannot improve it; "" leaves out nothing.
         target: Where the model runs: leaves out what is of no use there.
+        packages: What the environment that is measured has: a rewrite by a package is tried only there.
     """
     return [
         (RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)), reason)
         for rewrite in all_rewrites().values()
-        if {"exact", *allow} & {rewrite.safety, rewrite.name} and rewrite.pays(objective, target)
+        if {"exact", *allow} & {rewrite.safety, rewrite.name}
+        and rewrite.pays(objective, target)
+        and (not rewrite.needs or rewrite.needs in packages)
         for params, reason in rewrite.proposes(ir_model, workload)
     ]

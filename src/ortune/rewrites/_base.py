@@ -96,6 +96,7 @@ class Rewrite:
         calibrated: Its task needs inputs to run the model on.
         task: The task of the tool process that writes the new model instead, from file to file.
         makes: The ending of what the task writes. After one in ORT format no rewrite can follow.
+        needs: For a task: the package that it is done with; proposed only where the environment has it.
         refuses: For a task: why it has nothing to do for this model; empty when it has.
         mends: For a task: puts right, in its output (second), what it lost of the model it was given (first).
         proposes: What to try on this model; the workload is None where it is not known yet.
@@ -115,6 +116,7 @@ class Rewrite:
     calibrated: bool = False
     task: str = ""
     makes: str = ONNX
+    needs: str = ""
     refuses: Callable[[ir.Model], tuple[str, ...]] | None = None
     mends: Callable[[ir.Model, ir.Model], None] | None = None
     proposes: Callable[[ir.Model, Workload | None], Sequence[Proposed]]

@@ -123,7 +123,8 @@ def scopes_of(model: ir.Model) -> list[tuple[Scope, int]]:
     for root in scopes(model):
         imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports
         version = imports.get("", imports.get("ai.onnx", 1))
-        found += [(scope, version) for scope in nested(root)]
+        # The nodes of a function know the graph inside it, not the function.
+        found += [(s.graph if isinstance(s, ir.Function) else s, version) for s in nested(root)]
     return found
 
 
@@ -133,6 +134,7 @@ class Editor:
     def __init__(self, model: ir.Model) -> None:
         self.model = model
         self._names: set[str] = set()
+        self._bodies = {function.graph: function for function in model.functions.values()}
         for graph in graphs(model):
             self._names.update(v.name or "" for v in graph.inputs)
             if isinstance(graph, ir.Graph):
@@ -156,7 +158,7 @@ class Editor:
         assert scope is not None
         name = self.fresh(wish)
         tensor = ir.tensor(np.asarray(array, order="C"), name=name)
-        if isinstance(scope, ir.Graph):
+        if isinstance(scope, ir.Graph) and scope not in self._bodies:
             value = ir.Value(
                 name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor
             )
@@ -184,8 +186,8 @@ class Editor:
         assert scope is not None
         if domain:
             self.model.opset_imports.setdefault(domain, 1)
-            for function in self.model.functions.values():
-                if any(inner is scope for inner in nested(function)):
+            for body, function in self._bodies.items():
+                if any(inner is scope for inner in nested(body)):
                     function.opset_imports.setdefault(domain, 1)
         node = ir.Node(domain, operator, inputs, attributes, name=self.fresh(name))
         node.outputs[0].name = self.fresh(f"{name}_output")

@@ -9,7 +9,8 @@ Evidence: time of session creation, with and without.
 Fix and its safety: exact, and bound to the hardware and the build: at level ``all`` convolutions are in blocks as wide
     as this CPU's vectors, and at ``extended`` fused operators may be unknown to an older build. Keep the original
     beside it. What was computed once is stored, so the file can be several times larger. The plan must turn the
-    optimiser off (``graph_optimization_level=disable``), or nothing is saved.
+    optimiser off (``graph_optimization_level=disable``), or nothing is saved; single optimisers that cost more than
+    they bring are therefore left out here (``without``), and not by a setting.
 Example: ``--rewrite ort-optimized-model:level=extended``
 References: ONNX Runtime documentation, "Graph Optimizations", online and offline mode.
 """
@@ -55,6 +56,11 @@ REWRITE = Rewrite(
             default="all",
             choices=("all", "extended", "basic"),
             summary="how far ONNX Runtime optimises before saving",
+        ),
+        Param(
+            name="without",
+            kind="text",
+            summary="optimisers that are left out, joined by +: SkipLayerNormFusion, say",
         ),
     ),
     settings={"graph_optimization_level": "disable"},

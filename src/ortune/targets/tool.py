@@ -74,6 +74,7 @@ class ToolProcess:
         parts = (
             self.runtime.package,
             self.runtime.ort_version,
+            tuple(sorted(self.runtime.packages.items())),
             platform.host().fingerprint,
             msgspec.json.encode((self.plan, self.variables, self.custom_ops)),
             *(_content(feed) for feed in self.feeds),

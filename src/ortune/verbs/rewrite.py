@@ -154,7 +154,10 @@ def _listed(baseline: Baseline) -> RewritingResult:
     target = targets.of(baseline.side.plan).name
     row = rewrites.row(model, workload=work, target=target)
     called = []
-    for spec, reason in rewrites.proposals(model, ("numerics", "behaviour"), workload=work, target=target):
+    packages = baseline.side.runtime.packages
+    for spec, reason in rewrites.proposals(
+        model, ("numerics", "behaviour"), workload=work, target=target, packages=packages
+    ):
         safety = rewrites.find(spec.name).safety
         called.append(CalledFor(rewrite=spec, safety=safety, reason=reason, in_row=spec in row))
     known = [each.rewrite for each in called]
@@ -169,6 +172,9 @@ def _listed(baseline: Baseline) -> RewritingResult:
     missed = []
     for rewrite in rewrites.all_rewrites().values():
         if rewrite.name in names or not rewrite.pays("", target):
+            continue
+        if rewrite.needs and rewrite.needs not in packages:
+            missed.append(NearMiss(name=rewrite.name, reasons=(rewrite_words.not_installed(rewrite.needs),)))
             continue
         reasons = _near_miss(rewrite, baseline.side.model)
         if reasons:

@@ -314,7 +314,14 @@ def _tune(
     held, target = facts.facts_of(model.ir), targets.of(everywhere)
     proposed, refused = propose(
         held,
-        rewrites.proposals(model.ir, allow, workload=baseline.work, objective=objective, target=target.name)
+        rewrites.proposals(
+            model.ir,
+            allow,
+            workload=baseline.work,
+            objective=objective,
+            target=target.name,
+            packages=baseline.side.runtime.packages,
+        )
         if model.info.format != "ort"
         else [],
         baseline.work,

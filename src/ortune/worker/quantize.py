@@ -7,14 +7,13 @@ import logging
 import os
 from typing import Any, Dict, List, Sequence
 
+from .graph_tools import INLINE_LIMIT_BYTES, imported
 from .protocol import Stop
 
 PRODUCTS = ("Conv", "Gemm", "MatMul")
 AXIS_OPSET = 13
 ENDS = "ends"
 """Among what is left out: the first and the last product, which feel the most of it."""
-
-INLINE_LIMIT_BYTES = 1 << 30  # weights beyond it lie in a file beside the model: protobuf holds 2 GB
 
 
 def dynamic(ort: Any, request: Dict[str, Any]) -> str:
@@ -86,7 +85,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
 def weights(ort: Any, request: Dict[str, Any]) -> str:
     """Weights of MatMul in 8 or 4 bits, a scale for each block of them; activations stay as they are."""
     _, onnx = _libraries(ort)
-    quantizers = _imported("onnxruntime.quantization.matmul_nbits_quantizer", ort)
+    quantizers = imported("onnxruntime.quantization.matmul_nbits_quantizer", ort)
     params = request["params"]
     model = onnx.load(request["model"])
     _store_constants(model.graph)
@@ -117,19 +116,7 @@ def weights(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _libraries(ort: Any) -> Any:
-    return _imported("onnxruntime.quantization", ort), _imported("onnx", ort)
-
-
-def _imported(name: str, ort: Any) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        missing = (error.name or name).split(".")[0]
-        raise Stop(
-            "unsupported",
-            "quantising needs the package %s in the environment of onnxruntime %s: pip install %s there"
-            % (missing, ort.__version__, missing),
-        ) from error
+    return imported("onnxruntime.quantization", ort), imported("onnx", ort)
 
 
 def _prepared(quantization: Any, onnx: Any, request: Dict[str, Any]) -> str:

@@ -53,7 +53,15 @@ def _run(link: Link, request: Dict[str, Any]) -> None:
 
 def _optimize(ort: Any, request: Dict[str, Any]) -> str:
     """Creates a session for the sake of the graph that it optimises and saves."""
-    settings = channels.apply(ort, request["applied"])
+    without = request["params"].get("without", "").replace("+", ";")
+    applied = list(request["applied"])
+    if without:
+        from . import probes  # imports numpy
+
+        named = {"knob": "without", "channel": "session_config", "key": probes.OPTIMIZERS, "value": without}
+        probes.check_known_keys(ort, [named])
+        applied = [item for item in applied if item["key"] != probes.OPTIMIZERS] + [named]
+    settings = channels.apply(ort, applied)
     options, level = settings.session, request["params"]["level"]
     for library in request["custom_ops"]:
         options.register_custom_ops_library(library)
@@ -69,7 +77,12 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
     trial._require_providers(session, request["providers"])
     if not os.path.exists(request["output"]):
         raise Stop("unsupported", "onnxruntime %s created the session and wrote no model" % ort.__version__)
-    return "Saved the graph as onnxruntime %s optimises it at level %s." % (ort.__version__, level)
+    left_out = " without %s" % without.replace(";", ", ") if without else ""
+    return "Saved the graph as onnxruntime %s optimises it at level %s%s." % (
+        ort.__version__,
+        level,
+        left_out,
+    )
 
 
 def _levels(ort: Any, request: Dict[str, Any]) -> str:
@@ -123,6 +136,18 @@ def _quantize(kind: str) -> Callable[[Any, Dict[str, Any]], str]:
     return task
 
 
+def _graph_tool(name: str) -> Callable[[Any, Dict[str, Any]], str]:
+    """A tool that rewrites a whole graph; see ``graph_tools``, which imports it when it is asked for."""
+
+    def task(ort: Any, request: Dict[str, Any]) -> str:
+        from . import graph_tools
+
+        done: str = getattr(graph_tools, name)(ort, request)
+        return done
+
+    return task
+
+
 def _metric(ort: Any, request: Dict[str, Any]) -> str:
     """The user's own measure of outputs; see ``metric``, which imports numpy."""
     from . import metric
@@ -145,6 +170,9 @@ TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "quantize-static": _quantize("static"),
     "quantize-weights": _quantize("weights"),
     "ort-format": _ort_format,
+    "transformers": _graph_tool("transformers"),
+    "onnxslim": _graph_tool("onnxslim"),
+    "onnxscript": _graph_tool("onnxscript"),
     "metric": _metric,
 }
 

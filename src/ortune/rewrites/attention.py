@@ -1,0 +1,262 @@
+"""Makes MultiHeadAttention of the products and the Softmax between that attention was exported as.
+
+What it is: ``softmax(q k^T * scale + mask) v`` with the heads split off by Reshape and Transpose before, and joined
+    again after, as torch's exporters and Paddle write it: the scale on the scores or half of it on queries and keys,
+    keys turned by one Transpose, by two, or flat between two Reshapes, all three in one product, and the guard against
+    rows of NaN. It becomes one ``com.microsoft.MultiHeadAttention``. The projections before and after stay.
+Why it costs: the scores are written and read once for the scale, the mask, the Softmax and the guard each, and queries,
+    keys, values and result are copied once more to turn them. ONNX Runtime fuses by itself what BERT and GPT-2 looked
+    like in torch's older exporter; what the newer one writes (``scaled_dot_product_attention``) it leaves.
+Evidence: Softmax, IsNaN, Where, Transpose and Add beside MatMul of the same size in the profile.
+Fix and its safety: exact: the same products and sums in another order. A guard against NaN is dropped where the mask is
+    finite, since no row is NaN then unless an input is.
+Example: ``--rewrite attention``
+References: Vaswani et al., "Attention Is All You Need", 2017; ONNX Runtime, ``docs/ContribOperators.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites._attention import Core, Heads, cores
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, constant, is_op, scopes_of
+from ortune.rewrites._probe import dims
+
+_LEAST_OPSET = 11  # Slice by inputs, axes counted from the end
+_SOFTMAX_OPSET = 13  # before it, Softmax without an axis is over all axes but the first
+_MICROSOFT = "com.microsoft"
+_ABOVE = 8  # nodes from queries or keys up to what both come from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """An attention that can be one operator; ``joined`` is the Reshape that joins the heads again."""
+
+    core: Core
+    joined: ir.Node
+
+
+def _match(core: Core) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+    """What can be replaced, or why not."""
+    what = f"the attention around Softmax {core.softmax.name!r}"
+    if core.shared is not None:
+        return f"of {what}, {core.shared.name!r} is used elsewhere too"
+    q, k, v = core.queries, core.keys, core.values
+    if q is None or k is None or v is None:
+        lacking = "queries" if q is None else "keys" if k is None else "values"
+        return f"of {what}, the {lacking} are not heads split off by Reshape and Transpose"
+    if not q.count == k.count == v.count or q.size != k.size:
+        return f"of {what}, queries, keys and values have other heads"
+    if not (_source(q.flat) is _source(k.flat) is _source(v.flat) or _same_batch(q, k, v)):
+        return f"of {what}, it is not known that queries and keys are of one batch"
+    if not any(_is_float32(each.flat) for each in (q, k, v)):
+        return f"{what} is not known to be of float32"
+    if core.guarded and core.mask is not None and not _is_finite(core.mask):
+        return f"the mask of {what} may be infinite, and a row of NaN is made 0"
+    joined = core.joined
+    if joined is None:
+        return f"of {what}, the heads are not joined by Transpose and Reshape"
+    return _Match(core=core, joined=joined)
+
+
+def _source(value: ir.Value) -> ir.Value:
+    """What a value comes from by operators that keep its rows: products with weights, sums with biases."""
+    for _ in range(_ABOVE):
+        node = value.producer()
+        if node is None:
+            break
+        if is_op(node, "MatMul", "Gemm"):
+            weight = constant(node.inputs[1])
+            turned = node.attributes.get("transA")
+            if weight is None and not is_op(node.inputs[1].producer() if node.inputs[1] else None, "Mul"):
+                break
+            if node.inputs[0] is None or (turned is not None and turned.as_int()):
+                break
+            value = node.inputs[0]
+        elif is_op(node, "Add", "Mul", "Div"):
+            given = [v for v in node.inputs if v is not None and constant(v) is None]
+            sizes = [constant(v) for v in node.inputs if v is not None and constant(v) is not None]
+            if len(given) != 1 or any(s is not None and s.ndim > 1 and s.size > s.shape[-1] for s in sizes):
+                break
+            value = given[0]
+        elif is_op(node, "Split", "Identity") and node.inputs[0] is not None:
+            value = node.inputs[0]
+        else:
+            break
+    return value
+
+
+def _same_batch(*heads: Heads) -> bool:
+    """Whether the graph declares one batch for all: by the number or the name of their first dimension."""
+    firsts = []
+    for each in heads:
+        shape = each.split.outputs[0].shape
+        firsts.append(None if shape is None or len(shape) == 0 else shape[0])
+    return firsts[0] is not None and all(
+        first == firsts[0] and (isinstance(first, int) or first.value is not None) for first in firsts
+    )
+
+
+def _is_float32(value: ir.Value) -> bool:
+    """Whether a value is float32: as declared, or by the weights that it was made with."""
+    for _ in range(_ABOVE):
+        if value.dtype is not None:
+            return value.dtype == ir.DataType.FLOAT
+        node = value.producer()
+        if not is_op(node, "MatMul", "Gemm", "Add", "Mul", "Div", "Split", "Identity"):
+            return False
+        assert node is not None
+        found = [constant(v) for v in node.inputs]
+        types = {n.dtype for n in found if n is not None and n.dtype.kind == "f"}
+        if types:
+            return types == {np.dtype(np.float32)}
+        if node.inputs[0] is None:
+            return False
+        value = node.inputs[0]
+    return False
+
+
+def _is_finite(mask: ir.Value, depth: int = 8) -> bool:
+    """Whether a mask is made of finite numbers: chosen by Where, or scaled by a number."""
+    numbers = constant(mask)
+    if numbers is not None:
+        return bool(np.isfinite(numbers).all())
+    node = mask.producer()
+    if node is None or depth == 0:
+        return False
+    if is_op(node, "Where"):
+        return all(v is not None and _is_finite(v, depth - 1) for v in node.inputs[1:3])
+    if is_op(node, "Unsqueeze", "Expand", "Slice", "Reshape", "Transpose", "Identity"):
+        return node.inputs[0] is not None and _is_finite(node.inputs[0], depth - 1)
+    return False
+
+
+def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
+    """How many match, replaced where an editor is given; and why something nearly does."""
+    count, reasons = 0, list[str]()
+    for scope, opset in scopes_of(model):
+        for core in cores(scope):
+            match = _match(core)
+            if opset < _SOFTMAX_OPSET and "axis" not in core.softmax.attributes:
+                continue
+            if isinstance(match, _Match) and opset < _LEAST_OPSET:
+                match = (
+                    f"the model is of opset {opset}, and MultiHeadAttention is made from {_LEAST_OPSET} on"
+                )
+            if isinstance(match, _Match):
+                count += 1
+                if editor is not None:
+                    _replace(editor, match)
+            else:
+                reasons.append(match)
+    return count, list(dict.fromkeys(reasons))
+
+
+def _replace(editor: Editor, match: _Match) -> None:
+    core, at = match.core, match.joined
+    q, k, v = core.queries, core.keys, core.values
+    assert q is not None
+    assert k is not None
+    assert v is not None
+    name = f"{core.softmax.name or 'softmax'}_attention"
+    flat = [
+        _flat(editor, at, heads, f"{name}_{kind}")
+        for heads, kind in ((q, "queries"), (k, "keys"), (v, "values"))
+    ]
+    inputs: list[ir.Value | None] = [*flat]
+    if core.mask is not None:
+        inputs += [None, None, _whole(editor, at, core.mask, flat[0], flat[1], name)]
+    attributes = [ir.AttrInt64("num_heads", q.count), ir.AttrFloat32("scale", core.scale)]
+    made = editor.node(at, "MultiHeadAttention", inputs, attributes, name=name, domain=_MICROSOFT)
+    sizes = constant(at.inputs[1])
+    allow = at.attributes.get("allowzero")
+    if sizes is None or sizes.tolist() != [0, 0, v.count * v.size] or (allow is not None and allow.as_int()):
+        made = editor.node(
+            at, "Reshape", [made, at.inputs[1]], list(at.attributes.values()), name=f"{name}_joined"
+        )
+    editor.replace(at.outputs[0], made)
+
+
+def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str) -> ir.Value:
+    """Batch, length and all heads in a row: what the heads were split off from, where that is it already."""
+    each = heads.count * heads.size
+    width = each * heads.parts
+    sizes = constant(heads.split.inputs[1])
+    allow = heads.split.attributes.get("allowzero")
+    attributes = list(heads.split.attributes.values())
+    given = dims(heads.flat)
+    flat = heads.flat
+    rows = [1] if sizes is None else [int(n) for n in sizes[:2]]
+    known = given is not None and len(given) == 3 and given[2] in (None, width)
+    if rows[0] != 0 or not known or (allow is not None and allow.as_int()):
+        if sizes is not None:
+            shape = editor.constant(at, f"{name}_shape", np.array([*rows, width]))
+        else:
+            starts, ends = (editor.constant(at, f"{name}_{n}", np.array([n])) for n in (0, 2))
+            first = editor.node(at, "Slice", [heads.split.inputs[1], starts, ends], name=f"{name}_rows")
+            last = editor.constant(at, f"{name}_width", np.array([width]))
+            shape = editor.node(at, "Concat", [first, last], [ir.AttrInt64("axis", 0)], name=f"{name}_shape")
+        flat = editor.node(at, "Reshape", [flat, shape], attributes, name=f"{name}_flat")
+    if heads.parts == 1:
+        return flat
+    bounds = [
+        editor.constant(at, f"{name}_{kind}", np.array([n]))
+        for kind, n in (("from", heads.part * each), ("to", (heads.part + 1) * each), ("axis", 2))
+    ]
+    return editor.node(at, "Slice", [flat, *bounds], name=name)
+
+
+def _whole(
+    editor: Editor, at: ir.Node, mask: ir.Value, queries: ir.Value, keys: ir.Value, name: str
+) -> ir.Value:
+    """The mask with an axis of queries and one of keys, which the operator does not broadcast along."""
+    known = dims(mask)
+    if known is not None and len(known) == 4 and all(size is not None and size > 1 for size in known[2:]):
+        return mask
+    one = editor.constant(at, f"{name}_one", np.array([1]))
+    ones = editor.constant(at, f"{name}_ones", np.array([1, 1]))
+    lengths = [
+        editor.node(
+            at,
+            "Gather",
+            [editor.node(at, "Shape", [value], name=f"{name}_{kind}_sizes"), one],
+            [ir.AttrInt64("axis", 0)],
+            name=f"{name}_{kind}_length",
+        )
+        for value, kind in ((queries, "queries"), (keys, "keys"))
+    ]
+    shape = editor.node(at, "Concat", [ones, *lengths], [ir.AttrInt64("axis", 0)], name=f"{name}_mask_shape")
+    return editor.node(at, "Expand", [mask, shape], name=f"{name}_mask")
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    count, reasons = _walk(model, Editor(model))
+    if not count:
+        why = tuple(reasons) or ("no Softmax stands between two MatMul in the model",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    return RewriteResult(
+        modified=True,
+        what=f"Made {count} MultiHeadAttention of products and Softmax.",
+        reasons=tuple(reasons),
+    )
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    count, _ = _walk(model, None)
+    return [({}, f"{count} attention{'s are' if count > 1 else ' is'} written out")] if count else []
+
+
+REWRITE = Rewrite(
+    name="attention",
+    summary="products and Softmax between heads become MultiHeadAttention",
+    safety="exact",
+    stage=4,
+    change=_change,
+    proposes=_proposes,
+)

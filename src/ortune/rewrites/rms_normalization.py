@@ -1,0 +1,170 @@
+"""Writes RMS normalisations as ONNX Runtime fuses them.
+
+What it is: ``x / sqrt(mean(x^2) + epsilon) * gamma`` over the last axis (Llama, Qwen, T5). ONNX Runtime makes one
+    operator of it where the square is a Pow and the root divides; torch's newer exporter writes a reciprocal, others
+    a product for the square or a Pow for the root. These are written with Pow and Div.
+Why it costs: six or seven passes over the tensor in place of one, twice a layer.
+Evidence: ReduceMean, Sqrt and Reciprocal in the optimised graph.
+Fix and its safety: exact: the same sums, rounded in another order.
+Example: ``--rewrite rms-normalization``
+References: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019; ONNX Runtime source,
+    ``core/optimizer/layer_norm_fusion.cc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, constant, is_op, only_user, other_input, scalar, scopes_of
+from ortune.rewrites._probe import dims, reduced_axis
+
+_LEAST_OPSET = 13  # of Pow that takes a square of another type; older ones ONNX Runtime does not fuse
+_AXES_ARE_INPUT = 18  # of ReduceMean, from this opset on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """``y = x / sqrt(mean(x^2) + epsilon)``."""
+
+    x: ir.Value
+    y: ir.Value
+    epsilon: float
+
+
+def _squared(value: ir.Value | None) -> tuple[ir.Value, bool] | None:
+    """(x, whether by Pow) of a value that is the square of x."""
+    node = value.producer() if value is not None else None
+    if is_op(node, "Mul") and node is not None and node.inputs[0] is node.inputs[1] and node.inputs[0]:
+        return node.inputs[0], False
+    if is_op(node, "Pow") and node is not None and node.inputs[0] and scalar(node.inputs[1]) == 2.0:
+        return node.inputs[0], True
+    return None
+
+
+def _normalised(x: ir.Value, total: ir.Value) -> tuple[ir.Value, bool] | None:
+    """(y, whether as ONNX Runtime fuses it) of ``y = x / sqrt(total)``."""
+    for root in [use.node for use in total.uses()]:
+        fits = is_op(root, "Sqrt") or (is_op(root, "Pow") and scalar(root.inputs[1]) == -0.5)
+        if not fits or root.inputs[0] is not total:
+            continue
+        inverse, plain = root.outputs[0], is_op(root, "Sqrt")
+        if plain:
+            for use in inverse.uses():
+                if is_op(use.node, "Div") and use.node.inputs[0] is x and use.idx == 1:
+                    return use.node.outputs[0], True
+            over = [
+                (use.node, is_op(use.node, "Div"))
+                for use in inverse.uses()
+                if is_op(use.node, "Reciprocal")
+                or (is_op(use.node, "Div") and use.idx == 1 and scalar(use.node.inputs[0]) == 1.0)
+            ]
+        else:
+            over = [(root, False)]
+        for node, fused in over:
+            for use in node.outputs[0].uses():
+                if is_op(use.node, "Mul") and other_input(use.node, node.outputs[0]) is x:
+                    return use.node.outputs[0], fused
+    return None
+
+
+def _match(mean: ir.Node, opset: int) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+    """The normalisation that begins with a mean; "" for others, or why it is nearly one."""
+    square = _squared(mean.inputs[0])
+    if square is None:
+        return ""
+    x, by_pow = square
+    sum_node = only_user(mean.outputs[0])
+    if sum_node is None or not is_op(sum_node, "Add"):
+        return ""
+    added = other_input(sum_node, mean.outputs[0])
+    epsilon = scalar(added)
+    found = None if epsilon is None else _normalised(x, sum_node.outputs[0])
+    if found is None or epsilon is None:
+        return ""
+    y, fused = found
+    what = f"the RMS normalisation of {x.name!r}"
+    axis, sizes, keep = reduced_axis(mean), dims(x), mean.attributes.get("keepdims")
+    if axis != -1 and (axis is None or sizes is None or axis % len(sizes) != len(sizes) - 1):
+        return f"{what} is not known to be over the last axis"
+    if keep is not None and (keep.is_ref() or not keep.as_int()):
+        return f"{what} drops the axis on the way"
+    numbers = constant(added)
+    if numbers is None or numbers.dtype != np.float32 or x.dtype not in (None, ir.DataType.FLOAT):
+        return f"{what} is not of float32"
+    if opset < _LEAST_OPSET:
+        return f"the model is of opset {opset}, and ONNX Runtime fuses {what} from {_LEAST_OPSET} on"
+    scaled = only_user(y)
+    gamma = constant(other_input(scaled, y)) if scaled is not None and is_op(scaled, "Mul") else None
+    if gamma is None or gamma.ndim != 1:
+        return f"{what} is not followed by a constant factor for each element of a row"
+    if by_pow and fused:
+        return f"ONNX Runtime fuses {what} by itself"
+    return _Match(x=x, y=y, epsilon=epsilon)
+
+
+def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
+    """How many match, replaced where an editor is given; and why something nearly does."""
+    count, reasons = 0, list[str]()
+    for scope, opset in scopes_of(model):
+        for mean in [node for node in scope if is_op(node, "ReduceMean")]:
+            match = _match(mean, opset)
+            if isinstance(match, _Match):
+                count += 1
+                if editor is not None:
+                    _replace(editor, match, opset)
+            elif match:
+                reasons.append(match)
+    return count, list(dict.fromkeys(reasons))
+
+
+def _replace(editor: Editor, match: _Match, opset: int) -> None:
+    at = match.y.producer()
+    assert at is not None
+    name = f"{at.name or match.y.name or 'rms'}_normalization"
+    two = editor.constant(at, f"{name}_two", np.array(2, np.float32))
+    square = editor.node(at, "Pow", [match.x, two], name=f"{name}_square")
+    if opset >= _AXES_ARE_INPUT:
+        axes = editor.constant(at, f"{name}_axis", np.array([-1]))
+        mean = editor.node(at, "ReduceMean", [square, axes], name=f"{name}_mean")
+    else:
+        mean = editor.node(at, "ReduceMean", [square], [ir.AttrInt64s("axes", [-1])], name=f"{name}_mean")
+    epsilon = editor.constant(at, f"{name}_epsilon", np.array(match.epsilon, np.float32))
+    total = editor.node(at, "Add", [mean, epsilon], name=f"{name}_sum")
+    root = editor.node(at, "Sqrt", [total], name=f"{name}_root")
+    editor.replace(match.y, editor.node(at, "Div", [match.x, root], name=name))
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    count, reasons = _walk(model, Editor(model))
+    if not count:
+        why = tuple(reasons) or ("no RMS normalisation is written out",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    return RewriteResult(
+        modified=True,
+        what=f"Wrote {count} RMS normalisation{'s' if count > 1 else ''} as ONNX Runtime fuses them.",
+        reasons=tuple(reasons),
+    )
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    count, _ = _walk(model, None)
+    their = "s are" if count > 1 else " is"
+    return (
+        [({}, f"{count} RMS normalisation{their} written as ONNX Runtime does not fuse it")] if count else []
+    )
+
+
+REWRITE = Rewrite(
+    name="rms-normalization",
+    summary="RMS normalisations are written as ONNX Runtime fuses them",
+    safety="exact",
+    stage=3,
+    change=_change,
+    proposes=_proposes,
+)

@@ -1,0 +1,175 @@
+"""Tools that rewrite a whole graph: ONNX Runtime's own for transformers, and others of a closed list.
+
+Each is imported when it is asked for, from the environment that is measured. None is ever installed by ortune.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from typing import Any, Dict, List
+
+from .protocol import Stop
+
+NORMALIZATION_OPSET = 17
+INLINE_LIMIT_BYTES = 1 << 30  # weights beyond it lie in a file beside the model: protobuf holds 2 GB
+
+
+def transformers(ort: Any, request: Dict[str, Any]) -> str:
+    """ONNX Runtime's fusions for transformers, on the graph with its constants folded."""
+    onnx = imported("onnx", ort)
+    logging.disable(logging.WARNING)
+    optimizer = imported("onnxruntime.transformers.optimizer", ort)
+    fusion = imported("onnxruntime.transformers.fusion_options", ort)
+    params = request["params"]
+    model = onnx.load(_folded(ort, onnx, request))
+    before = _own(model)
+    options = fusion.FusionOptions(params["model"])
+    # These two change more than the order of sums: positions taken for granted, and a mask cut to a length.
+    options.enable_embed_layer_norm = False
+    if options.attention_mask_format == fusion.AttentionMaskFormat.MaskIndexEnd:
+        options.use_raw_attention_mask(True)
+    heads, hidden = int(params["heads"]), int(params["hidden"])
+    made = optimizer.optimize_by_fusion(model, params["model"], heads, hidden, options).model
+    fused = _own(made)
+    gained = {kind: n - before.get(kind, 0) for kind, n in fused.items() if n > before.get(kind, 0)}
+    if not gained:
+        # Constants that were folded on the way are no reason to write another model.
+        _save(ort, onnx, onnx.load(request["model"]), request)
+        return "Nothing was fused."
+    if "com.microsoft" not in {each.domain for each in made.opset_import}:
+        made.opset_import.add(domain="com.microsoft", version=1)
+    _require_same_signature(onnx.load(request["model"], load_external_data=False), made)
+    _save(ort, onnx, made, request)
+    listed = ", ".join("%d %s" % (gained[kind], kind) for kind in sorted(gained))
+    return "Fused %s (onnxruntime.transformers %s, as %s)." % (listed, ort.__version__, params["model"])
+
+
+def onnxslim(ort: Any, request: Dict[str, Any]) -> str:
+    """The graph as onnxslim simplifies it."""
+    tool, onnx = imported("onnxslim", ort), imported("onnx", ort)
+    given = onnx.load(request["model"])
+    return _finished(ort, onnx, given, tool.slim(request["model"]), request, "onnxslim")
+
+
+def onnxscript(ort: Any, request: Dict[str, Any]) -> str:
+    """The graph as the optimiser of onnxscript leaves it."""
+    tool, onnx = imported("onnxscript.optimizer", ort), imported("onnx", ort)
+    given = onnx.load(request["model"])
+    return _finished(ort, onnx, given, tool.optimize(given), request, "onnxscript")
+
+
+def imported(name: str, ort: Any) -> Any:
+    """A module of the environment; where it is not there, what to install."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        missing = (error.name or name).split(".")[0]
+        raise Stop(
+            "unsupported",
+            "this needs the package %s in the environment of onnxruntime %s: pip install %s there"
+            % (missing, ort.__version__, missing),
+        ) from error
+
+
+def _finished(ort: Any, onnx: Any, given: Any, made: Any, request: Dict[str, Any], tool: str) -> str:
+    """Saves what a tool made; where all that it changed is what is declared of shapes, the model as it was."""
+    _require_same_signature(given, made)
+    before, after = _contents(given.graph), _contents(made.graph)
+    _save(ort, onnx, given if before == after else made, request)
+    version = getattr(imported(tool, ort), "__version__", "")
+    return "Simplified by %s %s: %d nodes of %d." % (
+        tool,
+        version,
+        len(made.graph.node),
+        len(given.graph.node),
+    )
+
+
+def _contents(graph: Any) -> List[Any]:
+    """The operators of a graph and of those inside, and how many numbers it holds."""
+    found: List[Any] = [sorted(list(weight.dims) for weight in graph.initializer)]
+    for node in graph.node:
+        found.append((node.domain, node.op_type, len(node.input), len(node.attribute)))
+        for attribute in node.attribute:
+            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                found += _contents(inner)
+    return found
+
+
+def _raised(onnx: Any, request: Dict[str, Any]) -> str:
+    """The model at an opset that has LayerNormalization, which the fusions write whether it is there or not."""
+    model = onnx.load(request["model"])
+    opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 1)
+    if opset >= NORMALIZATION_OPSET:
+        given: str = request["model"]
+        return given
+    path: str = request["output"] + ".raised.onnx"
+    try:
+        raised = importlib.import_module("onnx.version_converter").convert_version(model, NORMALIZATION_OPSET)
+        onnx.save(raised, path)
+    except Exception as error:  # the converter's own, whatever it was: the model stays as it is
+        what = "opset %d cannot be raised to %d, which LayerNormalization needs: %s: %s"
+        raise Stop(
+            "unsupported", what % (opset, NORMALIZATION_OPSET, type(error).__name__, str(error)[:300])
+        ) from error
+    return path
+
+
+def _folded(ort: Any, onnx: Any, request: Dict[str, Any]) -> str:
+    """The model with constants folded and nothing fused for this machine: the fusions look for weights as such."""
+    given = _raised(onnx, request)
+    path: str = request["output"] + ".folded.onnx"
+    options = ort.SessionOptions()
+    for library in request["custom_ops"]:
+        options.register_custom_ops_library(library)
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = path
+    entry = "session.optimized_model_external_initializers_%s"
+    options.add_session_config_entry(entry % "file_name", os.path.basename(path) + ".data")
+    options.add_session_config_entry(entry % "min_size_in_bytes", "1024")
+    ort.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+    return path
+
+
+def _own(model: Any) -> Dict[str, int]:
+    """How many of each of ONNX Runtime's own operators, and of normalisations, a graph holds."""
+    found: Dict[str, int] = {}
+    for node in model.graph.node:
+        if node.domain == "com.microsoft" or node.op_type.endswith("LayerNormalization"):
+            found[node.op_type] = found.get(node.op_type, 0) + 1
+    return found
+
+
+def _require_same_signature(given: Any, made: Any) -> None:
+    """That the new model is called as the old one was."""
+
+    def names(values: Any) -> List[str]:
+        return [value.name for value in values]
+
+    weights = set(names(given.graph.initializer))
+    wanted = [name for name in names(given.graph.input) if name not in weights]
+    found = [name for name in names(made.graph.input) if name not in weights]
+    if wanted != found or names(given.graph.output) != names(made.graph.output):
+        raise Stop("unsupported", "the tool changed the inputs or outputs of the model")
+
+
+def _save(ort: Any, onnx: Any, model: Any, request: Dict[str, Any]) -> None:
+    """One file, or the weights beside it where they are large; and that ONNX Runtime takes it."""
+    path = request["output"]
+    large = model.ByteSize() > INLINE_LIMIT_BYTES
+    if large:
+        onnx.save(model, path, save_as_external_data=True, location=os.path.basename(path) + ".data")
+    else:
+        onnx.save(model, path)
+    options = ort.SessionOptions()
+    for library in request["custom_ops"]:
+        options.register_custom_ops_library(library)
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime's own, of many kinds
+        raise Stop(
+            "unsupported", "the model that the tool wrote does not load: %s" % str(error)[:500]
+        ) from error

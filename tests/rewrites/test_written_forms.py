@@ -1,0 +1,65 @@
+"""What is written so that ONNX Runtime does it in fewer passes: RMS normalisations, and Softmax over inner axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fused_forms import RMS, Maker, rms_dynamo
+from onnx import TensorProto
+from test_fused_patterns import Graph, apply, check, fused_by_ort, reason, values
+
+RMS_NORM, INNER = "rms-normalization", "softmax-over-inner-axis"
+
+
+@pytest.mark.parametrize("form", RMS)
+@pytest.mark.parametrize("opset", [13, 17])
+def test_rms_in_every_form_is_fused_by_onnx_runtime(
+    form: Callable[[Maker, str, int], str], opset: int, tmp_path: Path
+) -> None:
+    g = Graph()
+    model = g.model(["n", 5, 8], [form(g, "x", 8)], opset=opset)
+    if fused_by_ort(model, tmp_path)["SimplifiedLayerNormalization"]:
+        assert "by itself" in reason(RMS_NORM, model)
+        return
+    check(RMS_NORM, model, [values(2, 5, 8), values(1, 5, 8, seed=1) * 0.01])
+    assert fused_by_ort(apply(RMS_NORM, model)[0], tmp_path)["SimplifiedLayerNormalization"] == 1
+
+
+def test_near_misses_of_an_rms_normalisation_are_told() -> None:
+    g = Graph()
+    assert "opset 11" in reason(RMS_NORM, g.model([2, 5, 8], [rms_dynamo(g, "x", 8)], opset=11))
+    g = Graph(np.float64)
+    assert "float32" in reason(
+        RMS_NORM, g.model([2, 5, 8], [rms_dynamo(g, "x", 8)], dtype=TensorProto.DOUBLE)
+    )
+    g = Graph()
+    plain = g.op("Add", g.op("ReduceMean", g.op("Mul", "x", "x"), axes=[1]), g.number(1e-6))
+    y = g.op("Mul", g.op("Div", "x", g.op("Sqrt", plain)), g.weight(values(8)))
+    assert "last axis" in reason(RMS_NORM, g.model([2, 5, 8], [y]))
+    g = Graph()
+    total = g.op("Add", g.op("ReduceMean", g.op("Mul", "x", "x"), axes=[-1]), g.number(1e-6))
+    bare = g.op("Div", "x", g.op("Sqrt", total))
+    assert "factor" in reason(RMS_NORM, g.model([2, 5, 8], [bare]))
+
+
+@pytest.mark.parametrize(("axis", "opset"), [(1, 13), (-3, 13), (1, 18)])
+def test_a_softmax_over_channels_is_written_out(axis: int, opset: int) -> None:
+    g = Graph()
+    model = g.model(["n", 3, 40, 40], [g.op("Softmax", "x", axis=axis)], opset=opset)
+    far = values(1, 3, 40, 40, seed=1) * 200
+    far[0, :, 0, 0] = -np.inf
+    far[0, 0, 0, 1] = -np.inf
+    kinds = check(INNER, model, [values(2, 3, 40, 40), far, values(0, 3, 40, 40)])
+    assert kinds == {"ReduceMax": 1, "Sub": 1, "Exp": 1, "ReduceSum": 1, "Div": 1}
+
+
+def test_other_softmax_are_left_and_told() -> None:
+    g = Graph()
+    assert "other axis" in reason(INNER, g.model([2, 3, 40, 40], [g.op("Softmax", "x", axis=3)]))
+    g = Graph()
+    assert "49 elements" in reason(INNER, g.model([2, 3, 7, 7], [g.op("Softmax", "x", axis=1)]))
+    g = Graph()
+    assert "opset 11" in reason(INNER, g.model([2, 3, 40, 40], [g.op("Softmax", "x", axis=1)], opset=11))
