@@ -20,7 +20,7 @@ from ortune.targets.runner import run
 from ortune.targets.target import CPU
 from ortune.targets.task import Task
 from ortune.targets.turns import Turns
-from ortune.trace.ort_profile import read_profile
+from ortune.trace.read import read_trace
 
 ALL = list(targets.all_targets().values())
 TURNS = Turns(runs=4, unmeasured=1, rounds=2)
@@ -131,8 +131,10 @@ def test_trials_take_turns_and_one_that_fails_costs_the_others_nothing(trials: T
 
 
 def test_a_profile_is_a_trace(trials: Trials) -> None:
+    if trials.target.name == "web-webgl":
+        pytest.skip("onnxruntime-web writes no profile with WebGL")
     outcome = measured(trials.run(trials.task("a", model(trials.folder / "m.onnx")))[0])
-    trace = read_profile(Path(outcome.done.profile))
+    trace = read_trace(Path(outcome.done.profile))
     assert trace.n_runs == 1 + outcome.done.cases[0].warmup_runs + outcome.done.n_runs + TURNS.rounds
     assert (trials.target.in_trace or trials.target.provider) in trace.provider.texts
 
@@ -148,6 +150,9 @@ def settings_of(target: Target) -> list[dict[str, Value]]:
     """A value of each setting of its own that can be made up, and one of the session's."""
     own = [knob for knob in knobs.all_knobs().values() if knob.provider == target.provider]
     values = {knob.name: (*knob.choices, *knob.tries, "1")[0] for knob in own if knob.kind != "text"}
+    # A graph that is captured reads and writes memory of the GPU alone.
+    if "web_graph_capture" in values:
+        del values["web_graph_capture"]
     shared: list[dict[str, Value]] = [{"enable_mem_pattern": False}]
     return [
         knobs.parse_settings([f"{name}={value}"]) for name, value in values.items() if "{" not in value

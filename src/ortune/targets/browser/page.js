@@ -101,21 +101,25 @@ let phase = "loading";
 const trial = async () => {
   const request = await next();
   const { build, env, session: options, provider, profile } = request;
-  const ort = await import(`${here}ort/${build}`);
-  ort.env.wasm.wasmPaths = `${here}ort/`;
-  for (const [key, value] of Object.entries(env)) put(ort.env, key, value);
-  const version = ort.env.versions?.web ?? ort.env.versions?.common ?? "";
-  await say({ message: "ready", version: request.version, ort_version: version });
-
-  const about = { isolated: self.crossOriginIsolated, agent: navigator.userAgent, resolution_ns: ns(resolution()), visible: document.visibilityState };
+  const about = {};
   if (provider === "webgpu") {
     const adapter = await navigator.gpu?.requestAdapter();
     if (!adapter) throw new Stop("load-error", "this browser gives no WebGPU adapter");
     const { vendor, architecture, description } = adapter.info;
     about.adapter = { vendor, architecture, description, fallback: Boolean(adapter.isFallbackAdapter ?? adapter.info.isFallbackAdapter), float16: adapter.features.has("shader-f16") };
   }
-  if (provider === "webnn" && !navigator.ml) throw new Stop("load-error", "this browser has no WebNN");
+  if (provider === "webnn") {
+    if (!navigator.ml) throw new Stop("load-error", "this browser has no WebNN");
+    await navigator.ml.createContext();
+  }
+  if (request.probe) return say({ message: "turn-over", page: about });
+  const ort = await import(`${here}ort/${build}`);
+  ort.env.wasm.wasmPaths = `${here}ort/`;
+  for (const [key, value] of Object.entries(env)) put(ort.env, key, value);
+  const version = ort.env.versions?.web ?? ort.env.versions?.common ?? "";
+  await say({ message: "ready", version: request.version, ort_version: version });
 
+  Object.assign(about, { isolated: self.crossOriginIsolated, agent: navigator.userAgent, resolution_ns: ns(resolution()), visible: document.visibilityState });
   const fetched = clock();
   const model = new Uint8Array(await (await fetch(`${here}model`)).arrayBuffer());
   const externalData = [];

@@ -11,8 +11,10 @@ import json
 import math
 import queue
 import re
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,21 +33,26 @@ from ortune.records import (
     Outcome,
     PageSeen,
     Placement,
+    Plan,
+    ProviderSpec,
     ReadBack,
+    Runtime,
     ToolRequest,
     TrialDone,
     TrialError,
     TrialRequest,
+    TurnOver,
 )
 from ortune.targets.browser import setup
 from ortune.targets.browser.server import PageServer, Served
 from ortune.targets.machine import Machine, over_memory_of
 from ortune.targets.process import Process
-from ortune.targets.task import Task
+from ortune.targets.task import Limits, Task
 from ortune.targets.turns import Runner
 from ortune.targets.worker import LOG
 
 CONSOLE = "console.txt"
+PROBE_S = 30.0
 BUILDS = {"wasm": "jsep", "webgpu": "jsep", "webnn": "jsep", "webgl": "webgl"}
 """What a page imports that does not choose: the package's default, where that has the execution provider."""
 FILES = {
@@ -293,6 +300,41 @@ class Page(Process):
             ],
         }
         return served, job
+
+
+class _Probe(Page):
+    """A page that only says whether its browser has what an execution provider needs."""
+
+    def _prepared(self, web: setup.OrtWeb) -> tuple[Served, dict[str, Any]]:
+        served = Served(model=Path(), external=(), feeds=(), dist=web.dist, isolated=True)
+        return served, {"probe": True, "provider": self.provider.name}
+
+
+@cache
+def trouble(provider: str, chosen: setup.BrowserSetup) -> str:
+    """Why the browser cannot run an execution provider, "" where it can: a page asks it.
+
+    Args:
+        provider: As onnxruntime-web names it.
+        chosen: Which browser.
+    """
+    with tempfile.TemporaryDirectory(prefix="ortune-") as folder:
+        task = Task(
+            plan=Plan(providers=(ProviderSpec(name=provider),)),
+            runtime=Runtime(python=""),
+            request=TrialRequest(model="", feeds=()),
+            folder=Path(folder),
+            scratch=Path(folder),
+            limits=Limits(load_s=PROBE_S, run_s=PROBE_S),
+        )
+        page = _Probe(task, (), Machine(browser=chosen), ())
+        try:
+            page.start()
+            if page.live:
+                page.follow(TurnOver)
+        finally:
+            page.close()
+        return page.end.what if isinstance(page.end, TrialError) else ""
 
 
 class _CannotServe(Exception):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ortune.errors import RuntimeNotFound
 from ortune.records import Applied, Channel, ProviderReport, Runtime
 from ortune.targets.browser import setup
-from ortune.targets.browser.page import Page
+from ortune.targets.browser.page import Page, trouble
 from ortune.targets.machine import Machine
 from ortune.targets.target import PAGE, Target
 from ortune.targets.task import Task
@@ -20,23 +20,23 @@ class WebTarget(Target):
     """An execution provider of onnxruntime-web.
 
     Attributes:
-        absent: Why it cannot be used even where there is a browser, "" where it can.
+        asked: Whether a browser may lack it: a page is opened to see.
     """
 
     channels: tuple[Channel, ...] = PAGE
     of_runtime: bool = False
-    absent: str = ""
+    asked: bool = False
 
     def discover(self, runtime: Runtime) -> ProviderReport:
-        """Whether there is a browser and an onnxruntime-web; neither is started or fetched."""
+        """Whether there is a browser that has it; onnxruntime-web is fetched when a trial needs it."""
         del runtime
         chosen = setup.BrowserSetup()
         try:
             program = setup.program(chosen)
         except RuntimeNotFound as error:
             return self._report(error.what)
-        if self.absent:
-            return self._report(self.absent)
+        if self.asked and (why := trouble(self.provider, chosen)):
+            return self._report(why)
         try:
             web = setup.ort_web(chosen, fetch=False)
             words = f"onnxruntime-web {web.version} in {program}"

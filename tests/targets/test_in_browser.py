@@ -1,0 +1,110 @@
+"""Verbs with a browser: real Chromium, real onnxruntime-web; outputs, placement, and what is never claimed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import ortune
+from ortune import targets
+from ortune.records import CompareResult, Plan, ProviderSpec, Runtime, TuneResult
+from ortune.targets.browser.page import fallbacks_of, placement_of
+
+RNG = np.random.default_rng(3)
+
+
+def net(path: Path) -> Path:
+    """Conv, Relu, Shrink (which WebGPU has no kernel for), Conv."""
+    weights = [RNG.standard_normal(s).astype(np.float32) / 5 for s in ((8, 3, 3, 3), (8, 8, 3, 3))]
+    sizes = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], name="first", **sizes),
+        helper.make_node("Relu", ["a"], ["b"], name="act"),
+        helper.make_node("Shrink", ["b"], ["c"], name="shrink", lambd=0.1),
+        helper.make_node("Conv", ["c", "w1"], ["y"], name="last", **sizes),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 16, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8, 16, 16])],
+        [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return path
+
+
+def needs(name: str) -> None:
+    report = targets.find(name).discover(Runtime(python=""))
+    if not report.usable:
+        pytest.skip(f"NOT TESTED HERE: {name}: {report.why}")
+
+
+@pytest.mark.xdist_group("browser")
+def test_a_page_is_held_against_a_process(tmp_path: Path) -> None:
+    needs("web-wasm")
+    envelope = ortune.compare(
+        net(tmp_path / "m.onnx"),
+        b_target="web-wasm",
+        b_set=["web_threads=1"],
+        budget=12,
+        store=tmp_path / "st",
+    )
+    result = envelope.result
+    assert isinstance(result, CompareResult)
+    assert result.outputs.ok and result.comparison is not None
+    assert {(r.knob, r.level, r.ok) for r in result.read_back} == {("web_threads", "echo", True)}
+
+
+@pytest.mark.xdist_group("browser")
+def test_a_gpu_that_is_software_is_never_timed(tmp_path: Path) -> None:
+    needs("web-webgpu")
+    envelope = ortune.compare(
+        net(tmp_path / "m.onnx"),
+        b_target="web-webgpu",
+        b_set=["web_build=asyncify"],
+        budget=90,
+        store=tmp_path / "st",
+    )
+    result = envelope.result
+    assert isinstance(result, CompareResult)
+    assert result.outputs.ok
+    software = [finding for finding in result.findings if finding.code == "MSR006"]
+    assert (envelope.verdict == "functional-only") == bool(software)
+    assert any("no kernel for Shrink shrink" in note for note in result.notes)
+
+
+@pytest.mark.xdist_group("browser")
+def test_tuning_in_a_browser_is_held_against_its_default(tmp_path: Path) -> None:
+    needs("web-wasm")
+    result = ortune.tune(
+        net(tmp_path / "m.onnx"), target="web-wasm", budget=1, bundle=False, store=tmp_path / "st"
+    ).result
+    assert isinstance(result, TuneResult)
+    assert result.default == Plan(providers=(ProviderSpec(name="wasm"),))
+    assert all(c.plan.provider_names == ("wasm",) for c in result.candidates)
+    assert result.default_figures is not None and (result.default_figures.peak_bytes or 0) > 100 << 20
+
+
+def test_placement_and_reasons_are_read_off_the_log() -> None:
+    place = "2026-11-23 [V:onnxruntime:, session_state.cc:%d VerifyEachNodeIsAssignedToAnEp] "
+    console = [
+        "[I:onnxruntime:, x.cc:6] webgpu kernel not found in registries for Op type: Shrink node name: s",
+        place % 1377 + "Node placements",
+        place % 1383 + " Node(s) placed on [WebGpuExecutionProvider]. Number of nodes: 2",
+        place % 1385 + "  Conv (c0_token_1)",
+        place % 1385 + "  Conv (c1)",
+        place % 1383 + " Node(s) placed on [CPUExecutionProvider]. Number of nodes: 1",
+        place % 1385 + "  Shrink (s)",
+        "something else",
+    ]
+    found = {p.provider: (p.n_nodes, p.operators) for p in placement_of(console)}
+    assert found == {"WebGpuExecutionProvider": (2, {"Conv": 2}), "CPUExecutionProvider": (1, {"Shrink": 1})}
+    assert fallbacks_of(console) == ("Shrink s",)
+    alone = [place % 1260 + " All nodes placed on [WebGpuExecutionProvider]. Number of nodes: 157"]
+    assert [(p.provider, p.n_nodes) for p in placement_of(alone)] == [("WebGpuExecutionProvider", 157)]
+    assert placement_of(["no such line"]) == ()
