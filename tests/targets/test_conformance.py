@@ -151,8 +151,7 @@ def settings_of(target: Target) -> list[dict[str, Value]]:
     own = [knob for knob in knobs.all_knobs().values() if knob.provider == target.provider]
     values = {knob.name: (*knob.choices, *knob.tries, "1")[0] for knob in own if knob.kind != "text"}
     # A graph that is captured reads and writes memory of the GPU alone.
-    if "web_graph_capture" in values:
-        del values["web_graph_capture"]
+    values.pop("web_graph_capture", None)
     shared: list[dict[str, Value]] = [{"enable_mem_pattern": False}]
     return [
         knobs.parse_settings([f"{name}={value}"]) for name, value in values.items() if "{" not in value
