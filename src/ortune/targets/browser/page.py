@@ -38,6 +38,7 @@ from ortune.records import (
     TrialRequest,
 )
 from ortune.targets.browser import setup
+from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
 from ortune.targets.browser.server import PageServer, Served
 from ortune.targets.machine import Machine, over_memory_of
 from ortune.targets.process import Process
@@ -72,6 +73,8 @@ class Page(Process):
         self.server: PageServer | None = None
         self.about: dict[str, Any] = {}
         self.console: list[str] = []
+        self.missing: list[str] = []
+        self._trouble = ""
         self._outputs: dict[int, list[dict[str, Any]]] = {}
         self._peak_bytes = 0
 
@@ -101,18 +104,19 @@ class Page(Process):
         )
         with (self.folder / LOG).open("wb") as log:
             try:
-                child = launcher.Child(
-                    [program, *given, self.server.url],
+                tools = DevTools(
+                    program,
+                    given,
                     environment=clean_environment(),
                     folder=self.folder,
-                    output=log,
                     log=log,
+                    happened=self._happened,
                 )
-            except OSError as error:
-                self.end = self.error("no-runtime", f"cannot start {program}: {error.strerror}")
+            except RuntimeNotFound as error:
+                self.end = self.error("no-runtime", error.what)
                 return
-        self.child = child
-        threading.Thread(target=self._watch, args=(child,), daemon=True).start()
+        self.child = tools.child
+        threading.Thread(target=self._show, args=(tools, self.server.url), daemon=True).start()
 
     def send(self, message: TrialRequest | Command | ToolRequest) -> None:
         """Tells the page something."""
@@ -136,11 +140,10 @@ class Page(Process):
 
     def close(self) -> None:
         """Makes sure that neither browser nor server is left."""
-        self._closing = True
         super().close()
         if self.server is not None:
             self.server.close()
-            self.server = None
+            self.missing, self.server = self.server.missing, None
         if self.console:
             with contextlib.suppress(OSError):
                 (self.folder / LOG).write_text("\n".join(self.console) + "\n", encoding="utf-8")
@@ -149,11 +152,13 @@ class Page(Process):
         """What became of it, with what was seen from outside."""
         if isinstance(self.end, TrialDone):
             self.end = self._completed(self.end)
+        elif isinstance(self.end, TrialError) and self.end.phase != "running" and self.missing:
+            names = ", ".join(dict.fromkeys(self.missing))
+            what = f"onnxruntime-web has no file {names}: {self.end.what}"
+            self.end = msgspec.structs.replace(self.end, reason="load-error", what=what)
         return super().outcome(before, after)
 
     # --- what the page says, from the server's threads
-
-    _closing = False
 
     def _said(self, line: bytes | None) -> None:
         if line is None:
@@ -196,21 +201,27 @@ class Page(Process):
     def _cpu_s(self) -> float:
         return platform.group_cpu_s(self.child.pid) if self.child else 0.0
 
-    def _watch(self, child: launcher.Child) -> None:
-        child.wait()
-        if not self._closing:
-            self._lines.put(None)
+    def _show(self, tools: DevTools, url: str) -> None:
+        try:
+            tools.open(url, limit_s=_DAY_S)  # the trial's own limits end it
+        except DevToolsError as error:
+            self._ended_with(str(error))
+
+    def _happened(self, event: PageEvent) -> None:
+        if event.kind in ("crash", "gone"):
+            self._ended_with(event.text)
+
+    def _ended_with(self, what: str) -> None:
+        self._trouble = self._trouble or what
+        self._lines.put(None)
 
     # --- its ends
 
     def _ended_silently(self) -> TrialError:
         assert self.child is not None
-        if self.server is not None and self.server.missing:
-            names = ", ".join(dict.fromkeys(self.server.missing))
-            return self.error("load-error", f"onnxruntime-web has no file {names}")
         code = self.child.process.poll()
         if code is None:
-            return self.error("crash", f"the page crashed or was closed while {self.phase}")
+            return self.error("crash", f"{self._trouble or 'the page was closed'} while {self.phase}")
         ended = launcher.signal_name(code) or f"exit code {code}"
         return self.error("crash", f"the browser ended ({ended}) while {self.phase}")
 
@@ -293,6 +304,9 @@ class Page(Process):
             ],
         }
         return served, job
+
+
+_DAY_S = 86_400.0
 
 
 class _CannotServe(Exception):
@@ -394,10 +408,15 @@ def _external(model: Path) -> list[str]:
     if model.suffix == ".ort":
         return []
     import onnx
+    from google.protobuf.message import DecodeError
     from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
     found: dict[str, None] = {}
-    for tensor in onnx.load(model, load_external_data=False).graph.initializer:
+    try:
+        proto = onnx.load(model, load_external_data=False)
+    except DecodeError:
+        return []  # onnxruntime-web says what it thinks of it
+    for tensor in proto.graph.initializer:
         if uses_external_data(tensor):
             name = ExternalDataInfo(tensor).location
             place = (model.parent / name).resolve()
