@@ -23,6 +23,7 @@ from ortune.errors import RuntimeNotFound
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, ProviderSpec, Runtime, TrialRequest
 from ortune.targets.browser import setup
+from ortune.targets.browser.page import BUILDS, FILES
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
@@ -198,22 +199,24 @@ def dist(folder: Path, *, without: str) -> BrowserSetup:
 
 def test_a_webassembly_file_that_is_missing(folder: Path) -> None:
     failed = failure("load-error", folder, browser=dist(folder, without="*.wasm"))
-    assert "ort-wasm-simd-threaded.wasm" in failed.what
+    assert "onnxruntime-web has no file ort-wasm-simd-threaded" in failed.what
 
 
 def test_a_build_that_is_missing(folder: Path) -> None:
-    failed = failure("load-error", folder, browser=dist(folder, without="ort.wasm.min.mjs"))
-    assert "ort.wasm.min.mjs" in failed.what
+    name = FILES[BUILDS["wasm"]]
+    assert name in failure("load-error", folder, browser=dist(folder, without=name)).what
 
 
 def test_a_webassembly_file_that_is_damaged(folder: Path) -> None:
     browser = dist(folder, without="*.wasm")
-    name = "ort-wasm-simd-threaded.wasm"
-    (Path(browser.ort_web) / "dist" / name).write_bytes((WEB.dist / name).read_bytes()[:100_000])
+    for file in WEB.dist.glob("*.wasm"):
+        with file.open("rb") as whole:
+            (Path(browser.ort_web) / "dist" / file.name).write_bytes(whole.read(100_000))
     failure("load-error", folder, browser=browser)
 
 
-def test_more_than_webassembly_can_address(folder: Path) -> None:
+@pytest.mark.parametrize("elements", [1_073_000_000, 1_200_000_000], ids=["no memory left", "beyond 32 bits"])
+def test_more_than_webassembly_can_hold(folder: Path, elements: int) -> None:
     graph = helper.make_graph(
         [
             helper.make_node("ConstantOfShape", ["n"], ["big"]),
@@ -225,7 +228,7 @@ def test_more_than_webassembly_can_address(folder: Path) -> None:
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
     onnx.save(model, folder / "m.onnx")
-    failure("out-of-memory", folder, feeds={"n": np.array([1_200_000_000])})
+    failure("out-of-memory", folder, feeds={"n": np.array([elements])})
 
 
 def test_a_model_that_is_none(folder: Path) -> None:

@@ -80,8 +80,8 @@ class DevTools:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, queue.Queue[dict[str, Any] | None]] = {}
         self._lock = threading.Lock()
-        self._ended = False
-        self._session, self._workers = "", set[str]()
+        self._ended = self._closed = False
+        self._target, self._session, self._workers = "", "", set[str]()
         self._loaded = threading.Event()
         command = ["/bin/sh", "-c", _PIPED, program, *flags]
         try:
@@ -111,10 +111,12 @@ class DevTools:
         Raises:
             DevToolsError: The browser ended, or the address cannot be opened in time.
         """
-        target = self._call("Target.createTarget", "", limit_s, {"url": "about:blank"})["targetId"]
-        attached = {"targetId": target, "flatten": True}
+        # Told from here on, so that a page which crashes before it is attached to is missed by nobody.
+        self._call("Target.setDiscoverTargets", "", limit_s, {"discover": True})
+        self._target = self._call("Target.createTarget", "", limit_s, {"url": "about:blank"})["targetId"]
+        attached = {"targetId": self._target, "flatten": True}
         self._session = self._call("Target.attachToTarget", "", limit_s, attached)["sessionId"]
-        for domain in ("Runtime", "Log", "Inspector", "Page"):
+        for domain in ("Runtime", "Log", "Page"):
             self.call(f"{domain}.enable", limit_s)
         # A worker waits until its console is listened to, so that nothing of it is missed.
         self.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
@@ -141,7 +143,7 @@ class DevTools:
 
     def close(self) -> None:
         """Makes sure that nothing of it is left."""
-        self._ended = True
+        self._closed = True
         self.child.end()
 
     # --- inside
@@ -190,10 +192,8 @@ class DevTools:
             *messages, rest = (rest + chunk).split(b"\0")
             for message in messages:
                 self._take(json.loads(message))
-        with self._lock:
-            told, self._ended = self._ended, True
         self._give_up()
-        if not told:
+        if not self._closed:
             self._happened(PageEvent(kind="gone", text="the browser ended"))
 
     def _take(self, message: dict[str, Any]) -> None:
@@ -210,7 +210,7 @@ class DevTools:
             self._send("Runtime.runIfWaitingForDebugger", inner, {})
         elif method == "Page.loadEventFired":
             self._loaded.set()
-        elif method == "Inspector.targetCrashed" and not worker:
+        elif method == "Target.targetCrashed" and found["targetId"] == self._target:
             self._happened(PageEvent(kind="crash", text="the page crashed"))
             self._give_up()
         elif method == "Runtime.consoleAPICalled":
@@ -226,6 +226,8 @@ class DevTools:
 
     def _give_up(self) -> None:
         """Nobody will answer any more."""
+        with self._lock:
+            self._ended = True
         self._loaded.set()
         for answer in list(self._waiting.values()):
             _give(answer, None)

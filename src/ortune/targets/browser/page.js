@@ -91,7 +91,8 @@ const resolution = () => {
 const reasonOf = (error, phase) => {
   const text = String(error?.message ?? error);
   if (error instanceof Stop) return error.reason;
-  if (/out of memory|allocation failed|memory access out of bounds|Aborted\(OOM|bad_alloc/i.test(text)) return "out-of-memory";
+  // Sizes have 32 bits there: one that overflows is more than WebAssembly can address.
+  if (/out of memory|allocation failed|memory access out of bounds|Aborted\(OOM|bad_alloc|SafeIntOnOverflow/i.test(text)) return "out-of-memory";
   if (phase !== "loading" && /invalid dimensions|unexpected input data type|ERROR_CODE: 2\b|feed|input '[^']*' is missing/i.test(text)) return "input-error";
   return phase === "loading" ? "load-error" : "run-error";
 };
