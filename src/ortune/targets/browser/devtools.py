@@ -22,7 +22,7 @@ from ortune import launcher
 from ortune.errors import RuntimeNotFound
 
 CALL_S = 30.0
-_PIPED = 'exec "$0" "$@" --remote-debugging-pipe 3<&0 4>&1 </dev/null >&2'
+_PIPED = 'exec "$0" "$@" --remote-debugging-pipe --no-startup-window 3<&0 4>&1 </dev/null >&2'
 
 EventKind = Literal["console", "exception", "log", "crash", "gone"]
 
@@ -100,8 +100,22 @@ class DevTools:
         """
         return self._call(method, self._session, limit_s, parameters)
 
+    def show(self, url: str, limit_s: float = CALL_S) -> None:
+        """Opens the page and stays out of it: of what happens there, its crash alone is told.
+
+        Args:
+            url: Its address.
+            limit_s: Seconds that each step may take.
+
+        Raises:
+            DevToolsError: The browser ended, or did not open a page in time.
+        """
+        # Told from here on, so that no crash is missed, however early.
+        self._call("Target.setDiscoverTargets", "", limit_s, {"discover": True})
+        self._target = self._call("Target.createTarget", "", limit_s, {"url": url})["targetId"]
+
     def open(self, url: str, *, before: str = "", limit_s: float = CALL_S) -> None:
-        """Opens the page and waits until it has loaded what it names itself.
+        """Opens the page, listens to it, and waits until it has loaded what it names itself.
 
         Args:
             url: Its address.
@@ -111,9 +125,7 @@ class DevTools:
         Raises:
             DevToolsError: The browser ended, or the address cannot be opened in time.
         """
-        # Told from here on, so that a page which crashes before it is attached to is missed by nobody.
-        self._call("Target.setDiscoverTargets", "", limit_s, {"discover": True})
-        self._target = self._call("Target.createTarget", "", limit_s, {"url": "about:blank"})["targetId"]
+        self.show("about:blank", limit_s)
         attached = {"targetId": self._target, "flatten": True}
         self._session = self._call("Target.attachToTarget", "", limit_s, attached)["sessionId"]
         for domain in ("Runtime", "Log", "Page"):

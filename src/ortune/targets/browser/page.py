@@ -203,7 +203,7 @@ class Page(Process):
 
     def _show(self, tools: DevTools, url: str) -> None:
         try:
-            tools.open(url, limit_s=_DAY_S)  # the trial's own limits end it
+            tools.show(url, _DAY_S)  # the trial's own limits end it
         except DevToolsError as error:
             self._ended_with(str(error))
 
