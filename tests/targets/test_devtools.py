@@ -18,6 +18,7 @@ from ortune.errors import RuntimeNotFound
 from ortune.fleet.environment import clean_environment
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
+from ortune.targets.browser.offers import refused
 
 PATIENCE_S = 60.0
 try:
@@ -120,3 +121,12 @@ def users_of(folder: Path) -> list[str]:
         if alive and any(str(folder) in part for part in each.info["cmdline"] or ()):
             found.append(each.info["name"])
     return found
+
+
+def test_what_a_browser_refuses_is_told_in_its_words(tmp_path: Path) -> None:
+    """A browser that answers at all, whatever this one has; and one that ends at once."""
+    assert set(refused(PROGRAM)) == {"webgpu", "webnn"}
+    ends = tmp_path / "browser.sh"
+    ends.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
+    ends.chmod(0o755)
+    assert all("ended" in why for why in refused(str(ends)).values())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ortune.errors import RuntimeNotFound
 from ortune.records import Applied, Channel, ProviderReport, Runtime
 from ortune.targets.browser import setup
+from ortune.targets.browser.offers import ASKED, refused
 from ortune.targets.browser.page import Page
 from ortune.targets.machine import Machine
 from ortune.targets.target import PAGE, Target
@@ -17,26 +18,21 @@ from ortune.targets.turns import Runner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebTarget(Target):
-    """An execution provider of onnxruntime-web.
-
-    Attributes:
-        absent: Why it cannot be used even where there is a browser, "" where it can.
-    """
+    """An execution provider of onnxruntime-web."""
 
     channels: tuple[Channel, ...] = PAGE
     of_runtime: bool = False
-    absent: str = ""
 
     def discover(self, runtime: Runtime) -> ProviderReport:
-        """Whether there is a browser and an onnxruntime-web; neither is started or fetched."""
+        """Whether there is a browser that offers what it needs, and an onnxruntime-web, which is not fetched."""
         del runtime
         chosen = setup.BrowserSetup()
         try:
             program = setup.program(chosen)
         except RuntimeNotFound as error:
             return self._report(error.what)
-        if self.absent:
-            return self._report(self.absent)
+        if why := refused(program)[self.provider] if self.provider in ASKED else "":
+            return self._report(why)
         try:
             web = setup.ort_web(chosen, fetch=False)
             words = f"onnxruntime-web {web.version} in {program}"
