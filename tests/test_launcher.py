@@ -107,3 +107,26 @@ def test_nothing_outlives_ortune() -> None:
     text = "from ortune import launcher; print(launcher.Child(['sleep', '60']).pid)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True)
     assert gone(int(done.stdout))
+
+
+def test_what_does_not_watch_for_ortunes_end_is_ended_by_its_guard() -> None:
+    """Stopped, as between two turns: such a process notices nothing, not even that its input ends."""
+    text = """
+import os, signal
+from ortune import launcher
+child = launcher.Child(["/bin/sh", "-c", "sleep 60 & echo $!; wait"], guarded=True)
+inner = child.lines().get()
+child.sleep(True)
+print(child.pid, int(inner), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert all(gone(int(pid)) for pid in done.stdout.split())
+
+
+def test_a_guard_ends_with_what_it_guards() -> None:
+    child = launcher.Child(["sleep", "60"], guarded=True)
+    guard = next(p for p in psutil.Process().children() if p.name() == "sh")
+    child.end()
+    assert gone(guard.pid)

@@ -48,6 +48,8 @@ class Child:
         environment: Its whole environment; None is ortune's own.
         folder: Its working directory; None is ortune's own.
         output, log: Files that get its stdout and stderr; None is a pipe.
+        guarded: It does not watch for ortune's end itself, as the worker does: a small process does, outside of its
+            group, so that even kill -9 of ortune leaves nothing of it, stopped or not.
 
     Raises:
         OSError: It cannot be started.
@@ -61,6 +63,7 @@ class Child:
         folder: Path | None = None,
         output: IO[bytes] | None = None,
         log: IO[bytes] | None = None,
+        guarded: bool = False,
     ) -> None:
         self.process = subprocess.Popen(
             command,
@@ -73,6 +76,9 @@ class Child:
         )
         self.pid = self.process.pid
         _running.add(self)
+        self._guard: Child | None = None
+        if guarded and os.name == "posix":
+            self._guard = Child(["/bin/sh", "-c", _GUARD, str(self.pid)])
 
     def send(self, data: bytes, *, last: bool = False) -> None:
         """Writes to its stdin, and closes it after the ``last``."""
@@ -91,6 +97,11 @@ class Child:
         assert self.process.stdout is not None
         threading.Thread(target=_pump, args=(self.process.stdout, found), daemon=True).start()
         return found
+
+    def read(self) -> bytes:
+        """Some bytes of what it prints, as soon as there are any; none at the end."""
+        assert self.process.stdout is not None
+        return os.read(self.process.stdout.fileno(), 1 << 16)
 
     def wait(self) -> int:
         """Waits for its end; its exit code, minus the signal's number where one ended it."""
@@ -122,6 +133,8 @@ class Child:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         _running.discard(self)
+        if self._guard is not None:
+            self._guard.end()
         return code
 
 
@@ -193,6 +206,7 @@ def signal_name(code: int) -> str:
     return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
 
 
+_GUARD = 'read -r _; kill -s KILL -- "-$0"'  # its stdin ends with ortune, however that ends
 _LAST_WORDS_S = 1.0  # a pipe ends with its writers, but for one that left the group
 _running: set[Child] = set()
 

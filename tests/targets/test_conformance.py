@@ -148,7 +148,7 @@ def test_sensors_are_read(trials: Trials) -> None:
 
 def settings_of(target: Target) -> list[dict[str, Value]]:
     """A value of each setting of its own that can be made up, and one of the session's."""
-    own = [knob for knob in knobs.all_knobs().values() if knob.provider == target.provider]
+    own = [k for k in knobs.all_knobs().values() if k.provider == target.provider and not k.needs]
     values = {knob.name: (*knob.choices, *knob.tries, "1")[0] for knob in own if knob.kind != "text"}
     # A graph that is captured reads and writes memory of the GPU alone.
     values.pop("web_graph_capture", None)

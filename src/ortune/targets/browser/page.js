@@ -91,7 +91,8 @@ const resolution = () => {
 const reasonOf = (error, phase) => {
   const text = String(error?.message ?? error);
   if (error instanceof Stop) return error.reason;
-  if (/out of memory|allocation failed|memory access out of bounds|Aborted\(OOM|bad_alloc/i.test(text)) return "out-of-memory";
+  // Sizes have 32 bits there: one that overflows is more than WebAssembly can address.
+  if (/out of memory|allocation failed|memory access out of bounds|Aborted\(OOM|bad_alloc|SafeIntOnOverflow/i.test(text)) return "out-of-memory";
   if (phase !== "loading" && /invalid dimensions|unexpected input data type|ERROR_CODE: 2\b|feed|input '[^']*' is missing/i.test(text)) return "input-error";
   return phase === "loading" ? "load-error" : "run-error";
 };
@@ -112,7 +113,6 @@ const trial = async () => {
     if (!navigator.ml) throw new Stop("load-error", "this browser has no WebNN");
     await navigator.ml.createContext();
   }
-  if (request.probe) return say({ message: "turn-over", page: about });
   const ort = await import(`${here}ort/${build}`);
   ort.env.wasm.wasmPaths = `${here}ort/`;
   for (const [key, value] of Object.entries(env)) put(ort.env, key, value);

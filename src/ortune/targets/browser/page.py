@@ -11,10 +11,8 @@ import json
 import math
 import queue
 import re
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,26 +31,22 @@ from ortune.records import (
     Outcome,
     PageSeen,
     Placement,
-    Plan,
-    ProviderSpec,
     ReadBack,
-    Runtime,
     ToolRequest,
     TrialDone,
     TrialError,
     TrialRequest,
-    TurnOver,
 )
 from ortune.targets.browser import setup
+from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
 from ortune.targets.browser.server import PageServer, Served
 from ortune.targets.machine import Machine, over_memory_of
 from ortune.targets.process import Process
-from ortune.targets.task import Limits, Task
+from ortune.targets.task import Task
 from ortune.targets.turns import Runner
 from ortune.targets.worker import LOG
 
 CONSOLE = "console.txt"
-PROBE_S = 30.0
 BUILDS = {"wasm": "jsep", "webgpu": "jsep", "webnn": "jsep", "webgl": "webgl"}
 """What a page imports that does not choose: the package's default, where that has the execution provider."""
 FILES = {
@@ -79,6 +73,8 @@ class Page(Process):
         self.server: PageServer | None = None
         self.about: dict[str, Any] = {}
         self.console: list[str] = []
+        self.missing: list[str] = []
+        self._trouble = ""
         self._outputs: dict[int, list[dict[str, Any]]] = {}
         self._peak_bytes = 0
 
@@ -108,18 +104,19 @@ class Page(Process):
         )
         with (self.folder / LOG).open("wb") as log:
             try:
-                child = launcher.Child(
-                    [program, *given, self.server.url],
+                tools = DevTools(
+                    program,
+                    given,
                     environment=clean_environment(),
                     folder=self.folder,
-                    output=log,
                     log=log,
+                    happened=self._happened,
                 )
-            except OSError as error:
-                self.end = self.error("no-runtime", f"cannot start {program}: {error.strerror}")
+            except RuntimeNotFound as error:
+                self.end = self.error("no-runtime", error.what)
                 return
-        self.child = child
-        threading.Thread(target=self._watch, args=(child,), daemon=True).start()
+        self.child = tools.child
+        threading.Thread(target=self._show, args=(tools, self.server.url), daemon=True).start()
 
     def send(self, message: TrialRequest | Command | ToolRequest) -> None:
         """Tells the page something."""
@@ -143,11 +140,10 @@ class Page(Process):
 
     def close(self) -> None:
         """Makes sure that neither browser nor server is left."""
-        self._closing = True
         super().close()
         if self.server is not None:
             self.server.close()
-            self.server = None
+            self.missing, self.server = self.server.missing, None
         if self.console:
             with contextlib.suppress(OSError):
                 (self.folder / LOG).write_text("\n".join(self.console) + "\n", encoding="utf-8")
@@ -156,11 +152,13 @@ class Page(Process):
         """What became of it, with what was seen from outside."""
         if isinstance(self.end, TrialDone):
             self.end = self._completed(self.end)
+        elif isinstance(self.end, TrialError) and self.end.phase != "running" and self.missing:
+            names = ", ".join(dict.fromkeys(self.missing))
+            what = f"onnxruntime-web has no file {names}: {self.end.what}"
+            self.end = msgspec.structs.replace(self.end, reason="load-error", what=what)
         return super().outcome(before, after)
 
     # --- what the page says, from the server's threads
-
-    _closing = False
 
     def _said(self, line: bytes | None) -> None:
         if line is None:
@@ -203,21 +201,27 @@ class Page(Process):
     def _cpu_s(self) -> float:
         return platform.group_cpu_s(self.child.pid) if self.child else 0.0
 
-    def _watch(self, child: launcher.Child) -> None:
-        child.wait()
-        if not self._closing:
-            self._lines.put(None)
+    def _show(self, tools: DevTools, url: str) -> None:
+        try:
+            tools.show(url, _DAY_S)  # the trial's own limits end it
+        except DevToolsError as error:
+            self._ended_with(str(error))
+
+    def _happened(self, event: PageEvent) -> None:
+        if event.kind in ("crash", "gone"):
+            self._ended_with(event.text)
+
+    def _ended_with(self, what: str) -> None:
+        self._trouble = self._trouble or what
+        self._lines.put(None)
 
     # --- its ends
 
     def _ended_silently(self) -> TrialError:
         assert self.child is not None
-        if self.server is not None and self.server.missing:
-            names = ", ".join(dict.fromkeys(self.server.missing))
-            return self.error("load-error", f"onnxruntime-web has no file {names}")
         code = self.child.process.poll()
         if code is None:
-            return self.error("crash", f"the page crashed or was closed while {self.phase}")
+            return self.error("crash", f"{self._trouble or 'the page was closed'} while {self.phase}")
         ended = launcher.signal_name(code) or f"exit code {code}"
         return self.error("crash", f"the browser ended ({ended}) while {self.phase}")
 
@@ -302,39 +306,7 @@ class Page(Process):
         return served, job
 
 
-class _Probe(Page):
-    """A page that only says whether its browser has what an execution provider needs."""
-
-    def _prepared(self, web: setup.OrtWeb) -> tuple[Served, dict[str, Any]]:
-        served = Served(model=Path(), external=(), feeds=(), dist=web.dist, isolated=True)
-        return served, {"probe": True, "provider": self.provider.name}
-
-
-@cache
-def trouble(provider: str, chosen: setup.BrowserSetup) -> str:
-    """Why the browser cannot run an execution provider, "" where it can: a page asks it.
-
-    Args:
-        provider: As onnxruntime-web names it.
-        chosen: Which browser.
-    """
-    with tempfile.TemporaryDirectory(prefix="ortune-") as folder:
-        task = Task(
-            plan=Plan(providers=(ProviderSpec(name=provider),)),
-            runtime=Runtime(python=""),
-            request=TrialRequest(model="", feeds=()),
-            folder=Path(folder),
-            scratch=Path(folder),
-            limits=Limits(load_s=PROBE_S, run_s=PROBE_S),
-        )
-        page = _Probe(task, (), Machine(browser=chosen), ())
-        try:
-            page.start()
-            if page.live:
-                page.follow(TurnOver)
-        finally:
-            page.close()
-        return page.end.what if isinstance(page.end, TrialError) else ""
+_DAY_S = 86_400.0
 
 
 class _CannotServe(Exception):
@@ -436,10 +408,15 @@ def _external(model: Path) -> list[str]:
     if model.suffix == ".ort":
         return []
     import onnx
+    from google.protobuf.message import DecodeError
     from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
     found: dict[str, None] = {}
-    for tensor in onnx.load(model, load_external_data=False).graph.initializer:
+    try:
+        proto = onnx.load(model, load_external_data=False)
+    except DecodeError:
+        return []  # onnxruntime-web says what it thinks of it
+    for tensor in proto.graph.initializer:
         if uses_external_data(tensor):
             name = ExternalDataInfo(tensor).location
             place = (model.parent / name).resolve()

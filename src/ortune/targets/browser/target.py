@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ortune.errors import RuntimeNotFound
 from ortune.records import Applied, Channel, ProviderReport, Runtime
 from ortune.targets.browser import setup
-from ortune.targets.browser.page import Page, trouble
+from ortune.targets.browser.offers import ASKED, refused
+from ortune.targets.browser.page import Page
 from ortune.targets.machine import Machine
 from ortune.targets.target import PAGE, Target
 from ortune.targets.task import Task
@@ -17,25 +18,20 @@ from ortune.targets.turns import Runner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebTarget(Target):
-    """An execution provider of onnxruntime-web.
-
-    Attributes:
-        asked: Whether a browser may lack it: a page is opened to see.
-    """
+    """An execution provider of onnxruntime-web."""
 
     channels: tuple[Channel, ...] = PAGE
     of_runtime: bool = False
-    asked: bool = False
 
     def discover(self, runtime: Runtime) -> ProviderReport:
-        """Whether there is a browser that has it; onnxruntime-web is fetched when a trial needs it."""
+        """Whether there is a browser that offers what it needs, and an onnxruntime-web, which is not fetched."""
         del runtime
         chosen = setup.BrowserSetup()
         try:
             program = setup.program(chosen)
         except RuntimeNotFound as error:
             return self._report(error.what)
-        if self.asked and (why := trouble(self.provider, chosen)):
+        if why := refused(program)[self.provider] if self.provider in ASKED else "":
             return self._report(why)
         try:
             web = setup.ort_web(chosen, fetch=False)

@@ -8,6 +8,5 @@ TARGET = WebTarget(
     otherwise="onnxruntime-web in a browser",
     ships=True,
     in_trace="WebGpuExecutionProvider",
-    asked=True,
     options=frozenset({"preferredLayout", "storageBufferCacheMode", "validationMode"}),
 )

@@ -6,6 +6,5 @@ TARGET = WebTarget(
     name="web-webnn",
     provider="webnn",
     otherwise="onnxruntime-web in a browser that has WebNN",
-    asked=True,
     options=frozenset({"deviceType", "powerPreference"}),
 )

@@ -1,0 +1,263 @@
+"""A browser that is told what to do by the Chrome DevTools Protocol, through a pipe: no port is open to others.
+
+The browser reads messages from its file descriptor 3 and writes its own to 4, JSON with a NUL behind each. A shell in
+front of it makes them of its stdin and stdout, so that it is started like any other process, and ends when that pipe
+does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from ortune import launcher
+from ortune.errors import RuntimeNotFound
+
+CALL_S = 30.0
+_PIPED = 'exec "$0" "$@" --remote-debugging-pipe --no-startup-window 3<&0 4>&1 </dev/null >&2'
+
+EventKind = Literal["console", "exception", "log", "crash", "gone"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageEvent:
+    """What happened in a page or one of its workers.
+
+    Attributes:
+        kind: ``console`` is what it printed, ``exception`` what nobody caught, ``log`` the browser's own words (a file
+            that does not load), ``crash`` the end of the page, ``gone`` the browser's.
+        level: The console's function or the log's severity: ``log``, ``warning``, ``error``, ...
+        text: What was said.
+        worker: Whether a worker said it.
+    """
+
+    kind: EventKind
+    level: str = ""
+    text: str = ""
+    worker: bool = False
+
+
+class DevToolsError(Exception):
+    """The browser did not do what it was asked; the words say why."""
+
+
+class DevTools:
+    """A browser with one page.
+
+    Args:
+        program: The browser.
+        flags: Its arguments, but for the pipe.
+        environment: Its whole environment.
+        folder: Its working directory.
+        log: A file that gets what it prints.
+        happened: Called with each event, from a thread of its own.
+
+    Raises:
+        RuntimeNotFound: It cannot be started here.
+    """
+
+    def __init__(
+        self,
+        program: str,
+        flags: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        log: IO[bytes],
+        happened: Callable[[PageEvent], None],
+    ) -> None:
+        if os.name != "posix":
+            raise RuntimeNotFound("a browser is told what to do through a pipe on POSIX systems alone")
+        self._happened = happened
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, queue.Queue[dict[str, Any] | None]] = {}
+        self._lock = threading.Lock()
+        self._ended = self._closed = False
+        self._target, self._session, self._workers = "", "", set[str]()
+        self._loaded = threading.Event()
+        command = ["/bin/sh", "-c", _PIPED, program, *flags]
+        try:
+            self.child = launcher.Child(
+                command, environment=environment, folder=folder, log=log, guarded=True
+            )
+        except OSError as error:
+            raise RuntimeNotFound(f"cannot start {program}: {error.strerror}") from error
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def call(self, method: str, limit_s: float = CALL_S, **parameters: object) -> dict[str, Any]:
+        """Asks the page, or the browser where there is no page yet, and waits for the answer.
+
+        Raises:
+            DevToolsError: It refused, did not answer in time, or ended.
+        """
+        return self._call(method, self._session, limit_s, parameters)
+
+    def show(self, url: str, limit_s: float = CALL_S) -> None:
+        """Opens the page and stays out of it: of what happens there, its crash alone is told.
+
+        Args:
+            url: Its address.
+            limit_s: Seconds that each step may take.
+
+        Raises:
+            DevToolsError: The browser ended, or did not open a page in time.
+        """
+        # Told from here on, so that no crash is missed, however early.
+        self._call("Target.setDiscoverTargets", "", limit_s, {"discover": True})
+        self._target = self._call("Target.createTarget", "", limit_s, {"url": url})["targetId"]
+
+    def open(self, url: str, *, before: str = "", limit_s: float = CALL_S) -> None:
+        """Opens the page, listens to it, and waits until it has loaded what it names itself.
+
+        Args:
+            url: Its address.
+            before: JavaScript that runs in it before anything of its own does.
+            limit_s: Seconds that each step may take.
+
+        Raises:
+            DevToolsError: The browser ended, or the address cannot be opened in time.
+        """
+        self.show("about:blank", limit_s)
+        attached = {"targetId": self._target, "flatten": True}
+        self._session = self._call("Target.attachToTarget", "", limit_s, attached)["sessionId"]
+        for domain in ("Runtime", "Log", "Page"):
+            self.call(f"{domain}.enable", limit_s)
+        # A worker waits until its console is listened to, so that nothing of it is missed.
+        self.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
+        if before:
+            self.call("Page.addScriptToEvaluateOnNewDocument", source=before)
+        self._loaded.clear()  # of the empty page that it was
+        failed = self.call("Page.navigate", limit_s, url=url).get("errorText")
+        if failed:
+            raise DevToolsError(f"{url} cannot be opened: {failed}")
+        if not self._loaded.wait(limit_s):
+            raise DevToolsError(f"{url} has not loaded within {limit_s:.0f} s")
+
+    def evaluate(self, expression: str, limit_s: float = CALL_S) -> Any:
+        """The value of JavaScript in the page, once it is there; what JSON can hold.
+
+        Raises:
+            DevToolsError: It threw, did not end in time, or the page ended.
+        """
+        asked = {"expression": expression, "awaitPromise": True, "returnByValue": True}
+        found = self.call("Runtime.evaluate", limit_s, **asked)
+        if "exceptionDetails" in found:
+            raise DevToolsError(_thrown(found["exceptionDetails"]))
+        return found["result"].get("value")
+
+    def close(self) -> None:
+        """Makes sure that nothing of it is left."""
+        self._closed = True
+        self.child.end()
+
+    # --- inside
+
+    def _call(
+        self, method: str, session: str, limit_s: float, parameters: Mapping[str, object]
+    ) -> dict[str, Any]:
+        answer: queue.Queue[dict[str, Any] | None] = queue.Queue(1)
+        number = self._send(method, session, parameters, answer)
+        try:
+            found = answer.get(timeout=limit_s)
+        except queue.Empty:
+            raise DevToolsError(f"{method}: no answer within {limit_s:.0f} s") from None
+        finally:
+            self._waiting.pop(number, None)
+        if found is None:
+            raise DevToolsError(f"{method}: the page or the browser ended")
+        if "error" in found:
+            raise DevToolsError(f"{method}: {found['error'].get('message', 'refused')}")
+        result: dict[str, Any] = found.get("result", {})
+        return result
+
+    def _send(
+        self,
+        method: str,
+        session: str,
+        parameters: Mapping[str, object],
+        answer: queue.Queue[dict[str, Any] | None] | None = None,
+    ) -> int:
+        message = {"id": next(self._numbers), "method": method, "params": parameters}
+        if session:
+            message["sessionId"] = session
+        number = int(str(message["id"]))
+        with self._lock:
+            if answer is not None:
+                self._waiting[number] = answer
+                if self._ended:
+                    _give(answer, None)
+                    return number
+            self.child.send(json.dumps(message).encode() + b"\0")
+        return number
+
+    def _read(self) -> None:
+        rest = b""
+        while chunk := self.child.read():
+            *messages, rest = (rest + chunk).split(b"\0")
+            for message in messages:
+                self._take(json.loads(message))
+        self._give_up()
+        if not self._closed:
+            self._happened(PageEvent(kind="gone", text="the browser ended"))
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "id" in message:
+            if answer := self._waiting.get(message["id"]):
+                _give(answer, message)
+            return
+        session, method, found = message.get("sessionId", ""), message["method"], message.get("params", {})
+        worker = session in self._workers
+        if method == "Target.attachedToTarget" and session:
+            inner = found["sessionId"]
+            self._workers.add(inner)
+            self._send("Runtime.enable", inner, {})
+            self._send("Runtime.runIfWaitingForDebugger", inner, {})
+        elif method == "Page.loadEventFired":
+            self._loaded.set()
+        elif method == "Target.targetCrashed" and found["targetId"] == self._target:
+            self._happened(PageEvent(kind="crash", text="the page crashed"))
+            self._give_up()
+        elif method == "Runtime.consoleAPICalled":
+            text = " ".join(map(_shown, found["args"]))
+            self._happened(PageEvent(kind="console", level=found["type"], text=text, worker=worker))
+        elif method == "Runtime.exceptionThrown":
+            text = _thrown(found["exceptionDetails"])
+            self._happened(PageEvent(kind="exception", level="error", text=text, worker=worker))
+        elif method == "Log.entryAdded":
+            entry = found["entry"]
+            text = f"{entry['text']} ({entry['url']})" if entry.get("url") else entry["text"]
+            self._happened(PageEvent(kind="log", level=entry["level"], text=text, worker=worker))
+
+    def _give_up(self) -> None:
+        """Nobody will answer any more."""
+        with self._lock:
+            self._ended = True
+        self._loaded.set()
+        for answer in list(self._waiting.values()):
+            _give(answer, None)
+
+
+def _give(answer: queue.Queue[dict[str, Any] | None], found: dict[str, Any] | None) -> None:
+    with contextlib.suppress(queue.Full):  # the page's end and its answer may come at once; the first counts
+        answer.put_nowait(found)
+
+
+def _shown(value: Mapping[str, Any]) -> str:
+    """An argument of the console's, as it would show it."""
+    if "value" in value:
+        found = value["value"]
+        return found if isinstance(found, str) else json.dumps(found)
+    return str(value.get("description", value.get("unserializableValue", value.get("type", ""))))
+
+
+def _thrown(details: Mapping[str, Any]) -> str:
+    exception = details.get("exception", {})
+    return str(exception.get("description") or exception.get("value") or details.get("text", "an exception"))

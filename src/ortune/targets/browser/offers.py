@@ -1,0 +1,52 @@
+"""What a browser offers a page besides WebAssembly: asked of the browser itself, once a session."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from ortune.errors import RuntimeNotFound
+from ortune.fleet.environment import clean_environment
+from ortune.targets.browser import setup
+from ortune.targets.browser.devtools import DevTools, DevToolsError
+
+# A context is what both need in the end: WebNN's object is there in browsers that refuse every context.
+ASKED = {
+    "webgpu": "navigator.gpu?.requestAdapter().then((found) => (found ? '' : 'the browser gives no WebGPU adapter'))"
+    " ?? 'the browser has no WebGPU'",
+    "webnn": "navigator.ml?.createContext().then(() => '', (error) => `createContext: ${error.message}`)"
+    " ?? 'the browser has no WebNN'",
+}
+
+
+@cache
+def refused(program: str) -> Mapping[str, str]:
+    """Why the browser cannot run an execution provider, by its name; "" where it can.
+
+    Starts the browser.
+
+    Args:
+        program: The browser.
+    """
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        folder = Path(scratch)
+        page = folder / "page.html"  # of a file: a page without an address gets neither
+        page.write_text("<!doctype html>", encoding="utf-8")
+        given = setup.flags(webgpu=True, webnn=True, headful=False, profile=folder / "browser")
+        with (folder / "log").open("wb") as log:
+            try:
+                tools = DevTools(
+                    program, given, environment=clean_environment(), folder=folder, log=log,
+                    happened=lambda event: None,
+                )  # fmt: skip
+            except RuntimeNotFound as error:
+                return dict.fromkeys(ASKED, error.what)
+            try:
+                tools.open(page.as_uri())
+                return {name: str(tools.evaluate(question)) for name, question in ASKED.items()}
+            except DevToolsError as error:
+                return dict.fromkeys(ASKED, str(error))
+            finally:
+                tools.close()

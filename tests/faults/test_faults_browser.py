@@ -1,0 +1,254 @@
+"""Trials in a browser that come to a bad end: data, never an exception, and no browser is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import psutil
+import pytest
+from box import save_model
+from onnx import TensorProto, helper
+
+from ortune.errors import RuntimeNotFound
+from ortune.inputs.feed_files import write_feeds
+from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, ProviderSpec, Runtime, TrialRequest
+from ortune.targets.browser import setup
+from ortune.targets.browser.page import BUILDS, FILES
+from ortune.targets.browser.setup import BrowserSetup
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.targets.task import Limits, Task
+from ortune.targets.turns import Turns
+
+try:
+    PROGRAM, WEB = setup.program(BrowserSetup()), setup.ort_web(BrowserSetup())
+except RuntimeNotFound as error:
+    pytest.skip(f"NOTHING IN A BROWSER IS TESTED: {error.what}", allow_module_level=True)
+
+pytestmark = pytest.mark.xdist_group("measuring")
+PATIENCE_S = 60.0
+LONG_NS = 20_000_000_000
+
+
+def members(folder: Path) -> list[psutil.Process]:
+    """Processes of browsers whose profile lies in a folder, and that live."""
+    found = []
+    for each in psutil.process_iter(["cmdline", "status"]):
+        alive = each.info["status"] != psutil.STATUS_ZOMBIE
+        if alive and any(str(folder) in part for part in each.info["cmdline"] or ()):
+            found.append(each)
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Where a trial is; nothing that runs in it may be left."""
+    yield tmp_path
+    deadline = time.monotonic() + PATIENCE_S
+    while left := members(tmp_path):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def trial(
+    folder: Path,
+    *,
+    provider: str = "wasm",
+    browser: BrowserSetup | None = None,
+    limits: Limits | None = None,
+    gap_ns: int = 0,
+    feeds: dict[str, np.ndarray] | None = None,
+) -> Outcome:
+    if not (folder / "m.onnx").exists():
+        save_model(folder / "m.onnx")
+    write_feeds(folder / "feeds", feeds or {"x": np.zeros((1, 64), dtype=np.float32)})
+    request = TrialRequest(
+        model=str(folder / "m.onnx"), feeds=(FeedRef(name="default", path=str(folder / "feeds")),),
+        warmup_runs=0, warmup_ns=0, gap_ns=gap_ns,
+    )  # fmt: skip
+    task = Task(
+        plan=Plan(providers=(ProviderSpec(name=provider),)), runtime=Runtime(python=sys.executable), request=request,
+        folder=folder, scratch=folder, limits=limits or Limits(),
+    )  # fmt: skip
+    found = run([task], Machine(browser=browser), Turns(runs=2, unmeasured=0, rounds=1))
+    assert found is not None
+    return found[0]
+
+
+def failure(reason: str, folder: Path, **how: object) -> Failed:
+    outcome = trial(folder, **how)  # type: ignore[arg-type]
+    assert isinstance(outcome, Failed), outcome
+    assert outcome.reason == reason, outcome
+    return outcome
+
+
+class Meanwhile:
+    """Does something to the browser of a trial again and again, until the trial is over."""
+
+    def __init__(self, folder: Path, what: Callable[[list[psutil.Process]], None]) -> None:
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, args=(folder, what), daemon=True)
+
+    def _repeat(self, folder: Path, what: Callable[[list[psutil.Process]], None]) -> None:
+        while not self._over.wait(0.05):
+            what(members(folder))
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def arguments(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it has ended
+        return ["--type=ended"]
+
+
+def pages(found: list[psutil.Process]) -> list[psutil.Process]:
+    return [each for each in found if "--type=renderer" in arguments(each)]
+
+
+def kill(process: psutil.Process) -> None:
+    with contextlib.suppress(psutil.Error):
+        process.kill()
+
+
+def kill_first(found: list[psutil.Process]) -> None:
+    """Kills the browser itself, which has no kind, once it has a page."""
+    for each in found if pages(found) else ():
+        if not any("--type" in part for part in arguments(each)):
+            kill(each)
+
+
+def crash_page(found: list[psutil.Process]) -> None:
+    """Kills the processes of pages, as the system does when memory is short."""
+    for each in pages(found):
+        kill(each)
+
+
+def test_a_trial_that_works(folder: Path) -> None:
+    assert isinstance(trial(folder), Measured)
+
+
+def test_a_browser_that_is_killed(folder: Path) -> None:
+    with Meanwhile(folder, kill_first):
+        assert "SIGKILL" in failure("crash", folder, gap_ns=LONG_NS).what
+
+
+def test_a_page_that_crashes(folder: Path) -> None:
+    with Meanwhile(folder, crash_page):
+        assert "page" in failure("crash", folder, gap_ns=LONG_NS).what
+
+
+def test_too_long_a_run(folder: Path) -> None:
+    assert failure("timeout", folder, gap_ns=LONG_NS, limits=Limits(run_s=0.3)).phase == "running"
+
+
+def test_a_browser_that_hangs(folder: Path) -> None:
+    hangs = script(folder, "sleep 600; exit")
+    browser = BrowserSetup(browser=str(hangs))
+    assert failure("timeout", folder, browser=browser, limits=Limits(load_s=1)).phase == "starting"
+
+
+def test_a_browser_that_ends_at_once(folder: Path) -> None:
+    browser = BrowserSetup(browser=str(script(folder, "exit 21")))
+    assert "exit code 21" in failure("crash", folder, browser=browser).what
+
+
+def test_no_adapter(folder: Path) -> None:
+    """A browser that is not told to give its software adapter has none here."""
+    lacking = 'for a; do shift; case "$a" in --enable-unsafe-webgpu) ;; *) set -- "$@" "$a";; esac; done; exec {} "$@"'
+    browser = BrowserSetup(browser=str(script(folder, lacking.format(shlex.quote(PROGRAM)))))
+    outcome = trial(folder, provider="webgpu", browser=browser)
+    if isinstance(outcome, Measured):
+        pytest.skip("this machine has a GPU")
+    assert outcome.reason == "load-error"
+    assert "adapter" in outcome.what
+
+
+def script(folder: Path, text: str) -> Path:
+    path = folder / "browser.sh"
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def dist(folder: Path, *, without: str) -> BrowserSetup:
+    """The builds of onnxruntime-web, but for some of their files."""
+    place = folder / "onnxruntime-web" / "dist"
+    place.mkdir(parents=True)
+    for file in WEB.dist.iterdir():
+        if not file.match(without):
+            (place / file.name).symlink_to(file)
+    return BrowserSetup(ort_web=str(place.parent))
+
+
+def test_a_webassembly_file_that_is_missing(folder: Path) -> None:
+    failed = failure("load-error", folder, browser=dist(folder, without="*.wasm"))
+    assert "onnxruntime-web has no file ort-wasm-simd-threaded" in failed.what
+
+
+def test_a_build_that_is_missing(folder: Path) -> None:
+    name = FILES[BUILDS["wasm"]]
+    assert name in failure("load-error", folder, browser=dist(folder, without=name)).what
+
+
+def test_a_webassembly_file_that_is_damaged(folder: Path) -> None:
+    browser = dist(folder, without="*.wasm")
+    for file in WEB.dist.glob("*.wasm"):
+        with file.open("rb") as whole:
+            (Path(browser.ort_web) / "dist" / file.name).write_bytes(whole.read(100_000))
+    failure("load-error", folder, browser=browser)
+
+
+@pytest.mark.parametrize("elements", [1_073_000_000, 1_200_000_000], ids=["no memory left", "beyond 32 bits"])
+def test_more_than_webassembly_can_hold(folder: Path, elements: int) -> None:
+    graph = helper.make_graph(
+        [
+            helper.make_node("ConstantOfShape", ["n"], ["big"]),
+            helper.make_node("ReduceMax", ["big"], ["y"], keepdims=0),
+        ],
+        "g",
+        [helper.make_tensor_value_info("n", TensorProto.INT64, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    onnx.save(model, folder / "m.onnx")
+    failure("out-of-memory", folder, feeds={"n": np.array([elements])})
+
+
+def test_a_model_that_is_none(folder: Path) -> None:
+    (folder / "m.onnx").write_bytes(b"\0" * 100)
+    failure("load-error", folder)
+
+
+def test_ortune_that_is_killed_leaves_no_browser(folder: Path) -> None:
+    text = f"""
+import os, signal, sys
+from pathlib import Path
+sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
+from test_faults_browser import Meanwhile, pages, trial
+def kill(found):
+    if pages(found):
+        os.killpg(os.getpgid(found[0].pid), signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGKILL)
+with Meanwhile(Path.cwd(), kill):
+    trial(Path.cwd(), gap_ns={LONG_NS})
+"""
+    command = [sys.executable, "-c", text]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE_S)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()

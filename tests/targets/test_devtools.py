@@ -1,0 +1,132 @@
+"""A real browser, told what to do through its pipe."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ortune.errors import RuntimeNotFound
+from ortune.fleet.environment import clean_environment
+from ortune.targets.browser import setup
+from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
+from ortune.targets.browser.offers import refused
+
+PATIENCE_S = 60.0
+try:
+    PROGRAM = setup.program(setup.BrowserSetup())
+except RuntimeNotFound as error:
+    pytest.skip(f"NOTHING IN A BROWSER IS TESTED: {error.what}", allow_module_level=True)
+
+
+class Browser:
+    """A browser whose events wait to be read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.events: queue.Queue[PageEvent] = queue.Queue()
+        flags = setup.flags(webgpu=False, webnn=False, headful=False, profile=folder / "browser")
+        with (folder / "log").open("wb") as log:
+            self.tools = DevTools(
+                PROGRAM, flags, environment=clean_environment(), folder=folder, log=log,
+                happened=self.events.put,
+            )  # fmt: skip
+
+    def until(self, kind: str, text: str = "") -> PageEvent:
+        while True:
+            event = self.events.get(timeout=PATIENCE_S)
+            if event.kind == kind and text in event.text:
+                return event
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    made = Browser(tmp_path_factory.mktemp("devtools"))
+    try:
+        made.tools.open("data:text/html,<title>a page</title>", before="globalThis.early = 3")
+        yield made
+    finally:
+        made.tools.close()
+
+
+def test_javascript_has_a_value(browser: Browser) -> None:
+    assert browser.tools.evaluate("Promise.resolve([document.title, early])") == ["a page", 3]
+    with pytest.raises(DevToolsError, match="no such thing"):
+        browser.tools.evaluate("throw new Error('no such thing')")
+    with pytest.raises(DevToolsError, match=r"no answer within 0 s"):
+        browser.tools.evaluate("new Promise(() => {})", 0.2)
+    with pytest.raises(DevToolsError, match=r"No.Such"):
+        browser.tools.call("No.Such")
+
+
+def test_what_a_page_and_its_workers_say_is_heard(browser: Browser) -> None:
+    browser.tools.evaluate("console.warn('to and', {a: 1}, 2)")
+    said = browser.until("console", "to and")
+    assert (said.level, said.text, said.worker) == ("warning", "to and Object 2", False)
+    inside = "new Blob(['console.log(7, 8)'], {type: 'text/javascript'})"
+    browser.tools.evaluate(f"void new Worker(URL.createObjectURL({inside}))")
+    assert browser.until("console", "7 8").worker
+    browser.tools.evaluate("void setTimeout(() => { throw new Error('nobody caught it') })")
+    assert "nobody caught it" in browser.until("exception").text
+
+
+def test_a_page_that_crashes_and_a_browser_that_is_killed_are_told(tmp_path: Path) -> None:
+    browser = Browser(tmp_path)
+    try:
+        with pytest.raises(DevToolsError):
+            browser.tools.open("http://127.0.0.1:1/")
+        browser.tools.open("data:text/html,a")
+        with pytest.raises(DevToolsError, match="ended"):
+            browser.tools.call("Page.crash")
+        browser.until("crash")
+        os.killpg(browser.tools.child.pid, signal.SIGKILL)
+        browser.until("gone")
+        with pytest.raises(DevToolsError, match="ended"):
+            browser.tools.evaluate("1")
+    finally:
+        browser.tools.close()
+
+
+def test_nothing_of_it_is_left_when_ortune_is_killed(tmp_path: Path) -> None:
+    text = f"""
+import os, signal, sys
+from pathlib import Path
+sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
+from test_devtools import Browser
+browser = Browser(Path({str(tmp_path)!r}))
+browser.tools.open("data:text/html,a")
+browser.tools.child.sleep(True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    deadline = time.monotonic() + PATIENCE_S
+    while left := users_of(tmp_path):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def users_of(folder: Path) -> list[str]:
+    """Processes that live and name a folder in their arguments."""
+    found = []
+    for each in psutil.process_iter(["name", "cmdline", "status"]):
+        alive = each.info["status"] != psutil.STATUS_ZOMBIE
+        if alive and any(str(folder) in part for part in each.info["cmdline"] or ()):
+            found.append(each.info["name"])
+    return found
+
+
+def test_what_a_browser_refuses_is_told_in_its_words(tmp_path: Path) -> None:
+    """A browser that answers at all, whatever this one has; and one that ends at once."""
+    assert set(refused(PROGRAM)) == {"webgpu", "webnn"}
+    ends = tmp_path / "browser.sh"
+    ends.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
+    ends.chmod(0o755)
+    assert all("ended" in why for why in refused(str(ends)).values())

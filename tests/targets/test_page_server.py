@@ -1,0 +1,136 @@
+"""The server of a page, asked by others than the page: it gives away nothing without the token, and no other file."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from ortune.targets.browser.server import PageServer, Served
+
+
+class Asked:
+    """A server, and what it was told."""
+
+    def __init__(self, folder: Path, *, isolated: bool = True) -> None:
+        dist = folder / "onnxruntime-web" / "dist"
+        dist.mkdir(parents=True)
+        for name in ("ort.wasm.min.mjs", "ort.wasm", "ort.js.map", "secret.txt"):
+            (dist / name).write_text(name)
+        (dist.parent / "package.mjs").write_text("outside")
+        (folder / "m.onnx").write_text("model")
+        (folder / "m.data").write_text("weights")
+        self.said: list[bytes | None] = []
+        self.outputs: list[bytes] = []
+        served = Served(
+            model=folder / "m.onnx",
+            external=[folder / "m.data"],
+            feeds=[[b"feed"]],
+            dist=dist,
+            isolated=isolated,
+        )
+        self.server = PageServer(
+            served,
+            self.said.append,
+            lambda lines: None,
+            lambda about, body: self.outputs.append(body),
+            lambda: 0.0,
+        )
+        self.where = urlsplit(self.server.url)
+        self.token = self.where.path.strip("/")
+
+    def ask(
+        self, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """What is answered to a path that is sent as it is."""
+        connection = http.client.HTTPConnection(str(self.where.hostname), self.where.port, timeout=30)
+        try:
+            connection.putrequest(method, path, skip_accept_encoding=True)
+            for name, value in headers.items():
+                connection.putheader(name, value)
+            if body is not None:
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Iterator[Asked]:
+    made = Asked(tmp_path)
+    yield made
+    made.server.close()
+
+
+def test_it_listens_on_loopback_with_another_token_each_time(asked: Asked, tmp_path: Path) -> None:
+    assert asked.where.hostname == "127.0.0.1"
+    other = Asked(tmp_path / "other")
+    other.server.close()
+    assert len(asked.token) >= 32 and asked.token != other.token
+    assert asked.where.port != other.where.port
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "", "/model", "/page.js", "//model", "/TOKEN/model", "/%E9/model", "/x?TOKEN/model"]
+)
+def test_without_the_token_nothing_is_given(asked: Asked, path: str) -> None:
+    path = path.replace("TOKEN", asked.token.swapcase())
+    status, _, body = asked.ask(path)
+    assert (status, body) == (403, b"")
+
+
+@pytest.mark.parametrize("path", ["say", "output", "console"])
+def test_without_the_token_nothing_is_taken(asked: Asked, path: str) -> None:
+    assert asked.ask(f"/{path}", "POST", b"{}")[0] == 403
+    assert (asked.said, asked.outputs) == ([], [])
+
+
+def test_it_gives_what_a_page_needs(asked: Asked) -> None:
+    given = {
+        "": "text/html", "page.js": "text/javascript", "model": "application/octet-stream",
+        "data/0": "application/octet-stream", "feed/0/0": "application/octet-stream",
+        "ort/ort.wasm.min.mjs": "text/javascript", "ort/ort.wasm": "application/wasm",
+    }  # fmt: skip
+    for path, kind in given.items():
+        status, headers, body = asked.ask(f"/{asked.token}/{path}")
+        assert (status, headers["Content-Type"].split(";")[0]) == (200, kind), path
+        assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+        assert headers["Cross-Origin-Embedder-Policy"] == "require-corp"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert "Access-Control-Allow-Origin" not in headers
+        assert body
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "ort/", "ort", "ort/..", "ort/../package.mjs", "ort/%2e%2e/package.mjs", "ort/..%2fpackage.mjs",
+        "ort/..\\package.mjs", "ort/secret.txt", "ort/ort.js.map", "ort//etc/passwd", "data/1", "data/-1", "data/",
+        "data/0/../../m.onnx", "feed/", "feed/1/0", "feed/0/9", "feed/x/0", "../m.onnx", "m.onnx",
+    ],
+)  # fmt: skip
+def test_it_gives_nothing_else(asked: Asked, path: str) -> None:
+    status, _, body = asked.ask(f"/{asked.token}/{path}")
+    assert (status, body) == (404, b"")
+
+
+def test_a_page_that_is_not_isolated_gets_no_such_headers(tmp_path: Path) -> None:
+    asked = Asked(tmp_path, isolated=False)
+    try:
+        _, headers, _ = asked.ask(f"/{asked.token}/")
+        assert "Cross-Origin-Embedder-Policy" not in headers
+    finally:
+        asked.server.close()
+
+
+def test_what_is_said_badly_is_refused(asked: Asked) -> None:
+    post = f"/{asked.token}/output"
+    assert asked.ask(post, "POST", b"x")[0] == 400
+    assert asked.ask(post, "POST", b"x", **{"x-about": "[1]"})[0] in (204, 400)
+    assert asked.ask(f"/{asked.token}/say", "POST", None, **{"Content-Length": str(1 << 40)})[0] == 413
+    assert asked.ask(f"/{asked.token}/nothing", "POST", b"{}")[0] == 404
