@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from ortune.records import Finding
 from ortune.rules.facts import Facts
 
-CODE = "WEB016"
+CODE = "WEB018"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
