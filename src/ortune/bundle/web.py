@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 
 import onnx_ir as ir
 
@@ -38,6 +38,7 @@ SERVED = ("nginx.conf", "vite.config.mjs", "express.mjs", "isolate.js")
 """What gives a page its headers, in ``deploy/``."""
 
 _DEFAULT_BUILD = "jsep"
+_PLAIN = frozenset(string.ascii_letters + string.digits + "-._~/")
 _TYPES = {
     "FLOAT": "float32", "DOUBLE": "float64", "FLOAT16": "float16", "STRING": "string", "BOOL": "bool",
     **{name: name.lower() for name in ("INT4", "UINT4", "INT8", "UINT8", "INT16", "UINT16")},
@@ -76,7 +77,7 @@ def web_files(info: BundleInfo, model: OpenModel) -> dict[str, str]:
         "choices": choices(info.plan, info.applied),
         "external": locations(model),
         "folder": info.model[: info.model.rfind("/") + 1],
-        "url": lambda name: "./" + quote(name),
+        "url": address,
         "inputs": _typed(v for v in model.ir.graph.inputs if not v.is_initializer()),
         "outputs": _typed(model.ir.graph.outputs),
     }
@@ -111,6 +112,12 @@ def locations(opened: OpenModel) -> list[str]:
     """Where the external data lies, relative to the model's folder."""
     paths = dict.fromkeys(tensor.file.path for tensor in opened.external)
     return [os.path.relpath(path, opened.path.parent).replace(os.sep, "/") for path in paths]
+
+
+def address(name: str) -> str:
+    """A file of the bundle as an address beside the code: what is no plain letter of one is written as bytes."""
+    data = name.encode("utf-8", "surrogateescape")
+    return "./" + "".join(chr(b) if chr(b) in _PLAIN else f"%{b:02X}" for b in data)
 
 
 def _choice(provider: ProviderSpec, applied: Sequence[Applied]) -> Choice:
