@@ -112,7 +112,7 @@ def measured(name: str, kind: str, budget_s: float, tune_s: float, folder: Path)
             result = ortune.compare(model, *(side.path for side in part.values()), **given, **more).result
         except OrtuneError as error:
             for side in part.values():
-                yield {**shared, "name": side.name, "what": error.what.splitlines()[0]}
+                yield {**shared, "name": side.name, "what": short(error.what)}
             continue
         arms = {arm.name.lower(): arm for arm in result.candidates or (alone(result),)}
         for letter, side in part.items():
@@ -183,6 +183,10 @@ def simplified(name: str, model: Path, target: Path) -> str:
     return "" if done.returncode == 0 and target.exists() else f"fails: {last(done.stderr or done.stdout)}"
 
 
+def short(text: str) -> str:
+    return text.splitlines()[0][:120]
+
+
 def last(text: str) -> str:
     return (text.strip().splitlines() or ["without a word"])[-1][:160]
 
@@ -200,7 +204,7 @@ def figures(arm: ComparedSide, path: Path) -> Row:
     error = arm.outputs.relative_l2 if arm.outputs is not None else None
     if arm.comparison is None:
         said = arm.failures[0].what if arm.failures else arm.outputs.what if arm.outputs else ""
-        return {"what": said.splitlines()[0] if said else "not measured", "error": error, "bytes": held}
+        return {"what": short(said or "not measured"), "error": error, "bytes": held}
     c = arm.comparison
     return {
         "ratio": c.ratio, "low": c.ratio_low, "high": c.ratio_high, "verdict": c.verdict, "blocks": c.n_blocks,
