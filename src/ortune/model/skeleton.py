@@ -7,36 +7,29 @@ when it loads them, so that they stay initializers for every optimisation, at an
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
-import onnx_ir as ir
-from onnx import AttributeProto, TensorProto, defs, numpy_helper
+from onnx import AttributeProto, TensorProto, defs
 
 from ortune.errors import ModelError
+from ortune.model.graphs import op_set
 from ortune.model.onnx_file import read_proto
+from ortune.model.rebuilt import Rebuilt, whole_bytes
 from ortune.model.tensors import WeightFiles
 
-FEW = 4
-"""Constants of up to so many elements stay: axes, bounds, epsilons, scales."""
-MOST_INTEGERS = 1024
-"""Whole numbers stay up to here: shapes, indices. Longer ones are tables."""
-
-_PUBLIC = frozenset(
+_PUBLIC = op_set(
     "ai.onnx ai.onnx.ml ai.onnx.training ai.onnx.preview ai.onnx.preview.training com.microsoft com.microsoft.nchwc "
-    "com.microsoft.experimental com.ms.internal.nhwc ai.onnx.contrib".split()
+    "com.microsoft.experimental com.ms.internal.nhwc ai.onnx.contrib"
 ) | {""}
 _SCHEMAS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 """Domains all of whose operators this module knows by name."""
 
-_WORDS = frozenset(
+_WORDS = op_set(
     """NOTSET SAME_UPPER SAME_LOWER VALID constant reflect edge wrap nearest linear cubic bilinear bicubic half_pixel
     half_pixel_symmetric pytorch_half_pixel align_corners asymmetric tf_half_pixel_for_nn tf_crop_and_resize
     round_prefer_floor round_prefer_ceil floor ceil stretch not_larger not_smaller zeros border reflection forward
@@ -44,21 +37,21 @@ _WORDS = frozenset(
     Softplus none add mul max min sum mean avg DCR CRD LEFT RIGHT tanh gelu relu silu swish swiglu identity fastgelu
     output_half_pixel LINEAR POLY RBF SIGMOID NONE SOFTMAX LOGISTIC SOFTMAX_ZERO PROBIT SUM AVERAGE MIN MAX L1 L2
     BRANCH_LEQ BRANCH_LT BRANCH_GTE BRANCH_GT BRANCH_EQ BRANCH_NEQ LEAF TF IDF TFIDF LOWER UPPER TO_FLOAT TO_STRING
-    TO_INT64 DENSE SPARSE NCHW NHWC BSNH BNSH""".split()
+    TO_INT64 DENSE SPARSE NCHW NHWC BSNH BNSH"""
 )
 """Values of text attributes that operators give a meaning to; they tell nothing of a model's owner."""
 
-_KEYS = frozenset("cats_int64s keys_int64s values_int64s classlabels_ints classlabels_int64s pool_int64s".split())
+_KEYS = op_set("cats_int64s keys_int64s values_int64s classlabels_ints classlabels_int64s pool_int64s")
 """Attributes whose whole numbers are the owner's own."""
 
-_SIZES: dict[str, tuple[int, ...]] = {"Resize": (1, 2, 3), "Upsample": (1,), "Range": (0, 1, 2)}
-"""Inputs whose numbers decide sizes, whatever their type and length."""
 
-_QUANTISED = re.compile(r"QLinear.*|DequantizeLinear|QGemm|QAttention|.*Integer.*")
-"""Whose 32-bit inputs are biases."""
-
+_PLAIN = frozenset(
+    {
+        AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.FLOATS, AttributeProto.STRING,
+        AttributeProto.STRINGS,
+    }
+)  # fmt: skip
 _SPARSE_CONSTANT_OPSET = 11
-_SAMPLE = 65_536
 
 
 @dataclass(kw_only=True)
@@ -104,15 +97,12 @@ class _Names:
 
 class _Maker:
     def __init__(self, proto: onnx.ModelProto, files: WeightFiles, where: str) -> None:
-        self.source, self.files, self.where = proto, files, where
+        self.source, self.where = proto, where
         self.names = _Names()
         self.functions = {(f.domain, f.name, f.overload): self._called(f) for f in proto.functions}
-        self.digests: dict[bytes, int] = {}
-        self.n_rebuilt = self.n_kept = 0
+        self.tensors = Rebuilt(files, self._other_text)
         self.own: Counter[str] = Counter()
         self.opset = 0
-        self.kept: set[str] = set()
-        self.biases: set[str] = set()
 
     def made(self) -> Skeleton:
         """The whole model, from the outermost graph inwards."""
@@ -126,8 +116,8 @@ class _Maker:
         return Skeleton(
             proto=found,
             names=self.names.known,
-            n_rebuilt=self.n_rebuilt,
-            n_kept=self.n_kept,
+            n_rebuilt=self.tensors.n_rebuilt,
+            n_kept=self.tensors.n_kept,
             own_operators=dict(self.own),
         )
 
@@ -168,13 +158,13 @@ class _Maker:
             target.attribute_proto[-1].name = self.names.of("a", attribute.name)
         for info in source.value_info:
             self._info(info, target.value_info.add())
-        self._roles(source.node)
+        self.tensors.roles(source.node)
         for node in source.node:
             self._node(node, target.node, None)
 
     def _graph(self, source: onnx.GraphProto, target: onnx.GraphProto) -> None:
         target.name = self.names.of("g", source.name or "graph")
-        self._roles(source.node)
+        self.tensors.roles(source.node)
         for infos, place in (
             (source.input, target.input),
             (source.output, target.output),
@@ -185,26 +175,18 @@ class _Maker:
         for tensor in source.initializer:
             self._initializer(tensor, self._value(tensor.name), target)
         for sparse in source.sparse_initializer:
-            dense = numpy_helper.to_array(sparse.values) if sparse.values.dims else np.zeros(0, np.float32)
-            kind = sparse.values.data_type
-            made = self._sparse(dense, tuple(sparse.dims), kind, self._value(sparse.values.name))
+            made = self.tensors.sparser(sparse, self._value(sparse.values.name))
             target.sparse_initializer.append(made)
         for node in source.node:
             self._node(node, target.node, target)
 
-    def _roles(self, nodes: Sequence[onnx.NodeProto]) -> None:
-        """Which values are read as sizes, and which as biases: their constants stay, or do not."""
-        for node in nodes:
-            at = _SIZES.get(node.op_type, ())
-            self.kept.update(node.input[i] for i in at if i < len(node.input))
-            if _QUANTISED.fullmatch(node.op_type):
-                self.biases.update(node.input)
-
     def _node(self, source: onnx.NodeProto, target: Any, graph: onnx.GraphProto | None) -> None:
         if source.op_type == "Constant" and source.domain in ("", "ai.onnx") and graph is not None:
             value = next((a.t for a in source.attribute if a.name == "value"), None)
-            if value is not None and self.opset < _SPARSE_CONSTANT_OPSET and not self._stays(
-                value, source.output[0]
+            if (
+                value is not None
+                and self.opset < _SPARSE_CONSTANT_OPSET
+                and not self.tensors.stays(value, source.output[0])
             ):  # before sparse constants there were; ONNX Runtime makes an initializer of it all the same
                 self._initializer(value, self._value(source.output[0]), graph, source.output[0])
                 return
@@ -255,33 +237,19 @@ class _Maker:
         self, source: onnx.AttributeProto, target: onnx.AttributeProto, node: onnx.NodeProto | None
     ) -> None:
         """Its type and value; the name is given already."""
-        target.type = source.type or _kind_of(source)
+        target.type = source.type or _kind_of(source)  # type: ignore[assignment]
         if source.ref_attr_name:
             target.ref_attr_name = self.names.of("a", source.ref_attr_name)
             return
         kind, name = target.type, source.name
-        if kind == AttributeProto.INT:
-            target.i = source.i
-        elif kind == AttributeProto.INTS:
-            numbers: Iterable[int] = source.ints
-            target.ints.extend(_ordinals(numbers) if name in _KEYS else numbers)
-        elif kind == AttributeProto.FLOAT:
-            target.f = source.f
-        elif kind == AttributeProto.FLOATS:
-            target.floats.extend(self._floats(source.floats, name))
-        elif kind == AttributeProto.STRING:
-            target.s = self._text(source.s, name)
-        elif kind == AttributeProto.STRINGS:
-            target.strings.extend(self._text(text, name) for text in source.strings)
+        if kind in _PLAIN:
+            self._plain(source, target)
         elif kind == AttributeProto.TENSOR:
             self._tensor_attribute(source, target, node)
         elif kind == AttributeProto.TENSORS:
-            for tensor in source.tensors:
-                target.tensors.append(self._dense(tensor, ""))
+            target.tensors.extend(self.tensors.dense(tensor, "") for tensor in source.tensors)
         elif kind == AttributeProto.SPARSE_TENSOR:
-            values = numpy_helper.to_array(source.sparse_tensor.values)
-            dims, of = tuple(source.sparse_tensor.dims), source.sparse_tensor.values.data_type
-            target.sparse_tensor.CopyFrom(self._sparse(values, dims, of, ""))
+            target.sparse_tensor.CopyFrom(self.tensors.sparser(source.sparse_tensor, ""))
         elif kind == AttributeProto.GRAPH:
             self._graph(source.g, target.g)
         elif kind == AttributeProto.GRAPHS:
@@ -291,19 +259,26 @@ class _Maker:
             self._type(source.tp, target.tp)
         else:
             raise ModelError(
-                f"An attribute has the type {kind}, which is not known.",
+                f"The attribute {name!r} has the type {kind}, which is not known.",
                 where=self.where,
                 do="Upgrade ortune's onnx package, or export the model again.",
             )
 
-    def _floats(self, values: Sequence[float], name: str) -> Sequence[float]:
-        if len(values) <= FEW or name == "scales":
-            self.n_kept += 1
-            return values
-        array = np.asarray(values, np.float32)
-        rng = np.random.default_rng(self._seed(array))
-        self.n_rebuilt += 1
-        return [float(each) for each in (rng.standard_normal(len(values)) * _scale(array)).astype(np.float32)]
+    def _plain(self, source: onnx.AttributeProto, target: onnx.AttributeProto) -> None:
+        """Numbers and texts."""
+        kind, name = target.type, source.name
+        if kind == AttributeProto.INT:
+            target.i = source.i
+        elif kind == AttributeProto.FLOAT:
+            target.f = source.f
+        elif kind == AttributeProto.STRING:
+            target.s = self._text(source.s, name)
+        elif kind == AttributeProto.STRINGS:
+            target.strings.extend(self._text(text, name) for text in source.strings)
+        elif kind == AttributeProto.FLOATS:
+            target.floats.extend(self.tensors.floats(source.floats, name))
+        else:
+            target.ints.extend(_ordinals(source.ints) if name in _KEYS else source.ints)
 
     def _text(self, text: bytes, name: str) -> bytes:
         known = text.decode(errors="replace")
@@ -311,107 +286,32 @@ class _Maker:
             return text
         if name == "equation":
             return _letters(known).encode()
-        return self.names.of("s", known).encode()
+        return self._other_text(text)
+
+    def _other_text(self, text: bytes) -> bytes:
+        return self.names.of("s", text.decode(errors="replace")).encode()
 
     def _tensor_attribute(
         self, source: onnx.AttributeProto, target: onnx.AttributeProto, node: onnx.NodeProto | None
     ) -> None:
         constant = node is not None and node.op_type == "Constant" and source.name == "value"
         read_as = node.output[0] if node is not None and constant else ""
-        may_be_sparse = constant and self.opset >= _SPARSE_CONSTANT_OPSET and _sizes_whole(source.t)
-        if may_be_sparse and not self._stays(source.t, read_as):
+        may_be_sparse = constant and self.opset >= _SPARSE_CONSTANT_OPSET and whole_bytes(source.t)
+        if may_be_sparse and not self.tensors.stays(source.t, read_as):
             target.name, target.type = "sparse_value", AttributeProto.SPARSE_TENSOR
-            values = self._array(source.t)
-            target.sparse_tensor.CopyFrom(
-                self._sparse(values, tuple(source.t.dims), source.t.data_type, "")
-            )
+            target.sparse_tensor.CopyFrom(self.tensors.sparse(source.t, ""))
             return
-        target.t.CopyFrom(self._dense(source.t, read_as))
+        target.t.CopyFrom(self.tensors.dense(source.t, read_as))
 
     # --- tensors
 
-    def _initializer(
-        self, tensor: TensorProto, name: str, graph: onnx.GraphProto, read_as: str = ""
-    ) -> None:
-        if self._stays(tensor, read_as or tensor.name) or not _sizes_whole(tensor):
-            made = self._dense(tensor, read_as or tensor.name)
+    def _initializer(self, tensor: TensorProto, name: str, graph: onnx.GraphProto, read_as: str = "") -> None:
+        if self.tensors.stays(tensor, read_as or tensor.name) or not whole_bytes(tensor):
+            made = self.tensors.dense(tensor, read_as or tensor.name)
             made.name = name
             graph.initializer.append(made)
         else:
-            values = self._array(tensor)
-            graph.sparse_initializer.append(
-                self._sparse(values, tuple(tensor.dims), tensor.data_type, name)
-            )
-
-    def _stays(self, tensor: TensorProto, name: str) -> bool:
-        """Whether its values are part of what the graph does, and are not weights."""
-        size = int(np.prod(tensor.dims, dtype=np.int64))
-        if tensor.data_type == TensorProto.STRING:
-            return False
-        if size <= FEW or name in self.kept:
-            return size <= MOST_INTEGERS
-        whole = tensor.data_type in (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
-        return whole and size <= MOST_INTEGERS and name not in self.biases
-
-    def _array(self, tensor: TensorProto) -> np.ndarray[Any, Any]:
-        if tensor.data_location == TensorProto.EXTERNAL:
-            return self.files.tensor(tensor).numpy()
-        return numpy_helper.to_array(tensor)
-
-    def _dense(self, tensor: TensorProto, name: str) -> TensorProto:
-        """All its numbers: as they are where they stay, else of a seed; texts become others."""
-        made = TensorProto(data_type=tensor.data_type, dims=tensor.dims)
-        if tensor.data_type == TensorProto.STRING:
-            self.n_rebuilt += 1
-            made.string_data.extend(
-                self.names.of("s", text.decode(errors="replace")).encode() for text in tensor.string_data
-            )
-            return made
-        values = self._array(tensor)
-        if self._stays(tensor, name):
-            self.n_kept += 1
-        elif not _sizes_whole(tensor):
-            self.n_rebuilt += 1
-            values = np.zeros_like(values)
-        else:
-            self.n_rebuilt += 1
-            values = _drawn(np.random.default_rng(self._seed(values)), values, values.size).reshape(
-                values.shape
-            )
-        if tensor.data_type == TensorProto.INT64:
-            made.int64_data.extend(values.ravel().tolist())  # a byte or two each
-        else:
-            made.raw_data = ir.tensor(values, dtype=ir.DataType(tensor.data_type)).tobytes()
-        return made
-
-    def _sparse(
-        self, values: np.ndarray[Any, Any], dims: tuple[int, ...], data_type: int, name: str
-    ) -> onnx.SparseTensorProto:
-        """A few numbers at the beginning, of a seed and the tensor's own size; zeros behind them."""
-        self.n_rebuilt += 1
-        size = int(np.prod(dims, dtype=np.int64))
-        dtype = np.dtype(ir.DataType(data_type).numpy())
-        drawn = np.zeros(0, dtype)
-        if values.size and np.any(values):
-            rng = np.random.default_rng(self._seed(values))
-            drawn = _drawn(rng, values, min(FEW, size))
-            if data_type == TensorProto.FLOAT and size >= 4 * FEW and _denormal(values):
-                drawn = np.concatenate([drawn, np.full(FEW, 1e-40, np.float32)])
-        sparse = onnx.SparseTensorProto(dims=dims)
-        sparse.values.name = name
-        sparse.values.data_type = data_type
-        sparse.values.dims.append(drawn.size)
-        sparse.values.raw_data = drawn.astype(dtype).tobytes()
-        sparse.indices.data_type = TensorProto.INT64
-        sparse.indices.dims.append(drawn.size)
-        sparse.indices.int64_data.extend(range(drawn.size))
-        return sparse
-
-    def _seed(self, values: np.ndarray[Any, Any]) -> int:
-        """The place of the first tensor with these values: equal weights stay equal, others do not become so."""
-        digest = hashlib.sha256(f"{values.dtype}{values.shape}".encode())
-        digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
-        return self.digests.setdefault(digest.digest(), len(self.digests))
+            graph.sparse_initializer.append(self.tensors.sparse(tensor, name))
 
 
 def _standard(opsets: Iterable[onnx.OperatorSetIdProto]) -> int:
@@ -424,8 +324,9 @@ def _is_public(domain: str, op_type: str) -> bool:
     return bool(defs.has(op_type, "" if domain == "ai.onnx" else domain)) or op_type in _OLD
 
 
-_OLD = frozenset({"ATen", "Affine", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill", "ImageScaler",
-                  "MeanVarianceNormalization", "ParametricSoftplus", "Scale", "ScaledTanh", "ThresholdedRelu"})  # fmt: skip
+_OLD = op_set(
+    "ATen Affine Crop DynamicSlice GRUUnit GivenTensorFill ImageScaler ParametricSoftplus Scale ScaledTanh"
+)
 """Operators that ONNX once had under the standard domain, and ONNX Runtime has still."""
 
 
@@ -443,11 +344,6 @@ def _kind_of(attribute: onnx.AttributeProto) -> int:
     return AttributeProto.STRINGS if attribute.strings else AttributeProto.INTS
 
 
-def _sizes_whole(tensor: TensorProto) -> bool:
-    """Whether an element takes whole bytes: ONNX Runtime makes no others dense."""
-    return tensor.data_type != TensorProto.STRING and ir.DataType(tensor.data_type).bitwidth >= 8
-
-
 def _ordinals(numbers: Iterable[int]) -> list[int]:
     known: dict[int, int] = {}
     return [known.setdefault(each, len(known)) for each in numbers]
@@ -461,38 +357,3 @@ def _letters(equation: str) -> str:
         # Without an arrow the order of the letters is that of the result.
         return "".join(c for c in equation if c.isalpha() or c in " .,->")
     return "".join(new(c) if c.isalpha() else c for c in equation if c.isalpha() or c in ".,->")
-
-
-def _sample(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    flat = values.reshape(-1)
-    middle = max(0, flat.size // 2 - _SAMPLE // 2)
-    parts = (flat[:_SAMPLE], flat[middle : middle + _SAMPLE], flat[-_SAMPLE:])
-    return flat if flat.size <= 3 * _SAMPLE else np.concatenate(parts)
-
-
-def _scale(values: np.ndarray[Any, Any]) -> float:
-    """The root mean square of a sample, as a power of two: enough to compute alike, too little to tell a weight."""
-    sample = _sample(values).astype(np.float64)
-    sample = sample[np.isfinite(sample)]
-    mean = float(np.sqrt(np.mean(sample**2))) if sample.size else 0.0
-    return float(2.0 ** np.clip(np.round(np.log2(mean)), -14, 14)) if mean else 0.0
-
-
-def _denormal(values: np.ndarray[Any, Any]) -> bool:
-    sample = np.abs(_sample(values))
-    return bool(np.mean((sample > 0) & (sample < np.finfo(np.float32).tiny)) >= 1e-3)
-
-
-def _drawn(rng: np.random.Generator, values: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """Numbers of the same type and size; none is below zero where none was, so that roots stay real."""
-    if values.dtype == np.bool_:
-        return np.ones(count, np.bool_)
-    if values.dtype.kind in "iu":
-        low, high = int(values.min()), int(values.max())
-        return rng.integers(low, high, count, dtype=values.dtype, endpoint=True)
-    if values.dtype.kind == "c":
-        return np.zeros(count, values.dtype)
-    drawn = rng.standard_normal(count) * _scale(values)
-    if not np.any(_sample(values).astype(np.float32) < 0):
-        drawn = np.abs(drawn)
-    return drawn.astype(values.dtype)

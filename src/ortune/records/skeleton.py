@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortune.records.base import Record
 from ortune.records.finding import Finding
-from ortune.records.machine import Host, Runtime
+from ortune.records.machine import Runtime
 
 
 class SameOperator(Record, frozen=True, kw_only=True):
@@ -12,8 +12,8 @@ class SameOperator(Record, frozen=True, kw_only=True):
 
     Attributes:
         before, after: Nodes of it that ran.
-        before_share, again_share, after_share: Of the time of all operators: in the original, in a second process of
-            the original, and in the skeleton.
+        before_share, again_share, after_share: Of the time of all operators where nothing disturbs them (``fast_ns`` of
+            a profile): in the original, in a second process of the original, and in the skeleton.
     """
 
     op_type: str
@@ -33,7 +33,8 @@ class SkeletonProfile(Record, frozen=True, kw_only=True):
         moved_ratio: Share of the time that lies in other operators than in the original.
         again_ratio: The same of a second process of the original: what is nobody's doing.
         time_ratio: A run of the skeleton over one of the original; one observation.
-        alike: ``moved_ratio`` is small, or not much more than ``again_ratio``.
+        alike: ``moved_ratio`` is small, or not much more than ``again_ratio``; False where that
+            is so large that nothing can be told.
         placed: The same operators ran equally often on the same providers.
     """
 
@@ -89,11 +90,8 @@ class IssueReport(Record, frozen=True, kw_only=True):
     """A bug report in a folder: a text, and a skeleton beside it; no path and no name of the user's is in them.
 
     Attributes:
-        folder: Where they were written.
-        text: The report itself, Markdown.
+        path: Of the text, Markdown.
     """
 
-    folder: str
-    host: Host
+    path: str
     skeleton: SkeletonResult
-    text: str = ""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ortune.records import Envelope, IssueReport, SkeletonProfile, SkeletonResult
+from ortune.records import Envelope, SkeletonProfile, SkeletonResult
 from ortune.report import markdown
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, Tone, table
 from ortune.report.finding_words import sentence
 from ortune.report.numbers import percent, size
 
 SHOWN = 12
+BESIDE = "skeleton.onnx"
+BUSY = 0.1
+"""What an original that differs so much from itself shows is the machine."""
 
 
 def headline(result: SkeletonResult) -> str:
@@ -46,10 +49,16 @@ def differences(result: SkeletonResult) -> list[str]:
             for row in found.operators
             if row.before != row.after
         ]
+    if found is not None and not found.alike:
+        told.append(
+            f"{percent(found.moved_ratio)} of the time lies in other operators, where the original beside itself has "
+            f"{percent(found.again_ratio)}"
+            + ("" if found.again_ratio < BUSY else ": the machine was too busy to tell; try again")
+        )
     if result.by_values:
         told.append(
-            f"{_counted(result.by_values)}: what they do follows the values, which are others here; take their time from "
-            "the original"
+            f"{_counted(result.by_values)}: what they do follows the values, which are others here; take their "
+            "time from the original"
         )
     if result.own_operators:
         told.append(
@@ -104,7 +113,7 @@ def _blocks(result: SkeletonResult) -> list[Block]:
             (
                 "profile",
                 f"{percent(found.moved_ratio)} of the time in other operators; the original beside itself "
-                f"{percent(found.again_ratio)} (one observation)",
+                f"{percent(found.again_ratio)} (one observation of each)",
             ),
             (
                 "time",
@@ -120,7 +129,13 @@ def _blocks(result: SkeletonResult) -> list[Block]:
 
 
 def _table(found: SkeletonProfile) -> Block:
-    columns = [Column("operator", "text"), Column("nodes"), Column("original"), Column("again"), Column("skeleton")]
+    columns = [
+        Column("operator", "text"),
+        Column("nodes"),
+        Column("original"),
+        Column("again"),
+        Column("skeleton"),
+    ]
     rows: list[Sequence[Cell | str]] = []
     for row in found.operators[:SHOWN]:
         count = str(row.after) if row.after == row.before else f"{row.before} -> {row.after}"
@@ -129,9 +144,13 @@ def _table(found: SkeletonProfile) -> Block:
     return table(columns, rows, title="share of the operators' time")
 
 
-def issue(report: IssueReport, ortune: str) -> str:
-    """A bug report as Markdown: what to describe, the machine, the skeleton, what rules find."""
-    result, host = report.skeleton, report.host
+def issue(envelope: Envelope[SkeletonResult]) -> str:
+    """A bug report as Markdown: what to describe, the machine, the skeleton, what rules find.
+
+    Of the document only what no path and no name of the user's is in.
+    """
+    result, host = envelope.result, envelope.host
+    assert host is not None
     runtime = result.runtime
     machine = [
         ("CPU", f"{host.cpu}, {host.cores} cores, {host.logical} threads, {host.effective_cpus} may be used"),
@@ -141,7 +160,7 @@ def issue(report: IssueReport, ortune: str) -> str:
         ("system", f"{host.system} {host.machine}"),
         ("ONNX Runtime", f"{runtime.package} {runtime.ort_version}, Python {runtime.python_version}"),
         ("providers", ", ".join(runtime.providers)),
-        ("ortune", ortune),
+        ("ortune", envelope.ortune),
     ]
     return markdown.render(
         Document(
@@ -150,7 +169,7 @@ def issue(report: IssueReport, ortune: str) -> str:
                 Line("(What you did, what you expected, what happened instead.)"),
                 Pairs(title="Machine", rows=[(name, text) for name, text in machine if text.strip()]),
                 Line(
-                    "skeleton.onnx, beside this report, is the model without weights, names and metadata: "
+                    f"{BESIDE}, beside this report, is the model without weights, names and metadata: "
                     f"{result.headline}."
                 ),
                 *_blocks(result),

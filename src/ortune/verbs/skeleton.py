@@ -25,7 +25,6 @@ from ortune.records import (
     Envelope,
     Finding,
     Measured,
-    OperatorTime,
     SameOperator,
     SkeletonProfile,
     SkeletonResult,
@@ -38,7 +37,7 @@ from ortune.targets.machine import Machine
 from ortune.trials import pairing
 from ortune.trials.baseline import LEAST_LOAD_S, Baseline
 from ortune.trials.scratch import scratch_folder
-from ortune.trials.sides import Resolved, SideText
+from ortune.trials.sides import SideText
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import OUT, AnyPath, Argument, NoWait, OnePlan, Option, Seed, named, path
 from ortune.verbs._session import exclusive, resolver
@@ -46,13 +45,15 @@ from ortune.verbs._session import exclusive, resolver
 FORMATS = ("text", "json", "markdown")
 STOPPING = ""
 
-USUAL = "skeleton.onnx"
+USUAL = skeleton_words.BESIDE
 """Not named after the model: its name may tell what it must not."""
 
 ALIKE = 0.05
 """Share of the time that may lie in other operators where the original differs less from itself."""
 AS_ITSELF = 2.0
 """Or so many times what the original differs from itself."""
+TOO_MUCH = 0.1
+"""An original that differs so much from itself shows nothing: the machine is busy with something else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,44 +232,54 @@ def _profile(baseline: Baseline, made: Skeleton, new: OpenModel, watch: Watcher)
     watch.line("profiling model and skeleton in turns")
     keep = [baseline.scratch / f"trace-{number}.json" for number in range(len(arms))]
     processes = profile(baseline, arms, runs, keep)
-    return _compared(*(_operators(process) for process in processes), processes=processes)
+    return _compared(processes)
 
 
-def _operators(process: Process) -> tuple[OperatorTime, ...]:
-    return result_of("", process.trace, process.found, process.warmup, Origins()).operators
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Operator:
+    """One operator on one provider: its nodes, and its share where nothing disturbs the run."""
+
+    n_nodes: int = 0
+    share: float = 0.0
 
 
-def _compared(
-    before: Sequence[OperatorTime],
-    again: Sequence[OperatorTime],
-    after: Sequence[OperatorTime],
-    *,
-    processes: Sequence[Process],
-) -> SkeletonProfile:
-    known = [{(each.op_type, each.provider): each for each in rows} for rows in (before, again, after)]
-    rows = []
-    for key in {**known[0], **known[1], **known[2]}:
-        here = [rows_of.get(key) for rows_of in known]
-        shares = [each.share_ratio if each else 0.0 for each in here]
-        rows.append(
-            SameOperator(
-                op_type=key[0],
-                provider=key[1],
-                before=here[0].n_nodes if here[0] else 0,
-                after=here[2].n_nodes if here[2] else 0,
-                before_share=shares[0],
-                again_share=shares[1],
-                after_share=shares[2],
-            )
+def _operators(process: Process) -> dict[tuple[str, str], _Operator]:
+    nodes = result_of("", process.trace, process.found, process.warmup, Origins()).nodes
+    total = math.fsum(node.least_ns for node in nodes) or 1.0
+    found: dict[tuple[str, str], _Operator] = {}
+    for node in nodes:
+        key = node.op_type, node.provider
+        was = found.get(key, _NONE)
+        found[key] = _Operator(n_nodes=was.n_nodes + 1, share=was.share + node.least_ns / total)
+    return found
+
+
+_NONE = _Operator()
+
+
+def _compared(processes: Sequence[Process]) -> SkeletonProfile:
+    """Original, original again and skeleton, operator by operator."""
+    before, again, after = map(_operators, processes)
+    rows = [
+        SameOperator(
+            op_type=key[0],
+            provider=key[1],
+            before=before.get(key, _NONE).n_nodes,
+            after=after.get(key, _NONE).n_nodes,
+            before_share=before.get(key, _NONE).share,
+            again_share=again.get(key, _NONE).share,
+            after_share=after.get(key, _NONE).share,
         )
+        for key in {**before, **again, **after}
+    ]
     rows.sort(key=lambda row: -row.before_share)
     moved = math.fsum(abs(row.after_share - row.before_share) for row in rows) / 2
-    again_moved = math.fsum(abs(row.again_share - row.before_share) for row in rows) / 2
+    by_itself = math.fsum(abs(row.again_share - row.before_share) for row in rows) / 2
     return SkeletonProfile(
         operators=tuple(rows),
         moved_ratio=moved,
-        again_ratio=again_moved,
-        alike=moved <= max(ALIKE, AS_ITSELF * again_moved),
+        again_ratio=by_itself,
+        alike=moved <= max(ALIKE, AS_ITSELF * by_itself) and by_itself <= TOO_MUCH,
         time_ratio=processes[2].latency_ns / processes[0].latency_ns,
         placed=all(row.before == row.after for row in rows),
     )
