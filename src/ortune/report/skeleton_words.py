@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 
 from ortune.records import Envelope, SkeletonProfile, SkeletonResult
 from ortune.report import markdown
@@ -11,7 +12,6 @@ from ortune.report.finding_words import sentence
 from ortune.report.numbers import percent, size
 
 SHOWN = 12
-BESIDE = "skeleton.onnx"
 BUSY = 0.1
 """What an original that differs so much from itself shows is the machine."""
 
@@ -169,8 +169,8 @@ def issue(envelope: Envelope[SkeletonResult]) -> str:
                 Line("(What you did, what you expected, what happened instead.)"),
                 Pairs(title="Machine", rows=[(name, text) for name, text in machine if text.strip()]),
                 Line(
-                    f"{BESIDE}, beside this report, is the model without weights, names and metadata: "
-                    f"{result.headline}."
+                    f"{PurePath(result.path).name}, beside this report, is the model without weights, names and "
+                    f"metadata: {result.headline}."
                 ),
                 *_blocks(result),
                 Points(title="What ortune finds in it", items=[sentence(each) for each in result.findings]),

@@ -122,7 +122,7 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
     try:
         folder.mkdir()
         made = skeleton.run(
-            skeleton.Options(model=options.sessions[0], output=folder / skeleton_words.BESIDE), watcher
+            skeleton.Options(model=options.sessions[0], output=folder / skeleton.USUAL), watcher
         )
         files.write(folder / ISSUE, skeleton_words.issue(made))
     except OrtuneError:

@@ -45,7 +45,7 @@ from ortune.verbs._session import exclusive, resolver
 FORMATS = ("text", "json", "markdown")
 STOPPING = ""
 
-USUAL = skeleton_words.BESIDE
+USUAL = "skeleton.onnx"
 """Not named after the model: its name may tell what it must not."""
 
 ALIKE = 0.05
