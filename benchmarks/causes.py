@@ -36,6 +36,7 @@ class Cause:
         settings: What the user set.
         allow: Classes of fixes beside the exact ones.
         objective: What is slow.
+        tolerance: How far outputs may be away.
     """
 
     code: str
@@ -44,6 +45,7 @@ class Cause:
     settings: Sequence[str] = ()
     allow: Sequence[str] = ()
     objective: str = "latency"
+    tolerance: float | None = None
 
 
 class _Graph:
@@ -169,7 +171,7 @@ CAUSES = (
     Cause(code="QNT007", what="fusion of pairs off", model=_quantized, settings=("disable_quant_qdq=1",),
           allow=("numerics",)),
     Cause(code="MEM002", what="constants that grow", model=_grows, objective="cold-start"),
-    Cause(code="PRC004", what="float16 and straight back", model=_round_trips, allow=("numerics",)),
+    Cause(code="PRC004", what="float16 and straight back", model=_round_trips, allow=("numerics",), tolerance=0.01),
     Cause(code="GRA012", what="Gelus in parts", model=_gelus, allow=("numerics",)),
     Cause(code="GRA011", what="layer normalisations in parts", model=_norms, allow=("numerics",)),
     Cause(code="GRA014", what="batch normalisations behind products", model=_norms_behind_products,
@@ -186,6 +188,7 @@ def judged(cause: Cause, folder: Path) -> tuple[str, bool]:
         set=cause.settings,
         allow=cause.allow,
         objective=cause.objective,
+        tolerance=cause.tolerance,
         budget=BUDGET,
         store=folder / "store",
     ).result

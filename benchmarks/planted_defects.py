@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -206,7 +207,7 @@ def _held(model: onnx.ModelProto, *ops: str, rank: int = 0) -> tuple[onnx.NodePr
     return max(fit, key=lambda each: np.prod(each[1].dims), default=None)
 
 
-def _give(model: onnx.ModelProto, **values: np.ndarray) -> None:
+def _give(model: onnx.ModelProto, **values: Any) -> None:
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(a), name) for name, a in values.items())
 
 
@@ -219,7 +220,7 @@ def _behind(model: onnx.ModelProto, node: onnx.NodeProto, pattern: Pattern) -> b
     return True
 
 
-def _behind_product(least: int, pattern: Pattern, **values: np.ndarray) -> Plant:
+def _behind_product(least: int, pattern: Pattern, **values: Any) -> Plant:
     """The same behind the largest convolution or product, from a version of the operators on."""
 
     def plant(model: onnx.ModelProto) -> bool:
@@ -402,7 +403,7 @@ def _four_bits(model: onnx.ModelProto) -> bool:
         planted_bits=np.zeros((columns, blocks, 16), np.uint8),
         planted_scales=np.ones(columns * blocks, np.float32),
     )
-    sizes = {"K": rows, "N": columns, "bits": 4, "block_size": 32}
+    sizes: dict[str, Any] = {"K": rows, "N": columns, "bits": 4, "block_size": 32}
     made = helper.make_node(
         "MatMulNBits",
         [node.input[0], "planted_bits", "planted_scales"],
@@ -466,6 +467,14 @@ def _double(x: str, y: str) -> list[onnx.NodeProto]:
     ]
 
 
+def _raw(model: onnx.ModelProto) -> bool:
+    """As bytes, which is how they can be put beside the model."""
+    held = [a.t for node in model.graph.node for a in node.attribute if a.HasField("t")]
+    for tensor in (*model.graph.initializer, *held):
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+    return True
+
+
 def _one_way(model: onnx.ModelProto) -> bool:
     """Whether all its large operators stand one after another: then nothing can run at once."""
     depth: dict[str, int] = {}
@@ -521,7 +530,7 @@ DEFECTS = {
         plant=_pairs(unsigned=False, closed=True),
         plan=Plan(settings={"disable_quant_qdq": True}),
     ),
-    "weights beside the model": Defect(code="SES001", external=True),
+    "weights beside the model": Defect(code="SES001", plant=_raw, external=True),
     "more threads than CPUs": Defect(code="THR001", plan=Plan(settings={"intra_op_num_threads": 64})),
     "operators at once in a chain": Defect(
         code="THR004", plant=_one_way, plan=Plan(settings={"execution_mode": "parallel"})
