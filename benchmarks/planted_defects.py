@@ -416,6 +416,37 @@ def _four_bits(model: onnx.ModelProto) -> bool:
     return True
 
 
+def _four_bits_of_halves(model: onnx.ModelProto) -> bool:
+    if not _four_bits(model):
+        return False
+    node = next(each for each in model.graph.node if each.op_type == "MatMulNBits")
+    scales = next(each for each in model.graph.initializer if each.name == "planted_scales")
+    scales.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(scales).astype(np.float16), scales.name))
+    _before(model, node, helper.make_node("Cast", [node.input[0]], ["planted_x"], to=TensorProto.FLOAT16))
+    node.input[0] = "planted_x"
+    return _behind(model, node, lambda x, y: [helper.make_node("Cast", [x], [y], to=TensorProto.FLOAT)])
+
+
+def _functions(model: onnx.ModelProto) -> bool:
+    """As many calls as make eight times the nodes."""
+    found = _held(model, "Conv", "MatMul", "Gemm")
+    if found is None:
+        return False
+    imports = [helper.make_opsetid("", _opset(model)), helper.make_opsetid("planted", 1)]
+    for name, op, domain in (("cell", "Relu", ""), ("block", "cell", "planted")):
+        lines = [helper.make_node(op, [f"h{i}"], [f"h{i + 1}"], domain=domain) for i in range(40)]
+        model.functions.append(helper.make_function("planted", name, ["h0"], ["h40"], lines, imports))
+    model.opset_import.append(imports[1])
+    model.ir_version = max(8, model.ir_version)
+    calls = max(8, 8 * (len(model.graph.node) + 100) // 1500)
+
+    def pattern(x: str, y: str) -> list[onnx.NodeProto]:
+        names = [x, *(f"planted_f{i}" for i in range(calls - 1)), y]
+        return [helper.make_node("block", [a], [b], domain="planted") for a, b in itertools.pairwise(names)]
+
+    return _behind(model, found[0], pattern)
+
+
 def _places(model: onnx.ModelProto) -> bool:
     found = _held(model, "Conv", "MatMul", "Gemm")
     if found is None:
@@ -530,6 +561,8 @@ DEFECTS = {
         plant=_pairs(unsigned=False, closed=True),
         plan=Plan(settings={"disable_quant_qdq": True}),
     ),
+    "float16 before 4 bits": Defect(code="QNT008", plant=_four_bits_of_halves),
+    "functions of functions": Defect(code="GRA015", plant=_functions),
     "weights beside the model": Defect(code="SES001", plant=_raw, external=True),
     "more threads than CPUs": Defect(code="THR001", plan=Plan(settings={"intra_op_num_threads": 64})),
     "operators at once in a chain": Defect(

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ortune import rules
+from ortune.model.graphs import tensors
 from ortune.model.open import open_model
 from ortune.model.skeleton import skeleton
 from ortune.rules import ABOUT_MODELS, Facts, Selection
@@ -229,3 +231,30 @@ def test_weights_in_constants_of_old_operators_stay_constant_for_onnx_runtime(tm
     data = skeleton(tmp_path / "m.onnx").proto.SerializeToString()
     assert len(data) < 500
     onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize(
+    "kind", ["BFLOAT16", "FLOAT16", "FLOAT8E4M3FN", "INT4", "UINT4", "UINT8", "DOUBLE", "BOOL", "INT64"]
+)
+@pytest.mark.parametrize("old", [False, True])
+def test_every_type_stays_what_it_is(kind: str, old: bool, tmp_path: Path) -> None:
+    """As an initializer, and in a Constant of operators before and after sparse constants came."""
+    dtype = ir.DataType[kind]
+    values = np.abs(RNG.standard_normal((48, 32)) * 3).astype(dtype.numpy())
+    tensor = ir.to_proto(ir.tensor(values, dtype=dtype, name="w"))
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value=tensor),
+        helper.make_node("Identity", ["c"], ["y"]),
+        helper.make_node("Identity", ["w"], ["z"]),
+    ]
+    sides = [helper.make_tensor_value_info(name, dtype, None) for name in "yz"]
+    graph = helper.make_graph(nodes, "g", [], sides, [tensor])
+    opset = helper.make_opsetid("", 10 if old else 21)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString())
+    made = tmp_path / "s.onnx"
+    made.write_bytes(skeleton(path).proto.SerializeToString())
+    found = [t for t in tensors(open_model(made).ir) if t.size == values.size]
+    assert [(t.dtype, tuple(t.shape.numpy())) for t in found] == [(dtype, (48, 32))] * 2
+    assert all(np.isfinite(t.numpy().astype(np.float64)).all() for t in found)
+    assert not any(np.array_equal(t.numpy(), values) for t in found)

@@ -99,6 +99,13 @@ class _Maker:
     def __init__(self, proto: onnx.ModelProto, files: WeightFiles, where: str) -> None:
         self.source, self.where = proto, where
         self.names = _Names()
+        # Where ONNX Runtime has the operator itself, a function of that name has its attributes.
+        public = [f for f in proto.functions if _is_public(f.domain, f.name)]
+        kept = [
+            *(a for f in public for a in f.attribute),
+            *(a.name for f in public for a in f.attribute_proto),
+        ]
+        self.names.known["a"] = {name: name for name in kept}
         self.functions = {(f.domain, f.name, f.overload): self._called(f) for f in proto.functions}
         self.tensors = Rebuilt(files, self._other_text)
         self.own: Counter[str] = Counter()
