@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -58,7 +59,7 @@ class _Graph:
         self.rng = np.random.default_rng(0)
         self.opset, self.dtype = opset, dtype
 
-    def node(self, op: str, *inputs: str, domain: str = "", **attributes: object) -> str:
+    def node(self, op: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         name = f"{op.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, inputs, [name], name=name, domain=domain, **attributes))
         return name

@@ -65,9 +65,9 @@ def write(path: Path, n_nodes: int, n_bytes: int, *, external: bool) -> Path:
     part = path.with_suffix(".part")
     with part.open("wb") as file, path.with_name(f"{path.name}.data").open("wb") as data:
         file.write(head.SerializeToString() + _field(7, len(rest) + body) + rest)
-        for field, (tensor, size) in zip(fields, tensors, strict=True):
+        for field, (message, size) in zip(fields, tensors, strict=True):
             values = (0.02 * rng.standard_normal(size // 4, dtype=np.float32)).tobytes()
-            file.write(field + tensor)
+            file.write(field + message)
             if not external:
                 file.write(_field(9, size))
             (data if external else file).write(values)

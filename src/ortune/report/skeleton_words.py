@@ -23,7 +23,13 @@ def headline(result: SkeletonResult) -> str:
         return f"{what}: findings and profile are the original's"
     if result.profile is None:
         return f"{what}; not proven: it could not be profiled beside the original"
+    if _too_busy(result.profile) and result.places_before == result.places_after and result.profile.placed:
+        return f"{what}: findings and nodes are the original's; the machine was too busy to tell where the time goes"
     return f"{what}; it differs from the original in {_where(result)}"
+
+
+def _too_busy(found: SkeletonProfile) -> bool:
+    return not found.alike and found.again_ratio >= BUSY
 
 
 def _where(result: SkeletonResult) -> str:
@@ -53,7 +59,7 @@ def differences(result: SkeletonResult) -> list[str]:
         told.append(
             f"{percent(found.moved_ratio)} of the time lies in other operators, where the original beside itself has "
             f"{percent(found.again_ratio)}"
-            + ("" if found.again_ratio < BUSY else ": the machine was too busy to tell; try again")
+            + (": the machine was too busy to tell; try again" if _too_busy(found) else "")
         )
     if result.by_values:
         told.append(
