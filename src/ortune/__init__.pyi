@@ -20,6 +20,7 @@ from ortune.records import (
     ReportResult,
     RewritingResult,
     RuntimeResult,
+    SkeletonResult,
     TuneResult,
 )
 from ortune.trials.watcher import Watcher as Watcher
@@ -336,6 +337,7 @@ def report(
     *sessions: str | Path,
     brief: bool = ...,
     load: str | float | None = ...,
+    issue: str | Path | None = ...,
     last: int = ...,
     store: str | Path | None = ...,
     timeline: bool = ...,
@@ -369,6 +371,23 @@ def runtime(
     *names: str,
     watcher: Watcher | None = ...,
 ) -> Answer[RuntimeResult]: ...
+def skeleton(
+    model: str | Path,
+    *,
+    shape: Sequence[str] | str | Mapping[str, object] = ...,
+    dim: Sequence[str] | str | Mapping[str, object] = ...,
+    inputs: str | Path | None = ...,
+    custom_ops: Sequence[str | Path] | str | Mapping[str, object] = ...,
+    set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object] = ...,
+    plan: str | Path | None = ...,
+    target: str = ...,
+    runtime: str | Path | None = ...,
+    force: bool = ...,
+    seed: int = ...,
+    no_wait: bool = ...,
+    output: str | Path | None = ...,
+    watcher: Watcher | None = ...,
+) -> Answer[SkeletonResult]: ...
 def tune(
     model: str | Path,
     *,

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from ortune import platform
 from ortune.inputs import workload
 from ortune.knobs import facts
-from ortune.records import Plan
+from ortune.records import Finding, FixSafety, Plan, RewriteSpec
 from ortune.search.proposals import propose
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, resolve
@@ -48,3 +48,38 @@ def test_a_pool_for_all_sessions_is_tried_where_it_is_allowed(
     assert bool(said) is (sessions > 1 and not shared)
     assert all(text.endswith("--allow behaviour") for text in said)
     assert any(p.plan.settings == {"arena_extend_strategy": "power_of_two"} for p in plans) is (sessions > 1)
+
+
+def test_what_rules_would_change_comes_first_and_within_what_is_allowed(side: Resolved) -> None:
+    def finding(code: str, plan: Plan, safety: FixSafety = "exact") -> Finding:
+        return Finding(code=code, name="a-rule", what="", plan=plan, safety=safety)
+
+    outside = Plan(rewrites=(RewriteSpec(name="initializers-out-of-inputs"),))
+    threads = Plan(settings={"intra_op_num_threads": 1})
+    denormals = Plan(settings={"set_denormal_as_zero": True})
+    halves = Plan(rewrites=(RewriteSpec(name="float16-to-float32"),))
+    found = [
+        finding("GRA002", outside),
+        Finding(code="GRA003", what="nothing to change"),
+        finding("THR001", threads),
+        finding("PRC005", denormals, "numerics"),
+        finding("PRC002", halves, "numerics"),
+    ]
+    for allow, first in ((), [outside, threads]), (("numerics",), [outside, threads, denormals, halves]):
+        plans, refused = propose(
+            facts.facts_of(side.model.ir),
+            (),
+            workload.propose(side.model.ir),
+            platform.host(),
+            ort_version=side.runtime.ort_version,
+            objective="latency",
+            allow=allow,
+            allocators=(),
+            findings=found,
+        )
+        assert [p.plan for p in plans[: len(first)]] == first
+        assert plans[0].origin == "GRA002 a-rule"
+        assert len({p.plan.id for p in plans}) == len(plans)
+        waiting = [text for text in refused if "numerics" in text]
+        assert any("set_denormal_as_zero" in text for text in waiting) is (not allow)
+        assert any("float16-to-float32" in text for text in waiting) is (not allow)

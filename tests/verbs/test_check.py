@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +202,79 @@ def test_explain_lists_all_and_helps_with_a_wrong_code() -> None:
     assert all(code in said for code in rules.all_rules())
     with pytest.raises(UsageError, match="GRA000"):
         rules.find_rule("GRA000")
+
+
+_MEMORY = """
+import re, sys
+from pathlib import Path
+from ortune.verbs import check
+
+def mapped():
+    return int(re.search(r"RssFile:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) >> 10
+
+before = mapped()
+for _ in range(2):  # pages that the system has by then are mapped sixteen at a time
+    found = check.run(check.Options(models=[sys.argv[1]], fail_on="never")).result.models[0]
+    assert found.error is None and found.n_nodes == 2000, found
+print(mapped() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other ways")
+@pytest.mark.parametrize("external", [False, True])
+def test_weights_are_looked_at_and_not_read(tmp_path: Path, external: bool) -> None:
+    """Two thousand weights of 256 KiB: the pages around each number that is looked at would be a quarter of them."""
+    model = sparse_on_disk(tmp_path / "m.onnx", n_weights=2000, size_bytes=256 << 10, external=external)
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) > 2000 * (256 << 10)
+    done = subprocess.run(
+        [sys.executable, "-c", _MEMORY, str(model)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 40
+
+
+def sparse_on_disk(path: Path, *, n_weights: int, size_bytes: int, external: bool) -> Path:
+    """A chain of additions whose weights differ in their first number; what follows it takes no room on the disk."""
+    names = ["x", *(f"y{i}" for i in range(n_weights))]
+    pairs = itertools.pairwise(names)
+    nodes = [onnx.helper.make_node("Add", [a, f"w{i}"], [b]) for i, (a, b) in enumerate(pairs)]
+    sides = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [size_bytes // 4])
+        for name in (names[0], names[-1])
+    ]
+    graph = onnx.helper.make_graph(nodes, "g", sides[:1], sides[1:])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    weight = onnx.TensorProto(data_type=onnx.TensorProto.FLOAT, dims=[size_bytes // 4])
+    if external:
+        with (path.parent / "data").open("wb") as data:
+            for i in range(n_weights):
+                tensor = model.graph.initializer.add()
+                tensor.CopyFrom(weight)
+                tensor.name, tensor.data_location = f"w{i}", onnx.TensorProto.EXTERNAL
+                for key, value in (("location", "data"), ("offset", i * size_bytes), ("length", size_bytes)):
+                    tensor.external_data.add(key=key, value=str(value))
+                data.seek(i * size_bytes)
+                data.write(np.float32(i + 1).tobytes())
+            data.truncate(n_weights * size_bytes)
+        onnx.save(model, path)
+        return path
+    # A message in parts is one message: each part here is a model whose graph has one weight.
+    with path.open("wb") as file:
+        file.write(model.SerializeToString())
+        for i in range(n_weights):
+            weight.name = f"w{i}"
+            tensor = weight.SerializeToString() + _head(9, size_bytes)
+            inner = _head(5, len(tensor) + size_bytes) + tensor
+            file.write(_head(7, len(inner) + size_bytes) + inner + np.float32(i + 1).tobytes())
+            file.seek(size_bytes - 4, 1)
+        file.truncate()
+    return path
+
+
+def _head(number: int, length: int) -> bytes:
+    """The head of a field of protobuf with so many bytes."""
+    found = bytearray([number << 3 | 2])
+    while length >= 0x80:
+        found.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes([*found, length])

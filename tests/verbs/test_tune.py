@@ -107,6 +107,14 @@ def test_the_document_is_one_and_typed(tuned: tuple[Path, dict[str, Any]]) -> No
     assert all(c.name for c in result.controls)
 
 
+def test_what_a_rule_finds_is_tried(tuned: tuple[Path, dict[str, Any]]) -> None:
+    result = msgspec.convert(tuned[1]["result"], records.TuneResult)
+    tried = {c.origin: c for c in result.candidates}
+    (fix,) = (c for origin, c in tried.items() if origin.startswith("GRA002 "))
+    assert [spec.name for spec in fix.plan.rewrites] == ["initializers-out-of-inputs"]
+    assert fix.fate != "not-tried"
+
+
 def test_only_fresh_blocks_carry_the_claim(tuned: tuple[Path, dict[str, Any]]) -> None:
     result = msgspec.convert(tuned[1]["result"], records.TuneResult)
     # A leader that did not win over what runs today is told apart from what stays.

@@ -47,6 +47,16 @@ def read_onnx(path: Path) -> tuple[ir.Model, WeightFiles]:
     Raises:
         ModelError: It is not an ONNX model, is damaged, or some of its external data is not there.
     """
+    proto, files = read_proto(path)
+    return to_ir(proto, files, str(path)), files
+
+
+def read_proto(path: Path) -> tuple[onnx.ModelProto, WeightFiles]:
+    """The same as the file has it: large tensors are references that ``WeightFiles.tensor`` follows.
+
+    Raises:
+        ModelError: As ``read_onnx`` does, but for what contradicts itself within the graph.
+    """
     where = str(path)
     files = WeightFiles(path)
     buffer = files.own.map()
@@ -84,7 +94,7 @@ def read_onnx(path: Path) -> tuple[ir.Model, WeightFiles]:
             where=where,
             do="The file may be cut off; download or export the model again.",
         )
-    return to_ir(proto, files, where), files
+    return proto, files
 
 
 def _refuse_other_formats(buffer: mmap.mmap, where: str) -> None:

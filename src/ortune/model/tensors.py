@@ -13,9 +13,10 @@ import onnx_ir as ir
 from onnx import numpy_helper
 
 from ortune.errors import ModelError
-from ortune.model.wire import OWN_FILE
+from ortune.model.wire import LOOKS, OWN_FILE, give_back
 
 _CHUNK_BYTES = 4 << 20
+_TYPES = frozenset(member.value for member in ir.DataType)
 
 
 class WeightFile:
@@ -25,12 +26,16 @@ class WeightFile:
         self.path = path
         self.size_bytes = path.stat().st_size
         self._map: mmap.mmap | None = None
+        self._looks = 0
 
     def map(self) -> mmap.mmap:
         """The whole file, read-only; the system reads only the pages that are touched."""
         if self._map is None:
             with self.path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._looks += 1
+        if self._looks % LOOKS == 0:
+            give_back(self._map)
         return self._map
 
     def chunks(self, offset: int, length: int) -> Iterator[bytes]:
@@ -192,8 +197,7 @@ def payload_bytes(proto: onnx.TensorProto, where: str) -> int | None:
             where=where,
             do="Export the model again.",
         )
-    known = {member.value for member in ir.DataType}
-    if proto.data_type not in known or proto.data_type == ir.DataType.UNDEFINED.value:
+    if proto.data_type not in _TYPES or proto.data_type == ir.DataType.UNDEFINED.value:
         raise ModelError(
             f"Tensor {name!r} has the element type {proto.data_type}, which is not known.",
             where=where,

@@ -19,6 +19,9 @@ THRESHOLD: Final = 1024
 OWN_FILE: Final = "<this file>"
 """The location that skeletons give for payloads that lie inline in the model file itself."""
 
+LOOKS: Final = 256
+"""Tensors that are looked at before their pages are given back: a look at one number maps sixteen pages around it."""
+
 MAX_DEPTH: Final = 100
 """How deep messages may nest: protobuf's own limit, so also ONNX Runtime's."""
 
@@ -47,6 +50,12 @@ _STRING: Final = 8
 _SAME_AS_RAW: Final = {_FLOAT_DATA: (1, 14), _DOUBLE_DATA: (11, 15)}
 
 
+def give_back(buffer: mmap.mmap) -> None:
+    """Takes the pages that were read off the process; who reads on gets them again from the system's cache."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        buffer.madvise(mmap.MADV_DONTNEED)
+
+
 def skeleton(buffer: mmap.mmap | bytes, where: str) -> bytes:
     """The ModelProto in ``buffer`` with each large payload replaced by a reference to ``OWN_FILE``.
 
@@ -72,6 +81,7 @@ class _Scanner:
     def __init__(self, buffer: mmap.mmap | bytes, where: str) -> None:
         self._buffer = buffer
         self._where = where
+        self._left_out = 0
 
     def message(self, start: int, end: int, kind: _Kind, depth: int) -> bytes | None:
         """The message of ``kind`` between two positions, rewritten, or None where nothing had to change."""
@@ -122,6 +132,9 @@ class _Scanner:
         length = value_end - at
         if length < THRESHOLD:
             return None
+        self._left_out += 1
+        if self._left_out % LOOKS == 0 and isinstance(self._buffer, mmap.mmap):
+            give_back(self._buffer)
         entries = (("location", OWN_FILE), ("offset", str(at)), ("length", str(length)))
         return b"".join(
             (

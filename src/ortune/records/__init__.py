@@ -29,4 +29,5 @@ from ortune.records.protocol import *
 from ortune.records.report import *
 from ortune.records.rewrite import *
 from ortune.records.runtime import *
+from ortune.records.skeleton import *
 from ortune.records.tune import *

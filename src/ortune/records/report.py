@@ -11,6 +11,7 @@ from ortune.records.machine import Host
 from ortune.records.measure import Figures
 from ortune.records.plan import Plan
 from ortune.records.profile import Timeline
+from ortune.records.skeleton import IssueReport
 
 
 class SoFar(Record, frozen=True, kw_only=True):
@@ -156,8 +157,9 @@ class ReportResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune report --json``.
 
     Attributes:
-        kind: "list", "told" (one session), "history" (several) or "brief".
+        kind: "list", "told" (one session), "history" (several) or "brief"; of a bug report, "told".
         n_stored: Sessions in the store, listed or not.
+        issue: A bug report that was written.
         troubles: What could not be read, one sentence each.
     """
 
@@ -166,4 +168,5 @@ class ReportResult(Record, frozen=True, kw_only=True):
     n_stored: int = 0
     history: History | None = None
     brief: Brief | None = None
+    issue: IssueReport | None = None
     troubles: tuple[str, ...] = ()

@@ -7,10 +7,10 @@ from dataclasses import replace
 import msgspec
 
 from ortune.errors import UsageError
-from ortune.records import Envelope, ProfileResult, ReportResult, StoredSession, holds
-from ortune.report import brief_words, history, stored_words
+from ortune.records import Envelope, IssueReport, ProfileResult, ReportResult, StoredSession, holds
+from ortune.report import brief_words, history, skeleton_words, stored_words
 from ortune.report.answer import KINDS
-from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, table
+from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, table
 
 
 def document(envelope: Envelope[ReportResult]) -> Document:
@@ -18,6 +18,8 @@ def document(envelope: Envelope[ReportResult]) -> Document:
     result = envelope.result
     if result.brief is not None:
         found = brief_words.document(result.brief, result.sessions[0])
+    elif result.issue is not None:
+        found = _issue(result.issue)
     elif result.history is not None:
         found = Document(title="ortune report", blocks=_history(result))
     elif result.kind == "told":
@@ -54,6 +56,15 @@ def html(envelope: Envelope[ReportResult]) -> str:
                 stored = msgspec.structs.replace(stored, result=told)
             return pages.render(stored, stored=stored_words.provenance(session))
     return document_page.render(document(envelope), "report")
+
+
+def _issue(issue: IssueReport) -> Document:
+    blocks: list[Block] = [
+        Line(f"{issue.path}: {issue.skeleton.path} beside it, {issue.skeleton.headline}", "strong"),
+        Points(title="where it is not the original", items=skeleton_words.differences(issue.skeleton)),
+        Line(f"say in {issue.path} what happens, read both before you send them", "faint"),
+    ]
+    return Document(title="ortune report", blocks=blocks)
 
 
 def _list(result: ReportResult) -> list[Block]:

@@ -108,7 +108,10 @@ def _batch_normalization(node: ir.Node) -> Affine | None:
         scale = gamma / np.sqrt(variance + (epsilon.as_float() if epsilon is not None else 1e-5))
     x = node.inputs[0]
     assert x is not None
-    made = Affine(x=x, y=node.outputs[0], scale=scale, shift=beta - mean * scale, rank=2, last=False)
+    # Its channels are axis 1, which of a Gemm's result is the last.
+    source = x.producer()
+    last = source is not None and is_op(source, "Gemm")
+    made = Affine(x=x, y=node.outputs[0], scale=scale, shift=beta - mean * scale, rank=2, last=last)
     return made if made.finite else None
 
 

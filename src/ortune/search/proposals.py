@@ -17,8 +17,11 @@ from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import Objective
 from ortune.knobs.propose import proposals as knob_proposals
 from ortune.knobs.propose import refusal
-from ortune.records import WEB_PROVIDERS, Channel, Host, Plan, RewriteSpec, Value, Workload
+from ortune.records import WEB_PROVIDERS, Channel, Finding, Host, Plan, RewriteSpec, Value, Workload
 
+FINDING_PRIOR = (
+    0.99  # what a rule sees to be wrong comes before what may pay; the user's own words come first
+)
 REWRITE_PRIOR = 0.5
 TOGETHER_PRIOR = 0.6  # of all exact rewrites at once: one often pays only where another has been before it
 
@@ -46,11 +49,12 @@ def propose(
     providers: Collection[str] = (),
     channels: Collection[Channel] = (),
     row: Sequence[RewriteSpec] = (),
+    findings: Sequence[Finding] = (),
 ) -> tuple[list[Proposed], tuple[str, ...]]:
     """Plans to try and, in words, what is not proposed and why.
 
     ``row`` are the exact rewrites that the model calls for, one after another; ``channels`` the ways in which settings
-    reach where the plans run, () all but a page's.
+    reach where the plans run, () all but a page's; what ``findings`` would change comes first, in their order.
     """
     found, refused = knob_proposals(
         model,
@@ -67,6 +71,8 @@ def propose(
     in_a_page = any(name in WEB_PROVIDERS for name in providers)
     for_load, too = ([], []) if in_a_page else _for_load(work, host, ort_version, allow)
     plans += for_load
+    fixes, waiting = _fixes(findings, ort_version, allow, allocators)
+    plans += fixes
     # What a model of fewer bits is made from: weights that may be fed are none to the quantisers.
     ground = [spec for spec in row if rewrites.find(spec.name).stage == 0]
     for spec, reason in rewritten:
@@ -81,7 +87,33 @@ def propose(
     unique: dict[str, Proposed] = {}
     for proposed in sorted(plans, key=lambda p: -p.prior):
         unique.setdefault(proposed.plan.id, proposed)
-    return list(unique.values()), tuple(dict.fromkeys([*refused, *too]))
+    return list(unique.values()), tuple(dict.fromkeys([*waiting, *refused, *too]))
+
+
+def _fixes(
+    findings: Sequence[Finding], ort_version: str, allow: Sequence[str], allocators: Collection[str]
+) -> tuple[list[Proposed], list[str]]:
+    """What rules would change, as far as it is allowed; and what waits for that."""
+    plans, waiting = [], []
+    for finding in findings:
+        if finding.plan is None:
+            continue
+        settings = finding.plan.settings.items()
+        reasons = [
+            refusal(find(name), str(value), ort_version, allocators, allow) for name, value in settings
+        ]
+        reasons += [
+            f"rewrite {spec.name} is {rewrites.find(spec.name).safety}: --allow {rewrites.find(spec.name).safety}"
+            for spec in finding.plan.rewrites
+            if rewrites.find(spec.name).safety != "exact"
+            and not {rewrites.find(spec.name).safety, spec.name} & set(allow)
+        ]
+        if any(reasons):
+            waiting += [reason for reason in reasons if reason]
+        else:
+            origin = f"{finding.code} {finding.name}".rstrip()
+            plans.append(Proposed(plan=finding.plan, origin=origin, prior=FINDING_PRIOR))
+    return plans, waiting
 
 
 def propose_on(

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ortune.records import Headroom, Outcome, OutputDifference
+from ortune.records import Finding, Headroom, Outcome, OutputDifference
 from ortune.search.budget import Split
 from ortune.store.db import Event, Store
 
 RESUMED = "resumed"
 """Journalled when a session goes on: what is behind the last complete block was not played back."""
+FINDINGS = "findings"
+"""Journalled before the race: a profile made again may tell other things, and so propose other plans."""
 SEEN = "outputs-seen"
 """Journalled after the trial that checks the outputs of the plan to confirm: it stands in no block."""
 NO_MODEL = "no-model"
@@ -68,6 +70,7 @@ class Replay:
         no_models: Why a rewritten model could not be made, by its key: one that was cut off must not appear now.
         split: How the budget was divided, None for a new session.
         headroom: What the profile before the race told.
+        findings: What rules found then; None where they were not asked.
         played: Trials played back.
         live: A trial was measured since, so that what comes now is new.
     """
@@ -77,6 +80,7 @@ class Replay:
     no_models: dict[str, str] = field(default_factory=dict)
     split: Split | None = None
     headroom: Headroom | None = None
+    findings: tuple[Finding, ...] | None = None
     played: int = 0
     live: bool = False
     _passed_ns: int = 0
@@ -144,6 +148,8 @@ def read(events: list[Event]) -> Replay:
             whole = len(replay.trials)  # before the first block stand the pilot's trials, each on its own
         elif event.kind == "headroom":
             replay.headroom = msgspec.json.decode(event.body, type=Headroom)
+        elif event.kind == FINDINGS:
+            replay.findings = msgspec.json.decode(event.body, type=tuple[Finding, ...])
         elif event.kind == RESUMED:
             _cut(replay, whole)
     _cut(replay, whole)

@@ -215,7 +215,6 @@ class _Check:
         return open_model(from_git.checkout(*git, self.scratch / "git") if git else Path(text))
 
     def _findings(self, opened: OpenModel) -> tuple[Finding, ...]:
-        work = self._work(opened)
         facts = Facts(
             model=opened,  # not what it would be fed: sizes that were guessed are nobody's fault
             plan=self.options.common,
@@ -223,7 +222,10 @@ class _Check:
             host=self.machine.host,
         )
         found = rules.found_by(self.asked, facts)
-        if work is None or not work.cases or opened.facts.n_nodes > COUNTED_NODES:
+        if opened.facts.n_nodes > COUNTED_NODES:
+            return found
+        work = self._work(opened)
+        if work is None or not work.cases:
             return found
         return prize.estimated(found, run_cost(opened.ir, work)[1])
 

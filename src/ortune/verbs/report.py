@@ -1,7 +1,8 @@
-"""``ortune report``: stored sessions listed, told again, side by side, or as one page for people who decide."""
+"""``ortune report``: stored sessions listed, told again, side by side, or on one page to decide on; a bug report."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +14,10 @@ import msgspec
 from ortune import __version__, files, knobs
 from ortune.bundle import format as bundle_format
 from ortune.bundle.format import MODELS, is_bundle
-from ortune.errors import StoreError, UsageError
+from ortune.errors import OrtuneError, StoreError, UsageError
 from ortune.knobs.spinning import spins
-from ortune.records import Envelope, Host, ReportResult, StoredSession
-from ortune.report import brief, history, tune_words
+from ortune.records import Envelope, Host, IssueReport, ReportResult, StoredSession
+from ortune.report import brief, history, skeleton_words, tune_words
 from ortune.report.answer import KINDS, answer
 from ortune.store import reading
 from ortune.store.db import SessionHead
@@ -24,9 +25,11 @@ from ortune.store.reading import ReadOnlyStore
 from ortune.targets.machine import Machine
 from ortune.trials.so_far import so_far
 from ortune.trials.watcher import Watcher
+from ortune.verbs import skeleton
 from ortune.verbs._options import OUT, AnyPath, Argument, Option, StoreFolder, path
 
 LAST = 20
+ISSUE = "issue.md"
 _SCHEMA = re.compile(r"ortune/([a-z][a-z-]*)/1")
 NOT_KEPT = "it ended, but the ortune that measured it did not keep its document"
 _PER_S = {"": 1.0, "s": 1.0, "m": 1 / 60, "min": 1 / 60, "h": 1 / 3600, "d": 1 / 86400}
@@ -38,7 +41,7 @@ STOPPING = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What was measured before, told again with its date and machine; nothing is measured.
+    """What was measured before, told again with its date and machine; nothing is measured, but for --issue.
 
     Without a name it lists the stored sessions. One name tells that session again, several stand side by side.
     """
@@ -63,6 +66,15 @@ class Options:
             OUT,
         ),
     ] = None
+    issue: Annotated[
+        AnyPath | None,
+        Option(
+            "--issue",
+            "FOLDER",
+            "A bug report on a MODEL, without its weights and names: issue.md and skeleton.onnx, in a new folder.",
+            OUT,
+        ),
+    ] = None
     last: Annotated[int, Option("--last", "N", "How many sessions are listed.", OUT, least=1)] = LAST
     store: StoreFolder = None
     timeline: bool = False
@@ -84,13 +96,44 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ReportResu
         raise UsageError("a load is reckoned with in a brief only", where="--load", do="add --brief")
     if options.brief and len(options.sessions) > 1:
         raise UsageError("a brief is of one session", where="--brief", do="name one session or bundle")
+    if options.issue is not None:
+        return _envelope(_issue(options, Path(options.issue), watcher))
     reader = _Reader(options)
     try:
         result = _brief(options, reader) if options.brief else _plain(options, reader)
     finally:
         if reader.opened is not None:
             reader.opened.close()
+    return _envelope(result)
+
+
+def _envelope(result: ReportResult) -> Envelope[ReportResult]:
     return Envelope(schema="ortune/report/1", ortune=__version__, status="ok", result=result)
+
+
+def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportResult:
+    """A bug report: the model's skeleton, held against it, and a text."""
+    if options.brief or len(options.sessions) != 1:
+        raise UsageError(
+            "a bug report is on one model", where="--issue", do="ortune report MODEL.onnx --issue FOLDER"
+        )
+    if files.exists(folder):
+        raise UsageError("is there already", where=str(folder), do="name a new folder")
+    try:
+        folder.mkdir()
+        made = skeleton.run(
+            skeleton.Options(model=options.sessions[0], output=folder / skeleton.USUAL), watcher
+        )
+        files.write(folder / ISSUE, skeleton_words.issue(made))
+    except OrtuneError:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # for the next try
+        raise
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror or error}", where=str(folder), do="name another folder"
+        ) from error
+    return ReportResult(kind="told", issue=IssueReport(path=str(folder / ISSUE), skeleton=made.result))
 
 
 def rate(text: str | float, option: str = "--load") -> float:

@@ -11,7 +11,7 @@ from typing import Annotated, cast
 
 import msgspec
 
-from ortune import __version__, knobs, rewrites, targets
+from ortune import __version__, knobs, rewrites, rules, targets
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import require_writable
 from ortune.errors import OrtuneError, UsageError
@@ -23,6 +23,7 @@ from ortune.profiling.why import why
 from ortune.records import (
     PROTOCOL_VERSION,
     Envelope,
+    Finding,
     Headroom,
     Plan,
     ProfileDifference,
@@ -41,7 +42,7 @@ from ortune.search.race import CURRENT
 from ortune.trials import quantising
 from ortune.trials.across import propose_elsewhere, with_runtime, with_targets
 from ortune.trials.baseline import Baseline
-from ortune.trials.replay import RESUMED, Replay, stored
+from ortune.trials.replay import FINDINGS, RESUMED, Replay, stored
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import (
     Resolved,
@@ -309,6 +310,7 @@ def _tune(
     baseline.require_real_times()
     watch.line("profiling, to see where the time goes")
     headroom, profiled = _headroom(run, options)
+    found = _findings(run, everywhere, options, profiled)
     objective = cast("ObjectiveName", options.objective)
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)
     held, target = facts.facts_of(model.ir), targets.of(everywhere)
@@ -336,6 +338,7 @@ def _tune(
         if model.info.format == "ort"
         else rewrites.row(model.ir, workload=baseline.work, objective=objective, target=target.name),
         as_asked=bool(options.set or options.plan or options.rewrite),
+        findings=found,
     )
     if options.others:
         more, too = propose_elsewhere(baseline, options.others, held, objective=objective, allow=allow)
@@ -359,7 +362,7 @@ def _tune(
         headline=tune_words.headline(result),
         reproduce=command("tune", options),
         headroom=headroom,
-        default_profile=profiled,
+        default_profile=profiled and _short(profiled),
         why=_why(run, options, result),
     )
     return run, Envelope(
@@ -387,8 +390,34 @@ def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileRe
     found = headroom_words.worded(profiled.headroom)
     run.log.add("headroom", found)
     run.watch.say(found.sentence)
+    return found, profiled
+
+
+def _findings(
+    run: Tuning, everywhere: Plan, options: Options, profiled: ProfileResult | None
+) -> tuple[Finding, ...]:
+    """What rules would change of the model, of how it runs, and of what the profile shows."""
+    if run.replay.findings is not None:
+        return run.replay.findings
+    baseline = run.baseline
+    facts = rules.Facts(
+        model=baseline.side.model,
+        work=baseline.work,
+        plan=merge(everywhere, Plan(rewrites=options.pinned)),
+        target=options.target,
+        profile=profiled,
+        host=baseline.host,
+        topology=baseline.machine.topology,
+    )
+    found = tuple(finding for finding in rules.findings(facts) if finding.plan is not None)
+    run.log.add(FINDINGS, found)
+    return found
+
+
+def _short(profiled: ProfileResult) -> ProfileResult:
+    """What the page draws of it."""
     nodes = sorted(profiled.nodes, key=lambda node: -node.time_ns)[:PROFILED_NODES]
-    short = ProfileResult(
+    return ProfileResult(
         trace=profiled.trace,
         n_runs=profiled.n_runs,
         wall_ns=profiled.wall_ns,
@@ -396,7 +425,6 @@ def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileRe
         categories=profiled.categories,
         nodes=tuple(nodes),
     )
-    return found, short
 
 
 def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference | None:

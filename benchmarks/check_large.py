@@ -1,0 +1,121 @@
+"""What ``ortune check`` takes: time and memory on 1,000 nodes, and on 20,000 with two gigabytes of weights.
+
+    python benchmarks/check_large.py [FOLDER]
+
+Each model is checked by a process of its own, three times; the least time and the most memory are told. The folder
+needs six gigabytes, and is filled once.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+LARGE_NODES, LARGE_BYTES = 20_000, 1_990_000_000
+TIMES = 3
+_OPS = ("MatMul", "Add", "Sigmoid", "Mul")  # of a layer: x * sigmoid(x w + b)
+
+
+def graph_of(n_nodes: int, width: int) -> tuple[onnx.GraphProto, list[tuple[str, tuple[int, ...]]]]:
+    """A chain of gated layers without their weights, and what these are."""
+    nodes, weights, x = [], [], "x"
+    for layer in range(n_nodes // len(_OPS)):
+        weights += [(f"w{layer}", (width, width)), (f"b{layer}", (width,))]
+        names = [f"{op.lower()}_{layer}" for op in _OPS]
+        inputs = [(x, f"w{layer}"), (names[0], f"b{layer}"), (names[1],), (names[1], names[2])]
+        for op, name, given in zip(_OPS, names, inputs, strict=True):
+            nodes.append(helper.make_node(op, list(given), [name], name=f"/layers.{layer}/{op}"))
+        x = names[-1]
+    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", width]) for name in ("x", x)]
+    return helper.make_graph(nodes, "g", sides[:1], sides[1:]), weights
+
+
+def write(path: Path, n_nodes: int, n_bytes: int, *, external: bool) -> Path:
+    """Writes it as it is made: protobuf itself would take the memory twice."""
+    if path.exists():
+        return path
+    width = max(8, round((n_bytes / 4 / (n_nodes // len(_OPS))) ** 0.5))
+    graph, weights = graph_of(n_nodes, width)
+    rng = np.random.default_rng(0)
+    head = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    rest = graph.SerializeToString()
+    head.ClearField("graph")
+    tensors, offset = [], 0
+    for name, shape in weights:
+        size = 4 * int(np.prod(shape))
+        tensor = TensorProto(name=name, dims=shape, data_type=TensorProto.FLOAT)
+        if external:
+            tensor.data_location = TensorProto.EXTERNAL
+            for key, value in (("location", f"{path.name}.data"), ("offset", offset), ("length", size)):
+                tensor.external_data.add(key=key, value=str(value))
+        offset += size
+        tensors.append((tensor.SerializeToString(), size))
+    fields = [_field(5, len(t) + (0 if external else len(_field(9, size)) + size)) for t, size in tensors]
+    body = sum(
+        len(f) + len(t) + (0 if external else len(_field(9, s)) + s)
+        for f, (t, s) in zip(fields, tensors, strict=True)
+    )
+    part = path.with_suffix(".part")
+    with part.open("wb") as file, path.with_name(f"{path.name}.data").open("wb") as data:
+        file.write(head.SerializeToString() + _field(7, len(rest) + body) + rest)
+        for field, (message, size) in zip(fields, tensors, strict=True):
+            values = (0.02 * rng.standard_normal(size // 4, dtype=np.float32)).tobytes()
+            file.write(field + message)
+            if not external:
+                file.write(_field(9, size))
+            (data if external else file).write(values)
+    if not external:
+        path.with_name(f"{path.name}.data").unlink()
+    part.rename(path)
+    return path
+
+
+def _field(number: int, length: int) -> bytes:
+    """The head of a field of so many bytes."""
+    found = bytearray([number << 3 | 2])
+    while length >= 0x80:
+        found.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes([*found, length])
+
+
+def check(model: Path) -> tuple[float, float]:
+    """Seconds and megabytes of one check, the start of the interpreter included."""
+    started = time.perf_counter()
+    code = (
+        "import resource, sys; from ortune.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, "check", str(model), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return time.perf_counter() - started, int(done.stderr.split()[-1]) / 1024
+
+
+def main() -> None:
+    """Prints the table."""
+    with TemporaryDirectory() as scratch:
+        folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(scratch)
+        models = {
+            "1,000 nodes, 4 MB": write(folder / "small.onnx", 1000, 4_000_000, external=False),
+            "20,000 nodes, 2 GB in the file": write(folder / "inline.onnx", LARGE_NODES, LARGE_BYTES, external=False),
+            "20,000 nodes, 2 GB beside it": write(folder / "beside.onnx", LARGE_NODES, LARGE_BYTES, external=True),
+        }  # fmt: skip
+        print("| model | seconds | memory (MB) |\n|---|---|---|")
+        for name, model in models.items():
+            found = [check(model) for _ in range(TIMES)]
+            print(
+                f"| {name} | {min(s for s, _ in found):.2f} | {max(mb for _, mb in found):.0f} |", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

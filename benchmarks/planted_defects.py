@@ -1,0 +1,572 @@
+"""Defects to plant in real models, each with the rule that is to find it.
+
+A plant changes a model in place, and says whether the model has room for it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune.records import Plan
+
+Plant = Callable[[onnx.ModelProto], bool]
+Pattern = Callable[[str, str], Sequence[onnx.NodeProto]]
+"""Nodes that read the first value and make the second."""
+DEFAULT = Plan()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defect:
+    """What is planted, and the rule that is to find it.
+
+    Attributes:
+        plant: Changes the model; whether it has room for the defect.
+        plan: Settings that are wrong, where the defect is in those.
+        target: Where it is a defect.
+        external: The weights are put beside the model.
+    """
+
+    code: str
+    plant: Plant = lambda model: True
+    plan: Plan = DEFAULT
+    target: str = "cpu"
+    external: bool = False
+
+
+def _opset(model: onnx.ModelProto) -> int:
+    return max(each.version for each in model.opset_import if each.domain in ("", "ai.onnx"))
+
+
+def _first(model: onnx.ModelProto, *ops: str) -> onnx.NodeProto | None:
+    return next((node for node in model.graph.node if node.op_type in ops), None)
+
+
+def _before(model: onnx.ModelProto, node: onnx.NodeProto, *made: onnx.NodeProto) -> None:
+    at = list(model.graph.node).index(node)
+    for each in reversed(made):
+        model.graph.node.insert(at, each)
+
+
+def _round_trip(model: onnx.ModelProto) -> bool:
+    node = _first(model, "Conv", "Gemm", "MatMul")
+    if node is None:
+        return False
+    down = helper.make_node("Cast", [node.input[0]], ["planted_half"], to=TensorProto.FLOAT16)
+    up = helper.make_node("Cast", ["planted_half"], ["planted_float"], to=TensorProto.FLOAT)
+    _before(model, node, down, up)
+    node.input[0] = "planted_float"
+    return True
+
+
+def _listed_weights(model: onnx.ModelProto) -> bool:
+    listed = {value.name for value in model.graph.input}
+    stored = [tensor for tensor in model.graph.initializer if tensor.name not in listed]
+    for tensor in stored:
+        model.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    return bool(stored)
+
+
+def _dead(model: onnx.ModelProto) -> bool:
+    model.graph.node.append(helper.make_node("Exp", [model.graph.input[0].name], ["planted_dead"]))
+    return model.graph.input[0].type.tensor_type.elem_type == TensorProto.FLOAT
+
+
+def _unused(model: onnx.ModelProto) -> bool:
+    size = max(1 << 17, sum(len(tensor.raw_data) for tensor in model.graph.initializer) // 8)
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(size, np.float32), "planted_weights"))
+    return True
+
+
+def _denormal(model: onnx.ModelProto) -> bool:
+    for tensor in model.graph.initializer:
+        if tensor.data_type == TensorProto.FLOAT and np.prod(tensor.dims) >= 1024:
+            values = numpy_helper.to_array(tensor).copy()
+            values.reshape(-1)[:64] = 1e-40
+            tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+            return True
+    return False
+
+
+def _norm(model: onnx.ModelProto) -> bool:
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    node = next((n for n in model.graph.node if n.op_type == "Conv" and n.input[1] in stored), None)
+    if node is None or _opset(model) < 14:
+        return False
+    ones = np.ones(stored[node.input[1]].dims[0], np.float32)
+    names = [f"planted_{part}" for part in ("scale", "shift", "mean", "variance")]
+    model.graph.initializer.extend(numpy_helper.from_array(ones, name) for name in names)
+    made, node.output[0] = node.output[0], "planted_before"
+    norm = helper.make_node(
+        "BatchNormalization", ["planted_before", *names], [made, "planted_m", "planted_v"], training_mode=1
+    )
+    model.graph.node.insert(list(model.graph.node).index(node) + 1, norm)
+    return True
+
+
+def _table(model: onnx.ModelProto) -> bool:
+    """A large table beside an output, made of constants."""
+    model.graph.initializer.append(numpy_helper.from_array(np.array([64, 1024, 1024]), "planted_shape"))
+    table = helper.make_node("ConstantOfShape", ["planted_shape"], ["planted_zeros"])
+    model.graph.node.extend([table, helper.make_node("ReduceMax", ["planted_zeros"], ["planted_zero"])])
+    model.graph.output.append(helper.make_tensor_value_info("planted_zero", TensorProto.FLOAT, None))
+    return True
+
+
+def _integer(model: onnx.ModelProto) -> bool:
+    node = next((n for n in model.graph.node if n.op_type == "Conv" and len(n.input) == 2), None)
+    if node is None:
+        return False
+    numbers = ["planted_numbers", "planted_scale", "planted_zero_point"]
+    _before(model, node, helper.make_node("DynamicQuantizeLinear", [node.input[0]], numbers))
+    stored = next((t for t in model.graph.initializer if t.name == node.input[1]), None)
+    if stored is None:
+        return False
+    model.graph.initializer.append(
+        numpy_helper.from_array(np.ones(tuple(stored.dims), np.uint8), "planted_w")
+    )
+    del node.input[:]
+    node.input.extend(["planted_numbers", "planted_w"])
+    node.op_type = "ConvInteger"
+    return True
+
+
+def _pairs(unsigned: bool, closed: bool) -> Plant:
+    """A convolution between pairs, with or without a sign in its weights, closed by a QuantizeLinear or not."""
+
+    def plant(model: onnx.ModelProto) -> bool:
+        stored = {tensor.name: tensor for tensor in model.graph.initializer}
+        node = next((n for n in model.graph.node if n.op_type == "Conv" and n.input[1] in stored), None)
+        if node is None or _opset(model) < 10:
+            return False
+        kind = np.uint8 if unsigned else np.int8
+        given = {
+            "planted_s": np.float32(0.1), "planted_z": np.uint8(0), "planted_t": kind(0),
+            "planted_w": np.ones(tuple(stored[node.input[1]].dims), kind),
+        }  # fmt: skip
+        model.graph.initializer.extend(
+            numpy_helper.from_array(np.asarray(a), name) for name, a in given.items()
+        )
+        q, d = "QuantizeLinear", "DequantizeLinear"
+        _before(
+            model, node,
+            helper.make_node(q, [node.input[0], "planted_s", "planted_z"], ["planted_q"]),
+            helper.make_node(d, ["planted_q", "planted_s", "planted_z"], ["planted_x"]),
+            helper.make_node(d, ["planted_w", "planted_s", "planted_t"], ["planted_dw"]),
+        )  # fmt: skip
+        node.input[0], node.input[1] = "planted_x", "planted_dw"
+        if closed:
+            made, node.output[0] = node.output[0], "planted_c"
+            at = list(model.graph.node).index(node)
+            close = helper.make_node(q, ["planted_c", "planted_s", "planted_z"], ["planted_qc"])
+            wide = helper.make_node(d, ["planted_qc", "planted_s", "planted_z"], [made])
+            model.graph.node.insert(at + 1, wide)
+            model.graph.node.insert(at + 1, close)
+        return True
+
+    return plant
+
+
+def _wrong_size(model: onnx.ModelProto) -> bool:
+    output = model.graph.output[0].type.tensor_type.shape
+    first = model.graph.input[0].type.tensor_type.shape
+    if not output.dim or not all(dim.dim_value for dim in (*output.dim, *first.dim)):
+        return False
+    output.dim[-1].dim_value += 1
+    return True
+
+
+def _settings(model: onnx.ModelProto) -> bool:
+    helper.set_model_props(model, {"ort_config": '{"session_options": {"intra_op_threads": 2}}'})
+    return True
+
+
+def _stored(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
+    return {tensor.name: tensor for tensor in model.graph.initializer}
+
+
+def _held(model: onnx.ModelProto, *ops: str, rank: int = 0) -> tuple[onnx.NodeProto, onnx.TensorProto] | None:
+    """The node of these with the largest float weights in the file, of a rank where that is asked for."""
+    stored = _stored(model)
+    found = [
+        (node, stored[node.input[1]])
+        for node in model.graph.node
+        if node.op_type in ops and len(node.input) > 1 and node.input[1] in stored
+    ]
+    fit = [
+        each
+        for each in found
+        if each[1].data_type == TensorProto.FLOAT and (not rank or len(each[1].dims) == rank)
+    ]
+    return max(fit, key=lambda each: np.prod(each[1].dims), default=None)
+
+
+def _give(model: onnx.ModelProto, **values: Any) -> None:
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(a), name) for name, a in values.items())
+
+
+def _behind(model: onnx.ModelProto, node: onnx.NodeProto, pattern: Pattern) -> bool:
+    """Puts nodes between a node and all that read it."""
+    made, node.output[0] = node.output[0], "planted_in"
+    at = list(model.graph.node).index(node) + 1
+    for each in reversed(pattern("planted_in", made)):
+        model.graph.node.insert(at, each)
+    return True
+
+
+def _behind_product(least: int, pattern: Pattern, **values: Any) -> Plant:
+    """The same behind the largest convolution or product, from a version of the operators on."""
+
+    def plant(model: onnx.ModelProto) -> bool:
+        found = _held(model, "Conv", "MatMul", "Gemm")
+        if found is None or _opset(model) < least:
+            return False
+        _give(model, **values)
+        return _behind(model, found[0], pattern)
+
+    return plant
+
+
+def _scan(x: str, y: str) -> list[onnx.NodeProto]:
+    sides = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("planted_i", "planted_o")
+    ]
+    body = helper.make_graph(
+        [helper.make_node("Relu", ["planted_i"], ["planted_o"])], "body", sides[:1], sides[1:]
+    )
+    return [helper.make_node("Scan", [x], [y], body=body, num_scan_inputs=1)]
+
+
+def _branches(x: str, y: str) -> list[onnx.NodeProto]:
+    graphs = [
+        helper.make_graph(
+            [helper.make_node("Identity", [x], [f"planted_{side}"])], side, [],
+            [helper.make_tensor_value_info(f"planted_{side}", TensorProto.FLOAT, None)],
+        )
+        for side in ("then", "else")
+    ]  # fmt: skip
+    return [helper.make_node("If", ["planted_true"], [y], then_branch=graphs[0], else_branch=graphs[1])]
+
+
+def _gelu(x: str, y: str) -> list[onnx.NodeProto]:
+    return [
+        helper.make_node("Div", [x, "planted_root"], ["planted_d"]),
+        helper.make_node("Erf", ["planted_d"], ["planted_e"]),
+        helper.make_node("Add", ["planted_e", "planted_one"], ["planted_a"]),
+        helper.make_node("Mul", ["planted_a", "planted_half"], ["planted_m"]),
+        helper.make_node("Mul", [x, "planted_m"], [y]),
+    ]
+
+
+def _layer_norm(model: onnx.ModelProto) -> bool:
+    """Over the last axis but one."""
+    found = _held(model, "Conv", "MatMul")
+    if found is None:
+        return False
+    in_input = _opset(model) >= 18
+    _give(model, planted_two=np.float32(2), planted_eps=np.float32(1e-5))
+    if in_input:
+        _give(model, planted_axes=np.array([-2], np.int64))
+
+    def mean(x: str, y: str) -> onnx.NodeProto:
+        if in_input:
+            return helper.make_node("ReduceMean", [x, "planted_axes"], [y])
+        return helper.make_node("ReduceMean", [x], [y], axes=[-2])
+
+    def pattern(x: str, y: str) -> list[onnx.NodeProto]:
+        return [
+            mean(x, "planted_mean"),
+            helper.make_node("Sub", [x, "planted_mean"], ["planted_sub"]),
+            helper.make_node("Pow", ["planted_sub", "planted_two"], ["planted_pow"]),
+            mean("planted_pow", "planted_var"),
+            helper.make_node("Add", ["planted_var", "planted_eps"], ["planted_sum"]),
+            helper.make_node("Sqrt", ["planted_sum"], ["planted_sqrt"]),
+            helper.make_node("Div", ["planted_sub", "planted_sqrt"], [y]),
+        ]
+
+    return _behind(model, found[0], pattern)
+
+
+def _attention(model: onnx.ModelProto) -> bool:
+    found = _held(model, "Conv", rank=4)
+    if found is None:
+        return False
+    return _behind(
+        model,
+        found[0],
+        lambda x, y: [
+            helper.make_node("Transpose", [x], ["planted_t"], perm=[0, 1, 3, 2]),
+            helper.make_node("MatMul", [x, "planted_t"], ["planted_s"]),
+            helper.make_node("Softmax", ["planted_s"], ["planted_p"], axis=3),
+            helper.make_node("MatMul", ["planted_p", x], [y]),
+        ],
+    )
+
+
+def _odd_channels(model: onnx.ModelProto) -> bool:
+    found = _held(model, "Conv", rank=4)
+    if found is None:
+        return False
+    channels = found[1].dims[0]
+    _give(
+        model,
+        planted_to=np.ones((17, channels, 1, 1), np.float32),
+        planted_from=np.ones((channels, 17, 1, 1), np.float32),
+    )
+    return _behind(
+        model,
+        found[0],
+        lambda x, y: [
+            helper.make_node("Conv", [x, "planted_to"], ["planted_odd"]),
+            helper.make_node("Conv", ["planted_odd", "planted_from"], [y]),
+        ],
+    )
+
+
+def _unrolled(model: onnx.ModelProto) -> bool:
+    found = _held(model, "MatMul", rank=2)
+    if found is None:
+        return False
+    width = found[1].dims[1]
+    _give(model, planted_cell=np.eye(width, dtype=np.float32))
+
+    def pattern(x: str, y: str) -> list[onnx.NodeProto]:
+        names = [x, *(f"planted_h{i}" for i in range(39)), y]
+        made = []
+        for i, (before, after) in enumerate(itertools.pairwise(names)):
+            made.append(helper.make_node("MatMul", [before, "planted_cell"], [f"planted_c{i}"]))
+            made.append(helper.make_node("Tanh", [f"planted_c{i}"], [after]))
+        return made
+
+    return _behind(model, found[0], pattern)
+
+
+def _norm_behind_product(model: onnx.ModelProto) -> bool:
+    found = _held(model, "Gemm", rank=2)
+    if found is None:
+        return False
+    turned = any(a.name == "transB" and a.i for a in found[0].attribute)
+    ones = np.ones(found[1].dims[0 if turned else 1], np.float32)
+    names = [f"planted_{part}" for part in ("scale", "shift", "mean", "variance")]
+    _give(model, **dict.fromkeys(names, ones))
+    return _behind(model, found[0], lambda x, y: [helper.make_node("BatchNormalization", [x, *names], [y])])
+
+
+def _cache(model: onnx.ModelProto) -> bool:
+    for name, size in (("planted_past", "past"), ("planted_key", 1)):
+        model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2, size, 8]))
+    model.graph.output.append(
+        helper.make_tensor_value_info("planted_present", TensorProto.FLOAT, [1, 2, "total", 8])
+    )
+    names = ["planted_past", "planted_key"]
+    model.graph.node.append(helper.make_node("Concat", names, ["planted_present"], axis=2))
+    return True
+
+
+def _open_size(model: onnx.ModelProto) -> bool:
+    shapes = [value.type.tensor_type.shape for value in model.graph.input]
+    if any(not dim.dim_value for shape in shapes for dim in shape.dim) or not shapes[0].dim:
+        return False
+    shapes[0].dim[0].dim_param = "planted"
+    return True
+
+
+def _halves(model: onnx.ModelProto) -> bool:
+    found = _held(model, "Conv", "MatMul")
+    if found is None:
+        return False
+    node, stored = found[0], _stored(model)
+    if any(name not in stored for name in node.input[1:] if name):
+        return False
+    for i, name in enumerate(node.input[1:], 1):
+        _give(model, **{f"planted_half_{i}": numpy_helper.to_array(stored[name]).astype(np.float16)})
+        node.input[i] = f"planted_half_{i}"
+    _before(model, node, helper.make_node("Cast", [node.input[0]], ["planted_x"], to=TensorProto.FLOAT16))
+    node.input[0] = "planted_x"
+    return _behind(model, node, lambda x, y: [helper.make_node("Cast", [x], [y], to=TensorProto.FLOAT)])
+
+
+def _four_bits(model: onnx.ModelProto) -> bool:
+    found = _held(model, "MatMul", rank=2)
+    if found is None:
+        return False
+    node, (rows, columns) = found[0], found[1].dims
+    blocks = -(-rows // 32)
+    _give(
+        model,
+        planted_bits=np.zeros((columns, blocks, 16), np.uint8),
+        planted_scales=np.ones(columns * blocks, np.float32),
+    )
+    sizes: dict[str, Any] = {"K": rows, "N": columns, "bits": 4, "block_size": 32}
+    made = helper.make_node(
+        "MatMulNBits",
+        [node.input[0], "planted_bits", "planted_scales"],
+        list(node.output),
+        domain="com.microsoft",
+        **sizes,
+    )
+    node.CopyFrom(made)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return True
+
+
+def _four_bits_of_halves(model: onnx.ModelProto) -> bool:
+    if not _four_bits(model):
+        return False
+    node = next(each for each in model.graph.node if each.op_type == "MatMulNBits")
+    scales = next(each for each in model.graph.initializer if each.name == "planted_scales")
+    scales.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(scales).astype(np.float16), scales.name))
+    _before(model, node, helper.make_node("Cast", [node.input[0]], ["planted_x"], to=TensorProto.FLOAT16))
+    node.input[0] = "planted_x"
+    return _behind(model, node, lambda x, y: [helper.make_node("Cast", [x], [y], to=TensorProto.FLOAT)])
+
+
+def _functions(model: onnx.ModelProto) -> bool:
+    """As many calls as make eight times the nodes."""
+    found = _held(model, "Conv", "MatMul", "Gemm")
+    if found is None:
+        return False
+    imports = [helper.make_opsetid("", _opset(model)), helper.make_opsetid("planted", 1)]
+    for name, op, domain in (("cell", "Relu", ""), ("block", "cell", "planted")):
+        lines = [helper.make_node(op, [f"h{i}"], [f"h{i + 1}"], domain=domain) for i in range(40)]
+        model.functions.append(helper.make_function("planted", name, ["h0"], ["h40"], lines, imports))
+    model.opset_import.append(imports[1])
+    model.ir_version = max(8, model.ir_version)
+    calls = max(8, 8 * (len(model.graph.node) + 100) // 1500)
+
+    def pattern(x: str, y: str) -> list[onnx.NodeProto]:
+        names = [x, *(f"planted_f{i}" for i in range(calls - 1)), y]
+        return [helper.make_node("block", [a], [b], domain="planted") for a, b in itertools.pairwise(names)]
+
+    return _behind(model, found[0], pattern)
+
+
+def _places(model: onnx.ModelProto) -> bool:
+    found = _held(model, "Conv", "MatMul", "Gemm")
+    if found is None:
+        return False
+    model.graph.node.append(helper.make_node("NonZero", [found[0].output[0]], ["planted_places"]))
+    model.graph.output.append(helper.make_tensor_value_info("planted_places", TensorProto.INT64, None))
+    return True
+
+
+def _old(model: onnx.ModelProto) -> bool:
+    if _opset(model) < 13:
+        return False
+    for each in model.opset_import:
+        if each.domain in ("", "ai.onnx"):
+            each.version = 12
+    return True
+
+
+def _copy(model: onnx.ModelProto) -> bool:
+    """A second copy of the largest weights, and a node that reads it."""
+    found = _held(model, "Conv", "MatMul", "Gemm")
+    if found is None or len(numpy_helper.to_array(found[1]).tobytes()) < 1 << 16:
+        return False
+    node, tensor = found
+    _give(model, planted_copy=numpy_helper.to_array(tensor))
+    second = onnx.NodeProto()
+    second.CopyFrom(node)
+    second.name, second.input[1], second.output[0] = "planted_second", "planted_copy", "planted_twice"
+    return _behind(model, node, lambda x, y: [second, helper.make_node("Max", [x, "planted_twice"], [y])])
+
+
+def _widened(model: onnx.ModelProto) -> bool:
+    found = _held(model, "Conv", "MatMul", "Gemm")
+    if found is None or np.prod(found[1].dims) < 1024:
+        return False
+    _give(model, planted_half=numpy_helper.to_array(found[1]).astype(np.float16))
+    _before(
+        model, found[0], helper.make_node("Cast", ["planted_half"], ["planted_wide"], to=TensorProto.FLOAT)
+    )
+    found[0].input[1] = "planted_wide"
+    return True
+
+
+def _double(x: str, y: str) -> list[onnx.NodeProto]:
+    return [
+        helper.make_node("Cast", [x], ["planted_double"], to=TensorProto.DOUBLE),
+        helper.make_node("Relu", ["planted_double"], ["planted_relu"]),
+        helper.make_node("Cast", ["planted_relu"], [y], to=TensorProto.FLOAT),
+    ]
+
+
+def _raw(model: onnx.ModelProto) -> bool:
+    """As bytes, which is how they can be put beside the model."""
+    held = [a.t for node in model.graph.node for a in node.attribute if a.HasField("t")]
+    for tensor in (*model.graph.initializer, *held):
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+    return True
+
+
+def _one_way(model: onnx.ModelProto) -> bool:
+    """Whether all its large operators stand one after another: then nothing can run at once."""
+    depth: dict[str, int] = {}
+    total = longest = 0
+    for node in model.graph.node:
+        large = node.op_type in ("Conv", "Gemm", "MatMul", "LSTM")
+        here = large + max((depth.get(name, 0) for name in node.input), default=0)
+        total, longest = total + large, max(longest, here)
+        depth.update(dict.fromkeys(node.output, here))
+    return 0 < total == longest
+
+
+DEFECTS = {
+    "weights among the inputs": Defect(code="GRA002", plant=_listed_weights),
+    "float16 and back": Defect(code="PRC004", plant=_round_trip),
+    "a node for nobody": Defect(code="GRA007", plant=_dead),
+    "batch normalisation in training": Defect(code="GRA008", plant=_norm),
+    "a table of constants": Defect(code="MEM002", plant=_table),
+    "weights for nobody": Defect(code="MEM003", plant=_unused),
+    "denormal weights": Defect(code="PRC005", plant=_denormal),
+    "dynamic quantization of a Conv": Defect(code="QNT002", plant=_integer),
+    "weights without a sign": Defect(code="QNT003", plant=_pairs(unsigned=True, closed=True)),
+    "a Conv left in float": Defect(code="QNT004", plant=_pairs(unsigned=False, closed=False)),
+    "a wrong size declared": Defect(code="SHP003", plant=_wrong_size),
+    "a setting misspelt in the file": Defect(code="SES003", plant=_settings),
+    "the level basic": Defect(code="SES002", plan=Plan(settings={"graph_optimization_level": "basic"})),
+    "threads for nothing": Defect(code="THR003", plan=Plan(settings={"inter_op_num_threads": 8})),
+    "control flow": Defect(code="GRA003", plant=_behind_product(1, _branches, planted_true=np.array(True))),
+    "an old opset": Defect(code="GRA004", plant=_old),
+    "a loop of a small node": Defect(code="GRA009", plant=_behind_product(9, _scan)),
+    "forty steps written out": Defect(code="GRA010", plant=_unrolled),
+    "layer normalisation over another axis": Defect(code="GRA011", plant=_layer_norm),
+    "a Gelu in parts": Defect(
+        code="GRA012",
+        plant=_behind_product(
+            9, _gelu, planted_root=np.float32(2**0.5), planted_one=np.float32(1), planted_half=np.float32(0.5)
+        ),
+    ),
+    "attention in parts": Defect(code="GRA013", plant=_attention),
+    "batch normalisation behind a Gemm": Defect(code="GRA014", plant=_norm_behind_product),
+    "seventeen channels": Defect(code="LAY005", plant=_odd_channels),
+    "a cache that is copied": Defect(code="LLM001", plant=_cache),
+    "weights twice": Defect(code="MEM001", plant=_copy),
+    "an open size for NNAPI": Defect(code="MOB001", plant=_open_size, target="nnapi"),
+    "weights of 16 bits, widened": Defect(code="PRC001", plant=_widened),
+    "float64": Defect(code="PRC002", plant=_behind_product(1, _double)),
+    "float16 on a CPU": Defect(code="PRC003", plant=_halves),
+    "pairs of quantisation": Defect(code="QNT001", plant=_pairs(unsigned=False, closed=True)),
+    "4 bits computed in float": Defect(code="QNT005", plant=_four_bits),
+    "8 bits on a GPU": Defect(code="QNT006", plant=_integer, target="cuda"),
+    "fusion of pairs off": Defect(
+        code="QNT007",
+        plant=_pairs(unsigned=False, closed=True),
+        plan=Plan(settings={"disable_quant_qdq": True}),
+    ),
+    "float16 before 4 bits": Defect(code="QNT008", plant=_four_bits_of_halves),
+    "functions of functions": Defect(code="GRA015", plant=_functions),
+    "weights beside the model": Defect(code="SES001", plant=_raw, external=True),
+    "more threads than CPUs": Defect(code="THR001", plan=Plan(settings={"intra_op_num_threads": 64})),
+    "operators at once in a chain": Defect(
+        code="THR004", plant=_one_way, plan=Plan(settings={"execution_mode": "parallel"})
+    ),
+    "places without a shader": Defect(code="WEB001", plant=_places, target="webgpu"),
+}

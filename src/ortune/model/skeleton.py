@@ -1,0 +1,366 @@
+"""A model without its weights, names and metadata: the same graph in some kilobytes, which any ONNX Runtime loads.
+
+Everything is copied field by field into a new file, so that what this module does not know of is left behind. Names
+become numbers. Weights become sparse tensors of ONNX that hold a few numbers of a seed: ONNX Runtime makes them dense
+when it loads them, so that they stay initializers for every optimisation, at any level. What decides shapes stays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import AttributeProto, TensorProto, defs
+
+from ortune.errors import ModelError
+from ortune.model.graphs import op_set
+from ortune.model.onnx_file import read_proto
+from ortune.model.rebuilt import Rebuilt, whole_bytes
+from ortune.model.tensors import WeightFiles
+
+_PUBLIC = op_set(
+    "ai.onnx ai.onnx.ml ai.onnx.training ai.onnx.preview ai.onnx.preview.training com.microsoft com.microsoft.nchwc "
+    "com.microsoft.experimental com.ms.internal.nhwc ai.onnx.contrib"
+) | {""}
+_SCHEMAS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
+"""Domains all of whose operators this module knows by name."""
+
+_WORDS = op_set(
+    """NOTSET SAME_UPPER SAME_LOWER VALID constant reflect edge wrap nearest linear cubic bilinear bicubic half_pixel
+    half_pixel_symmetric pytorch_half_pixel align_corners asymmetric tf_half_pixel_for_nn tf_crop_and_resize
+    round_prefer_floor round_prefer_ceil floor ceil stretch not_larger not_smaller zeros border reflection forward
+    reverse bidirectional Relu Tanh Sigmoid Affine LeakyRelu ThresholdedRelu ScaledTanh HardSigmoid Elu Softsign
+    Softplus none add mul max min sum mean avg DCR CRD LEFT RIGHT tanh gelu relu silu swish swiglu identity fastgelu
+    output_half_pixel LINEAR POLY RBF SIGMOID NONE SOFTMAX LOGISTIC SOFTMAX_ZERO PROBIT SUM AVERAGE MIN MAX L1 L2
+    BRANCH_LEQ BRANCH_LT BRANCH_GTE BRANCH_GT BRANCH_EQ BRANCH_NEQ LEAF TF IDF TFIDF LOWER UPPER TO_FLOAT TO_STRING
+    TO_INT64 DENSE SPARSE NCHW NHWC BSNH BNSH"""
+)
+"""Values of text attributes that operators give a meaning to; they tell nothing of a model's owner."""
+
+_KEYS = op_set("cats_int64s keys_int64s values_int64s classlabels_ints classlabels_int64s pool_int64s")
+"""Attributes whose whole numbers are the owner's own."""
+
+
+_PLAIN = frozenset(
+    {
+        AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.FLOATS, AttributeProto.STRING,
+        AttributeProto.STRINGS,
+    }
+)  # fmt: skip
+_SPARSE_CONSTANT_OPSET = 11
+
+
+@dataclass(kw_only=True)
+class Skeleton:
+    """What was made.
+
+    Attributes:
+        proto: The model.
+        names: The new name of each old one, by kind.
+        n_rebuilt: Tensors whose values are of a seed now.
+        n_kept: Small ones that stay.
+        own_operators: Those of domains that are not public, by their new names: nobody else can run them.
+    """
+
+    proto: onnx.ModelProto
+    names: dict[str, dict[str, str]]
+    n_rebuilt: int = 0
+    n_kept: int = 0
+    own_operators: dict[str, int] = field(default_factory=dict)
+
+
+def skeleton(path: Path) -> Skeleton:
+    """Makes it of an ``.onnx`` file; the weights are read once, for their statistics.
+
+    Raises:
+        ModelError: The file is no ONNX model, or is damaged.
+    """
+    proto, files = read_proto(path)
+    return _Maker(proto, files, str(path)).made()
+
+
+class _Names:
+    """New names for old ones: one for each, the same wherever it occurs."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, dict[str, str]] = {}
+
+    def of(self, kind: str, text: str) -> str:
+        """The new name; what has none keeps none."""
+        known = self.known.setdefault(kind, {})
+        return known.setdefault(text, f"{kind}{len(known)}") if text else ""
+
+
+class _Maker:
+    def __init__(self, proto: onnx.ModelProto, files: WeightFiles, where: str) -> None:
+        self.source, self.where = proto, where
+        self.names = _Names()
+        # Where ONNX Runtime has the operator itself, a function of that name has its attributes.
+        public = [f for f in proto.functions if _is_public(f.domain, f.name)]
+        kept = [
+            *(a for f in public for a in f.attribute),
+            *(a.name for f in public for a in f.attribute_proto),
+        ]
+        self.names.known["a"] = {name: name for name in kept}
+        self.functions = {(f.domain, f.name, f.overload): self._called(f) for f in proto.functions}
+        self.tensors = Rebuilt(files, self._other_text)
+        self.own: Counter[str] = Counter()
+        self.opset = 0
+
+    def made(self) -> Skeleton:
+        """The whole model, from the outermost graph inwards."""
+        source = self.source
+        found = onnx.ModelProto(ir_version=source.ir_version)
+        self._opsets(source.opset_import, found.opset_import)
+        self.opset = _standard(source.opset_import)
+        self._graph(source.graph, found.graph)
+        for function in source.functions:
+            self._function(function, found.functions.add())
+        return Skeleton(
+            proto=found,
+            names=self.names.known,
+            n_rebuilt=self.tensors.n_rebuilt,
+            n_kept=self.tensors.n_kept,
+            own_operators=dict(self.own),
+        )
+
+    # --- names
+
+    def _called(self, function: onnx.FunctionProto) -> tuple[str, str, str]:
+        """A function's new domain, name and overload; one that stands in for a public operator keeps its name."""
+        if _is_public(function.domain, function.name):
+            return function.domain, function.name, self.names.of("o", function.overload)
+        key = "\0".join((function.domain, function.name, function.overload))
+        return "local", self.names.of("F", key), ""
+
+    def _domain(self, domain: str) -> str:
+        return domain if domain in _PUBLIC else self.names.of("domain", domain)
+
+    def _opsets(self, source: Iterable[onnx.OperatorSetIdProto], target: Any) -> None:
+        for each in source:
+            target.add(domain=self._domain(each.domain), version=each.version)
+        if any(domain == "local" for domain, _, _ in self.functions.values()):
+            target.add(domain="local", version=1)
+
+    def _value(self, name: str) -> str:
+        return self.names.of("v", name)
+
+    # --- graphs
+
+    def _function(self, source: onnx.FunctionProto, target: onnx.FunctionProto) -> None:
+        target.domain, target.name, target.overload = self.functions[
+            source.domain, source.name, source.overload
+        ]
+        self._opsets(source.opset_import, target.opset_import)
+        self.opset = _standard(source.opset_import)
+        target.input.extend(map(self._value, source.input))
+        target.output.extend(map(self._value, source.output))
+        target.attribute.extend(self.names.of("a", name) for name in source.attribute)
+        for attribute in source.attribute_proto:
+            self._attribute(attribute, target.attribute_proto.add(), None)
+            target.attribute_proto[-1].name = self.names.of("a", attribute.name)
+        for info in source.value_info:
+            self._info(info, target.value_info.add())
+        self.tensors.roles(source.node)
+        for node in source.node:
+            self._node(node, target.node, None)
+
+    def _graph(self, source: onnx.GraphProto, target: onnx.GraphProto) -> None:
+        target.name = self.names.of("g", source.name or "graph")
+        self.tensors.roles(source.node)
+        for infos, place in (
+            (source.input, target.input),
+            (source.output, target.output),
+            (source.value_info, target.value_info),
+        ):
+            for info in infos:
+                self._info(info, place.add())
+        for tensor in source.initializer:
+            self._initializer(tensor, self._value(tensor.name), target)
+        for sparse in source.sparse_initializer:
+            made = self.tensors.sparser(sparse, self._value(sparse.values.name))
+            target.sparse_initializer.append(made)
+        for node in source.node:
+            self._node(node, target.node, target)
+
+    def _node(self, source: onnx.NodeProto, target: Any, graph: onnx.GraphProto | None) -> None:
+        if source.op_type == "Constant" and source.domain in ("", "ai.onnx") and graph is not None:
+            value = next((a.t for a in source.attribute if a.name == "value"), None)
+            if (
+                value is not None
+                and self.opset < _SPARSE_CONSTANT_OPSET
+                and not self.tensors.stays(value, source.output[0])
+            ):  # before sparse constants there were; ONNX Runtime makes an initializer of it all the same
+                self._initializer(value, self._value(source.output[0]), graph, source.output[0])
+                return
+        node = target.add(name=self.names.of("n", source.name or f"\0{len(self.names.known.get('n', ()))}"))
+        call = self.functions.get((source.domain, source.op_type, source.overload))
+        if call is not None:
+            node.domain, node.op_type, node.overload = call
+        elif _is_public(source.domain, source.op_type):
+            node.domain, node.op_type = source.domain, source.op_type
+        else:
+            node.domain = self._domain(source.domain) if source.domain not in _SCHEMAS else source.domain
+            node.op_type = self.names.of("Op", f"{source.domain}\0{source.op_type}")
+            self.own[node.op_type] += 1
+        node.input.extend(map(self._value, source.input))
+        node.output.extend(map(self._value, source.output))
+        named = call is None and node.op_type == source.op_type
+        for attribute in source.attribute:
+            made = onnx.AttributeProto(name=attribute.name if named else self.names.of("a", attribute.name))
+            self._attribute(attribute, made, source)
+            node.attribute.append(made)
+
+    def _info(self, source: onnx.ValueInfoProto, target: onnx.ValueInfoProto) -> None:
+        target.name = self._value(source.name)
+        self._type(source.type, target.type)
+
+    def _type(self, source: onnx.TypeProto, target: onnx.TypeProto) -> None:
+        which = source.WhichOneof("value")
+        if which in ("tensor_type", "sparse_tensor_type"):
+            old, new = getattr(source, which), getattr(target, which)
+            new.elem_type = old.elem_type
+            if old.HasField("shape"):
+                new.shape.SetInParent()
+                for dim in old.shape.dim:
+                    made = new.shape.dim.add()
+                    if dim.HasField("dim_value"):
+                        made.dim_value = dim.dim_value
+                    elif dim.dim_param:
+                        made.dim_param = self.names.of("d", dim.dim_param)
+        elif which in ("sequence_type", "optional_type"):
+            self._type(getattr(source, which).elem_type, getattr(target, which).elem_type)
+        elif which == "map_type":
+            target.map_type.key_type = source.map_type.key_type
+            self._type(source.map_type.value_type, target.map_type.value_type)
+
+    # --- attributes
+
+    def _attribute(
+        self, source: onnx.AttributeProto, target: onnx.AttributeProto, node: onnx.NodeProto | None
+    ) -> None:
+        """Its type and value; the name is given already."""
+        target.type = source.type or _kind_of(source)  # type: ignore[assignment]
+        if source.ref_attr_name:
+            target.ref_attr_name = self.names.of("a", source.ref_attr_name)
+            return
+        kind, name = target.type, source.name
+        if kind in _PLAIN:
+            self._plain(source, target)
+        elif kind == AttributeProto.TENSOR:
+            self._tensor_attribute(source, target, node)
+        elif kind == AttributeProto.TENSORS:
+            target.tensors.extend(self.tensors.dense(tensor, "") for tensor in source.tensors)
+        elif kind == AttributeProto.SPARSE_TENSOR:
+            target.sparse_tensor.CopyFrom(self.tensors.sparser(source.sparse_tensor, ""))
+        elif kind == AttributeProto.GRAPH:
+            self._graph(source.g, target.g)
+        elif kind == AttributeProto.GRAPHS:
+            for inner in source.graphs:
+                self._graph(inner, target.graphs.add())
+        elif kind == AttributeProto.TYPE_PROTO:
+            self._type(source.tp, target.tp)
+        else:
+            raise ModelError(
+                f"The attribute {name!r} has the type {kind}, which is not known.",
+                where=self.where,
+                do="Upgrade ortune's onnx package, or export the model again.",
+            )
+
+    def _plain(self, source: onnx.AttributeProto, target: onnx.AttributeProto) -> None:
+        """Numbers and texts."""
+        kind, name = target.type, source.name
+        if kind == AttributeProto.INT:
+            target.i = source.i
+        elif kind == AttributeProto.FLOAT:
+            target.f = source.f
+        elif kind == AttributeProto.STRING:
+            target.s = self._text(source.s, name)
+        elif kind == AttributeProto.STRINGS:
+            target.strings.extend(self._text(text, name) for text in source.strings)
+        elif kind == AttributeProto.FLOATS:
+            target.floats.extend(self.tensors.floats(source.floats, name))
+        else:
+            target.ints.extend(_ordinals(source.ints) if name in _KEYS else source.ints)
+
+    def _text(self, text: bytes, name: str) -> bytes:
+        known = text.decode(errors="replace")
+        if known in _WORDS or not known:
+            return text
+        if name == "equation":
+            return _letters(known).encode()
+        return self._other_text(text)
+
+    def _other_text(self, text: bytes) -> bytes:
+        return self.names.of("s", text.decode(errors="replace")).encode()
+
+    def _tensor_attribute(
+        self, source: onnx.AttributeProto, target: onnx.AttributeProto, node: onnx.NodeProto | None
+    ) -> None:
+        constant = node is not None and node.op_type == "Constant" and source.name == "value"
+        read_as = node.output[0] if node is not None and constant else ""
+        may_be_sparse = constant and self.opset >= _SPARSE_CONSTANT_OPSET and whole_bytes(source.t)
+        if may_be_sparse and not self.tensors.stays(source.t, read_as):
+            target.name, target.type = "sparse_value", AttributeProto.SPARSE_TENSOR
+            target.sparse_tensor.CopyFrom(self.tensors.sparse(source.t, ""))
+            return
+        target.t.CopyFrom(self.tensors.dense(source.t, read_as))
+
+    # --- tensors
+
+    def _initializer(self, tensor: TensorProto, name: str, graph: onnx.GraphProto, read_as: str = "") -> None:
+        if self.tensors.stays(tensor, read_as or tensor.name) or not whole_bytes(tensor):
+            made = self.tensors.dense(tensor, read_as or tensor.name)
+            made.name = name
+            graph.initializer.append(made)
+        else:
+            graph.sparse_initializer.append(self.tensors.sparse(tensor, name))
+
+
+def _standard(opsets: Iterable[onnx.OperatorSetIdProto]) -> int:
+    return max((each.version for each in opsets if each.domain in ("", "ai.onnx")), default=0)
+
+
+def _is_public(domain: str, op_type: str) -> bool:
+    if domain not in _SCHEMAS:
+        return domain in _PUBLIC
+    return bool(defs.has(op_type, "" if domain == "ai.onnx" else domain)) or op_type in _OLD
+
+
+_OLD = op_set(
+    "ATen Affine Crop DynamicSlice GRUUnit GivenTensorFill ImageScaler ParametricSoftplus Scale ScaledTanh"
+)
+"""Operators that ONNX once had under the standard domain, and ONNX Runtime has still."""
+
+
+def _kind_of(attribute: onnx.AttributeProto) -> int:
+    """The type of an attribute that does not say it, as files before IR version 2 had them."""
+    fields: tuple[tuple[str, int], ...] = (
+        ("f", AttributeProto.FLOAT), ("i", AttributeProto.INT), ("s", AttributeProto.STRING),
+        ("t", AttributeProto.TENSOR), ("g", AttributeProto.GRAPH),
+    )  # fmt: skip
+    for name, kind in fields:
+        if attribute.HasField(name):
+            return kind
+    if attribute.floats:
+        return AttributeProto.FLOATS
+    return AttributeProto.STRINGS if attribute.strings else AttributeProto.INTS
+
+
+def _ordinals(numbers: Iterable[int]) -> list[int]:
+    known: dict[int, int] = {}
+    return [known.setdefault(each, len(known)) for each in numbers]
+
+
+def _letters(equation: str) -> str:
+    """An einsum equation with its letters in the order of the alphabet, as far as that keeps its meaning."""
+    known: dict[str, str] = {}
+    new: Callable[[str], str] = lambda c: known.setdefault(c, chr(ord("a") + len(known)))  # noqa: E731
+    if "->" not in equation or len({c for c in equation if c.isalpha()}) > 26:
+        # Without an arrow the order of the letters is that of the result.
+        return "".join(c for c in equation if c.isalpha() or c in " .,->")
+    return "".join(new(c) if c.isalpha() else c for c in equation if c.isalpha() or c in ".,->")

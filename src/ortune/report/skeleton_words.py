@@ -1,0 +1,185 @@
+"""What a skeleton is, and how far it stands for its original, in words; and a bug report around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+from ortune.records import Envelope, SkeletonProfile, SkeletonResult
+from ortune.report import markdown
+from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, Tone, table
+from ortune.report.finding_words import sentence
+from ortune.report.numbers import percent, size
+
+SHOWN = 12
+BUSY = 0.1
+"""What an original that differs so much from itself shows is the machine."""
+
+
+def headline(result: SkeletonResult) -> str:
+    """The answer in one sentence."""
+    what = f"{size(result.bytes_after)} of {size(result.bytes_before)}"
+    if result.same:
+        return f"{what}: findings and profile are the original's"
+    if result.profile is None:
+        return f"{what}; not proven: it could not be profiled beside the original"
+    if _too_busy(result.profile) and result.places_before == result.places_after and result.profile.placed:
+        return f"{what}: findings and nodes are the original's; the machine was too busy to tell where the time goes"
+    return f"{what}; it differs from the original in {_where(result)}"
+
+
+def _too_busy(found: SkeletonProfile) -> bool:
+    return not found.alike and found.again_ratio >= BUSY
+
+
+def _where(result: SkeletonResult) -> str:
+    found = result.profile
+    parts = [
+        *(["findings"] if result.places_before != result.places_after else []),
+        *(["the nodes that run"] if found is not None and not found.placed else []),
+        *(["where the time goes"] if found is not None and not found.alike else []),
+    ]
+    return " and ".join(parts)
+
+
+def differences(result: SkeletonResult) -> list[str]:
+    """Where it does not stand for the original, and what to beware of."""
+    told = [
+        f"{code}: {before} in the original, {after} in the skeleton{_cause(code)}"
+        for code, before, after in _changed(result.places_before, result.places_after)
+    ]
+    found = result.profile
+    if found is not None and not found.placed:
+        told += [
+            f"{row.op_type} on {row.provider}: {row.before} nodes in the original, {row.after} in the skeleton"
+            for row in found.operators
+            if row.before != row.after
+        ]
+    if found is not None and not found.alike:
+        told.append(
+            f"{percent(found.moved_ratio)} of the time lies in other operators, where the original beside itself has "
+            f"{percent(found.again_ratio)}"
+            + (": the machine was too busy to tell; try again" if _too_busy(found) else "")
+        )
+    if result.by_values:
+        told.append(
+            f"{_counted(result.by_values)}: what they do follows the values, which are others here; take their "
+            "time from the original"
+        )
+    if result.own_operators:
+        told.append(
+            f"{_counted(result.own_operators)}: operators of the owner's own, renamed; without their library it does "
+            "not load"
+        )
+    if result.not_profiled:
+        told.append("not profiled: original or skeleton does not run here")
+    return told
+
+
+_FILE = frozenset({"SES001", "SES003", "SES004"})
+
+
+def _cause(code: str) -> str:
+    return " (of the file: metadata, its size, weights beside it)" if code in _FILE else ""
+
+
+def _changed(before: Mapping[str, int], after: Mapping[str, int]) -> list[tuple[str, int, int]]:
+    pairs = [(code, before.get(code, 0), after.get(code, 0)) for code in sorted({*before, *after})]
+    return [each for each in pairs if each[1] != each[2]]
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {op}" for op, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def document(envelope: Envelope[SkeletonResult]) -> Document:
+    """What was written, and what it shares with the original."""
+    result = envelope.result
+    tone: Tone = "good" if result.same else "look"
+    blocks: list[Block] = [Line(f"{result.path}: {result.headline}", tone), *_blocks(result)]
+    blocks += [
+        Line(
+            "read it before you send it: the shapes, the operators and small constants are those of your model",
+            "faint",
+        )
+    ]
+    return Document(title="ortune skeleton", blocks=blocks)
+
+
+def _blocks(result: SkeletonResult) -> list[Block]:
+    found = result.profile
+    again = " ".join(f"--shape {text}" for text in result.inputs)
+    rows = [
+        ("nodes", f"{result.n_nodes:,}"),
+        ("values of a seed", f"{result.n_rebuilt:,} tensors and lists; {result.n_kept:,} small ones stay"),
+        ("findings", _counted(result.places_after) or "none"),
+    ]
+    if found is not None:
+        rows += [
+            (
+                "profile",
+                f"{percent(found.moved_ratio)} of the time in other operators; the original beside itself "
+                f"{percent(found.again_ratio)} (one observation of each)",
+            ),
+            (
+                "time",
+                f"a run takes {found.time_ratio:.2f} times as long as the original's (one observation)",
+            ),
+        ]
+    return [
+        Pairs(rows=rows),
+        Points(title="where it is not the original", items=differences(result)),
+        *([_table(found)] if found is not None else []),
+        *([Code(title="run with", lines=[again])] if again else []),
+    ]
+
+
+def _table(found: SkeletonProfile) -> Block:
+    columns = [
+        Column("operator", "text"),
+        Column("nodes"),
+        Column("original"),
+        Column("again"),
+        Column("skeleton"),
+    ]
+    rows: list[Sequence[Cell | str]] = []
+    for row in found.operators[:SHOWN]:
+        count = str(row.after) if row.after == row.before else f"{row.before} -> {row.after}"
+        shares = (row.before_share, row.again_share, row.after_share)
+        rows.append([f"{row.op_type} {row.provider}".rstrip(), count, *map(percent, shares)])
+    return table(columns, rows, title="share of the operators' time")
+
+
+def issue(envelope: Envelope[SkeletonResult]) -> str:
+    """A bug report as Markdown: what to describe, the machine, the skeleton, what rules find.
+
+    Of the document only what no path and no name of the user's is in.
+    """
+    result, host = envelope.result, envelope.host
+    assert host is not None
+    runtime = result.runtime
+    machine = [
+        ("CPU", f"{host.cpu}, {host.cores} cores, {host.logical} threads, {host.effective_cpus} may be used"),
+        ("instructions", ", ".join(host.features)),
+        ("memory", size(host.memory_bytes)),
+        ("GPU", ", ".join(host.gpus)),
+        ("system", f"{host.system} {host.machine}"),
+        ("ONNX Runtime", f"{runtime.package} {runtime.ort_version}, Python {runtime.python_version}"),
+        ("providers", ", ".join(runtime.providers)),
+        ("ortune", envelope.ortune),
+    ]
+    return markdown.render(
+        Document(
+            title="What happens",
+            blocks=[
+                Line("(What you did, what you expected, what happened instead.)"),
+                Pairs(title="Machine", rows=[(name, text) for name, text in machine if text.strip()]),
+                Line(
+                    f"{PurePath(result.path).name}, beside this report, is the model without weights, names and "
+                    f"metadata: {result.headline}."
+                ),
+                *_blocks(result),
+                Points(title="What ortune finds in it", items=[sentence(each) for each in result.findings]),
+            ],
+        )
+    )

@@ -1,0 +1,75 @@
+"""Functions are called so often that the graph grows many times over when they are written out.
+
+What it is: model-local functions, as exporters of PyTorch write them, whose calls come to 10,000 nodes and more, and to
+    eight times the nodes in the file.
+Why it costs: ONNX Runtime writes every call out when it makes a session, and optimises and plans each copy: sessions
+    take minutes, and memory that the file's size does not show.
+Evidence: the nodes of each function, times its calls.
+Fix and its safety: advice: export again with the exporter's own optimisation on, or write the functions out and fold
+    constants once, offline.
+Example: a model of ``torch.onnx.export(dynamo=True)`` that was not optimised
+References: microsoft/onnxruntime#20354.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+import onnx_ir as ir
+
+from ortune.model.extent import copies
+from ortune.model.graphs import nested
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "GRA015"
+TIER = "preview"
+
+_NODES, _TIMES = 10_000, 8
+
+
+def _model(calls: int, name: str) -> onnx.ModelProto:
+    def function(called: str, body: str, times: int) -> str:
+        lines = [f"h{i + 1} = {body} (h{i})" for i in range(times)]
+        return (
+            f'<opset_import: ["" : 17, "local" : 1], domain: "local">\n'
+            f"{called} (h0) => (h{times}) {{ {chr(10).join(lines)} }}"
+        )
+
+    lines = [f"[{name}_{i}] v{i + 1} = local.block (v{i})" for i in range(calls)]
+    return onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "local" : 1]>\n'
+        f"stack (float[8] v0) => (float[8] v{calls}) {{ {chr(10).join(lines)} }}\n"
+        f"{function('block', 'local.cell', 40)}\n{function('cell', 'Relu', 40)}"
+    )
+
+
+def bad() -> onnx.ModelProto:
+    """Eight blocks of forty cells of forty nodes: 12,800 nodes in a file of 88."""
+    return _model(8, "bad")
+
+
+def good() -> onnx.ModelProto:
+    """Two blocks of these."""
+    return _model(2, "block")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the calls of the main graph."""
+    if facts.model is None or not facts.model.ir.functions:
+        return
+    model = facts.model.ir
+    own = {name: sum(1 for graph in nested(body) for _ in graph) for name, body in model.functions.items()}
+    written = sum(own[name] * times for name, times in copies(model).items())
+    main = [node for graph in nested(model.graph) for node in graph]
+    in_file = len(main) + sum(own.values())
+    calls: list[ir.Node] = [node for node in main if node.op_identifier() in model.functions]
+    if written >= max(_NODES, _TIMES * in_file):
+        yield Finding(
+            code=CODE,
+            what=f"{in_file:,} nodes in the file, {written:,} once functions are written out: {counted(calls)}",
+            where=tuple(map(name_of, calls)),
+            fix="export again with the exporter's optimisation on",
+        )

@@ -1,0 +1,285 @@
+"""``ortune skeleton``: a model without weights, names and metadata, held against the original."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ortune import __version__, files, rules
+from ortune.analysis import outputs
+from ortune.errors import ModelError, OrtuneError, UsageError
+from ortune.model.graphs import nodes
+from ortune.model.open import OpenModel, open_model
+from ortune.model.save import require_free
+from ortune.model.skeleton import Skeleton, skeleton
+from ortune.profiling.nodes import Origins
+from ortune.profiling.processes import Process, base_arm, profile, profiled_arm, runs_for
+from ortune.profiling.result import result_of
+from ortune.records import (
+    Envelope,
+    Finding,
+    Measured,
+    SameOperator,
+    SkeletonProfile,
+    SkeletonResult,
+    Workload,
+)
+from ortune.report import skeleton_words
+from ortune.search.figures import figure
+from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.trials import pairing
+from ortune.trials.baseline import LEAST_LOAD_S, Baseline
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.sides import SideText
+from ortune.trials.watcher import Watcher
+from ortune.verbs._options import OUT, AnyPath, Argument, NoWait, OnePlan, Option, Seed, named, path
+from ortune.verbs._session import exclusive, resolver
+
+FORMATS = ("text", "json", "markdown")
+STOPPING = ""
+
+USUAL = "skeleton.onnx"
+"""Not named after the model: its name may tell what it must not."""
+
+ALIKE = 0.05
+"""Share of the time that may lie in other operators where the original differs less from itself."""
+AS_ITSELF = 2.0
+"""Or so many times what the original differs from itself."""
+TOO_MUCH = 0.1
+"""An original that differs so much from itself shows nothing: the machine is busy with something else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(OnePlan):
+    """A model of some kilobytes without weights, names and metadata, to give to others.
+
+    It has the same graph, shapes and types, and its weights are of a seed. What rules find in it and where its time
+    goes are held against the original, and told where they differ.
+    """
+
+    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, or model.onnx@git-revision.")]
+    force: Annotated[bool, Option("--force", "", "Replace the file that is there.", OUT)] = False
+    seed: Seed = 0
+    no_wait: NoWait = False
+    output: Annotated[
+        AnyPath | None,
+        Option("--output", "FILE", f"The skeleton; default is {USUAL}, here.", OUT, short="-o", again=False),
+    ] = None
+
+    answer = None
+    """The answer goes to stdout; ``output`` is the skeleton's place."""
+
+    def place(self) -> Path:
+        """Where it is written.
+
+        Raises:
+            UsageError: Something is there, and is not to be replaced.
+        """
+        place = path(self.output) or Path(USUAL)
+        if files.is_folder(place):
+            raise UsageError("is a folder", where=str(place), do="name a file: --output FILE.onnx")
+        if not self.force:
+            require_free(place)
+        return place
+
+
+def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonResult]:
+    """Makes the skeleton, and holds it against its original.
+
+    Returns:
+        The whole document; ``verdict`` is "same", "differs", or "not-run" where the original or the skeleton does not
+        run here. The file is there in any case.
+
+    Raises:
+        OrtuneError: The model cannot be read, or the skeleton not be written.
+    """
+    watch, machine, place = watcher or Watcher(), Machine(), options.place()
+    with scratch_folder() as scratch:
+        side = resolver(options, scratch, watch)(
+            SideText(text=str(options.model), runtime=named(options.runtime))
+        )
+        plain = msgspec.structs.replace(side.plan, rewrites=())
+        side = replace(side, runs=side.model.path, plan=plain)
+        if side.model.facts.format == "ort":
+            raise ModelError(
+                "The model is in ORT format, which holds a graph for one kind of machine.",
+                where=str(side.model.path),
+                do="Give the .onnx that it was made from.",
+            )
+        watch.line("taking the weights out")
+        made = skeleton(side.model.path)
+        data = made.proto.SerializeToString(deterministic=True)
+        (scratch / USUAL).write_bytes(data)
+        new = open_model(scratch / USUAL)
+        baseline = Baseline(side, options.feeds, scratch, SessionLog(None, ""), watch.say, machine)
+        with exclusive(f"skeleton {side.label}", watch, wait=not options.no_wait):
+            found = _held(options, baseline, made, new, watch)
+        _write(data, place, typed=options.output is not None)
+        found = msgspec.structs.replace(
+            found,
+            path=str(place),
+            bytes_before=side.model.facts.size_bytes + side.model.facts.external_bytes,
+            bytes_after=len(data),
+        )
+    found = msgspec.structs.replace(found, headline=skeleton_words.headline(found))
+    verdict = "same" if found.same else "differs" if found.profile else "not-run"
+    return Envelope(
+        schema="ortune/skeleton/1",
+        ortune=__version__,
+        host=machine.host,
+        model=side.model.ref,
+        workload=baseline.work,
+        status="ok",
+        verdict=verdict,
+        result=found,
+    )
+
+
+def _write(data: bytes, place: Path, *, typed: bool) -> None:
+    try:
+        files.write(place, data, typed=typed)
+    except OSError as error:
+        raise ModelError(
+            f"The skeleton cannot be written: {error.strerror or error}.",
+            where=str(place),
+            do="Give another place with --output.",
+        ) from error
+
+
+def _held(
+    options: Options, baseline: Baseline, made: Skeleton, new: OpenModel, watch: Watcher
+) -> SkeletonResult:
+    """The skeleton against its original: what rules find, and where the time goes."""
+    side = baseline.side
+    before, after = (_findings(options, baseline, model) for model in (side.model, new))
+    profile, trouble = None, ""
+    try:
+        profile = _profile(baseline, made, new, watch)
+    except OrtuneError as error:
+        trouble = error.what
+    places = [_places(found) for found in (before, after)]
+    return SkeletonResult(
+        path="",
+        bytes_before=0,
+        bytes_after=0,
+        n_nodes=sum(1 for _ in nodes(side.model.ir)),
+        n_rebuilt=made.n_rebuilt,
+        n_kept=made.n_kept,
+        own_operators=made.own_operators,
+        inputs=_inputs(baseline.work, made),
+        by_values=dict(Counter(op for _, op in outputs.value_dependent_ops(new.ir))),
+        places_before=places[0],
+        places_after=places[1],
+        findings=after,
+        profile=profile,
+        not_profiled=trouble,
+        runtime=side.runtime,
+        same=profile is not None and profile.alike and profile.placed and places[0] == places[1],
+    )
+
+
+def _findings(options: Options, baseline: Baseline, model: OpenModel) -> tuple[Finding, ...]:
+    asked = [rule for rule in rules.Selection().rules() if rule.family in rules.ABOUT_MODELS]
+    facts = rules.Facts(
+        model=model, plan=baseline.side.plan, target=options.target, host=baseline.machine.host
+    )
+    return rules.found_by(asked, facts)
+
+
+def _places(found: Sequence[Finding]) -> dict[str, int]:
+    """How many places each rule names; one without places is one."""
+    counts: Counter[str] = Counter()
+    for finding in found:
+        counts[finding.code] += max(1, len(finding.where))
+    return dict(sorted(counts.items()))
+
+
+def _inputs(work: Workload, made: Skeleton) -> tuple[str, ...]:
+    names = made.names.get("v", {})
+    return tuple(
+        f"{names[each.name]}:{'x'.join(map(str, each.shape))}"
+        for each in (work.cases[0].inputs if work.cases else ())
+        if each.name in names and each.shape
+    )
+
+
+def _profile(baseline: Baseline, made: Skeleton, new: OpenModel, watch: Watcher) -> SkeletonProfile:
+    """Both under the profiler in turns, on the same inputs; the original twice, to know what differs by itself.
+
+    Raises:
+        OrtuneError: One of them does not run.
+    """
+    side = baseline.side
+    watch.line("running the model")
+    baseline.settle(LEAST_LOAD_S)
+    names = made.names.get("v", {})
+    pairs = {names[each.name or ""]: each.name or "" for each in side.model.ir.graph.inputs}
+    fed = {choice.name for choice in baseline.work.cases[0].inputs}
+    pairs = {ours: theirs for ours, theirs in pairs.items() if theirs in fed}
+    refs = pairing.feeds_for(baseline.refs, new.ir, pairs, baseline.scratch / "feeds", "skeleton")
+    arms = [base_arm(baseline), base_arm(baseline)]
+    arms.append(profiled_arm(baseline, baseline.arm("skeleton", model=new.path, refs=refs)))
+    first = baseline.executor.last
+    assert isinstance(first, Measured)
+    runs = runs_for(figure(first, "median") or first.done.cases[0].first_ns, side.model.info.n_nodes)
+    watch.line("profiling model and skeleton in turns")
+    keep = [baseline.scratch / f"trace-{number}.json" for number in range(len(arms))]
+    processes = profile(baseline, arms, runs, keep)
+    return _compared(processes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Operator:
+    """One operator on one provider: its nodes, and its share where nothing disturbs the run."""
+
+    n_nodes: int = 0
+    share: float = 0.0
+
+
+def _operators(process: Process) -> dict[tuple[str, str], _Operator]:
+    nodes = result_of("", process.trace, process.found, process.warmup, Origins()).nodes
+    total = math.fsum(node.least_ns for node in nodes) or 1.0
+    found: dict[tuple[str, str], _Operator] = {}
+    for node in nodes:
+        key = node.op_type, node.provider
+        was = found.get(key, _NONE)
+        found[key] = _Operator(n_nodes=was.n_nodes + 1, share=was.share + node.least_ns / total)
+    return found
+
+
+_NONE = _Operator()
+
+
+def _compared(processes: Sequence[Process]) -> SkeletonProfile:
+    """Original, original again and skeleton, operator by operator."""
+    before, again, after = map(_operators, processes)
+    rows = [
+        SameOperator(
+            op_type=key[0],
+            provider=key[1],
+            before=before.get(key, _NONE).n_nodes,
+            after=after.get(key, _NONE).n_nodes,
+            before_share=before.get(key, _NONE).share,
+            again_share=again.get(key, _NONE).share,
+            after_share=after.get(key, _NONE).share,
+        )
+        for key in {**before, **again, **after}
+    ]
+    rows.sort(key=lambda row: -row.before_share)
+    moved = math.fsum(abs(row.after_share - row.before_share) for row in rows) / 2
+    by_itself = math.fsum(abs(row.again_share - row.before_share) for row in rows) / 2
+    return SkeletonProfile(
+        operators=tuple(rows),
+        moved_ratio=moved,
+        again_ratio=by_itself,
+        alike=moved <= max(ALIKE, AS_ITSELF * by_itself) and by_itself <= TOO_MUCH,
+        time_ratio=processes[2].latency_ns / processes[0].latency_ns,
+        placed=all(row.before == row.after for row in rows),
+    )

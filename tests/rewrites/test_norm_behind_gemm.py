@@ -1,0 +1,42 @@
+"""A batch normalisation behind a Gemm goes into its weights, as behind a convolution."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ortune import rewrites
+from ortune.model.open import open_model
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+def test_a_batch_normalization_behind_a_gemm_goes_into_its_weights(tmp_path: Path, turned: int) -> None:
+    rng = np.random.default_rng(0)
+    shapes = {"w": (5, 3) if turned else (3, 5), **dict.fromkeys(("c", "s", "b", "m", "v"), (5,))}
+    held = {name: rng.random(shape).astype(np.float32) for name, shape in shapes.items()}
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "c"], ["p"], transB=turned),
+        helper.make_node("BatchNormalization", ["p", "s", "b", "m", "v"], ["y"]),
+    ]
+    sides = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, k]) for n, k in (("x", 3), ("y", 5))]
+    graph = helper.make_graph(
+        nodes, "g", sides[:1], sides[1:], [numpy_helper.from_array(v, k) for k, v in held.items()]
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    model = open_model(path).ir.clone()
+    assert rewrites.find("affine-into-weights").apply(model).modified
+    new = ir.to_proto(model)
+    assert [node.op_type for node in new.graph.node] == ["Gemm"]
+    x = {"x": rng.random((4, 3)).astype(np.float32)}
+    made = [
+        onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, x)[0]
+        for data in (path.read_bytes(), new.SerializeToString())
+    ]
+    np.testing.assert_allclose(made[1], made[0], rtol=1e-5)
