@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from fused_forms import GELUS, NORMS
 from onnx import TensorProto, helper, numpy_helper
+from structural_steps import STEPS as STRUCTURAL_STEPS
 
 Feeds = dict[str, np.ndarray]
 
@@ -35,7 +36,7 @@ class _Graph:
 
     def constant(self, array: np.ndarray) -> str:
         name = f"k{len(self.weights) + len(self.nodes)}"
-        tensor = numpy_helper.from_array(np.ascontiguousarray(array), name)
+        tensor = numpy_helper.from_array(np.asarray(array, order="C"), name)
         if self.in_nodes or self.rng.random() < 0.2:
             self.nodes.append(helper.make_node("Constant", [], [name], name=f"{name}_node", value=tensor))
         else:
@@ -290,6 +291,7 @@ _STEPS = (
     _layer_norm,
     _one_hot,
     _joined,
+    *STRUCTURAL_STEPS,
 )
 
 

@@ -15,6 +15,9 @@ from ortune.rewrites._marks import stamp
 
 Safety = Literal["exact", "numerics", "behaviour"]
 
+CLEAN_UP = 0
+"""The stage of rewrites that make a graph plainer: others find their patterns in it."""
+
 ANY_NAME = "*"
 """Name of a parameter that stands for whatever names the model has (dimensions, say)."""
 
@@ -86,7 +89,8 @@ class Rewrite:
         params: What can be asked of it.
         settings: What a plan with this rewrite must set besides.
         objectives: What it can improve ("cold-start", ...); empty means any.
-        stage: Its place in a row of rewrites: what others build on comes first.
+        stage: Its place in a row of rewrites: what others build on comes first. Before ``CLEAN_UP`` is what makes
+            constants of what is fed, and sizes known; quantisers build on this too.
         change: The change in memory.
         family: Of rewrites of one family a plan has one: they do the same to a model in other ways.
         calibrated: Its task needs inputs to run the model on.

@@ -1,0 +1,114 @@
+"""What is known of every value without running the model: type and sizes, by onnx's own shape inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+from onnx import shape_inference
+
+from ortune.model.graphs import graphs, stored_bytes
+
+_SMALL_BYTES = 1024  # tensors up to this may be sizes, and inference reads them
+_MOST_BYTES = 1 << 28  # held by graphs inside nodes, which go along as they are
+
+Dims = tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of a value.
+
+    Attributes:
+        dtype: Its element type; None where it is not known.
+        dims: Its sizes: a number; or a symbol, which is the same size wherever it stands; or None for one that is not
+            known. None where not even their number is.
+    """
+
+    dtype: ir.DataType | None = None
+    dims: Dims | None = None
+
+
+def known_values(model: ir.Model) -> dict[ir.Value, Known]:
+    """Types and sizes as they follow from the inputs: what else the file declares is not believed.
+
+    ONNX Runtime holds callers to the sizes that inputs declare. It does not hold nodes to theirs.
+    """
+    copy = model.clone()
+    _forget(copy)
+    inferred = _inferred(copy)
+    found: dict[ir.Value, Known] = {}
+    for mine, theirs in zip(graphs(model), graphs(inferred) if inferred else (), strict=False):
+        named = {v.name: v for v in theirs.inputs}
+        named |= {v.name: v for node in theirs for v in node.outputs}
+        for value in (*mine.inputs, *(v for node in mine for v in node.outputs)):
+            other = named.get(value.name)
+            if value.name and other is not None:
+                found[value] = Known(dtype=other.dtype, dims=_dims(other))
+    for graph in graphs(model):
+        held = [(v, v.const_value) for v in graph.initializers.values()] if isinstance(graph, ir.Graph) else []
+        for value, tensor in (*held, *((node.outputs[0], _stored(node)) for node in graph if _stored(node))):
+            if tensor is not None:
+                found[value] = Known(dtype=tensor.dtype, dims=tuple(map(int, tensor.shape.numpy())))
+    return found
+
+
+def _stored(node: ir.Node) -> ir.TensorProtocol | None:
+    """The tensor that a Constant holds."""
+    attribute = node.attributes.get("value") if node.op_type == "Constant" else None
+    return attribute.as_tensor() if attribute is not None and not attribute.is_ref() else None
+
+
+def _dims(value: ir.Value) -> Dims | None:
+    return None if value.shape is None else tuple(d if isinstance(d, int) else d.value for d in value.shape)
+
+
+def _forget(model: ir.Model) -> None:
+    """Takes out what nothing holds the model to, and what would make it large."""
+    for graph in graphs(model):
+        for node in list(graph) if isinstance(graph, ir.Graph) else ():
+            stored = _stored(node)
+            if stored is not None and stored_bytes(stored) > _SMALL_BYTES and not node.outputs[0].is_graph_output():
+                # An input of the whole model can be read everywhere.
+                given = ir.Value(
+                    name=f"constant {len(model.graph.inputs)}",
+                    type=ir.TensorType(stored.dtype),
+                    shape=ir.Shape(stored.shape),
+                )
+                model.graph.inputs.append(given)
+                ir.convenience.replace_all_uses_with(node.outputs[0], given)
+                graph.remove(node, safe=True)
+        inner = graph is not model.graph
+        for value in (*(graph.inputs if inner else ()), *(v for node in graph for v in node.outputs)):
+            value.shape = None
+    main = model.graph
+    for value in main.inputs:
+        # Nothing holds two inputs to one size where they share a name for it.
+        if value.shape is not None:
+            sizes = [d if isinstance(d, int) else f"{value.name}[{n}]" for n, d in enumerate(value.shape)]
+            value.shape = ir.Shape(sizes)
+    for name, value in list(main.initializers.items()):
+        stored = value.const_value
+        if stored is None:
+            continue
+        if value.is_graph_input():
+            # What callers may feed has a type and a shape; what they feed is not known.
+            del main.initializers[name]
+        elif stored.dtype == ir.DataType.STRING or stored_bytes(stored) > _SMALL_BYTES:
+            del main.initializers[name]
+            value.type, value.shape = ir.TensorType(stored.dtype), ir.Shape(stored.shape)
+            value.const_value = None
+            main.inputs.append(value)
+
+
+def _inferred(model: ir.Model) -> ir.Model | None:
+    """The model with what follows from its inputs; None where nothing can be said."""
+    inner = (g for g in graphs(model) if g is not model.graph and isinstance(g, ir.Graph))
+    held = (v.const_value for g in inner for v in g.initializers.values())
+    if sum(stored_bytes(tensor) for tensor in held if tensor is not None) > _MOST_BYTES:
+        return None
+    try:
+        proto = ir.serde.serialize_model(model)
+        return ir.serde.deserialize_model(shape_inference.infer_shapes(proto, data_prop=True))
+    except (shape_inference.InferenceError, ir.serde.SerdeError, ValueError, TypeError, RuntimeError):
+        return None
