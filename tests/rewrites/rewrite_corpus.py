@@ -425,7 +425,13 @@ CORPUS = (
         holds=frozenset({FIXED, SAVED, SIZES}),
     ),
     Sample(name="plain", build=plain, feeds={"x": values(8, 32)}, holds=frozenset({SAVED, NOTHING})),
-    Sample(name="external", build=plain, feeds={"x": values(8, 32)}, external=True, holds=frozenset({SAVED, NOTHING})),
+    Sample(
+        name="external",
+        build=plain,
+        feeds={"x": values(8, 32)},
+        external=True,
+        holds=frozenset({SAVED, NOTHING}),
+    ),
     Sample(name="function", build=with_function, feeds={"x": values(4)}, holds=frozenset({SAVED})),
     Sample(
         name="half",

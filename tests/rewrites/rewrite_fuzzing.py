@@ -11,6 +11,7 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 from onnx import helper, numpy_helper
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 from random_graphs import Feeds, random_graph
 
 from ortune import rewrites
@@ -92,7 +93,7 @@ class Tally:
             try:
                 self.changed[rewrite.name] += check(rewrite, model, feeds, expected)
             # Whatever goes wrong is a fault of the rewrite, and the next one is tried.
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001
                 self.wrong.append(f"{rewrite.name} on {name}: {type(error).__name__}: {str(error)[:300]}")
 
 
@@ -100,7 +101,11 @@ def over_random_graphs(seeds: Iterator[int] | range, tally: Tally) -> None:
     """Every rewrite on every graph."""
     for seed in seeds:
         model, feeds = random_graph(seed)
-        expected = run(model, feeds)
+        try:
+            expected = run(model, feeds)
+        # An outer value that only a body reads is gone when the body is run for the second time (seed 2469).
+        except Fail:
+            continue
         # What is infinite, or nearly, says nothing of rounding.
         if all(np.isfinite(v).all() and np.abs(v).max(initial=0) < _MOST_DEVIATION for v in expected):
             tally.take(f"random_graph({seed})", model, feeds, expected)
@@ -124,7 +129,7 @@ def over_node_cases(tally: Tally, every: int = 1, first: int = 0) -> int:
             try:
                 expected = run(model, feeds)
             # Operators that this build lacks, of every kind of error.
-            except Exception:
+            except Exception:  # noqa: BLE001
                 left_out += 1
                 continue
             tally.take(f"{case.name} ({form})", model, feeds, expected)
@@ -161,7 +166,7 @@ def _formed(model: onnx.ModelProto, feeds: Feeds, form: str) -> tuple[onnx.Model
     weights = {k: v for k, v in feeds.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fiub"}
     if form == "weights":
         weights.pop(next(iter(feeds), ""), None)
-    if not weights or len(weights) == len(feeds) and form == "weights":
+    if not weights or (len(weights) == len(feeds) and form == "weights"):
         return None
     kept = [value for value in graph.input if value.name not in weights]
     del graph.input[:]
@@ -175,4 +180,3 @@ def _formed(model: onnx.ModelProto, feeds: Feeds, form: str) -> tuple[onnx.Model
     graph.node.extend(helper.make_node("Identity", [f"{n}_inner"], [n], name=f"{n}_out") for n in outputs)
     copy.ir_version = max(copy.ir_version, 4)
     return copy, {k: v for k, v in feeds.items() if k not in weights}
-

@@ -20,7 +20,9 @@ def axes_of(g: G, *axes: int) -> tuple[list[str], dict[str, object]]:
 def hidden(g: G, operator: str, inputs: list[str], **attributes: object) -> str:
     """A node whose output is no value that others pick."""
     name = f"h{len(g.nodes)}"
-    g.nodes.append(helper.make_node(operator, inputs, [name], name=f"{operator}_{len(g.nodes)}", **attributes))
+    g.nodes.append(
+        helper.make_node(operator, inputs, [name], name=f"{operator}_{len(g.nodes)}", **attributes)
+    )
     return name
 
 
@@ -32,7 +34,9 @@ def computed_constant(g: G) -> None:
     """Arithmetic of constants, then with a value; sometimes more than a limit."""
     x = g.pick()
     shape = g.values[x]
-    made = hidden(g, str(g.rng.choice(["Add", "Mul", "Sub"])), [g.constant(g.some(*shape)), g.constant(g.some(1))])
+    made = hidden(
+        g, str(g.rng.choice(["Add", "Mul", "Sub"])), [g.constant(g.some(*shape)), g.constant(g.some(1))]
+    )
     if g.rng.random() < 0.5:
         made = hidden(g, "Tanh", [made])
     if len(shape) > 1 and g.rng.random() < 0.5:
@@ -64,7 +68,9 @@ def shape_arithmetic(g: G) -> None:
     if g.rng.random() < 0.5:
         g.add("Reshape", [x, hidden(g, "Concat", [first, ints(g, rest)], axis=0)], (shape[0], rest))
         return
-    sizes = [size_of(g, x, axis) if g.rng.random() < 0.3 else ints(g, shape[axis]) for axis in range(1, len(shape))]
+    sizes = [
+        size_of(g, x, axis) if g.rng.random() < 0.3 else ints(g, shape[axis]) for axis in range(1, len(shape))
+    ]
     if g.rng.random() < 0.3:
         sizes[-1] = ints(g, -1)
     g.add("Reshape", [x, hidden(g, "Concat", [first, *sizes], axis=0)], shape)
@@ -121,7 +127,9 @@ def there_and_back(g: G) -> None:
                 return
             given = [x, ints(g, *sizes)] if g.opset >= 13 else [x]
             attributes = {} if g.opset >= 13 else {"split": sizes}
-            g.nodes.append(helper.make_node("Split", given, names, name=f"{names[0]}_split", axis=axis, **attributes))
+            g.nodes.append(
+                helper.make_node("Split", given, names, name=f"{names[0]}_split", axis=axis, **attributes)
+            )
             order = names if g.rng.random() < 0.7 else names[::-1]
             g.add("Concat", order, shape, axis=axis if g.opset < 11 else axis - len(shape))
         else:
@@ -259,7 +267,14 @@ def padded(g: G) -> None:
     if x is None:
         return
     n, c, height, width = g.values[x]
-    sizes = [0, 0, *(int(k) for k in g.rng.integers(0, 3, size=2)), 0, 0, *(int(k) for k in g.rng.integers(0, 3, size=2))]
+    sizes = [
+        0,
+        0,
+        *(int(k) for k in g.rng.integers(0, 3, size=2)),
+        0,
+        0,
+        *(int(k) for k in g.rng.integers(0, 3, size=2)),
+    ]
     value = 0.0 if g.rng.random() < 0.8 else 0.5
     if g.opset < 11:
         made = hidden(g, "Pad", [x], pads=sizes, value=value)

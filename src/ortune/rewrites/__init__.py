@@ -20,9 +20,9 @@ from ortune.rewrites._quantized import FAMILY
 from ortune.rewrites._registry import all_rewrites, canonical, find
 
 __all__ = [
-    "ANY_NAME", "CLEAN_UP", "FAMILY", "MODEL_KEY", "NODE_KEY", "Param", "Rewrite", "RewriteResult", "Rewritten", "Step", "Tool",
-    "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "made_by", "parse", "proposals",
-    "rewrite_model", "row", "settings_for",
+    "ANY_NAME", "CLEAN_UP", "FAMILY", "MODEL_KEY", "NODE_KEY", "Param", "Rewrite", "RewriteResult", "Rewritten",
+    "Step", "Tool", "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "made_by", "parse",
+    "proposals", "rewrite_model", "row", "settings_for",
 ]  # fmt: skip
 
 

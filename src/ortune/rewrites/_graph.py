@@ -126,12 +126,7 @@ def release(node: ir.Node) -> list[ir.Value]:
 def takes_name(new: ir.Value, old: ir.Value) -> bool:
     """Whether a value can be called what a graph's output is called: made in that graph, and no output itself."""
     one, other = new.producer(), old.producer()
-    return (
-        one is not None
-        and other is not None
-        and one.graph is other.graph
-        and not new.is_graph_output()
-    )
+    return one is not None and other is not None and one.graph is other.graph and not new.is_graph_output()
 
 
 def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:

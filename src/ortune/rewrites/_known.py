@@ -7,10 +7,19 @@ from dataclasses import dataclass
 import onnx_ir as ir
 from onnx import shape_inference
 
-from ortune.model.graphs import graphs, stored_bytes
+from ortune.model.graphs import graphs, op_set, stored_bytes
 
 _SMALL_BYTES = 1024  # tensors up to this may be sizes, and inference reads them
 _MOST_BYTES = 1 << 28  # held by graphs inside nodes, which go along as they are
+
+_KEEP_SYMBOLS = op_set(
+    "Abs Add And AveragePool BatchNormalization Cast Ceil Clip Concat Conv Cos Div Dropout Elu Equal Erf Exp Flatten "
+    "Floor Gather Gelu Gemm GlobalAveragePool Greater HardSigmoid HardSwish Identity LayerNormalization LeakyRelu Less "
+    "Log LogSoftmax MatMul Max MaxPool Min Mul Neg Not Or PRelu Pow Reciprocal ReduceMax ReduceMean ReduceMin "
+    "ReduceProd ReduceSum Relu Reshape Round Shape Sigmoid Sign Sin Softmax Softplus Sqrt Squeeze Sub Sum Tanh "
+    "Transpose Unsqueeze Where"
+)
+"""Behind others shape inference may call a size by the name of another: Slice keeps that of what it cuts."""
 
 Dims = tuple[int | str | None, ...]
 
@@ -38,19 +47,39 @@ def known_values(model: ir.Model) -> dict[ir.Value, Known]:
     _forget(copy)
     inferred = _inferred(copy)
     found: dict[ir.Value, Known] = {}
+    believed = _believed(model)
     for mine, theirs in zip(graphs(model), graphs(inferred) if inferred else (), strict=False):
         named = {v.name: v for v in theirs.inputs}
         named |= {v.name: v for node in theirs for v in node.outputs}
         for value in (*mine.inputs, *(v for node in mine for v in node.outputs)):
             other = named.get(value.name)
             if value.name and other is not None:
-                found[value] = Known(dtype=other.dtype, dims=_dims(other))
+                dims = _dims(other)
+                if dims is not None and value not in believed:
+                    dims = tuple(size if isinstance(size, int) else None for size in dims)
+                found[value] = Known(dtype=other.dtype, dims=dims)
     for graph in graphs(model):
-        held = [(v, v.const_value) for v in graph.initializers.values()] if isinstance(graph, ir.Graph) else []
+        held = (
+            [(v, v.const_value) for v in graph.initializers.values()] if isinstance(graph, ir.Graph) else []
+        )
         for value, tensor in (*held, *((node.outputs[0], _stored(node)) for node in graph if _stored(node))):
             if tensor is not None:
                 found[value] = Known(dtype=tensor.dtype, dims=tuple(map(int, tensor.shape.numpy())))
     return found
+
+
+def _believed(model: ir.Model) -> set[ir.Value]:
+    """The values whose symbols are believed: inputs, and what keeps their symbols right."""
+    believed = set(model.graph.inputs)
+    for graph in graphs(model, functions=False):
+        believed.update(graph.initializers.values() if isinstance(graph, ir.Graph) else ())
+    # Outer graphs come first, and in each every node after what it reads.
+    for graph in graphs(model, functions=False):
+        for node in graph:
+            keeps = node.domain in ("", "ai.onnx") and node.op_type in _KEEP_SYMBOLS
+            if node.op_type == "Constant" or (keeps and all(v is None or v in believed for v in node.inputs)):
+                believed.update(node.outputs)
+    return believed
 
 
 def _stored(node: ir.Node) -> ir.TensorProtocol | None:
@@ -68,12 +97,16 @@ def _forget(model: ir.Model) -> None:
     for graph in graphs(model):
         for node in list(graph) if isinstance(graph, ir.Graph) else ():
             stored = _stored(node)
-            if stored is not None and stored_bytes(stored) > _SMALL_BYTES and not node.outputs[0].is_graph_output():
+            if (
+                stored is not None
+                and stored_bytes(stored) > _SMALL_BYTES
+                and not node.outputs[0].is_graph_output()
+            ):
                 # An input of the whole model can be read everywhere.
                 given = ir.Value(
                     name=f"constant {len(model.graph.inputs)}",
                     type=ir.TensorType(stored.dtype),
-                    shape=ir.Shape(stored.shape),
+                    shape=ir.Shape(stored.shape.numpy()),
                 )
                 model.graph.inputs.append(given)
                 ir.convenience.replace_all_uses_with(node.outputs[0], given)
@@ -96,7 +129,7 @@ def _forget(model: ir.Model) -> None:
             del main.initializers[name]
         elif stored.dtype == ir.DataType.STRING or stored_bytes(stored) > _SMALL_BYTES:
             del main.initializers[name]
-            value.type, value.shape = ir.TensorType(stored.dtype), ir.Shape(stored.shape)
+            value.type, value.shape = ir.TensorType(stored.dtype), ir.Shape(stored.shape.numpy())
             value.const_value = None
             main.inputs.append(value)
 

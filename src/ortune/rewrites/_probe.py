@@ -151,15 +151,12 @@ def _reduced(node: ir.Node, found: dict[ir.Value, Probes], rank_known: bool) -> 
     if is_op(node, "Reshape"):
         sizes = elements(node.inputs[1])
         # One size that is not known follows from all the others.
-        if sizes is None or sum(s is None or s < 0 for s in sizes) > 1:
+        if sizes is None or sum(s is None or s < 0 for s in sizes) > 1 or 0 in sizes:
             return None
+        wanted = tuple(-1 if s is None else s for s in sizes)
         try:
-            # 0 is the size that is there.
-            made = [
-                p.reshape([-1 if s is None else s or p.shape[axis] for axis, s in enumerate(sizes)])
-                for p in probes
-            ]
-        except (IndexError, ValueError):
+            made = [p.reshape(wanted) for p in probes]
+        except ValueError:
             return None
         # Only an axis of one element may come or go: anything else mixes rows.
         same = all(

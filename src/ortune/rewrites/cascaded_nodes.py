@@ -71,7 +71,9 @@ class _Pairs:
         """Puts values in the place of a node's outputs, all or none."""
         for old, new in pairs:
             if old.is_graph_output() and not takes_name(new, old):
-                self.reasons[f"{node.op_type} {node.name!r} gives what is an input, a weight or an output"] = None
+                self.reasons[
+                    f"{node.op_type} {node.name!r} gives what is an input, a weight or an output"
+                ] = None
                 return
         for old, new in pairs:
             self.editor.replace(old, new)
@@ -90,7 +92,11 @@ class _Pairs:
             self.replace(node, [(node.outputs[0], first.inputs[0])])
             return
         made = self.editor.node(
-            node, "Transpose", [first.inputs[0]], [ir.AttrInt64s("perm", order)], name=node.name or "transpose"
+            node,
+            "Transpose",
+            [first.inputs[0]],
+            [ir.AttrInt64s("perm", order)],
+            name=node.name or "transpose",
         )
         self.replace(node, [(node.outputs[0], made)])
 

@@ -128,7 +128,9 @@ class _Folding:
         start, end = (a.as_int() if a is not None else None for a in bounds)
         return dims[start:end]
 
-    def _computed(self, node: ir.Node, opset: int, first: np.ndarray | None = None) -> list[np.ndarray] | None:
+    def _computed(  # noqa: PLR0911  (one a reason not to)
+        self, node: ir.Node, opset: int, first: np.ndarray | None = None
+    ) -> list[np.ndarray] | None:
         """What a node gives whose inputs are all constants; ``first`` is the first one, where given."""
         if any(a.is_ref() for a in node.attributes.values()) or not all(v.name for v in node.outputs):
             return None
@@ -197,7 +199,15 @@ def _run(node: ir.Node, opset: int, feeds: dict[str, np.ndarray]) -> list[np.nda
         with np.errstate(all="ignore"):
             made = ReferenceEvaluator(model).run(None, feeds)
     # What the reference does not know, or what is no valid node, it says in any of these ways.
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ):
         return None
     arrays = [np.asarray(array) for array in made]
     return arrays if all(array.nbytes <= _MOST_NUMBERS * 8 for array in arrays) else None

@@ -41,7 +41,7 @@ class _Sizes:
         known = self._known.get(value) if value is not None else None
         return known.dims if known is not None else None
 
-    def held(self, value: ir.Value | None, depth: int = _DEPTH) -> Dims | None:
+    def held(self, value: ir.Value | None, depth: int = _DEPTH) -> Dims | None:  # noqa: PLR0911  (one a case)
         """The sizes that a value holds, in order; None where not even their number is known."""
         numbers = constant(value)
         if numbers is not None:
@@ -78,8 +78,15 @@ class _Sizes:
                 return None
             return tuple(given[int(place)] for place in places.reshape(-1))
         bounds = [constant(v) for v in node.inputs[1:3]]
-        steps = constant(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] is not None else np.ones(1)
-        if len(bounds) < 2 or any(b is None or b.size != 1 for b in bounds) or steps is None or steps.size != 1:
+        steps = (
+            constant(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] is not None else np.ones(1)
+        )
+        if (
+            len(bounds) < 2
+            or any(b is None or b.size != 1 for b in bounds)
+            or steps is None
+            or steps.size != 1
+        ):
             return None
         low, high = (int(b.reshape(())) for b in bounds if b is not None)
         return given[low:high] if int(steps.reshape(())) == 1 else None
@@ -94,9 +101,11 @@ class _Sizes:
 
 def _asked(node: ir.Node, sizes: _Sizes) -> list[int] | str | None:
     """The constant that a Reshape can be given; why not; or None where it has one."""
-    if len(node.inputs) < 2 or constant(node.inputs[1]) is not None:
+    if len(node.inputs) < 2 or node.inputs[1] is None or constant(node.inputs[1]) is not None:
         return None
     zeros = node.attributes.get("allowzero")
+    if not all(is_op(use.node, "Reshape") and use.idx == 1 for use in node.inputs[1].uses()):
+        return f"others than a Reshape use the sizes that Reshape {node.name!r} is asked for"
     asked, given = sizes.held(node.inputs[1]), sizes.dims(node.inputs[0])
     if asked is None or (zeros is not None and (zeros.is_ref() or zeros.as_int())):
         return f"how many sizes Reshape {node.name!r} is asked for is not known, or 0 means empty"
@@ -119,20 +128,24 @@ def _asked(node: ir.Node, sizes: _Sizes) -> list[int] | str | None:
 
 def _walk(model: ir.Model) -> tuple[int, list[str]]:
     """Gives constants to those that can have them: how many, and why others cannot."""
-    editor, count = Editor(model), 0
+    editor, count, before = Editor(model), 0, -1
     reasons: dict[str, None] = {}
-    sizes = _Sizes(known_values(model))
-    for scope, opset in scopes_of(model):
-        for node in list(scope) if opset >= _LEAST_OPSET else ():
-            asked = _asked(node, sizes) if is_op(node, "Reshape") and node.graph is scope else None
-            if isinstance(asked, str):
-                reasons[asked] = None
-            elif asked is not None:
-                before = node.inputs[1]
-                wish = f"{node.name or 'reshape'}_sizes"
-                node.replace_input_with(1, editor.constant(node, wish, np.array(asked, np.int64)))
-                editor.drop(before)
-                count += 1
+    # What one is given tells sizes to those behind it.
+    while before != count:
+        before = count
+        reasons.clear()
+        sizes = _Sizes(known_values(model))
+        for scope, opset in scopes_of(model):
+            for node in list(scope) if opset >= _LEAST_OPSET else ():
+                asked = _asked(node, sizes) if is_op(node, "Reshape") and node.graph is scope else None
+                if isinstance(asked, str):
+                    reasons[asked] = None
+                elif asked is not None:
+                    computed = node.inputs[1]
+                    wish = f"{node.name or 'reshape'}_sizes"
+                    node.replace_input_with(1, editor.constant(node, wish, np.array(asked, np.int64)))
+                    editor.drop(computed)
+                    count += 1
     return count, list(reasons)
 
 

@@ -62,11 +62,13 @@ def _remove(model: ir.Model) -> tuple[int, int, list[str]]:
                     found[node.op_type == "Constant"] += 1
                     continue
                 kept.update(v for v in node.inputs if v is not None)
-                reasons[f"{node.op_type} {node.name!r} is of the domain {node.domain!r}: it may have effects"] = (
-                    None
-                )
+                reasons[
+                    f"{node.op_type} {node.name!r} is of the domain {node.domain!r}: it may have effects"
+                ] = None
     for graph in graphs(model, functions=False):
-        for name, value in list(graph.initializers.items()) if isinstance(graph, ir.Graph) else ():
+        if not isinstance(graph, ir.Graph):
+            continue
+        for name, value in list(graph.initializers.items()):
             if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
                 del graph.initializers[name]
                 found[1] += 1

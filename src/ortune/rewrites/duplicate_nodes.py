@@ -41,7 +41,12 @@ def _merge_weights(editor: Editor, model: ir.Model) -> int:
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
             stored = value.const_value
             free = stored is not None and not value.is_graph_input() and not value.is_graph_output()
-            if free and stored is not None and stored.dtype != ir.DataType.STRING and stored.dtype.bitwidth >= 8:
+            if (
+                free
+                and stored is not None
+                and stored.dtype != ir.DataType.STRING
+                and stored.dtype.bitwidth >= 8
+            ):
                 alike[stored.dtype, tuple(stored.shape.numpy())].append(value)
         for group in alike.values():
             heads: defaultdict[bytes, list[ir.Value]] = defaultdict(list)
@@ -124,7 +129,9 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     if not (seen or weights):
         why = "no two nodes compute the same, and no two weights are equal"
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why,))
-    return RewriteResult(modified=True, what=f"Merged {_counts(seen + hidden, weights)} with others that are equal.")
+    return RewriteResult(
+        modified=True, what=f"Merged {_counts(seen + hidden, weights)} with others that are equal."
+    )
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:

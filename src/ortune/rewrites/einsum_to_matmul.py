@@ -139,7 +139,11 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     count, _ = _walk(model.clone())
-    return [({}, f"{count} Einsum{' is a product' if count == 1 else 's are products'} of matrices")] if count else []
+    return (
+        [({}, f"{count} Einsum{' is a product' if count == 1 else 's are products'} of matrices")]
+        if count
+        else []
+    )
 
 
 REWRITE = Rewrite(

@@ -57,7 +57,7 @@ def _goes_on(body: ir.Graph) -> bool:
     return value is not None
 
 
-def _match(node: ir.Node, most: int) -> _Match | str:
+def _match(node: ir.Node, most: int) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """How a Loop is written out, or why it cannot be."""
     attribute, given = node.attributes.get("body"), list(node.inputs)
     if attribute is None or attribute.is_ref() or len(given) < _RANK_FIRST:
@@ -73,6 +73,8 @@ def _match(node: ir.Node, most: int) -> _Match | str:
         return f"the Loop {node.name!r} goes round {rounds:,} times, which would make more than {most} nodes, or none"
     if len(body.inputs) != carried + _RANK_FIRST or len(body.outputs) != len(node.outputs) + 1:
         return f"the Loop {node.name!r} and its body do not take and give the same number of values"
+    if any(not isinstance(v.type, ir.TensorType | None) for v in (*body.inputs, *body.outputs)):
+        return f"the Loop {node.name!r} passes on what is no tensor"
     if not can_be_inlined(body) or any(v is None for v in given[_RANK_FIRST:]):
         return f"the body of the Loop {node.name!r} gives what is made outside of it"
     return _Match(rounds=rounds, body=body, carried=carried)

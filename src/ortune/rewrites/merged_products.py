@@ -33,12 +33,18 @@ def _group(scope: ir.Graph | ir.Function) -> tuple[list[list[_affine.Product]], 
     groups: defaultdict[tuple[object, ...], list[_affine.Product]] = defaultdict(list)
     reasons: list[str] = []
     for node in scope:
-        if not is_op(node, "MatMul", "Gemm") or node.inputs[0] is None or node.inputs[0].const_value is not None:
+        if (
+            not is_op(node, "MatMul", "Gemm")
+            or node.inputs[0] is None
+            or node.inputs[0].const_value is not None
+        ):
             continue
         stored = node.inputs[1].const_value if len(node.inputs) > 1 and node.inputs[1] is not None else None
         if stored is not None and stored.size > _MOST_NUMBERS:
             if len(node.inputs[0].uses()) > 1:
-                reasons.append(f"the weights of {node.op_type} {node.name!r} are large enough to be busy alone")
+                reasons.append(
+                    f"the weights of {node.op_type} {node.name!r} are large enough to be busy alone"
+                )
             continue
         made = _affine.product(node)
         if made is not None:

@@ -121,6 +121,20 @@ def _slice(node: ir.Node, look: _Look) -> bool:
     return low is not None and high is not None and not low.any() and bool((high >= 2**31 - 1).all())
 
 
+def _expand(node: ir.Node, look: _Look) -> bool:
+    sizes, dims = constant((*node.inputs, None)[1]), look.of(node.inputs[0]).dims
+    if sizes is None or dims is None or sizes.size > len(dims):
+        return False
+    asked = [int(size) for size in sizes.reshape(-1)]
+    # Of no sizes nothing is asked.
+    return all(a in (1, b) for a, b in zip(asked, dims[len(dims) - len(asked) :], strict=True))
+
+
+def _tile(node: ir.Node, look: _Look) -> bool:
+    repeats = constant((*node.inputs, None)[1])
+    return repeats is not None and bool((repeats == 1).all())
+
+
 def _one_input(node: ir.Node, look: _Look) -> bool:
     return len(node.inputs) == 1
 
@@ -136,8 +150,8 @@ _JUDGES: dict[str, Callable[[ir.Node, _Look], bool]] = {
     "Transpose": _transpose,
     "Reshape": lambda node, look: look.reshapes_to_itself(node),
     "Flatten": lambda node, look: look.same_sizes(node),
-    "Expand": lambda node, look: look.same_sizes(node),
-    "Tile": lambda node, look: look.same_sizes(node),
+    "Expand": _expand,
+    "Tile": _tile,
     "Pad": _pad,
     "Slice": _slice,
     "Split": _one_output,

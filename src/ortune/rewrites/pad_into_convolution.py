@@ -32,7 +32,9 @@ def _border(pad: ir.Node, rank: int) -> list[int] | str:
     if (mode is not None and mode.as_string() != "constant") or number != 0.0:
         return f"{said} does not pad with zeros, as far as is known"
     found = constant(given[0])
-    sizes = list(pads.as_ints()) if pads is not None else None if found is None else found.reshape(-1).tolist()
+    sizes = (
+        list(pads.as_ints()) if pads is not None else None if found is None else found.reshape(-1).tolist()
+    )
     axes = constant(given[2])
     if sizes is None or (given[2] is not None and axes is None):
         return f"{said} computes its sizes at every call"
@@ -93,7 +95,11 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     count, _ = _walk(model.clone())
-    return [({}, f"{count} convolution{'s follow' if count > 1 else ' follows'} a Pad of zeros")] if count else []
+    return (
+        [({}, f"{count} convolution{'s follow' if count > 1 else ' follows'} a Pad of zeros")]
+        if count
+        else []
+    )
 
 
 REWRITE = Rewrite(
