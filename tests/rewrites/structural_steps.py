@@ -250,11 +250,14 @@ def left_over(g: G) -> None:
 
 
 def same_input(g: G) -> None:
-    """Several products of one value."""
+    """Several products of one value, often of one row."""
     x = g.pick(2, 3)
     if x is None:
         return
     shape = g.values[x]
+    if g.rng.random() < 0.6:
+        size = int(np.prod(shape))
+        x, shape = g.add("Reshape", [x, ints(g, 1, size)], (1, size)), (1, size)
     for outs in g.rng.integers(1, 5, size=2):
         made = g.add("MatMul", [x, g.constant(g.some(shape[-1], int(outs)))], (*shape[:-1], int(outs)))
         if g.rng.random() < 0.4:

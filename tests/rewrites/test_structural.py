@@ -537,7 +537,7 @@ def test_products_of_one_tensor(opset: int, gemm: bool) -> None:
     graph = helper.make_graph(
         products,
         "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])],
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["m", "n"]) for name in ("a", "n", "c")],
         weights,
     )
@@ -545,7 +545,11 @@ def test_products_of_one_tensor(opset: int, gemm: bool) -> None:
     made, result = apply("merged-products", proto)
     assert result.what == "Made 1 of 3 products."
     assert kinds(made) == {"Gemm" if gemm else "MatMul": 1, "Split": 1, "Neg": 1}
-    same(proto, made, (2, 4), exact=False)
+    same(proto, made, (1, 4), exact=False)
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 2
+    _, result = apply("merged-products", proto)
+    assert not result.modified
+    assert "not known to be of one row" in result.reasons[0]
 
 
 PADDED = """g (float[1,2,5,6] x) => (float[a,b,c,d] y{more})

@@ -1,11 +1,11 @@
-"""Multiplies once where several matrices are multiplied with the same tensor.
+"""Multiplies once where one row is multiplied with several small matrices.
 
-What it is: MatMul or Gemm nodes with the same first input and constant weights (query, key and value of an attention,
-    the gates of a cell, the heads of a classifier) become one, with the weights side by side, and a Split.
-Why it costs: each product starts the threads anew and reads its input again; small ones leave cores idle.
-Evidence: several products of one tensor, each of little work beside what starting it costs.
-Fix and its safety: exact: every number is the same sum of the same products. The Split copies what comes out, so that
-    it pays for small products alone; and where ONNX Runtime would have fused a whole attention, that is lost.
+What it is: MatMul or Gemm nodes with the same first input of one row, and small constant weights (the heads of a
+    classifier, the gates of a cell) become one, with the weights side by side, and a Split.
+Why it costs: each product of that size takes less time than starting it. Of one row the Split copies a few numbers; of
+    more rows it copies the whole result in strips, which was slower than what it saved.
+Evidence: several products of one tensor of one row, with up to 65,536 weights each.
+Fix and its safety: exact: every number is the same sum of the same products.
 Example: ``--rewrite merged-products``
 References: ONNX operators, "MatMul", "Gemm" and "Split".
 """
@@ -21,15 +21,16 @@ import onnx_ir as ir
 from ortune.records import Workload
 from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, is_op, scopes_of
+from ortune.rewrites._graph import Editor, Scope, is_op, scopes_of
+from ortune.rewrites._known import Known, known_values
 
 _LEAST_OPSET = 11  # Split counts axes from the last
 _SIZES_ARE_INPUT = 13  # of Split, from this opset on
-_MOST_NUMBERS = 1 << 22  # of the weights of one product: larger ones are busy enough
+_MOST_NUMBERS = 1 << 16  # of the weights of one product: larger ones are busy enough
 
 
-def _group(scope: ir.Graph | ir.Function) -> tuple[list[list[_affine.Product]], list[str]]:
-    """Products of one tensor, in groups of two at least; and why others are in none."""
+def _group(scope: Scope, known: Mapping[ir.Value, Known]) -> tuple[list[list[_affine.Product]], list[str]]:
+    """Products of one row, in groups of two at least; and why others are in none."""
     groups: defaultdict[tuple[object, ...], list[_affine.Product]] = defaultdict(list)
     reasons: list[str] = []
     for node in scope:
@@ -40,11 +41,11 @@ def _group(scope: ir.Graph | ir.Function) -> tuple[list[list[_affine.Product]], 
         ):
             continue
         stored = node.inputs[1].const_value if len(node.inputs) > 1 and node.inputs[1] is not None else None
-        if stored is not None and stored.size > _MOST_NUMBERS:
+        dims = known.get(node.inputs[0], Known()).dims
+        small = stored is None or stored.size <= _MOST_NUMBERS
+        if not small or dims is None or any(size != 1 for size in dims[:-1]):
             if len(node.inputs[0].uses()) > 1:
-                reasons.append(
-                    f"the weights of {node.op_type} {node.name!r} are large enough to be busy alone"
-                )
+                reasons.append(f"{node.op_type} {node.name!r} is not known to be of one row and few weights")
             continue
         made = _affine.product(node)
         if made is not None:
@@ -78,8 +79,9 @@ def _walk(model: ir.Model) -> tuple[int, int, list[str]]:
     """Merges them: how many products, into how many; and why others are not."""
     editor, before, after = Editor(model), 0, 0
     reasons: dict[str, None] = {}
+    known = known_values(model)
     for scope, opset in scopes_of(model):
-        groups, why = _group(scope) if opset >= _LEAST_OPSET else ([], [])
+        groups, why = _group(scope, known) if opset >= _LEAST_OPSET else ([], [])
         reasons.update(dict.fromkeys(why))
         for group in groups:
             _merge(editor, group, opset)
@@ -91,19 +93,19 @@ def _walk(model: ir.Model) -> tuple[int, int, list[str]]:
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     before, after, reasons = _walk(model)
     if not before:
-        why = tuple(reasons) or ("no tensor is multiplied with several small constant matrices",)
+        why = tuple(reasons) or ("no tensor of one row is multiplied with several small constant matrices",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
     return RewriteResult(modified=True, what=f"Made {after} of {before} products.", reasons=tuple(reasons))
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     before, after, _ = _walk(model.clone())
-    return [({}, f"{before} small products are of {after} tensors")] if before else []
+    return [({}, f"{before} small products are of {after} row{'s' if after > 1 else ''}")] if before else []
 
 
 REWRITE = Rewrite(
     name="merged-products",
-    summary="several products of one tensor with small matrices become one",
+    summary="several products of one row with small matrices become one",
     safety="exact",
     stage=4,
     change=_change,
