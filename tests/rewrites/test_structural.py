@@ -150,9 +150,19 @@ def test_a_branch_that_is_always_taken_is_written_out() -> None:
     assert {node.name for node in made.graph.node if not node.metadata_props} == set()
     same(proto, made, (3, 3))
     proto = model(BRANCHES.format(n=5))
-    made, _ = apply("constant-folding", proto)
+    made, result = apply("constant-folding", proto)
     assert kinds(made) == {"Neg": 1, "Identity": 1}
     same(proto, made, (3, 5))
+    # Nothing is said of a branch that is gone.
+    for attribute in proto.graph.node[-1].attribute:
+        gone = helper.make_node(
+            "Cast", ["large"], [f"{attribute.name}_gone"], name="gone", to=TensorProto.INT64
+        )
+        if attribute.name == "then_branch":
+            attribute.g.node.append(gone)
+    proto.graph.initializer.append(numpy_helper.from_array(np.zeros((100, 100), np.float32), "large"))
+    _, result = apply("constant-folding", proto)
+    assert result.reasons == ()
     proto = model(BRANCHES.format(n="any"))
     assert not apply("constant-folding", proto)[1].modified
 

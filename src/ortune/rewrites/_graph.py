@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.model.graphs import graphs, nested, scopes, subgraphs
+from ortune.model.graphs import graphs, nested, nodes, scopes, subgraphs
 
 Scope = ir.Graph | ir.Function
 Array = NDArray[np.float64]
@@ -75,6 +75,11 @@ def scalar(value: ir.Value | None) -> float | None:
         if found is not None and found.size == 1 and found.dtype.kind in "fiu"
         else None
     )
+
+
+def holds(model: ir.Model, *names: str) -> bool:
+    """Whether one of these operators of the standard domain is anywhere in a model."""
+    return any(is_op(node, *names) for node in nodes(model))
 
 
 def rank_of_constant(value: ir.Value | None) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import onnx
 import onnx_ir as ir
 from onnx import shape_inference
 
-from ortune.model.graphs import graphs, op_set, stored_bytes
+from ortune.model.graphs import graphs, op_set, stored_bytes, subgraphs
 
 _SMALL_BYTES = 1024  # tensors up to this may be sizes, and inference reads them
 _MOST_BYTES = 1 << 28  # held by graphs inside nodes, which go along as they are
@@ -47,17 +48,8 @@ def known_values(model: ir.Model) -> dict[ir.Value, Known]:
     _forget(copy)
     inferred = _inferred(copy)
     found: dict[ir.Value, Known] = {}
-    believed = _believed(model)
-    for mine, theirs in zip(graphs(model), graphs(inferred) if inferred else (), strict=False):
-        named = {v.name: v for v in theirs.inputs}
-        named |= {v.name: v for node in theirs for v in node.outputs}
-        for value in (*mine.inputs, *(v for node in mine for v in node.outputs)):
-            other = named.get(value.name)
-            if value.name and other is not None:
-                dims = _dims(other)
-                if dims is not None and value not in believed:
-                    dims = tuple(size if isinstance(size, int) else None for size in dims)
-                found[value] = Known(dtype=other.dtype, dims=dims)
+    if inferred is not None:
+        _read(model.graph, inferred.graph, _believed(model), found)
     for graph in graphs(model):
         held = (
             [(v, v.const_value) for v in graph.initializers.values()] if isinstance(graph, ir.Graph) else []
@@ -88,8 +80,34 @@ def _stored(node: ir.Node) -> ir.TensorProtocol | None:
     return attribute.as_tensor() if attribute is not None and not attribute.is_ref() else None
 
 
-def _dims(value: ir.Value) -> Dims | None:
-    return None if value.shape is None else tuple(d if isinstance(d, int) else d.value for d in value.shape)
+def _read(
+    graph: ir.Graph, proto: onnx.GraphProto, believed: set[ir.Value], found: dict[ir.Value, Known]
+) -> None:
+    """Takes what is said in a graph, and in those in its nodes, to the values that it is said of."""
+    said = {info.name: info.type.tensor_type for info in (*proto.input, *proto.value_info, *proto.output)}
+    for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
+        kind = said.get(value.name or "")
+        if kind is None or not kind.elem_type:
+            continue
+        dims = None
+        if kind.HasField("shape"):
+            dims = tuple(_size(size, value in believed) for size in kind.shape.dim)
+        found[value] = Known(dtype=ir.DataType(kind.elem_type), dims=dims)
+    inner = [each for node in graph for each in subgraphs(node)]
+    theirs = [
+        each
+        for node in proto.node
+        for attribute in node.attribute
+        for each in ((attribute.g,) if attribute.HasField("g") else attribute.graphs)
+    ]
+    for one, other in zip(inner, theirs, strict=True):
+        _read(one, other, believed, found)
+
+
+def _size(size: onnx.TensorShapeProto.Dimension, believed: bool) -> int | str | None:
+    if size.HasField("dim_value"):
+        return int(size.dim_value)
+    return str(size.dim_param) if size.dim_param and believed else None
 
 
 def _forget(model: ir.Model) -> None:
@@ -134,14 +152,13 @@ def _forget(model: ir.Model) -> None:
             main.inputs.append(value)
 
 
-def _inferred(model: ir.Model) -> ir.Model | None:
+def _inferred(model: ir.Model) -> onnx.ModelProto | None:
     """The model with what follows from its inputs; None where nothing can be said."""
     inner = (g for g in graphs(model) if g is not model.graph and isinstance(g, ir.Graph))
     held = (v.const_value for g in inner for v in g.initializers.values())
     if sum(stored_bytes(tensor) for tensor in held if tensor is not None) > _MOST_BYTES:
         return None
     try:
-        proto = ir.serde.serialize_model(model)
-        return ir.serde.deserialize_model(shape_inference.infer_shapes(proto, data_prop=True))
+        return shape_inference.infer_shapes(ir.serde.serialize_model(model), data_prop=True)
     except (shape_inference.InferenceError, ir.serde.SerdeError, ValueError, TypeError, RuntimeError):
         return None

@@ -19,7 +19,7 @@ import onnx_ir as ir
 from ortune.model.graphs import cast_to, op_set
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, is_op, only_user, scopes_of, takes_name
+from ortune.rewrites._graph import Editor, holds, is_op, only_user, scopes_of, takes_name
 from ortune.rewrites._known import Known, known_values
 
 _SMALLER = {
@@ -82,6 +82,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not holds(model, "Cast"):
+        return []
     count, _ = _walk(model.clone())
     values = "1 value is" if count == 1 else f"{count} values are"
     return [({}, f"{values} cast to a smaller type and straight back")] if count else []

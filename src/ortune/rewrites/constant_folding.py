@@ -147,6 +147,8 @@ class _Folding:
                 return None
             feeds[f"i{place}"] = array
             given += array.nbytes
+        if not feeds:  # it was part of a branch that is gone by now
+            return None
         size = self._size(node)
         if size is not None and size > given + self.limit_bytes:
             self._too_large(node, size)

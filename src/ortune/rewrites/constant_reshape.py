@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, is_op, scopes_of
+from ortune.rewrites._graph import Editor, constant, holds, is_op, scopes_of
 from ortune.rewrites._known import Dims, Known, known_values
 
 _LEAST_OPSET = 5  # Reshape has its sizes as an attribute before
@@ -159,6 +159,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not holds(model, "Reshape"):
+        return []
     count, _ = _walk(model.clone())
     each = "1 Reshape computes sizes" if count == 1 else f"{count} Reshapes compute sizes"
     return [({}, f"{each} at every call that could be constants")] if count else []

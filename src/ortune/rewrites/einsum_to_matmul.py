@@ -19,7 +19,7 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, is_op, scopes_of
+from ortune.rewrites._graph import Editor, holds, is_op, scopes_of
 from ortune.rewrites._known import Known, known_values
 
 _LEAST_OPSET = 12  # of Einsum
@@ -138,6 +138,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not holds(model, "Einsum"):
+        return []
     count, _ = _walk(model.clone())
     return (
         [({}, f"{count} Einsum{' is a product' if count == 1 else 's are products'} of matrices")]

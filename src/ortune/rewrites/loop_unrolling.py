@@ -20,7 +20,7 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, is_op, scopes_of
+from ortune.rewrites._graph import Editor, constant, holds, is_op, scopes_of
 from ortune.rewrites._inline import Inlined, can_be_inlined, nodes_within
 
 _MOST = Param(
@@ -143,6 +143,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not holds(model, "Loop"):
+        return []
     count, _ = _walk(model.clone(), int(_MOST.default))
     goes = "1 Loop goes" if count == 1 else f"{count} Loops go"
     return [({}, f"{goes} round a few times, as often at every call")] if count else []

@@ -21,7 +21,7 @@ import onnx_ir as ir
 from ortune.records import Workload
 from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, Scope, is_op, scopes_of
+from ortune.rewrites._graph import Editor, Scope, holds, is_op, scopes_of
 from ortune.rewrites._known import Known, known_values
 
 _LEAST_OPSET = 11  # Split counts axes from the last
@@ -99,6 +99,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not holds(model, "MatMul", "Gemm"):
+        return []
     before, after, _ = _walk(model.clone())
     return [({}, f"{before} small products are of {after} row{'s' if after > 1 else ''}")] if before else []
 

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, is_op, scalar, scopes_of
+from ortune.rewrites._graph import Editor, constant, holds, is_op, scalar, scopes_of
 
 _LEAST_OPSET = 2  # the sizes have another name before
 
@@ -94,6 +94,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not holds(model, "Pad"):
+        return []
     count, _ = _walk(model.clone())
     return (
         [({}, f"{count} convolution{'s follow' if count > 1 else ' follows'} a Pad of zeros")]
