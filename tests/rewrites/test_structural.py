@@ -659,3 +659,56 @@ def test_on_real_models(name: str, rewrite: str, least: int, tmp_path: Path) -> 
         before = ort.InferenceSession(str(opened.path)).run(None, feeds)
         for ours, theirs in zip(ort.InferenceSession(str(made.path)).run(None, feeds), before, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+FUNCTION = """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+g (float[2,3] x) => (float[2,3] y) { y = local.f (x) }
+<domain: "local", opset_import: ["" : 17]>
+f (a) => (b)
+{
+    on = Constant <value = bool {1}> ()
+    two = Constant <value = int64 {2}> ()
+    c = If (on) <
+        then_branch = t () => (float[q,r] o) <float[1] w = {4.0}> { o = Mul (a, w) },
+        else_branch = e () => (float[q,r] o) { o = Neg (a) }
+    >
+    i = Identity (c)
+    d = Loop (two, on, i) <body = l (int64 k, bool g, float[q,r] s) => (bool h, float[q,r] v) {
+        h = Identity (g)
+        v = Tanh (s)
+    }>
+    three = Constant <value = float {3.0}> ()
+    e = Exp (three)
+    nobody = Sin (a)
+    b = Mul (d, e)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "gone"),
+    [
+        ("constant-folding", {"If", "Exp", "Neg"}),
+        ("loop-unrolling", {"Loop"}),
+        ("no-op-nodes", set()),
+        ("dead-nodes", {"Sin"}),
+    ],
+)
+def test_in_a_function(name: str, gone: set[str]) -> None:
+    proto = onnx.parser.parse_model(FUNCTION)
+    made, result = apply(name, proto)
+    assert result.modified
+    assert not gone & set(kinds(made))
+    same(proto, made, (2, 3), exact=False)
+
+
+def test_old_models_get_constants_that_they_may_have() -> None:
+    proto = model(
+        """g (float[2] x) => (float[2] y)
+        { a = Constant <value = float[2] {1.0, 2.0}> () b = Exp (a) y = Mul (x, b) }""",
+        8,
+    )
+    proto.ir_version = 3
+    made, result = apply("constant-folding", proto)
+    assert result.modified
+    assert kinds(made) == {"Constant": 1, "Mul": 1}
+    same(proto, made, (2,), exact=False)

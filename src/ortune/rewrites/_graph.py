@@ -9,6 +9,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ortune.model.graphs import graphs, nested, nodes, scopes, subgraphs
+from ortune.rewrites._checks import FREE_INITIALIZERS_IR
 
 Scope = ir.Graph | ir.Function
 Array = NDArray[np.float64]
@@ -148,7 +149,9 @@ def scopes_of(model: ir.Model) -> list[tuple[Scope, int]]:
     for root in scopes(model):
         imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports
         version = imports.get("", imports.get("ai.onnx", 1))
-        found += [(scope, version) for scope in nested(root)]
+        # Nodes of a function's body say that they are in the graph that it wraps.
+        body = root.graph if isinstance(root, ir.Function) else root
+        found += [(body if scope is root else scope, version) for scope in nested(root)]
     return found
 
 
@@ -176,12 +179,13 @@ class Editor:
         return name
 
     def constant(self, before: ir.Node, wish: str, array: np.ndarray) -> ir.Value:
-        """A constant for a node's graph: an initializer, or in a function's body a Constant node before the node."""
+        """A constant for a node's graph: an initializer; where there can be none, a Constant node before the node."""
         scope = before.graph
         assert scope is not None
         name = self.fresh(wish)
         tensor = ir.tensor(np.asarray(array, order="C"), name=name)
-        if isinstance(scope, ir.Graph):
+        body = any(scope is function.graph for function in self.model.functions.values())
+        if isinstance(scope, ir.Graph) and not body and self.model.ir_version >= FREE_INITIALIZERS_IR:
             value = ir.Value(
                 name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor
             )
@@ -224,7 +228,7 @@ class Editor:
         if domain:
             self.model.opset_imports.setdefault(domain, 1)
             for function in self.model.functions.values():
-                if any(inner is scope for inner in nested(function)):
+                if function.graph is scope or any(inner is scope for inner in nested(function)):
                     function.opset_imports.setdefault(domain, 1)
         node = ir.Node(domain, operator, inputs, attributes, num_outputs=count, name=self.fresh(name))
         for value in node.outputs:

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from ortune.model.graphs import cast_to, op_set
+from ortune.model.graphs import cast_to, nodes, op_set
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, holds, is_op, only_user, scopes_of, takes_name
+from ortune.rewrites._graph import Editor, is_op, only_user, scopes_of, takes_name
 from ortune.rewrites._known import Known, known_values
 
 _SMALLER = {
@@ -82,7 +82,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    if not holds(model, "Cast"):
+    small = {dtype for smaller in _SMALLER.values() for dtype in smaller}
+    if not any(cast_to(node) in small for node in nodes(model)):
         return []
     count, _ = _walk(model.clone())
     values = "1 value is" if count == 1 else f"{count} values are"

@@ -91,6 +91,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not any(map(dead_nodes, graphs(model))):
+        return []
     nodes, _, _ = _remove(model.clone())
     # Weights that nobody reads ONNX Runtime leaves out by itself.
     return [({}, f"nobody reads what {_counts(nodes, 0)} make")] if nodes else []
