@@ -25,6 +25,7 @@ test-long: $(READY)  ## What takes an hour or more, on a quiet machine; its tabl
 	$(BIN)/python benchmarks/shipped_bundles.py
 	$(BIN)/python benchmarks/causes.py
 	$(BIN)/python benchmarks/fuzz.py --mutations 10000
+	$(BIN)/python benchmarks/rewrite_fuzz.py
 	$(BIN)/python tools/make_recipes.py --check
 
 check: $(READY)  ## Lint, format and types alone.

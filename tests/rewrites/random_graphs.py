@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from fused_forms import ATTENTIONS, GELUS, HEADS, NORMS, RMS, WIDTH
 from onnx import TensorProto, helper, numpy_helper
+from structural_steps import STEPS as STRUCTURAL_STEPS
 
 Feeds = dict[str, np.ndarray]
 
@@ -355,6 +356,7 @@ _STEPS = (
     _rms_norm,
     _attention,
     _softmax,
+    *STRUCTURAL_STEPS,
 )
 
 

@@ -374,6 +374,9 @@ INTO = "affine-into-weights"
 BETWEEN = "affine-as-convolution"
 SINGLE = "float16-to-float32"
 CHANNELS = "transpose-before-concat"
+UNROLLED = "loop-unrolling"
+SIZES = "constant-reshape"
+NOTHING = "no-op-nodes"
 
 CORPUS = (
     Sample(
@@ -414,15 +417,21 @@ CORPUS = (
     Sample(
         name="up", build=up_and_normalise, feeds={"x": values(1, 4, 5, 5)}, holds=frozenset({INTO, SAVED})
     ),
-    Sample(name="loop", build=loop, feeds={"x": values(2, 4)}, holds=frozenset({FIXED})),
+    Sample(name="loop", build=loop, feeds={"x": values(2, 4)}, holds=frozenset({FIXED, UNROLLED})),
     Sample(
         name="dynamic",
         build=dynamic,
         feeds={"x": values(2, 6, 4), "z": values(2, 6, 4)},
-        holds=frozenset({FIXED, SAVED}),
+        holds=frozenset({FIXED, SAVED, SIZES}),
     ),
-    Sample(name="plain", build=plain, feeds={"x": values(8, 32)}, holds=frozenset({SAVED})),
-    Sample(name="external", build=plain, feeds={"x": values(8, 32)}, external=True, holds=frozenset({SAVED})),
+    Sample(name="plain", build=plain, feeds={"x": values(8, 32)}, holds=frozenset({SAVED, NOTHING})),
+    Sample(
+        name="external",
+        build=plain,
+        feeds={"x": values(8, 32)},
+        external=True,
+        holds=frozenset({SAVED, NOTHING}),
+    ),
     Sample(name="function", build=with_function, feeds={"x": values(4)}, holds=frozenset({SAVED})),
     Sample(
         name="half",

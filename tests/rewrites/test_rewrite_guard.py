@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import onnx_ir as ir
 import pytest
-from rewrite_corpus import CORPUS, FIXED, OUT, SAVED, branches, old_exporter, weight
+from rewrite_corpus import CORPUS, FIXED, OUT, SAVED, SIZES, branches, old_exporter, weight
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -293,12 +293,12 @@ def test_sizes_come_from_the_only_case(
 def test_what_is_proposed_depends_on_leave_and_objective(tmp_path: Path) -> None:
     model, workload = opened("dynamic", tmp_path).ir, workload_with(BY_NAME["dynamic"].feeds_shapes())
     names = lambda *a, **k: [s.name for s, _ in rewrites.proposals(model, *a, workload=workload, **k)]  # noqa: E731
-    assert names() == [SAVED]
-    assert names(objective="latency") == []
-    assert names(objective="cold-start") == [SAVED]
-    assert names({"behaviour"}, objective="latency") == [FIXED]
-    assert names({FIXED}) == [FIXED, SAVED]
-    assert names({"numerics"}) == [SAVED]
+    assert names() == [SIZES, SAVED]
+    assert names(objective="latency") == [SIZES]
+    assert names(objective="cold-start") == [SIZES, SAVED]
+    assert names({"behaviour"}, objective="latency") == [SIZES, FIXED]
+    assert names({FIXED}) == [SIZES, FIXED, SAVED]
+    assert names({"numerics"}) == [SIZES, SAVED]
     assert all(reason for _, reason in rewrites.proposals(model))
 
 

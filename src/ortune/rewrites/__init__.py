@@ -14,15 +14,15 @@ import onnx_ir as ir
 from ortune.errors import UsageError
 from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model
-from ortune.rewrites._base import ANY_NAME, ORT, Param, Rewrite, RewriteResult
+from ortune.rewrites._base import ANY_NAME, CLEAN_UP, ORT, Param, Rewrite, RewriteResult
 from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by
 from ortune.rewrites._quantized import FAMILY
 from ortune.rewrites._registry import all_rewrites, canonical, find
 
 __all__ = [
-    "ANY_NAME", "FAMILY", "MODEL_KEY", "NODE_KEY", "ORT", "Param", "Rewrite", "RewriteResult", "Rewritten", "Step",
-    "Tool", "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "made_by", "parse", "proposals",
-    "rewrite_model", "row", "settings_for",
+    "ANY_NAME", "CLEAN_UP", "FAMILY", "MODEL_KEY", "NODE_KEY", "ORT", "Param", "Rewrite", "RewriteResult", "Rewritten",
+    "Step", "Tool", "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "made_by", "parse",
+    "proposals", "rewrite_model", "row", "settings_for",
 ]  # fmt: skip
 
 
@@ -65,6 +65,8 @@ def row(
 ) -> tuple[RewriteSpec, ...]:
     """The exact rewrites that a model calls for one after another: what one leaves another may take up.
 
+    Clean-up that is not worth a try by itself is among them where something that is comes after it.
+
     Args:
         ir_model: Is not changed.
         workload: How the model will be used.
@@ -73,13 +75,19 @@ def row(
     """
     copy = ir_model.clone()
     found: list[RewriteSpec] = []
+    useful = 0  # how many there are up to the last that is worth a try
     for rewrite in sorted(all_rewrites().values(), key=lambda each: each.stage):
-        if rewrite.change is None or rewrite.safety != "exact" or not rewrite.pays(objective, target):
+        if rewrite.change is None or rewrite.safety != "exact":
             continue
-        for params, _ in rewrite.proposes(copy, workload)[:1]:
-            if rewrite.apply(copy, params).modified:
-                found.append(RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)))
-    return tuple(found)
+        fits = rewrite.pays(objective, target)
+        proposed = rewrite.proposes(copy, workload)[:1] if fits else []
+        if not proposed and rewrite.stage != CLEAN_UP:
+            continue
+        params = proposed[0][0] if proposed else {}
+        if rewrite.apply(copy, params).modified:
+            found.append(RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)))
+            useful = len(found) if proposed else useful
+    return tuple(found[:useful])
 
 
 def in_order(specs: Iterable[RewriteSpec]) -> tuple[RewriteSpec, ...]:

@@ -255,7 +255,7 @@ def after(made: Product, found: Affine) -> tuple[np.ndarray, Array] | None:
         weight = (by_group * factors).reshape(weight.shape)
     else:
         weight = weight * (
-            scale[:, None] if weight.shape[0] == made.outs and _turned(made) else scale[None, :]
+            scale[:, None] if weight.shape[0] == made.outs and turned(made) else scale[None, :]
         )
     return _stored(made, weight, bias)
 
@@ -276,14 +276,15 @@ def before(made: Product, found: Affine) -> tuple[np.ndarray, Array] | None:
         axes = tuple(range(2, taps.ndim))
         bias = made.bias + (taps * shift.reshape(shape)).sum(axis=axes).reshape(-1)
         weight = (taps * scale.reshape(shape)).reshape(weight.shape)
-    elif _turned(made):
+    elif turned(made):
         bias, weight = made.bias + weight @ shift, weight * scale[None, :]
     else:
         bias, weight = made.bias + shift @ weight, weight * scale[:, None]
     return _stored(made, weight, bias)
 
 
-def _turned(made: Product) -> bool:
+def turned(made: Product) -> bool:
+    """Whether its weights stand transposed."""
     return is_op(made.node, "Gemm") and bool(_int(made.node, "transB", 0))
 
 

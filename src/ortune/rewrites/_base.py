@@ -18,6 +18,9 @@ Safety = Literal["exact", "numerics", "behaviour"]
 ONNX, ORT = ".onnx", ".ort"
 """Endings of models; one in ORT format is finished, and nothing can be changed in it."""
 
+CLEAN_UP = 0
+"""The stage of rewrites that make a graph plainer: others find their patterns in it."""
+
 ANY_NAME = "*"
 """Name of a parameter that stands for whatever names the model has (dimensions, say)."""
 
@@ -90,7 +93,8 @@ class Rewrite:
         settings: What a plan with this rewrite must set besides.
         objectives: What it can improve ("cold-start", ...); empty means any.
         targets: Where it can improve anything, by the names of targets; empty means everywhere.
-        stage: Its place in a row of rewrites: what others build on comes first.
+        stage: Its place in a row of rewrites: what others build on comes first. Before ``CLEAN_UP`` is what makes
+            constants of what is fed, and sizes known; quantisers build on this too.
         change: The change in memory.
         family: Of rewrites of one family a plan has one: they do the same to a model in other ways.
         calibrated: Its task needs inputs to run the model on.

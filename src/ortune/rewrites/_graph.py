@@ -8,7 +8,8 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.model.graphs import graphs, nested, scopes
+from ortune.model.graphs import graphs, nested, nodes, scopes, subgraphs
+from ortune.rewrites._checks import FREE_INITIALIZERS_IR
 
 Scope = ir.Graph | ir.Function
 Array = NDArray[np.float64]
@@ -77,6 +78,11 @@ def scalar(value: ir.Value | None) -> float | None:
     )
 
 
+def holds(model: ir.Model, *names: str) -> bool:
+    """Whether one of these operators of the standard domain is anywhere in a model."""
+    return any(is_op(node, *names) for node in nodes(model))
+
+
 def rank_of_constant(value: ir.Value | None) -> int:
     """The rank of a value that is constant."""
     found = constant(value)
@@ -107,6 +113,26 @@ def only_user(value: ir.Value) -> ir.Node | None:
     user = uses[0].node
     producer = value.producer()
     return user if producer is None or user.graph is producer.graph else None
+
+
+def release(node: ir.Node) -> list[ir.Value]:
+    """Lets go of what the graphs in a node read, since it is to be removed; what they read outside of themselves."""
+    inner = [each for graph in subgraphs(node) for each in graph.all_nodes()]
+    own = {value for each in inner for value in each.outputs}
+    read: dict[ir.Value, None] = {}
+    for each in inner:
+        for place, value in enumerate(each.inputs):
+            if value is not None:
+                each.replace_input_with(place, None)
+                if value not in own:
+                    read[value] = None
+    return list(read)
+
+
+def takes_name(new: ir.Value, old: ir.Value) -> bool:
+    """Whether a value can be called what a graph's output is called: made in that graph, and no output itself."""
+    one, other = new.producer(), old.producer()
+    return one is not None and other is not None and one.graph is other.graph and not new.is_graph_output()
 
 
 def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
@@ -153,12 +179,13 @@ class Editor:
         return name
 
     def constant(self, before: ir.Node, wish: str, array: np.ndarray) -> ir.Value:
-        """A constant for a node's graph: an initializer, or in a function's body a Constant node before the node."""
+        """A constant for a node's graph: an initializer; where there can be none, a Constant node before the node."""
         scope = before.graph
         assert scope is not None
         name = self.fresh(wish)
         tensor = ir.tensor(np.asarray(array, order="C"), name=name)
-        if isinstance(scope, ir.Graph) and scope not in self._bodies:
+        own = isinstance(scope, ir.Graph) and scope not in self._bodies
+        if isinstance(scope, ir.Graph) and own and self.model.ir_version >= FREE_INITIALIZERS_IR:
             value = ir.Value(
                 name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor
             )
@@ -182,6 +209,20 @@ class Editor:
         domain: str = "",
     ) -> ir.Value:
         """A new node with one output, before another one; its output. Another domain is imported at version 1."""
+        return self.outputs(before, operator, inputs, attributes, name=name, domain=domain, count=1)[0]
+
+    def outputs(
+        self,
+        before: ir.Node,
+        operator: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Sequence[ir.Attr] = (),
+        *,
+        name: str,
+        domain: str = "",
+        count: int,
+    ) -> list[ir.Value]:
+        """A new node with several outputs, else as ``node``; its outputs."""
         scope = before.graph
         assert scope is not None
         if domain:
@@ -189,17 +230,24 @@ class Editor:
             for body, function in self._bodies.items():
                 if any(inner is scope for inner in nested(body)):
                     function.opset_imports.setdefault(domain, 1)
-        node = ir.Node(domain, operator, inputs, attributes, name=self.fresh(name))
-        node.outputs[0].name = self.fresh(f"{name}_output")
+        node = ir.Node(domain, operator, inputs, attributes, num_outputs=count, name=self.fresh(name))
+        for value in node.outputs:
+            value.name = self.fresh(f"{name}_output")
         scope.insert_before(before, node)
-        return node.outputs[0]
+        return list(node.outputs)
 
     def replace(self, old: ir.Value, new: ir.Value) -> None:
         """Puts a value in the place of another, which goes with its node; a graph's output keeps its name."""
-        new.type = new.type or old.type
-        if new.shape is None:
-            new.shape = old.shape
+        if new.producer() is not None:  # what an input is belongs to the model's signature
+            new.type = new.type or old.type
+            if new.shape is None:
+                new.shape = old.shape
         given = old.is_graph_output()
+        if given and not takes_name(new, old):
+            at = old.producer()
+            assert at is not None
+            new = self.node(at, "Identity", [new], name=f"{old.name}_identity")
+            new.type, new.shape = old.type, old.shape
         ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
         if given:
             name, old.name = old.name, self.fresh(f"{old.name}_before")
@@ -220,7 +268,7 @@ class Editor:
             return
         if node.graph is None or any(v.uses() or v.is_graph_output() for v in node.outputs):
             return
-        inputs = list(node.inputs)
+        read = [*node.inputs, *release(node)]
         node.graph.remove(node, safe=True)
-        for each in dict.fromkeys(inputs):
+        for each in dict.fromkeys(read):
             self.drop(each)

@@ -125,23 +125,30 @@ def _chains(scope: ir.Graph | ir.Function) -> list[_Chain]:
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     editor = Editor(model)
-    count = 0
-    for scope, _ in scopes_of(model):
-        for chain in _chains(scope):
-            node, channels = chain.first, len(chain.scale)
-            name = node.name or chain.y.name or "affine"
-            weight = chain.scale.astype(np.float32).reshape(-1, 1, 1, 1)
-            inputs = [chain.x, editor.constant(node, f"{name}_scale", weight)]
-            if chain.shift.any():
-                inputs.append(editor.constant(node, f"{name}_shift", chain.shift.astype(np.float32)))
-            attributes = [ir.AttrInt64s("kernel_shape", [1, 1]), ir.AttrInt64("group", channels)]
-            editor.replace(chain.y, editor.node(node, "Conv", inputs, attributes, name=f"{name}_affine"))
-            count += 1
+    count, before = 0, -1
+    # What is a convolution now may be what another chain begins at.
+    while before != count:
+        before = count
+        count += sum(_replace(editor, _chains(scope)) for scope, _ in scopes_of(model))
     if not count:
         why = "no scale or shift by channel goes from a convolution to another"
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why,))
     what = f"Made {count} 1x1 convolution{'s' if count > 1 else ''} by channel of scales and shifts."
     return RewriteResult(modified=True, what=what)
+
+
+def _replace(editor: Editor, chains: list[_Chain]) -> int:
+    """Puts convolutions in the place of chains: how many."""
+    for chain in chains:
+        node, channels = chain.first, len(chain.scale)
+        name = node.name or chain.y.name or "affine"
+        weight = chain.scale.astype(np.float32).reshape(-1, 1, 1, 1)
+        inputs = [chain.x, editor.constant(node, f"{name}_scale", weight)]
+        if chain.shift.any():
+            inputs.append(editor.constant(node, f"{name}_shift", chain.shift.astype(np.float32)))
+        attributes = [ir.AttrInt64s("kernel_shape", [1, 1]), ir.AttrInt64("group", channels)]
+        editor.replace(chain.y, editor.node(node, "Conv", inputs, attributes, name=f"{name}_affine"))
+    return len(chains)
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:

@@ -130,6 +130,7 @@ REWRITE = Rewrite(
     name="fixed-dimensions",
     summary="symbolic input dimensions become numbers",
     safety="behaviour",
+    stage=-1,
     params=(Param(name=ANY_NAME, kind="int", minimum=1, summary="the size of a dimension, by its name"),),
     change=_change,
     proposes=_proposes,

@@ -68,7 +68,7 @@ REWRITE = Rewrite(
     name="initializers-out-of-inputs",
     summary="weights that are listed as graph inputs become constants",
     safety="exact",
-    stage=0,
+    stage=-1,
     params=(Param(name="keep", kind="text", summary="initializers that callers feed, joined by +"),),
     change=_change,
     proposes=_proposes,

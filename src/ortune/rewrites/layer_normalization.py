@@ -278,7 +278,11 @@ def _raise(model: ir.Model) -> None:
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = _walk(model, Editor(model))
+    count, found, editor = 0, 1, Editor(model)
+    # Two of one tensor hide each other until one of them is replaced.
+    while found:
+        found, reasons = _walk(model, editor)
+        count += found
     if not count:
         why = tuple(reasons) or ("no layer normalisation is written out",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)

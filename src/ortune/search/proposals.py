@@ -74,7 +74,7 @@ def propose(
     fixes, waiting = _fixes(findings, ort_version, allow, allocators)
     plans += fixes
     # What a model of fewer bits is made from: weights that may be fed are none to the quantisers.
-    ground = [spec for spec in row if rewrites.find(spec.name).stage == 0]
+    ground = [spec for spec in row if rewrites.find(spec.name).stage < rewrites.CLEAN_UP]
     for spec, reason in rewritten:
         specs = (*ground, spec) if rewrites.find(spec.name).family else (spec,)
         plan = Plan(rewrites=specs, settings=rewrites.settings_for(specs))

@@ -4,8 +4,8 @@ What it is: nodes, and whole chains of them, whose outputs neither another node 
 Why it costs: ONNX Runtime keeps them in its optimised graph and runs them at every call; only such constants cost
     nothing.
 Evidence: the uses of each node's outputs, followed backwards.
-Fix and its safety: advice: take the nodes out, or export only the outputs that are wanted.
-Example: a branch for training that an export left in
+Fix and its safety: exact: the rewrite ``dead-nodes`` takes them out.
+Example: ``--rewrite dead-nodes``
 References: ONNX IR specification, "Graphs".
 """
 
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import onnx_ir as ir
-
-from ortune.model.graphs import graphs, subgraphs
+from ortune.model.graphs import graphs
 from ortune.records import Finding
+from ortune.rewrites.dead_nodes import REWRITE, dead_nodes
+from ortune.rules._fixes import mended_by
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -46,31 +46,14 @@ def find(facts: Facts) -> Iterator[Finding]:
     """In every graph."""
     if facts.model is None:
         return
-    found = [node for graph in graphs(facts.model.ir) for node in _dead(graph)]
+    dead = [node for graph in graphs(facts.model.ir) for node in dead_nodes(graph)]
+    # Constants cost nothing at a call.
+    found = [node for node in dead if node.op_type != "Constant"]
     if found:
-        yield Finding(
+        finding = Finding(
             code=CODE,
             what=f"run for nobody: {counted(found)}",
             where=tuple(map(name_of, found)),
             fix="take them out of the model",
         )
-
-
-def _dead(graph: ir.Graph | ir.Function) -> list[ir.Node]:
-    """Nodes that no output of the graph needs, in the order of the graph; constants are not run anyway."""
-    read: set[ir.Value] = set(graph.outputs)
-    dead = []
-    for node in reversed(list(graph)):
-        if not read.isdisjoint(node.outputs) or _read_inside(node):
-            read.update(value for value in node.inputs if value is not None)
-            for inner in subgraphs(node):
-                read.update(v for n in inner.all_nodes() for v in n.inputs if v is not None)
-                read.update(inner.outputs)
-        elif node.op_type != "Constant":
-            dead.append(node)
-    return dead[::-1]
-
-
-def _read_inside(node: ir.Node) -> bool:
-    """Whether a graph in another node reads it: those are not told from the dead, and left alone."""
-    return any(use.node.graph is not node.graph for value in node.outputs for use in value.uses())
+        yield mended_by(REWRITE, finding, facts)

@@ -1,0 +1,69 @@
+"""Putting the nodes of a graph that lies in a node into the graph around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nested
+from ortune.rewrites._graph import Editor
+
+
+class Inlined:
+    """A graph inside a node, to be written out before that node as often as wanted."""
+
+    def __init__(self, editor: Editor, node: ir.Node, body: ir.Graph) -> None:
+        self._editor, self._node, self._body = editor, node, body
+        self._constants: dict[str, ir.Value] = {}
+
+    def write(self, given: Sequence[ir.Value | None] = ()) -> list[ir.Value]:
+        """Writes the nodes before the node.
+
+        Args:
+            given: What its inputs are.
+
+        Returns:
+            What its outputs are.
+        """
+        scope = self._node.graph
+        assert scope is not None
+        copy = self._body.clone(allow_outer_scope_values=True)
+        stands: dict[ir.Value, ir.Value] = {}
+        for formal, actual in zip(copy.inputs, given, strict=True):
+            if actual is not None:
+                stands[formal] = actual
+        for name, value in copy.initializers.items():
+            if value not in stands and value.const_value is not None:
+                if name not in self._constants:
+                    array = value.const_value.numpy()
+                    self._constants[name] = self._editor.constant(self._node, name, array)
+                stands[value] = self._constants[name]
+        outputs = list(copy.outputs)
+        copy.outputs.clear()
+        for old, new in stands.items():
+            ir.convenience.replace_all_uses_with(old, new)
+        made = list(copy)
+        copy.remove(made)
+        for node in made:
+            node.name = self._editor.fresh(node.name or node.op_type)
+            for value in node.outputs:
+                if value.name:
+                    value.name = self._editor.fresh(value.name)
+                # Said of any round, or of a branch that might not be taken: what follows here is inferred anew.
+                value.shape = None
+            scope.insert_before(self._node, node)
+        return [stands.get(value, value) for value in outputs]
+
+
+def can_be_inlined(body: ir.Graph) -> bool:
+    """Whether what a graph holds can be written elsewhere: every output is made or given in it."""
+    own = {v for node in body for v in node.outputs} | {*body.inputs, *body.initializers.values()}
+    return all(v in own for v in body.outputs) and all(
+        v.const_value is not None for v in body.initializers.values()
+    )
+
+
+def nodes_within(body: ir.Graph) -> int:
+    """How many nodes a graph holds, with those of the graphs in them."""
+    return sum(1 for graph in nested(body) for _ in graph)

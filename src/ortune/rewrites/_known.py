@@ -1,0 +1,164 @@
+"""What is known of every value without running the model: type and sizes, by onnx's own shape inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx
+import onnx_ir as ir
+from onnx import shape_inference
+
+from ortune.model.graphs import graphs, op_set, stored_bytes, subgraphs
+
+_SMALL_BYTES = 1024  # tensors up to this may be sizes, and inference reads them
+_MOST_BYTES = 1 << 28  # held by graphs inside nodes, which go along as they are
+
+_KEEP_SYMBOLS = op_set(
+    "Abs Add And AveragePool BatchNormalization Cast Ceil Clip Concat Conv Cos Div Dropout Elu Equal Erf Exp Flatten "
+    "Floor Gather Gelu Gemm GlobalAveragePool Greater HardSigmoid HardSwish Identity LayerNormalization LeakyRelu Less "
+    "Log LogSoftmax MatMul Max MaxPool Min Mul Neg Not Or PRelu Pow Reciprocal ReduceMax ReduceMean ReduceMin "
+    "ReduceProd ReduceSum Relu Reshape Round Shape Sigmoid Sign Sin Softmax Softplus Sqrt Squeeze Sub Sum Tanh "
+    "Transpose Unsqueeze Where"
+)
+"""Behind others shape inference may call a size by the name of another: Slice keeps that of what it cuts."""
+
+Dims = tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of a value.
+
+    Attributes:
+        dtype: Its element type; None where it is not known.
+        dims: Its sizes: a number; or a symbol, which is the same size wherever it stands; or None for one that is not
+            known. None where not even their number is.
+    """
+
+    dtype: ir.DataType | None = None
+    dims: Dims | None = None
+
+
+def known_values(model: ir.Model) -> dict[ir.Value, Known]:
+    """Types and sizes as they follow from the inputs: what else the file declares is not believed.
+
+    ONNX Runtime holds callers to the sizes that inputs declare. It does not hold nodes to theirs.
+    """
+    copy = model.clone()
+    _forget(copy)
+    inferred = _inferred(copy)
+    found: dict[ir.Value, Known] = {}
+    if inferred is not None:
+        _read(model.graph, inferred.graph, _believed(model), found)
+    for graph in graphs(model):
+        held = (
+            [(v, v.const_value) for v in graph.initializers.values()] if isinstance(graph, ir.Graph) else []
+        )
+        for value, tensor in (*held, *((node.outputs[0], _stored(node)) for node in graph if _stored(node))):
+            if tensor is not None:
+                found[value] = Known(dtype=tensor.dtype, dims=tuple(map(int, tensor.shape.numpy())))
+    return found
+
+
+def _believed(model: ir.Model) -> set[ir.Value]:
+    """The values whose symbols are believed: inputs, and what keeps their symbols right."""
+    believed = set(model.graph.inputs)
+    for graph in graphs(model, functions=False):
+        believed.update(graph.initializers.values() if isinstance(graph, ir.Graph) else ())
+    # Outer graphs come first, and in each every node after what it reads.
+    for graph in graphs(model, functions=False):
+        for node in graph:
+            keeps = node.domain in ("", "ai.onnx") and node.op_type in _KEEP_SYMBOLS
+            if node.op_type == "Constant" or (keeps and all(v is None or v in believed for v in node.inputs)):
+                believed.update(node.outputs)
+    return believed
+
+
+def _stored(node: ir.Node) -> ir.TensorProtocol | None:
+    """The tensor that a Constant holds."""
+    attribute = node.attributes.get("value") if node.op_type == "Constant" else None
+    return attribute.as_tensor() if attribute is not None and not attribute.is_ref() else None
+
+
+def _read(
+    graph: ir.Graph, proto: onnx.GraphProto, believed: set[ir.Value], found: dict[ir.Value, Known]
+) -> None:
+    """Takes what is said in a graph, and in those in its nodes, to the values that it is said of."""
+    said = {info.name: info.type.tensor_type for info in (*proto.input, *proto.value_info, *proto.output)}
+    for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
+        kind = said.get(value.name or "")
+        if kind is None or not kind.elem_type:
+            continue
+        dims = None
+        if kind.HasField("shape"):
+            dims = tuple(_size(size, value in believed) for size in kind.shape.dim)
+        found[value] = Known(dtype=ir.DataType(kind.elem_type), dims=dims)
+    inner = [each for node in graph for each in subgraphs(node)]
+    theirs = [
+        each
+        for node in proto.node
+        for attribute in node.attribute
+        for each in ((attribute.g,) if attribute.HasField("g") else attribute.graphs)
+    ]
+    for one, other in zip(inner, theirs, strict=True):
+        _read(one, other, believed, found)
+
+
+def _size(size: onnx.TensorShapeProto.Dimension, believed: bool) -> int | str | None:
+    if size.HasField("dim_value"):
+        return int(size.dim_value)
+    return str(size.dim_param) if size.dim_param and believed else None
+
+
+def _forget(model: ir.Model) -> None:
+    """Takes out what nothing holds the model to, and what would make it large."""
+    for graph in graphs(model):
+        for node in list(graph) if isinstance(graph, ir.Graph) else ():
+            stored = _stored(node)
+            if (
+                stored is not None
+                and stored_bytes(stored) > _SMALL_BYTES
+                and not node.outputs[0].is_graph_output()
+            ):
+                # An input of the whole model can be read everywhere.
+                given = ir.Value(
+                    name=f"constant {len(model.graph.inputs)}",
+                    type=ir.TensorType(stored.dtype),
+                    shape=ir.Shape(stored.shape.numpy()),
+                )
+                model.graph.inputs.append(given)
+                ir.convenience.replace_all_uses_with(node.outputs[0], given)
+                graph.remove(node, safe=True)
+        inner = graph is not model.graph
+        for value in (*(graph.inputs if inner else ()), *(v for node in graph for v in node.outputs)):
+            value.shape = None
+    main = model.graph
+    for value in main.inputs:
+        # Nothing holds two inputs to one size where they share a name for it.
+        if value.shape is not None:
+            sizes = [d if isinstance(d, int) else f"{value.name}[{n}]" for n, d in enumerate(value.shape)]
+            value.shape = ir.Shape(sizes)
+    for name, value in list(main.initializers.items()):
+        stored = value.const_value
+        if stored is None:
+            continue
+        if value.is_graph_input():
+            # What callers may feed has a type and a shape; what they feed is not known.
+            del main.initializers[name]
+        elif stored.dtype == ir.DataType.STRING or stored_bytes(stored) > _SMALL_BYTES:
+            del main.initializers[name]
+            value.type, value.shape = ir.TensorType(stored.dtype), ir.Shape(stored.shape.numpy())
+            value.const_value = None
+            main.inputs.append(value)
+
+
+def _inferred(model: ir.Model) -> onnx.ModelProto | None:
+    """The model with what follows from its inputs; None where nothing can be said."""
+    inner = (g for g in graphs(model) if g is not model.graph and isinstance(g, ir.Graph))
+    held = (v.const_value for g in inner for v in g.initializers.values())
+    if sum(stored_bytes(tensor) for tensor in held if tensor is not None) > _MOST_BYTES:
+        return None
+    try:
+        return shape_inference.infer_shapes(ir.serde.serialize_model(model), data_prop=True)
+    except (shape_inference.InferenceError, ir.serde.SerdeError, ValueError, TypeError, RuntimeError):
+        return None

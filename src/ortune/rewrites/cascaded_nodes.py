@@ -1,0 +1,246 @@
+"""Makes one node, or none, of two that follow each other and do the same kind of thing.
+
+What it is: Transpose after Transpose; Cast after a Cast that lost nothing; Reshape after anything that only changes the
+    shape; Squeeze after Unsqueeze of the same axes and the other way round; Concat of all that a Split gave, and Split
+    of what a Concat joined, along the same axis and in the same pieces.
+Why it costs: each copies its tensor or at least sets up a node. ONNX Runtime merges Casts and Transposes, and
+    keeps the rest. Exporters leave them where two of their own steps meet.
+Evidence: such pairs in the graph.
+Fix and its safety: exact: every number is the same.
+Example: ``--rewrite cascaded-nodes``
+References: ONNX operators, "Transpose", "Cast", "Reshape", "Split" and "Concat".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.model.graphs import cast_to
+from ortune.records import Workload
+from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, constant, is_op, scopes_of, takes_name
+from ortune.rewrites._known import Dims, Known, known_values
+
+_LEAST_OPSET = 6  # the type of a Cast is a word before
+_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+_D = ir.DataType
+_HOLDS: dict[ir.DataType, tuple[ir.DataType, ...]] = {
+    _D.BOOL: (_D.UINT8, _D.INT8, _D.INT32, _D.INT64, _D.FLOAT16, _D.FLOAT, _D.DOUBLE),
+    _D.UINT8: (_D.UINT16, _D.INT16, _D.INT32, _D.INT64, _D.FLOAT16, _D.FLOAT, _D.DOUBLE),
+    _D.INT8: (_D.INT16, _D.INT32, _D.INT64, _D.FLOAT16, _D.FLOAT, _D.DOUBLE),
+    _D.INT16: (_D.INT32, _D.INT64, _D.FLOAT, _D.DOUBLE),
+    _D.INT32: (_D.INT64, _D.DOUBLE),
+    _D.FLOAT16: (_D.FLOAT, _D.DOUBLE),
+    _D.BFLOAT16: (_D.FLOAT, _D.DOUBLE),
+    _D.FLOAT: (_D.DOUBLE,),
+}
+"""Types that hold every number of another."""
+_WANTED = {*_HOLDS, _D.INT64, _D.DOUBLE} - {_D.UINT8}
+"""What a number below zero is without a sign, and any in words, depends on what it was in between."""
+
+
+class _Pairs:
+    """Looks for pairs in a model, and puts what they are in their place."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self.model, self.editor = model, Editor(model)
+        self.known: Mapping[ir.Value, Known] = {}
+        self.found: Counter[str] = Counter()
+        self.reasons: dict[str, None] = {}
+
+    def run(self) -> None:
+        """Until there are none."""
+        before = -1
+        while before != self.found.total():
+            before = self.found.total()
+            self.known = known_values(self.model)
+            for scope, opset in scopes_of(self.model):
+                for node in list(scope) if opset >= _LEAST_OPSET else ():
+                    if node.graph is scope and is_op(node, *_FINDERS) and _plain(node):
+                        _FINDERS[node.op_type](self, node)
+
+    def of(self, value: ir.Value | None) -> Known:
+        """What is known of a value."""
+        return self.known.get(value, Known()) if value is not None else Known()
+
+    def replace(self, node: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
+        """Puts values in the place of a node's outputs, all or none."""
+        for old, new in pairs:
+            if old.is_graph_output() and not takes_name(new, old):
+                self.reasons[
+                    f"{node.op_type} {node.name!r} gives what is an input, a weight or an output"
+                ] = None
+                return
+        for old, new in pairs:
+            self.editor.replace(old, new)
+        self.found[node.op_type] += 1
+
+    def transposes(self, node: ir.Node) -> None:
+        """Transpose of a Transpose."""
+        first = _before(node, "Transpose")
+        if first is None or first.inputs[0] is None:
+            return
+        one, other = _perm(first, self.of(first.outputs[0])), _perm(node, self.of(first.outputs[0]))
+        if one is None or other is None or len(one) != len(other):
+            return
+        order = [one[axis] for axis in other]
+        if order == sorted(order):
+            self.replace(node, [(node.outputs[0], first.inputs[0])])
+            return
+        made = self.editor.node(
+            node,
+            "Transpose",
+            [first.inputs[0]],
+            [ir.AttrInt64s("perm", order)],
+            name=node.name or "transpose",
+        )
+        self.replace(node, [(node.outputs[0], made)])
+
+    def casts(self, node: ir.Node) -> None:
+        """Cast of a Cast that holds every number."""
+        first = _before(node, "Cast")
+        if first is None or first.inputs[0] is None:
+            return
+        given, middle, wanted = self.of(first.inputs[0]).dtype, cast_to(first), cast_to(node)
+        if given is None or middle not in _HOLDS.get(given, ()) or wanted not in _WANTED:
+            return
+        if wanted == given:
+            self.replace(node, [(node.outputs[0], first.inputs[0])])
+            return
+        attributes = list(node.attributes.values())
+        made = self.editor.node(node, "Cast", [first.inputs[0]], attributes, name=node.name or "cast")
+        self.replace(node, [(node.outputs[0], made)])
+
+    def reshapes(self, node: ir.Node) -> None:
+        """Reshape of what was only given another shape; its sizes must not ask for those in between."""
+        first = _before(node, *_VIEWS)
+        sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+        if first is None or first.inputs[0] is None or sizes is None or not sizes.all():
+            return
+        attributes = list(node.attributes.values())
+        inputs = [first.inputs[0], node.inputs[1]]
+        made = self.editor.node(node, "Reshape", inputs, attributes, name=node.name or "reshape")
+        self.replace(node, [(node.outputs[0], made)])
+
+    def squeezes(self, node: ir.Node) -> None:
+        """Squeeze of what was unsqueezed along the same axes, or the other way round."""
+        first = _before(node, "Unsqueeze" if node.op_type == "Squeeze" else "Squeeze")
+        if first is None or first.inputs[0] is None:
+            return
+        rank = self.of((first if node.op_type == "Squeeze" else node).outputs[0]).dims
+        one, other = _axes(first, rank), _axes(node, rank)
+        if one is not None and one == other:
+            self.replace(node, [(node.outputs[0], first.inputs[0])])
+
+    def concats(self, node: ir.Node) -> None:
+        """Concat of everything that a Split gave."""
+        first = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
+        if not is_op(first, "Split") or first is None or not _plain(first):
+            return
+        if list(node.inputs) != list(first.outputs) or first.inputs[0] is None:
+            return
+        if _axis(first, self.of(node.outputs[0])) == _axis(node, self.of(node.outputs[0])) is not None:
+            self.replace(node, [(node.outputs[0], first.inputs[0])])
+
+    def splits(self, node: ir.Node) -> None:
+        """Split into the pieces that a Concat joined."""
+        first = _before(node, "Concat")
+        if first is None or len(first.inputs) != len(node.outputs) or None in first.inputs:
+            return
+        joined = self.of(first.outputs[0])
+        axis = _axis(node, joined)
+        if axis is None or axis != _axis(first, joined):
+            return
+        pieces = [value for value in first.inputs if value is not None]
+        before = [dims[axis] if (dims := self.of(v).dims) else None for v in pieces]
+        after = [dims[axis] if (dims := self.of(v).dims) else None for v in node.outputs]
+        if None not in before and before == after:
+            self.replace(node, list(zip(list(node.outputs), pieces, strict=True)))
+
+
+_FINDERS = {
+    "Transpose": _Pairs.transposes,
+    "Cast": _Pairs.casts,
+    "Reshape": _Pairs.reshapes,
+    "Squeeze": _Pairs.squeezes,
+    "Unsqueeze": _Pairs.squeezes,
+    "Concat": _Pairs.concats,
+    "Split": _Pairs.splits,
+}
+
+
+def _plain(node: ir.Node) -> bool:
+    return not any(attribute.is_ref() for attribute in node.attributes.values())
+
+
+def _before(node: ir.Node, *names: str) -> ir.Node | None:
+    """The node that makes the first input, where it is one of these."""
+    made = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
+    return made if made is not None and is_op(made, *names) and _plain(made) else None
+
+
+def _perm(node: ir.Node, known: Known) -> list[int] | None:
+    attribute = node.attributes.get("perm")
+    if attribute is not None:
+        return list(attribute.as_ints())
+    return list(reversed(range(len(known.dims)))) if known.dims is not None else None
+
+
+def _axis(node: ir.Node, known: Known) -> int | None:
+    """Along which axis a node works, counted from the first; None where the rank is not known."""
+    attribute = node.attributes.get("axis")
+    axis = 0 if attribute is None else attribute.as_int()
+    return axis if axis >= 0 else None if known.dims is None else axis + len(known.dims)
+
+
+def _axes(node: ir.Node, dims: Dims | None) -> set[int] | None:
+    """The axes of a Squeeze or Unsqueeze, counted from the first of the longer shape; None where they are not known."""
+    attribute = node.attributes.get("axes")
+    axes = (
+        np.asarray(attribute.as_ints())
+        if attribute is not None
+        else constant(node.inputs[1])
+        if len(node.inputs) > 1
+        else None
+    )
+    if axes is None or (dims is None and (axes < 0).any()):
+        return None
+    return {int(axis) % len(dims) if dims is not None else int(axis) for axis in axes.reshape(-1)}
+
+
+def _merge(model: ir.Model) -> _Pairs:
+    pairs = _Pairs(model)
+    pairs.run()
+    return pairs
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    done = _merge(model)
+    count, reasons = done.found.total(), tuple(done.reasons)
+    if not count:
+        why = reasons or ("no two nodes that follow each other do the same kind of thing",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    what = f"Merged {count} pair{'s' if count > 1 else ''} of nodes."
+    return RewriteResult(modified=True, what=what, reasons=reasons)
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    found = _merge(model.clone()).found
+    # Pairs of Transposes and of Casts ONNX Runtime merges by itself.
+    count = found.total() - found["Transpose"] - found["Cast"]
+    pairs = "1 pair of nodes" if count == 1 else f"{count} pairs of nodes"
+    return [({}, f"{pairs} can be one node, or none")] if count else []
+
+
+REWRITE = Rewrite(
+    name="cascaded-nodes",
+    summary="two nodes in a row that do the same kind of thing become one, or none",
+    safety="exact",
+    stage=CLEAN_UP,
+    change=_change,
+    proposes=_proposes,
+)

@@ -1,0 +1,255 @@
+"""Computes once what is the same at every run: constants, known sizes, and branches that are always taken.
+
+What it is: a node all of whose inputs are constants becomes its result. Shape and Size of a value whose sizes are
+    known, and one size picked out of several (Gather or Slice of a Shape), become numbers. An If whose condition is
+    then known becomes the branch that is taken.
+Why it costs: ONNX Runtime computes constants by itself, at every start, and knows the sizes of a tensor all together
+    or not at all. What hangs on one known size among unknown ones it computes at every call: arithmetic of tiny nodes,
+    and every If that asks for it. What is not folded in the file also hides patterns from the other rewrites.
+Evidence: operators in the file with constants alone for inputs; Shape of values whose sizes are known; If.
+Fix and its safety: exact: what is computed is what would be. A result may be larger than what it is made of by
+    ``limit`` KiB and no more, so that a file does not swell (weights kept in 8 bits, say): ask for more where it may.
+    Dequantised weights and random numbers are left.
+Example: ``--rewrite constant-folding``
+References: ONNX operators; ONNX Runtime documentation, "Graph Optimizations", on constant folding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from ortune.model.graphs import op_set
+from ortune.records import Workload
+from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, constant, is_op, scopes_of
+from ortune.rewrites._inline import Inlined, can_be_inlined
+from ortune.rewrites._known import Dims, Known, known_values
+
+_FOLDED = op_set(
+    "Abs Add And Cast Ceil Clip Concat ConstantOfShape Cos CumSum Div Equal Erf Exp Expand Flatten Floor Gather "
+    "GatherElements GatherND Greater GreaterOrEqual Identity Less LessOrEqual Log MatMul Max Min Mul Neg Not Or Pow "
+    "Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round ScatterElements ScatterND "
+    "Sigmoid Sign Sin Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor"
+)
+"""What is computed here: others are rare among constants, draw random numbers, or are what quantisers leave."""
+_LEAST_OPSET = 8  # arithmetic before broadcasts otherwise
+_MOST_NUMBERS = 1 << 26  # of a result
+_LIMIT = Param(
+    name="limit",
+    kind="int",
+    default="64",
+    summary="how much larger than its inputs the result of a node may be, in KiB",
+)
+
+
+class _Folding:
+    """One pass after another, until nothing changes."""
+
+    def __init__(self, model: ir.Model, limit_bytes: int) -> None:
+        self.model, self.limit_bytes = model, limit_bytes
+        self.editor = Editor(model)
+        self.folded = self.sizes = self.branches = 0
+        self.reasons: dict[str, None] = {}
+        self.known: dict[ir.Value, Known] = {}
+
+    def run(self) -> None:
+        """Folds what can be."""
+        before = -1
+        while before != self.folded + self.branches:
+            before = self.folded + self.branches
+            # What was folded may say sizes, and these another condition.
+            self.known = known_values(self.model)
+            for scope, opset in scopes_of(self.model):
+                for node in list(scope) if opset >= _LEAST_OPSET else ():
+                    if node.graph is scope and not any(v.is_graph_output() for v in node.outputs):
+                        self._node(node, opset)
+                    elif node.graph is scope and is_op(node, "If"):
+                        self._branch(node)
+
+    def _node(self, node: ir.Node, opset: int) -> None:
+        if is_op(node, "If"):
+            self._branch(node)
+            return
+        results = self._sizes(node, opset) if is_op(node, "Shape", "Size", "Gather", "Slice") else None
+        self.sizes += results is not None and is_op(node, "Gather", "Slice")
+        if results is None and is_op(node, *_FOLDED):
+            results = self._computed(node, opset)
+        if results is None:
+            return
+        for value, array in zip(list(node.outputs), results, strict=True):
+            self.editor.replace(value, self.editor.constant(node, f"{value.name}_folded", array))
+        self.folded += 1
+
+    def _branch(self, node: ir.Node) -> None:
+        condition = constant(node.inputs[0])
+        if condition is None or condition.size != 1:
+            return
+        taken = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
+        if taken.is_ref() or not can_be_inlined(taken.as_graph()):
+            return
+        made = Inlined(self.editor, node, taken.as_graph()).write()
+        for old, new in zip(list(node.outputs), made, strict=True):
+            self.editor.replace(old, new)
+        self.branches += 1
+
+    def _sizes(self, node: ir.Node, opset: int) -> list[np.ndarray] | None:
+        """What a node that asks for sizes gives, where all that it asks for are known."""
+        if is_op(node, "Size"):
+            dims = self._dims(node.inputs[0])
+            return [np.array(np.prod(dims, dtype=np.int64))] if _whole(dims) else None
+        if is_op(node, "Shape"):
+            dims = self._shape(node)
+            return [np.array(dims, np.int64)] if _whole(dims) else None
+        shape = node.inputs[0].producer() if node.inputs[0] is not None else None
+        dims = self._shape(shape) if shape is not None and is_op(shape, "Shape") else None
+        if dims is None or any(a.is_ref() for a in node.attributes.values()):
+            return None
+        # Computed on the places of the sizes, so that what the node does to them need not be known here.
+        places = self._computed(node, opset, np.arange(len(dims)))
+        if places is None:
+            return None
+        chosen = tuple(dims[place] for place in places[0].reshape(-1))
+        return [np.array(chosen, np.int64).reshape(places[0].shape)] if _whole(chosen) else None
+
+    def _dims(self, value: ir.Value | None) -> Dims | None:
+        known = self.known.get(value) if value is not None else None
+        return known.dims if known is not None else None
+
+    def _shape(self, node: ir.Node) -> Dims | None:
+        dims = self._dims(node.inputs[0])
+        bounds = [node.attributes.get(name) for name in ("start", "end")]
+        if dims is None or any(a is not None and a.is_ref() for a in bounds):
+            return None
+        start, end = (a.as_int() if a is not None else None for a in bounds)
+        return dims[start:end]
+
+    def _computed(  # noqa: PLR0911  (one a reason not to)
+        self, node: ir.Node, opset: int, first: np.ndarray | None = None
+    ) -> list[np.ndarray] | None:
+        """What a node gives whose inputs are all constants; ``first`` is the first one, where given."""
+        if any(a.is_ref() for a in node.attributes.values()) or not all(v.name for v in node.outputs):
+            return None
+        feeds: dict[str, np.ndarray] = {} if first is None else {"i0": first}
+        given = 0
+        for place, value in enumerate(node.inputs):
+            if value is None or f"i{place}" in feeds:
+                continue
+            stored = value.const_value
+            if stored is not None and (stored.size > _MOST_NUMBERS or stored.dtype == ir.DataType.STRING):
+                return None
+            array = constant(value)
+            if array is None or array.dtype.kind not in "fiub":
+                return None
+            feeds[f"i{place}"] = array
+            given += array.nbytes
+        if not feeds:  # it was part of a branch that is gone by now
+            return None
+        size = self._size(node)
+        if size is not None and size > given + self.limit_bytes:
+            self._too_large(node, size)
+            return None
+        results = _run(node, opset, feeds)
+        if results is None or any(array.dtype.kind not in "fiub" for array in results):
+            return None
+        size = sum(array.nbytes for array in results)
+        if first is None and size > given + self.limit_bytes:
+            self._too_large(node, size)
+            return None
+        return results
+
+    def _size(self, node: ir.Node) -> int | None:
+        """Bytes of what a node gives, so that what is too large is never made; None where they are not known."""
+        total = 0
+        for value in node.outputs:
+            known = self.known.get(value, Known())
+            dims = known.dims
+            if known.dtype is None or not _whole(dims):
+                return None
+            total += int(np.prod(dims, dtype=np.int64)) * known.dtype.bitwidth // 8
+        return total
+
+    def _too_large(self, node: ir.Node, size: int) -> None:
+        text = f"the result of {node.op_type} {node.name!r} would be {size >> 10} KiB, more than its limit allows"
+        self.reasons[text] = None
+
+
+def _whole(dims: Dims | None) -> TypeGuard[tuple[int, ...]]:
+    return dims is not None and all(isinstance(size, int) for size in dims)
+
+
+def _run(node: ir.Node, opset: int, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
+    """What a node of the standard operators gives, by onnx's reference; None where it does not say."""
+    # Imported late: it brings every operator there is.
+    from onnx.reference import ReferenceEvaluator
+
+    proto = ir.serde.serialize_node(node)
+    proto.domain = ""
+    proto.input[:] = [f"i{place}" if value is not None else "" for place, value in enumerate(node.inputs)]
+    proto.output[:] = [f"o{place}" for place in range(len(node.outputs))]
+    empty = onnx.helper.make_empty_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [proto], "node", [empty(name) for name in feeds], [empty(name) for name in proto.output]
+    )
+    # The reference knows each operator by its newest version that is not newer than this.
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+    try:
+        with np.errstate(all="ignore"):
+            made = ReferenceEvaluator(model).run(None, feeds)
+    # What the reference does not know, or what is no valid node, it says in any of these ways.
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ):
+        return None
+    arrays = [np.asarray(array) for array in made]
+    return arrays if all(array.nbytes <= _MOST_NUMBERS * 8 for array in arrays) else None
+
+
+def _fold(model: ir.Model, limit_kib: int) -> _Folding:
+    folding = _Folding(model, limit_kib << 10)
+    folding.run()
+    return folding
+
+
+def _counts(done: _Folding) -> str:
+    counts = [f"{done.folded} node{'s' if done.folded > 1 else ''}"] if done.folded else []
+    counts += [f"{done.branches} branch{'es' if done.branches > 1 else ''} of If"] if done.branches else []
+    return " and ".join(counts)
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    done = _fold(model, int(params["limit"]))
+    reasons = tuple(done.reasons)
+    if not (done.folded or done.branches):
+        why = reasons or ("no node has constants alone for inputs, and no size that is asked for is known",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    return RewriteResult(modified=True, what=f"Computed {_counts(done)} once.", reasons=reasons)
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    done = _fold(model.clone(), int(_LIMIT.default))
+    # ONNX Runtime folds constants, but not one size among others, nor the branch that hangs on it.
+    if not (done.sizes or done.branches):
+        return []
+    return [({}, f"{_counts(done)} can be computed beforehand")]
+
+
+REWRITE = Rewrite(
+    name="constant-folding",
+    summary="what is the same at every run is computed once: constants, known sizes, known branches",
+    safety="exact",
+    stage=CLEAN_UP,
+    params=(_LIMIT,),
+    change=_change,
+    proposes=_proposes,
+)

@@ -1,0 +1,176 @@
+"""Gives a Reshape constant sizes where it computes them at every call.
+
+What it is: the sizes that a Reshape is asked for are put together by Shape, Gather, Unsqueeze and Concat, though each
+    but one is a number, or is a size that the tensor has in this very place. They become a constant: 0 for what stays
+    in its place, -1 for the one that follows from the others.
+Why it costs: a chain of five to ten tiny nodes before every Reshape, in each head of each layer: their time is that of
+    starting them. ONNX Runtime sees through such a chain where it begins at the reshaped tensor itself; exporters often
+    ask the input of the layer for its sizes.
+Evidence: sizes as symbols, followed from the model's inputs by shape inference: the same symbol is the same size.
+Fix and its safety: exact: every Reshape gives what it gave.
+Example: ``--rewrite constant-reshape``
+References: ONNX operators, "Reshape"; ONNX Runtime source, ``core/optimizer/reshape_fusion.cc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, constant, holds, is_op, scopes_of
+from ortune.rewrites._known import Dims, Known, known_values
+
+_LEAST_OPSET = 5  # Reshape has its sizes as an attribute before
+_DEPTH = 32
+_SAME = ("Unsqueeze", "Squeeze", "Cast", "Identity")
+"""What changes the shape or the type of sizes, not what they are."""
+
+
+class _Sizes:
+    """Follows sizes through what computes with them."""
+
+    def __init__(self, known: Mapping[ir.Value, Known]) -> None:
+        self._known = known
+
+    def dims(self, value: ir.Value | None) -> Dims | None:
+        """The sizes of a value."""
+        known = self._known.get(value) if value is not None else None
+        return known.dims if known is not None else None
+
+    def held(self, value: ir.Value | None, depth: int = _DEPTH) -> Dims | None:  # noqa: PLR0911  (one a case)
+        """The sizes that a value holds, in order; None where not even their number is known."""
+        numbers = constant(value)
+        if numbers is not None:
+            whole = numbers.dtype.kind in "iu"
+            return tuple(int(n) for n in numbers.reshape(-1)) if whole else None
+        node = value.producer() if value is not None else None
+        if node is None or depth == 0 or any(a.is_ref() for a in node.attributes.values()):
+            return None
+        if is_op(node, *_SAME):
+            to = self._known.get(node.outputs[0], Known()).dtype
+            # Through a type of fewer digits a size might not come back as it was.
+            whole = to in (ir.DataType.INT64, ir.DataType.INT32)
+            return self.held(node.inputs[0], depth - 1) if whole else self._unknown(value)
+        if is_op(node, "Shape"):
+            start, end = (node.attributes.get(name) for name in ("start", "end"))
+            dims = self.dims(node.inputs[0])
+            cut = slice(start.as_int() if start else None, end.as_int() if end else None)
+            return dims[cut] if dims is not None else self._unknown(value)
+        if is_op(node, "Concat"):
+            parts = [self.held(v, depth - 1) for v in node.inputs]
+            return None if None in parts else tuple(n for part in parts if part is not None for n in part)
+        if is_op(node, "Gather", "Slice"):
+            return self._picked(node, depth) or self._unknown(value)
+        return self._unknown(value)
+
+    def _picked(self, node: ir.Node, depth: int) -> Dims | None:
+        given = self.held(node.inputs[0], depth - 1)
+        dims = self.dims(node.inputs[0])
+        if given is None or dims is None or len(dims) != 1:
+            return None
+        if is_op(node, "Gather"):
+            places = constant(node.inputs[1])
+            if places is None or (np.abs(places) > len(given)).any() or (places == len(given)).any():
+                return None
+            return tuple(given[int(place)] for place in places.reshape(-1))
+        bounds = [constant(v) for v in node.inputs[1:3]]
+        steps = (
+            constant(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] is not None else np.ones(1)
+        )
+        if (
+            len(bounds) < 2
+            or any(b is None or b.size != 1 for b in bounds)
+            or steps is None
+            or steps.size != 1
+        ):
+            return None
+        low, high = (int(b.reshape(())) for b in bounds if b is not None)
+        return given[low:high] if int(steps.reshape(())) == 1 else None
+
+    def _unknown(self, value: ir.Value | None) -> Dims | None:
+        dims = self.dims(value)
+        if dims is None or len(dims) > 1:
+            return None
+        count = dims[0] if dims else 1
+        return (None,) * count if isinstance(count, int) and count < _DEPTH else None
+
+
+def _asked(node: ir.Node, sizes: _Sizes) -> list[int] | str | None:
+    """The constant that a Reshape can be given; why not; or None where it has one."""
+    if len(node.inputs) < 2 or node.inputs[1] is None or constant(node.inputs[1]) is not None:
+        return None
+    zeros = node.attributes.get("allowzero")
+    if not all(is_op(use.node, "Reshape") and use.idx == 1 for use in node.inputs[1].uses()):
+        return f"others than a Reshape use the sizes that Reshape {node.name!r} is asked for"
+    asked, given = sizes.held(node.inputs[1]), sizes.dims(node.inputs[0])
+    if asked is None or (zeros is not None and (zeros.is_ref() or zeros.as_int())):
+        return f"how many sizes Reshape {node.name!r} is asked for is not known, or 0 means empty"
+    made: list[int] = []
+    for place, size in enumerate(asked):
+        here = given[place] if given is not None and place < len(given) else None
+        if isinstance(size, int):
+            made.append(size)
+        elif size is not None and size == here:
+            made.append(0)
+        else:
+            made.append(-2)
+    if -2 not in made:
+        return made
+    # Of an empty tensor what remains does not follow, unless the others are numbers.
+    if made.count(-2) > 1 or min(made) < -2 or -1 in made or 0 in made:
+        return f"more than one size that Reshape {node.name!r} is asked for is not known, or one beside others that are"
+    return [-1 if size == -2 else size for size in made]
+
+
+def _walk(model: ir.Model) -> tuple[int, list[str]]:
+    """Gives constants to those that can have them: how many, and why others cannot."""
+    editor, count, before = Editor(model), 0, -1
+    reasons: dict[str, None] = {}
+    # What one is given tells sizes to those behind it.
+    while before != count:
+        before = count
+        reasons.clear()
+        sizes = _Sizes(known_values(model))
+        for scope, opset in scopes_of(model):
+            for node in list(scope) if opset >= _LEAST_OPSET else ():
+                asked = _asked(node, sizes) if is_op(node, "Reshape") and node.graph is scope else None
+                if isinstance(asked, str):
+                    reasons[asked] = None
+                elif asked is not None:
+                    computed = node.inputs[1]
+                    wish = f"{node.name or 'reshape'}_sizes"
+                    node.replace_input_with(1, editor.constant(node, wish, np.array(asked, np.int64)))
+                    editor.drop(computed)
+                    count += 1
+    return count, list(reasons)
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    count, reasons = _walk(model)
+    if not count:
+        why = tuple(reasons) or ("every Reshape has constant sizes",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    what = f"Gave {count} Reshape{'s' if count > 1 else ''} constant sizes."
+    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not holds(model, "Reshape"):
+        return []
+    count, _ = _walk(model.clone())
+    each = "1 Reshape computes sizes" if count == 1 else f"{count} Reshapes compute sizes"
+    return [({}, f"{each} at every call that could be constants")] if count else []
+
+
+REWRITE = Rewrite(
+    name="constant-reshape",
+    summary="sizes that a Reshape computes at every call become constants",
+    safety="exact",
+    stage=CLEAN_UP,
+    change=_change,
+    proposes=_proposes,
+)

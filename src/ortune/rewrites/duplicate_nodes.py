@@ -1,0 +1,150 @@
+"""Computes once what is computed several times.
+
+What it is: nodes of the same operator with the same inputs and attributes, in one graph; and weights of equal type,
+    shape and values under different names, which hide such nodes. The first of them serves the users of all.
+Why it costs: the same work several times over at every call. ONNX Runtime merges nodes whose inputs are the same
+    values; where an exporter stored the weights once for each, it sees different nodes, and holds the weights twice.
+Evidence: weights are compared in full where type, shape and first numbers agree, up to 1 GiB in all.
+Fix and its safety: exact: every number is the same. Random operators, and those of unknown domains, are left.
+Example: ``--rewrite duplicate-nodes``
+References: ONNX Runtime source, ``core/optimizer/common_subexpression_elimination.cc``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import onnx_ir as ir
+
+from ortune.model.graphs import attribute_tensors, graphs, op_set, stored_bytes, subgraphs
+from ortune.records import Workload
+from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, scopes_of
+
+_RANDOM = op_set(
+    "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Dropout Constant"
+)
+"""These differ, or may; equal constants are for whoever reads them to compare."""
+_DOMAINS = ("", "ai.onnx", "com.microsoft")
+_MOST_READ_BYTES = 1 << 30
+_SMALL_BYTES = 1024  # constants of attributes are compared up to this
+_HEAD = 64
+
+
+def _merge_weights(editor: Editor, model: ir.Model) -> int:
+    """Makes one of equal weights; how many others there were."""
+    merged = read = 0
+    for graph in graphs(model, functions=False):
+        alike: defaultdict[tuple[object, ...], list[ir.Value]] = defaultdict(list)
+        for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
+            stored = value.const_value
+            free = stored is not None and not value.is_graph_input() and not value.is_graph_output()
+            if (
+                free
+                and stored is not None
+                and stored.dtype != ir.DataType.STRING
+                and stored.dtype.bitwidth >= 8
+            ):
+                alike[stored.dtype, tuple(stored.shape.numpy())].append(value)
+        for group in alike.values():
+            heads: defaultdict[bytes, list[ir.Value]] = defaultdict(list)
+            for value in group if len(group) > 1 else ():
+                assert value.const_value is not None
+                heads[value.const_value.numpy().reshape(-1)[:_HEAD].tobytes()].append(value)
+            for same in heads.values():
+                first: dict[bytes, ir.Value] = {}
+                for value in same if len(same) > 1 else ():
+                    assert value.const_value is not None
+                    read += stored_bytes(value.const_value)
+                    if read > _MOST_READ_BYTES:
+                        return merged
+                    digest = hashlib.sha256(value.const_value.numpy().tobytes()).digest()
+                    kept = first.setdefault(digest, value)
+                    if kept is not value:
+                        editor.replace(value, kept)
+                        merged += 1
+    return merged
+
+
+def _merge_nodes(editor: Editor, model: ir.Model) -> int:
+    """Makes one of equal nodes; how many others there were."""
+    merged = 0
+    for scope, _ in scopes_of(model):
+        first: dict[tuple[object, ...], ir.Node] = {}
+        for node in list(scope):
+            # A name for another output is not computed twice.
+            named = node.op_type == "Identity" and node.outputs[0].is_graph_output()
+            if node.domain not in _DOMAINS or node.op_type in _RANDOM or any(subgraphs(node)) or named:
+                continue
+            attributes = _attributes(node.attributes.values())
+            if attributes is None or node.graph is not scope:
+                continue
+            what = (node.domain, node.op_type, node.overload, len(node.outputs), *node.inputs)
+            # Which outputs are left out may decide what an operator does.
+            given = tuple(bool(value.name) for value in node.outputs)
+            kept = first.setdefault((what, given, attributes), node)
+            if kept is not node:
+                for old, new in zip(list(node.outputs), kept.outputs, strict=True):
+                    editor.replace(old, new)
+                merged += 1
+    return merged
+
+
+def _attributes(attributes: Iterable[ir.Attr]) -> tuple[object, ...] | None:
+    """What tells a node's attributes; None where they are too much to compare."""
+    told: list[object] = []
+    for each in sorted(attributes, key=lambda a: a.name):
+        if each.is_ref():
+            told.append((each.name, each.ref_attr_name))
+            continue
+        if each.type in (ir.AttributeType.TENSOR, ir.AttributeType.TENSORS):
+            for tensor in attribute_tensors(each):
+                if tensor.dtype == ir.DataType.STRING or stored_bytes(tensor) > _SMALL_BYTES:
+                    return None
+                told.append((each.name, tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()))
+            continue
+        told.append((each.name, each.type, repr(each.value)))
+    return tuple(told)
+
+
+def _merge(model: ir.Model) -> tuple[int, int, int]:
+    """Merges what is equal: nodes of the same inputs, weights, and nodes that only equal weights made unlike."""
+    editor = Editor(model)
+    seen = _merge_nodes(editor, model)
+    weights = _merge_weights(editor, model)
+    hidden = _merge_nodes(editor, model) if weights else 0
+    return seen, weights, hidden
+
+
+def _counts(nodes: int, weights: int) -> str:
+    counts = [f"{nodes} node{'s' if nodes > 1 else ''}"] if nodes else []
+    counts += [f"{weights} weight{'s' if weights > 1 else ''}"] if weights else []
+    return " and ".join(counts)
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    seen, weights, hidden = _merge(model)
+    if not (seen or weights):
+        why = "no two nodes compute the same, and no two weights are equal"
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why,))
+    return RewriteResult(
+        modified=True, what=f"Merged {_counts(seen + hidden, weights)} with others that are equal."
+    )
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    _, weights, hidden = _merge(model.clone())
+    # ONNX Runtime merges those of the same inputs by itself.
+    return [({}, f"{_counts(hidden, weights)} repeat others")] if hidden else []
+
+
+REWRITE = Rewrite(
+    name="duplicate-nodes",
+    summary="what is computed or stored several times is computed and stored once",
+    safety="exact",
+    stage=CLEAN_UP,
+    change=_change,
+    proposes=_proposes,
+)

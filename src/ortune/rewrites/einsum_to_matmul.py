@@ -1,0 +1,158 @@
+"""Makes MatMul of an Einsum that is a product of matrices.
+
+What it is: Einsum of two tensors with one index that is summed over (``bqhd,bkhd->bhqk``) becomes MatMul, with
+    Transposes where the indices stand in another order; Einsum of one tensor that only orders its axes, Transpose.
+Why it costs: ONNX Runtime's Einsum reads its equation at every call, makes the same Transposes and product inside, and
+    can neither prepack weights, nor fuse what follows, nor cancel its Transposes with those around it.
+Evidence: Einsum in the optimised graph, and its share of a trace.
+Fix and its safety: exact: the same products, summed in another order.
+Example: ``--rewrite einsum-to-matmul``
+References: ONNX operators, "Einsum" and "MatMul".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, holds, is_op, scopes_of
+from ortune.rewrites._known import Known, known_values
+
+_LEAST_OPSET = 12  # of Einsum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """A product of matrices, or only an order of axes.
+
+    Attributes:
+        terms: The indices of what goes in, the left factor first.
+        inputs: Places of what goes in, in this order.
+        wanted: How the indices of each must stand.
+        made: Those of the product.
+        result: Those of what comes out.
+    """
+
+    terms: tuple[str, ...]
+    inputs: tuple[int, ...]
+    wanted: tuple[str, ...]
+    made: str
+    result: str
+
+
+def _match(node: ir.Node, known: Mapping[ir.Value, Known]) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+    """What an Einsum is, or why it is no product of matrices."""
+    attribute = node.attributes.get("equation")
+    if attribute is None or attribute.is_ref() or None in node.inputs:
+        return f"the equation of Einsum {node.name!r} is not in the node"
+    text = attribute.as_string().replace(" ", "")
+    left, arrow, result = text.partition("->")
+    terms = tuple(left.split(","))
+    said = f"Einsum {node.name!r} ({text})"
+    if not arrow or "." in text or any(len(set(t)) != len(t) for t in (*terms, result)):
+        return f"{said} has an ellipsis, an index twice in a tensor, or does not say what comes out"
+    if len(terms) != len(node.inputs) or not set(result) <= set("".join(terms)):
+        return f"{said} does not fit what it is given"
+    if len(terms) == 1:
+        if set(terms[0]) != set(result):
+            return f"{said} sums over a tensor alone"
+        return _Match(terms=terms, inputs=(0,), wanted=(result,), made=result, result=result)
+    if len(terms) != 2:
+        return f"{said} is of more than two tensors"
+    for order in ((0, 1), (1, 0)):
+        a, b = terms[order[0]], terms[order[1]]
+        both = "".join(i for i in result if i in a and i in b)
+        summed = [i for i in a if i in b and i not in result]
+        rows = "".join(i for i in a if i not in b)
+        columns = "".join(i for i in b if i not in a)
+        # Several rows are one matrix after another, where no index is shared besides.
+        if len(summed) != 1 or len(columns) != 1 or not rows or (len(rows) > 1 and both):
+            continue
+        if not set(rows + columns) <= set(result):
+            return f"{said} sums over a tensor alone"
+        sizes = [_size(node.inputs[order[k]], terms[order[k]].index(summed[0]), known) for k in (0, 1)]
+        if 1 in sizes and sizes[0] != sizes[1]:
+            return f"{said} repeats a size of one along what it sums over"
+        wanted = (both + rows + summed[0], both + summed[0] + columns)
+        return _Match(terms=(a, b), inputs=order, wanted=wanted, made=both + rows + columns, result=result)
+    return f"{said} does not sum over one index, or one of its tensors is no matrix"
+
+
+def _size(value: ir.Value | None, axis: int, known: Mapping[ir.Value, Known]) -> int | str | None:
+    dims = known.get(value, Known()).dims if value is not None else None
+    return dims[axis] if dims is not None and axis < len(dims) else None
+
+
+def _turned(editor: Editor, at: ir.Node, value: ir.Value, has: str, wants: str) -> ir.Value:
+    if has == wants:
+        return value
+    perm = ir.AttrInt64s("perm", [has.index(index) for index in wants])
+    made = editor.node(at, "Transpose", [value], [perm], name=f"{at.name or 'einsum'}_transpose")
+    made.type = value.type
+    return made
+
+
+def _replace(editor: Editor, node: ir.Node, match: _Match) -> None:
+    inputs = [value for place in match.inputs if (value := node.inputs[place]) is not None]
+    factors = [
+        _turned(editor, node, value, has, wants)
+        for value, has, wants in zip(inputs, match.terms, match.wanted, strict=True)
+    ]
+    made = factors[0]
+    if len(factors) == 2:
+        made = editor.node(node, "MatMul", factors, name=f"{node.name or 'einsum'}_product")
+        made.type = node.outputs[0].type
+    made = _turned(editor, node, made, match.made, match.result)
+    if made is inputs[0]:
+        made = editor.node(node, "Identity", [made], name=f"{node.name or 'einsum'}_same")
+    editor.replace(node.outputs[0], made)
+
+
+def _walk(model: ir.Model) -> tuple[int, list[str]]:
+    """Replaces those that match: how many, and why others do not."""
+    editor, count = Editor(model), 0
+    reasons: dict[str, None] = {}
+    known = known_values(model)
+    for scope, opset in scopes_of(model):
+        for node in [node for node in scope if is_op(node, "Einsum")] if opset >= _LEAST_OPSET else ():
+            match = _match(node, known)
+            if isinstance(match, _Match):
+                _replace(editor, node, match)
+                count += 1
+            else:
+                reasons[match] = None
+    return count, list(reasons)
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    count, reasons = _walk(model)
+    if not count:
+        why = tuple(reasons) or ("no Einsum is in the model",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    what = f"Made MatMul or Transpose of {count} Einsum{'s' if count > 1 else ''}."
+    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not holds(model, "Einsum"):
+        return []
+    count, _ = _walk(model.clone())
+    return (
+        [({}, f"{count} Einsum{' is a product' if count == 1 else 's are products'} of matrices")]
+        if count
+        else []
+    )
+
+
+REWRITE = Rewrite(
+    name="einsum-to-matmul",
+    summary="an Einsum that is a product of matrices becomes MatMul",
+    safety="exact",
+    stage=1,
+    change=_change,
+    proposes=_proposes,
+)

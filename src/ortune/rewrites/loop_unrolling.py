@@ -1,0 +1,161 @@
+"""Writes a short Loop out, one copy of its body a round.
+
+What it is: a Loop whose number of rounds is a small constant, and whose body never asks to stop, becomes its body as
+    often as it goes round, each copy fed with what the one before made. What it gathers is stacked by Concat.
+Why it costs: every round sets up an executor of its own and copies what goes from one to the next; nothing is fused or
+    laid out across rounds, and what depends on the number of the round alone is computed at every call.
+Evidence: Loop with a constant trip count and a body of few nodes; its time beside that of the nodes in it.
+Fix and its safety: exact: the same nodes in the same order. The file grows with the rounds, up to ``most`` nodes.
+Example: ``--rewrite loop-unrolling``
+References: ONNX operators, "Loop".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, constant, holds, is_op, scopes_of
+from ortune.rewrites._inline import Inlined, can_be_inlined, nodes_within
+
+_MOST = Param(
+    name="most", kind="int", default="512", minimum=1, summary="nodes that a Loop may become, at most"
+)
+_AXES_ARE_INPUT = 13  # of Unsqueeze, from this opset on
+_RANK_FIRST = 2  # inputs of a Loop, and of its body, before what goes from round to round
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """A Loop that can be written out.
+
+    Attributes:
+        rounds: How often it goes round.
+        body: What it does.
+        carried: How many values go from one round to the next.
+    """
+
+    rounds: int
+    body: ir.Graph
+    carried: int
+
+
+def _goes_on(body: ir.Graph) -> bool:
+    """Whether a body that is told to go on always says so itself."""
+    value: ir.Value | None = body.outputs[0]
+    while value is not None and value is not body.inputs[1]:
+        said = constant(value)
+        if said is not None:
+            return bool(said.all())
+        node = value.producer()
+        value = node.inputs[0] if is_op(node, "Identity") and node is not None else None
+    return value is not None
+
+
+def _match(node: ir.Node, most: int) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+    """How a Loop is written out, or why it cannot be."""
+    attribute, given = node.attributes.get("body"), list(node.inputs)
+    if attribute is None or attribute.is_ref() or len(given) < _RANK_FIRST:
+        return f"the body of the Loop {node.name!r} is not in the node"
+    body, trips = attribute.as_graph(), constant(given[0])
+    if trips is None or trips.size != 1:
+        return f"how often the Loop {node.name!r} goes round is not a constant"
+    rounds, carried = int(trips.reshape(())), len(given) - _RANK_FIRST
+    start = constant(given[1])
+    if (given[1] is not None and (start is None or not start.all())) or not _goes_on(body):
+        return f"the Loop {node.name!r} may stop before its last round"
+    if rounds < 1 or rounds * nodes_within(body) > most:
+        return f"the Loop {node.name!r} goes round {rounds:,} times, which would make more than {most} nodes, or none"
+    if len(body.inputs) != carried + _RANK_FIRST or len(body.outputs) != len(node.outputs) + 1:
+        return f"the Loop {node.name!r} and its body do not take and give the same number of values"
+    if any(not isinstance(v.type, ir.TensorType | None) for v in (*body.inputs, *body.outputs)):
+        return f"the Loop {node.name!r} passes on what is no tensor"
+    if not can_be_inlined(body) or any(v is None for v in given[_RANK_FIRST:]):
+        return f"the body of the Loop {node.name!r} gives what is made outside of it"
+    return _Match(rounds=rounds, body=body, carried=carried)
+
+
+def _write_out(editor: Editor, node: ir.Node, match: _Match, opset: int) -> None:
+    body, name = match.body, node.name or "loop"
+    copies = Inlined(editor, node, body)
+    ranks = [1 if v.shape is not None and len(v.shape) == 1 else 0 for v in body.inputs[:_RANK_FIRST]]
+    go_on = editor.constant(node, f"{name}_go_on", np.ones((1,) * ranks[1], np.bool_))
+    state: list[ir.Value | None] = list(node.inputs[_RANK_FIRST:])
+    gathered: list[list[ir.Value]] = [[] for _ in range(len(node.outputs) - match.carried)]
+    for number in range(match.rounds):
+        count = editor.constant(node, f"{name}_round", np.full((1,) * ranks[0], number, np.int64))
+        _, *made = copies.write([count, go_on, *state])
+        state = [*made[: match.carried]]
+        for pieces, value in zip(gathered, made[match.carried :], strict=True):
+            pieces.append(_as_row(editor, node, value, opset))
+        editor.drop(count)
+    editor.drop(go_on)
+    stacked = [
+        editor.node(node, "Concat", pieces, [ir.AttrInt64("axis", 0)], name=f"{name}_stacked")
+        for pieces in gathered
+    ]
+    for old, new in zip(list(node.outputs), [*state, *stacked], strict=True):
+        assert new is not None
+        editor.replace(old, new)
+
+
+def _as_row(editor: Editor, at: ir.Node, value: ir.Value, opset: int) -> ir.Value:
+    name = f"{value.name}_row"
+    if opset < _AXES_ARE_INPUT:
+        return editor.node(at, "Unsqueeze", [value], [ir.AttrInt64s("axes", [0])], name=name)
+    return editor.node(
+        at, "Unsqueeze", [value, editor.constant(at, f"{name}_axis", np.array([0]))], name=name
+    )
+
+
+def _walk(model: ir.Model, most: int) -> tuple[int, list[str]]:
+    """Writes out what can be: how many Loops, and why others stay."""
+    editor, count, before = Editor(model), 0, -1
+    reasons: dict[str, None] = {}
+    # What one round knows (its number, say) may be how often an inner Loop goes round.
+    while count != before:
+        before = count
+        reasons.clear()
+        # Innermost first: what they become counts for those around them.
+        for scope, opset in reversed(scopes_of(model)):
+            for node in [node for node in scope if is_op(node, "Loop")]:
+                match = _match(node, most)
+                if isinstance(match, _Match):
+                    _write_out(editor, node, match, opset)
+                    count += 1
+                else:
+                    reasons[match] = None
+    return count, list(reasons)
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    count, reasons = _walk(model, int(params["most"]))
+    if not count:
+        why = tuple(reasons) or ("no Loop is in the model",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    what = f"Wrote {count} Loop{'s' if count > 1 else ''} out."
+    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not holds(model, "Loop"):
+        return []
+    count, _ = _walk(model.clone(), int(_MOST.default))
+    goes = "1 Loop goes" if count == 1 else f"{count} Loops go"
+    return [({}, f"{goes} round a few times, as often at every call")] if count else []
+
+
+REWRITE = Rewrite(
+    name="loop-unrolling",
+    summary="a Loop of few rounds is written out, one copy of its body a round",
+    safety="exact",
+    stage=CLEAN_UP,
+    params=(_MOST,),
+    change=_change,
+    proposes=_proposes,
+)

@@ -1,0 +1,115 @@
+"""Multiplies once where one row is multiplied with several small matrices.
+
+What it is: MatMul or Gemm nodes with the same first input of one row, and small constant weights (the heads of a
+    classifier, the gates of a cell) become one, with the weights side by side, and a Split.
+Why it costs: each product of that size takes less time than starting it. Of one row the Split copies a few numbers; of
+    more rows it copies the whole result in strips, which was slower than what it saved.
+Evidence: several products of one tensor of one row, with up to 65,536 weights each.
+Fix and its safety: exact: every number is the same sum of the same products.
+Example: ``--rewrite merged-products``
+References: ONNX operators, "MatMul", "Gemm" and "Split".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites import _affine
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, Scope, holds, is_op, scopes_of
+from ortune.rewrites._known import Known, known_values
+
+_LEAST_OPSET = 11  # Split counts axes from the last
+_SIZES_ARE_INPUT = 13  # of Split, from this opset on
+_MOST_NUMBERS = 1 << 16  # of the weights of one product: larger ones are busy enough
+
+
+def _group(scope: Scope, known: Mapping[ir.Value, Known]) -> tuple[list[list[_affine.Product]], list[str]]:
+    """Products of one row, in groups of two at least; and why others are in none."""
+    groups: defaultdict[tuple[object, ...], list[_affine.Product]] = defaultdict(list)
+    reasons: list[str] = []
+    for node in scope:
+        if (
+            not is_op(node, "MatMul", "Gemm")
+            or node.inputs[0] is None
+            or node.inputs[0].const_value is not None
+        ):
+            continue
+        stored = node.inputs[1].const_value if len(node.inputs) > 1 and node.inputs[1] is not None else None
+        dims = known.get(node.inputs[0], Known()).dims
+        small = stored is None or stored.size <= _MOST_NUMBERS
+        if not small or dims is None or any(size != 1 for size in dims[:-1]):
+            if len(node.inputs[0].uses()) > 1:
+                reasons.append(f"{node.op_type} {node.name!r} is not known to be of one row and few weights")
+            continue
+        made = _affine.product(node)
+        if made is not None:
+            groups[node.inputs[0], node.op_type, made.ins, made.weight.dtype].append(made)
+    return [group for group in groups.values() if len(group) > 1], reasons
+
+
+def _merge(editor: Editor, group: Sequence[_affine.Product], opset: int) -> None:
+    first = group[0].node
+    name = first.name or first.outputs[0].name or "product"
+    dtype = group[0].weight.dtype
+    columns = [made.weight.T if _affine.turned(made) else made.weight for made in group]
+    inputs = [first.inputs[0], editor.constant(first, f"{name}_weights", np.concatenate(columns, axis=1))]
+    biases = np.concatenate([made.bias for made in group]).astype(dtype)
+    if biases.any():
+        inputs.append(editor.constant(first, f"{name}_biases", biases))
+    product = editor.node(first, first.op_type, inputs, name=f"{name}_merged")
+    product.type = first.outputs[0].type
+    sizes = [made.outs for made in group]
+    attributes, given = [ir.AttrInt64("axis", -1)], [product]
+    if opset < _SIZES_ARE_INPUT:
+        attributes.append(ir.AttrInt64s("split", sizes))
+    else:
+        given.append(editor.constant(first, f"{name}_sizes", np.array(sizes, np.int64)))
+    parts = editor.outputs(first, "Split", given, attributes, name=f"{name}_split", count=len(group))
+    for made, part in zip(group, parts, strict=True):
+        editor.replace(made.node.outputs[0], part)
+
+
+def _walk(model: ir.Model) -> tuple[int, int, list[str]]:
+    """Merges them: how many products, into how many; and why others are not."""
+    editor, before, after = Editor(model), 0, 0
+    reasons: dict[str, None] = {}
+    known = known_values(model)
+    for scope, opset in scopes_of(model):
+        groups, why = _group(scope, known) if opset >= _LEAST_OPSET else ([], [])
+        reasons.update(dict.fromkeys(why))
+        for group in groups:
+            _merge(editor, group, opset)
+            before += len(group)
+            after += 1
+    return before, after, list(reasons)
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    before, after, reasons = _walk(model)
+    if not before:
+        why = tuple(reasons) or ("no tensor of one row is multiplied with several small constant matrices",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    return RewriteResult(modified=True, what=f"Made {after} of {before} products.", reasons=tuple(reasons))
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not holds(model, "MatMul", "Gemm"):
+        return []
+    before, after, _ = _walk(model.clone())
+    return [({}, f"{before} small products are of {after} row{'s' if after > 1 else ''}")] if before else []
+
+
+REWRITE = Rewrite(
+    name="merged-products",
+    summary="several products of one row with small matrices become one",
+    safety="exact",
+    stage=4,
+    change=_change,
+    proposes=_proposes,
+)

@@ -1,0 +1,231 @@
+"""Takes out nodes that give what they are given.
+
+What it is: Identity, Dropout outside of training, a Cast to the type that is there, a Transpose that keeps the order,
+    Reshape, Expand, Tile, Pad, Slice and Split that change no size, Concat and Sum of one tensor, Add and Sub of zero,
+    Mul, Div and Pow by one.
+Why it costs: ONNX Runtime takes many of them out by itself, at every start. It keeps Transpose, Tile, Pad, Pow, Sum,
+    Max, Concat and Split, which copy the tensor at every call, and Reshape, which costs its start. In the file they all
+    stand between the nodes that other rewrites look for.
+Evidence: types and sizes that follow from the inputs, before and after the node.
+Fix and its safety: exact: every number is the same (of zeros the sign may change).
+Example: ``--rewrite no-op-nodes``
+References: ONNX operators; ONNX Runtime documentation, "Graph Optimizations", on redundant nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.model.graphs import op_set
+from ortune.records import Workload
+from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, constant, is_op, scopes_of, takes_name
+from ortune.rewrites._known import Known, known_values
+
+_LEAST_OPSET = 7  # arithmetic before broadcasts otherwise, and Dropout has a mode
+_TRAINING_IS_INPUT = 12  # of Dropout, from this opset on
+
+
+class _Look:
+    """What is known where a node is judged."""
+
+    def __init__(self, known: Mapping[ir.Value, Known], opset: int) -> None:
+        self.known, self.opset = known, opset
+
+    def of(self, value: ir.Value | None) -> Known:
+        """What is known of a value."""
+        return self.known.get(value, Known()) if value is not None else Known()
+
+    def same_sizes(self, node: ir.Node) -> bool:
+        """Whether what goes in first and what comes out have the same sizes, as numbers or as symbols."""
+        before, after = self.of(node.inputs[0]).dims, self.of(node.outputs[0]).dims
+        if before is None or after is None or len(before) != len(after):
+            return False
+        return all(a is not None and a == b for a, b in zip(before, after, strict=True))
+
+    def reshapes_to_itself(self, node: ir.Node) -> bool:
+        """Whether a Reshape keeps every size: it says so by numbers, 0 or, once, by what remains."""
+        before = self.of(node.inputs[0]).dims
+        sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+        zeros = node.attributes.get("allowzero")
+        if before is None or sizes is None or (zeros is not None and (zeros.is_ref() or zeros.as_int())):
+            return self.same_sizes(node)
+        asked = [int(size) for size in sizes.reshape(-1)]
+        if len(asked) != len(before):
+            return False
+        free = [size for size, known in zip(asked, before, strict=True) if size not in (0, known)]
+        # What remains for one axis is what it had, when all others keep theirs.
+        return free in ([], [-1])
+
+
+def _int(node: ir.Node, name: str, default: int) -> int:
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_int()
+
+
+def _dropout(node: ir.Node, look: _Look) -> bool:
+    if any(v.uses() or v.is_graph_output() for v in node.outputs[1:]):
+        return False
+    if look.opset < _TRAINING_IS_INPUT or len(node.inputs) < 3 or node.inputs[2] is None:
+        return True
+    training = constant(node.inputs[2])
+    return training is not None and not training.any()
+
+
+def _cast(node: ir.Node, look: _Look) -> bool:
+    return look.of(node.inputs[0]).dtype == _int(node, "to", 0)
+
+
+def _transpose(node: ir.Node, look: _Look) -> bool:
+    perm = node.attributes.get("perm")
+    if perm is not None:
+        return list(perm.as_ints()) == list(range(len(perm.as_ints())))
+    dims = look.of(node.inputs[0]).dims
+    return dims is not None and len(dims) < 2
+
+
+def _kept(node: ir.Node, look: _Look, number: float, places: tuple[int, ...]) -> ir.Value | None:
+    """The other input of a node of two that takes this number in one of the places."""
+    for place in places:
+        x, numbers = node.inputs[1 - place], constant(node.inputs[place])
+        dims = look.of(x).dims
+        if x is None or numbers is None or dims is None or numbers.size != 1 or numbers.ndim > len(dims):
+            continue
+        if numbers.dtype.kind in "fiu" and numbers.reshape(-1)[0] == number:
+            return x
+    return None
+
+
+def _pad(node: ir.Node, look: _Look) -> bool:
+    attribute = node.attributes.get("pads")
+    if attribute is not None:
+        return not any(attribute.as_ints())
+    pads = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+    return pads is not None and not pads.any()
+
+
+def _slice(node: ir.Node, look: _Look) -> bool:
+    steps = constant(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] is not None else np.ones(1)
+    if steps is None or (steps != 1).any():
+        return False
+    if look.same_sizes(node):
+        return True
+    starts, ends = (node.attributes.get(name) for name in ("starts", "ends"))
+    low = np.asarray(starts.as_ints()) if starts is not None else constant((*node.inputs, None)[1])
+    high = np.asarray(ends.as_ints()) if ends is not None else constant((*node.inputs, None, None)[2])
+    # To the end of any tensor, however long.
+    return low is not None and high is not None and not low.any() and bool((high >= 2**31 - 1).all())
+
+
+def _expand(node: ir.Node, look: _Look) -> bool:
+    sizes, dims = constant((*node.inputs, None)[1]), look.of(node.inputs[0]).dims
+    if sizes is None or dims is None or sizes.size > len(dims):
+        return False
+    asked = [int(size) for size in sizes.reshape(-1)]
+    # Of no sizes nothing is asked.
+    return all(a in (1, b) for a, b in zip(asked, dims[len(dims) - len(asked) :], strict=True))
+
+
+def _tile(node: ir.Node, look: _Look) -> bool:
+    repeats = constant((*node.inputs, None)[1])
+    return repeats is not None and bool((repeats == 1).all())
+
+
+def _one_input(node: ir.Node, look: _Look) -> bool:
+    return len(node.inputs) == 1
+
+
+def _one_output(node: ir.Node, look: _Look) -> bool:
+    return len(node.outputs) == 1 and look.same_sizes(node)
+
+
+_JUDGES: dict[str, Callable[[ir.Node, _Look], bool]] = {
+    "Identity": lambda node, look: True,
+    "Dropout": _dropout,
+    "Cast": _cast,
+    "Transpose": _transpose,
+    "Reshape": lambda node, look: look.reshapes_to_itself(node),
+    "Flatten": lambda node, look: look.same_sizes(node),
+    "Expand": _expand,
+    "Tile": _tile,
+    "Pad": _pad,
+    "Slice": _slice,
+    "Split": _one_output,
+    "Concat": _one_input,
+    "Sum": _one_input,
+    "Max": _one_input,
+    "Min": _one_input,
+    "Mean": _one_input,
+}
+_NUMBERS = {"Add": (0, (0, 1)), "Sub": (0, (1,)), "Mul": (1, (0, 1)), "Div": (1, (1,)), "Pow": (1, (1,))}
+"""The number that changes nothing, and in which places."""
+
+
+def _stands(node: ir.Node, look: _Look) -> ir.Value | None:
+    """What a node gives unchanged; None where it changes it."""
+    if not is_op(node, *_JUDGES, *_NUMBERS) or any(a.is_ref() for a in node.attributes.values()):
+        return None
+    if not node.inputs or node.inputs[0] is None:
+        return None
+    if node.op_type in _NUMBERS:
+        return _kept(node, look, *_NUMBERS[node.op_type])
+    return node.inputs[0] if _JUDGES[node.op_type](node, look) else None
+
+
+_LEFT = op_set("Transpose Reshape Flatten Pow Concat Tile Pad Sum Max Min Mean Split")
+"""What ONNX Runtime 1.31 keeps of them in its optimised graph."""
+
+
+def _remove(model: ir.Model) -> tuple[Counter[str], list[str]]:
+    """Takes them out: how many of each operator, and why others stay."""
+    editor, found, before = Editor(model), Counter[str](), -1
+    reasons: dict[str, None] = {}
+    while before != found.total():
+        before = found.total()
+        known = known_values(model)
+        for scope, opset in scopes_of(model):
+            look = _Look(known, opset)
+            for node in list(scope) if opset >= _LEAST_OPSET else ():
+                given = _stands(node, look) if node.graph is scope else None
+                result = node.outputs[0] if node.outputs else None
+                if given is None or result is None:
+                    continue
+                if result.is_graph_output() and not takes_name(given, result):
+                    reasons[f"{node.op_type} {node.name!r} gives what is an input, a weight or an output"] = (
+                        None
+                    )
+                    continue
+                editor.replace(result, given)
+                found[node.op_type] += 1
+    return found, list(reasons)
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    found, reasons = _remove(model)
+    count = found.total()
+    if not count:
+        why = tuple(reasons) or ("every node changes what it is given",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    what = f"Took {count} node{'s' if count > 1 else ''} out that changed nothing."
+    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    found, _ = _remove(model.clone())
+    count = sum(found[name] for name in _LEFT)
+    gives = "1 node gives" if count == 1 else f"{count} nodes give"
+    return [({}, f"{gives} what {'it is' if count == 1 else 'they are'} given")] if count else []
+
+
+REWRITE = Rewrite(
+    name="no-op-nodes",
+    summary="nodes that give what they are given go",
+    safety="exact",
+    stage=CLEAN_UP,
+    change=_change,
+    proposes=_proposes,
+)

@@ -1,0 +1,114 @@
+"""Lets a convolution do the padding that a Pad before it does.
+
+What it is: Pad with zeros along height and width, before a Conv: the sizes are added to the convolution's own ``pads``.
+Why it costs: Pad copies the whole tensor to put a border around it; a convolution reads zeros there for nothing. It
+    also stands outside of the blocked layout. ONNX Runtime does the same at load where every reader of the Pad is a
+    convolution or a pool, and not where one of them is something else.
+Evidence: Pad before Conv in the optimised graph.
+Fix and its safety: exact: the same numbers.
+Example: ``--rewrite pad-into-convolution``
+References: ONNX operators, "Pad" and "Conv"; ONNX Runtime source, ``core/optimizer/pad_fusion.cc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, constant, holds, is_op, scalar, scopes_of
+
+_LEAST_OPSET = 2  # the sizes have another name before
+
+
+def _border(pad: ir.Node, rank: int) -> list[int] | str:
+    """What a Pad puts before every axis but the first two, then after them; or why a Conv cannot do it."""
+    said = f"Pad {pad.name!r}"
+    mode, value, pads = (pad.attributes.get(name) for name in ("mode", "value", "pads"))
+    given = list(pad.inputs[1:]) + [None] * (4 - len(pad.inputs))
+    number = scalar(given[1]) if given[1] is not None else value.as_float() if value is not None else 0.0
+    if (mode is not None and mode.as_string() != "constant") or number != 0.0:
+        return f"{said} does not pad with zeros, as far as is known"
+    found = constant(given[0])
+    sizes = (
+        list(pads.as_ints()) if pads is not None else None if found is None else found.reshape(-1).tolist()
+    )
+    axes = constant(given[2])
+    if sizes is None or (given[2] is not None and axes is None):
+        return f"{said} computes its sizes at every call"
+    places = list(range(rank)) if axes is None else [int(axis) % rank for axis in axes.reshape(-1)]
+    if len(sizes) != 2 * len(places):
+        return f"{said} pads a tensor of another rank than the convolution's"
+    border = [0] * (2 * rank)
+    for place, axis in enumerate(places):
+        border[axis], border[rank + axis] = sizes[place], sizes[len(places) + place]
+    if min(border) < 0 or any(border[k] for k in (0, 1, rank, rank + 1)):
+        return f"{said} cuts, or pads images or channels"
+    return border[2:rank] + border[rank + 2 :]
+
+
+def _walk(model: ir.Model) -> tuple[int, list[str]]:
+    """Moves the padding: into how many convolutions, and why others do without."""
+    editor, count = Editor(model), 0
+    reasons: dict[str, None] = {}
+    for scope, opset in scopes_of(model):
+        for conv in [node for node in scope if is_op(node, "Conv")] if opset >= _LEAST_OPSET else ():
+            source = conv.inputs[0].producer() if conv.inputs[0] is not None else None
+            weight = conv.inputs[1].shape if conv.inputs[1] is not None else None
+            both = (conv, source) if source is not None and is_op(source, "Pad") else ()
+            if not both or weight is None or any(a.is_ref() for n in both for a in n.attributes.values()):
+                continue
+            assert source is not None
+            auto, own = conv.attributes.get("auto_pad"), conv.attributes.get("pads")
+            border = _border(source, len(weight))
+            if auto is not None and auto.as_string() not in ("NOTSET", "VALID"):
+                border = f"Conv {conv.name!r} pads by the size of what it is given"
+            if isinstance(border, str):
+                reasons[border] = None
+                continue
+            before = list(own.as_ints()) if own is not None and _uses(auto) else [0] * len(border)
+            conv.attributes.pop("auto_pad", None)
+            conv.attributes["pads"] = ir.AttrInt64s(
+                "pads", [a + b for a, b in zip(before, border, strict=True)]
+            )
+            padded = conv.inputs[0]
+            conv.replace_input_with(0, source.inputs[0])
+            editor.drop(padded)
+            count += 1
+    return count, list(reasons)
+
+
+def _uses(auto: ir.Attr | None) -> bool:
+    return auto is None or auto.as_string() == "NOTSET"
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    count, reasons = _walk(model)
+    if not count:
+        why = tuple(reasons) or ("no convolution follows a Pad",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    what = f"Let {count} convolution{'s' if count > 1 else ''} pad."
+    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    if not holds(model, "Pad"):
+        return []
+    count, _ = _walk(model.clone())
+    return (
+        [({}, f"{count} convolution{'s follow' if count > 1 else ' follows'} a Pad of zeros")]
+        if count
+        else []
+    )
+
+
+REWRITE = Rewrite(
+    name="pad-into-convolution",
+    summary="convolutions pad what a Pad before them padded",
+    safety="exact",
+    stage=1,
+    change=_change,
+    proposes=_proposes,
+)

@@ -1,0 +1,200 @@
+"""Rewrites against models that nobody made for them: random graphs, and the node cases that come with onnx."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime as ort
+from onnx import helper, numpy_helper
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail
+from random_graphs import Feeds, random_graph
+
+from ortune import rewrites
+from ortune.rewrites._base import Rewrite
+
+IN_MEMORY = [r for r in rewrites.all_rewrites().values() if r.change and r.safety != "behaviour"]
+_ROUNDING = ("cast-round-trips", "float16-to-float32")
+"""Outputs of these move by what float16 rounds."""
+_MOST_DEVIATION = 1e6
+
+
+def run(model: onnx.ModelProto, feeds: Feeds) -> list[np.ndarray]:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(
+        None, feeds
+    )
+
+
+def check(rewrite: Rewrite, model: onnx.ModelProto, feeds: Feeds, expected: list[np.ndarray]) -> bool:
+    """Whether the rewrite changed the model; fails where it is not what it was."""
+    given = ir.serde.deserialize_model(model)
+    made = given.clone()
+    if not rewrite.apply(made).modified:
+        return False
+    # Types, shapes and tensors are shared with the copy, so none may be changed in place.
+    assert ir.serde.serialize_model(given) == ir.serde.serialize_model(ir.serde.deserialize_model(model))
+    proto = ir.serde.serialize_model(made)
+    onnx.checker.check_model(proto)
+    rounding = 1e-2 if rewrite.name in _ROUNDING else 1e-4
+    for ours, theirs in zip(run(proto, feeds), expected, strict=True):
+        same(ours, theirs, rounding)
+    assert not rewrite.apply(made).modified
+    return True
+
+
+def same(ours: object, theirs: object, rounding: float) -> None:
+    """Fails where two outputs differ in type, in shape, or by more than rounding."""
+    if isinstance(theirs, list):
+        assert isinstance(ours, list)
+        for one, other in zip(ours, theirs, strict=True):
+            same(one, other, rounding)
+        return
+    if not isinstance(theirs, np.ndarray):
+        assert ours == theirs
+        return
+    assert isinstance(ours, np.ndarray)
+    assert ours.shape == theirs.shape
+    assert ours.dtype == theirs.dtype
+    if theirs.dtype.kind not in "fc":
+        np.testing.assert_array_equal(ours, theirs)
+        return
+    rounding = max(rounding, 2e-2) if theirs.dtype == np.float16 else rounding
+    finite = theirs[np.isfinite(theirs)]
+    scale = float(np.abs(finite).max(initial=1e-3))
+    np.testing.assert_allclose(ours, theirs, rtol=2 * rounding, atol=rounding * scale)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of it.
+
+    Attributes:
+        models: How many were run.
+        changed: How many each rewrite changed.
+        wrong: What is not what it was: one line each.
+    """
+
+    models: int = 0
+    changed: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def take(self, name: str, model: onnx.ModelProto, feeds: Feeds, expected: list[np.ndarray]) -> None:
+        """Tries every rewrite on a model."""
+        self.models += 1
+        for rewrite in IN_MEMORY:
+            try:
+                self.changed[rewrite.name] += check(rewrite, model, feeds, expected)
+            # Whatever goes wrong is a fault of the rewrite, and the next one is tried.
+            except Exception as error:  # noqa: BLE001
+                self.wrong.append(f"{rewrite.name} on {name}: {type(error).__name__}: {str(error)[:300]}")
+
+
+def over_random_graphs(seeds: Iterator[int] | range, tally: Tally) -> None:
+    """Every rewrite on every graph."""
+    for seed in seeds:
+        model, feeds = random_graph(seed)
+        model = as_function(model) if seed % 5 == 0 else model
+        try:
+            expected = run(model, feeds)
+        # An outer value that only a body reads is gone when the body is run for the second time (seed 2469).
+        except Fail:
+            continue
+        # What is infinite, or nearly, says nothing of rounding.
+        if all(np.isfinite(v).all() and np.abs(v).max(initial=0) < _MOST_DEVIATION for v in expected):
+            tally.take(f"random_graph({seed})", model, feeds, expected)
+
+
+def as_function(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same model as the call of a function of its own, in which constants are nodes."""
+    graph = model.graph
+    constants = [helper.make_node("Constant", [], [w.name], value=w) for w in graph.initializer]
+    inputs, outputs = ([v.name for v in side] for side in (graph.input, graph.output))
+    function = helper.make_function(
+        "local", "Whole", inputs, outputs, [*constants, *graph.node], model.opset_import
+    )
+    call = helper.make_node("Whole", inputs, outputs, name="call", domain="local")
+    return helper.make_model(
+        helper.make_graph([call], "g", graph.input, graph.output),
+        functions=[function],
+        opset_imports=[*model.opset_import, helper.make_opsetid("local", 1)],
+        ir_version=8,
+    )
+
+
+FORMS = ("fed", "constant", "weights")
+"""A case as it is; with all that is fed as constants; with all but what is fed first."""
+
+
+def over_node_cases(tally: Tally, every: int = 1, first: int = 0) -> int:
+    """Every rewrite on every node case in three forms; how many ONNX Runtime does not run."""
+    left_out = 0
+    for number, case in enumerate(_cases()):
+        if number % every != first % every:
+            continue
+        for form in FORMS:
+            made = _formed(case.model, case.feeds, form)
+            if made is None:
+                continue
+            model, feeds = made
+            try:
+                expected = run(model, feeds)
+            # Operators that this build lacks, of every kind of error.
+            except Exception:  # noqa: BLE001
+                left_out += 1
+                continue
+            tally.take(f"{case.name} ({form})", model, feeds, expected)
+    return left_out
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    name: str
+    model: onnx.ModelProto
+    feeds: Feeds
+
+
+def _cases() -> list[_Case]:
+    from onnx.backend.test.case.node import collect_testcases
+
+    found = []
+    for case in collect_testcases():
+        if case.model is not None and case.data_sets:
+            names = [value.name for value in case.model.graph.input]
+            given = dict(zip(names, case.data_sets[0][0], strict=False))
+            found.append(_Case(case.name, case.model, {k: v for k, v in given.items() if v is not None}))
+    return found
+
+
+def _formed(model: onnx.ModelProto, feeds: Feeds, form: str) -> tuple[onnx.ModelProto, Feeds] | None:
+    """The case in another form: fed values become weights, and an Identity makes every output."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    if form == "fed":
+        return copy, feeds
+    graph = copy.graph
+    # Sequences and optional values are no weights.
+    weights = {k: v for k, v in feeds.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fiub"}
+    if form == "weights":
+        weights.pop(next(iter(feeds), ""), None)
+    if not weights or (len(weights) == len(feeds) and form == "weights"):
+        return None
+    kept = [value for value in graph.input if value.name not in weights]
+    del graph.input[:]
+    graph.input.extend(kept)
+    graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in weights.items())
+    # What subgraphs read keeps its name: only what is an output gets another.
+    outputs = {value.name for value in graph.output}
+    for node in graph.node:
+        node.output[:] = [f"{name}_inner" if name in outputs else name for name in node.output]
+        node.input[:] = [f"{name}_inner" if name in outputs else name for name in node.input]
+    graph.node.extend(helper.make_node("Identity", [f"{n}_inner"], [n], name=f"{n}_out") for n in outputs)
+    copy.ir_version = max(copy.ir_version, 4)
+    return copy, {k: v for k, v in feeds.items() if k not in weights}
