@@ -25,6 +25,8 @@ from ortune.records import (
     NodeTime,
     OperatorProfile,
     OperatorTime,
+    OutputDifference,
+    PageSeen,
     Plan,
     ProfiledNode,
     ProfileResult,
@@ -465,6 +467,16 @@ EXAMPLES = {
         bad=lambda _: profile(ran("over", floor_ns=9e5), ran("under", floor_ns=5e4)),
         where=("over",),
         good=lambda _: profile(ran("under", floor_ns=5e4)),
+    ),
+    "MSR006": Example(
+        bad=lambda _: Facts(
+            page=PageSeen(browser="Chromium 156", isolated=True, adapter="swiftshader", software=True)
+        ),
+        good=lambda _: Facts(page=PageSeen(browser="Chromium 156", isolated=True, adapter="a GPU")),
+    ),
+    "WEB018": Example(
+        bad=lambda _: Facts(native=OutputDifference(ok=False, relative_l2=0.2, what="y differs by 0.2")),
+        good=lambda _: Facts(native=OutputDifference(ok=True)),
     ),
     "MSR010": Example(
         bad=lambda folder: facts_of(folder, NON_ZERO, kinds=[timed(*[1.0] * 9), timed(*[2.0] * 9)]),

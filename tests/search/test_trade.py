@@ -44,6 +44,7 @@ def tuning(blocks: list[Block]) -> Any:
         confirmation=[],
         judgement=SimpleNamespace(estimand="median"),
         current=None,
+        default=Plan(),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ortune.records import Block, BlockTrial, CaseTimes, Measured, Sensors, TrialDone
+from ortune.records import Block, BlockTrial, CaseTimes, Measured, Plan, Sensors, TrialDone
 from ortune.search.blocks import BASE
 from ortune.search.state import Search
 from ortune.trials.tuned import _conditions
@@ -25,6 +25,6 @@ def test_conditions(waited_us: int | None, load1: float, said: str) -> None:
     done = TrialDone(load_ns=1, cases=(case,), cpu_ns=1, wall_ns=1, n_runs=1)
     sensors = Sensors(load1=load1, psi_cpu_some_us=waited_us, cpu_over_wall=1.8, elapsed_ns=10**9)
     trial = BlockTrial(arm=BASE, outcome=Measured(plan="", done=done, elapsed_ns=10**9, sensors=sensors))
-    search = Search(race=None, current=None)  # type: ignore[arg-type]
+    search = Search(race=None, default=Plan(), current=None)  # type: ignore[arg-type]
     search.calibration = [Block(index=0, phase="calibration", trials=(trial,))]
     assert _conditions(search) == said

@@ -4,7 +4,7 @@ What it is: WebGPU gave an adapter that says of itself that it is a fallback: a 
     without a window or a driver.
 Why it costs: a shader takes a hundred times what it takes on a GPU; which plan is faster there says nothing.
 Evidence: the adapter's own words.
-Fix and its safety: a machine with a GPU, and ``--headful`` where the browser needs a window to use it.
+Fix and its safety: advice: a machine with a GPU, and ``--headful`` where the browser needs a window to use it.
 Example: SwiftShader in a headless Chromium
 References: WebGPU specification, "GPUAdapterInfo", isFallbackAdapter.
 """

@@ -5,7 +5,7 @@ What it is: outputs of a page for the same inputs are further from those of ONNX
 Why it costs: a wrong answer, fast or slow, is wrong; onnxruntime-web has kernels that leave out an input, freeze an
     output or run nodes on stale memory without an error.
 Evidence: the error of the outputs.
-Fix and its safety: another build, provider or model file; ``ortune bisect`` finds the first node that differs.
+Fix and its safety: advice: another build, provider or model file; ``ortune bisect`` finds the first node that differs.
 Example: FusedConv with a residual input on WebGPU
 References: onnxruntime-web 1.30; microsoft/onnxruntime#24475.
 """

@@ -50,3 +50,4 @@ def refused(program: str) -> Mapping[str, str]:
                 return dict.fromkeys(ASKED, str(error))
             finally:
                 tools.close()
+                setup.tidy(folder / "browser")

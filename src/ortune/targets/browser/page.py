@@ -141,6 +141,7 @@ class Page(Process):
     def close(self) -> None:
         """Makes sure that neither browser nor server is left."""
         super().close()
+        setup.tidy(self.folder / "browser")
         if self.server is not None:
             self.server.close()
             self.missing, self.server = self.server.missing, None

@@ -201,3 +201,11 @@ def flags(*, webgpu: bool, webnn: bool, headful: bool, profile: Path) -> list[st
     if webnn:
         found.append("--enable-features=WebMachineLearningNeuralNetwork")
     return found
+
+
+def tidy(profile: Path) -> None:
+    """Removes what a browser that was ended by force leaves outside of its profile: the folder of its socket."""
+    with contextlib.suppress(OSError):
+        place = (profile / "SingletonSocket").readlink().parent
+        if place.parent == Path(tempfile.gettempdir()) and "chrom" in place.name.lower():
+            shutil.rmtree(place)

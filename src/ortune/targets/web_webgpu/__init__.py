@@ -7,6 +7,6 @@ TARGET = WebTarget(
     provider="webgpu",
     otherwise="onnxruntime-web in a browser",
     ships=True,
-    in_trace="WebGpuExecutionProvider",
+    in_trace="JsExecutionProvider",  # of the default build; of the native ones it is WebGpuExecutionProvider
     options=frozenset({"preferredLayout", "storageBufferCacheMode", "validationMode"}),
 )
