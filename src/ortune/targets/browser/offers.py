@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 
 from ortune.errors import RuntimeNotFound
-from ortune.fleet.environment import clean_environment
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError
 
@@ -38,7 +37,7 @@ def refused(program: str) -> Mapping[str, str]:
         with (folder / "log").open("wb") as log:
             try:
                 tools = DevTools(
-                    program, given, environment=clean_environment(), folder=folder, log=log,
+                    program, given, environment=setup.environment(), folder=folder, log=log,
                     happened=lambda event: None,
                 )  # fmt: skip
             except RuntimeNotFound as error:

@@ -21,7 +21,6 @@ import numpy as np
 
 from ortune import launcher, platform
 from ortune.errors import RuntimeNotFound
-from ortune.fleet.environment import clean_environment
 from ortune.knobs.in_page import in_page
 from ortune.knobs.web.web_isolation import KNOB as ISOLATION
 from ortune.platform import Snapshot
@@ -107,7 +106,7 @@ class Page(Process):
                 tools = DevTools(
                     program,
                     given,
-                    environment=clean_environment(),
+                    environment=setup.environment(),
                     folder=self.folder,
                     log=log,
                     happened=self._happened,

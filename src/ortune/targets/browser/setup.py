@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ortune import launcher
 from ortune.errors import RuntimeNotFound
+from ortune.fleet.environment import clean_environment
 
 VERSION = "1.30.0"
 """Of onnxruntime-web, where the user names none: the one that ortune is tested with."""
@@ -29,6 +30,7 @@ PROGRAMS = (
 )
 _NUMBER = re.compile(r"\d+\.\d+\.\d+(-[\w.]+)?")
 _FETCH_S = 300.0
+_LONGEST_TEMPORARY = 40  # a socket's path has 107 characters at most
 _MOST_BYTES = 1 << 30
 
 
@@ -203,9 +205,19 @@ def flags(*, webgpu: bool, webnn: bool, headful: bool, profile: Path) -> list[st
     return found
 
 
+def environment() -> dict[str, str]:
+    """What a browser is started with. It puts a socket into the folder for temporary files, whose path must be short."""
+    return clean_environment({"TMPDIR": _short()})
+
+
 def tidy(profile: Path) -> None:
     """Removes what a browser that was ended by force leaves outside of its profile: the folder of its socket."""
     with contextlib.suppress(OSError):
         place = (profile / "SingletonSocket").readlink().parent
-        if place.parent == Path(tempfile.gettempdir()) and "chrom" in place.name.lower():
+        if place.parent == Path(_short()) and "chrom" in place.name.lower():
             shutil.rmtree(place)
+
+
+def _short() -> str:
+    usual = tempfile.gettempdir()
+    return usual if len(usual) <= _LONGEST_TEMPORARY or not Path("/tmp").is_dir() else "/tmp"
