@@ -206,7 +206,7 @@ def flags(*, webgpu: bool, webnn: bool, headful: bool, profile: Path) -> list[st
 
 
 def environment() -> dict[str, str]:
-    """What a browser is started with. It puts a socket into the folder for temporary files, whose path must be short."""
+    """What a browser is started with: it puts a socket among temporary files, and its path must be short."""
     return clean_environment({"TMPDIR": _short()})
 
 
