@@ -150,12 +150,13 @@ def settings_of(target: Target) -> list[dict[str, Value]]:
     """A value of each setting of its own that can be made up, and one of the session's."""
     own = [k for k in knobs.all_knobs().values() if k.provider == target.provider and not k.needs]
     values = {knob.name: (*knob.choices, *knob.tries, "1")[0] for knob in own if knob.kind != "text"}
-    # A graph that is captured reads and writes memory of the GPU alone.
-    values.pop("web_graph_capture", None)
     shared: list[dict[str, Value]] = [{"enable_mem_pattern": False}]
-    return [
-        knobs.parse_settings([f"{name}={value}"]) for name, value in values.items() if "{" not in value
-    ] + [each for each in shared if "session_option" in target.channels]
+    texts = [f"{name}={value}" for name, value in values.items() if "{" not in value]
+    if not target.of_runtime:  # a browser takes seconds to start: it is told all of them at once
+        return [knobs.parse_settings(texts)]
+    return [knobs.parse_settings([text]) for text in texts] + [
+        each for each in shared if "session_option" in target.channels
+    ]
 
 
 def test_settings_arrive(trials: Trials) -> None:
