@@ -96,7 +96,7 @@ class Bench:
             self.rng.shuffle(order)
             for i in range(groups):
                 field = [BASE, *order[i::groups]]
-                block = run_block(self.baseline.executor, field, self.rng, len(found), "race", whole=False)
+                block = run_block(self.baseline.executor, field, self.rng, len(found), "race", needed=[BASE])
                 assert block is not None
                 found.append(block)
         return found

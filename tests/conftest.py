@@ -8,6 +8,16 @@ from pathlib import Path
 import pytest
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share what their module makes once run in one process, or it would be made in each."""
+    for item in items:
+        fixtures = getattr(item, "_fixtureinfo").name2fixturedefs.values()
+        shared = any(each.scope == "module" and each.baseid for several in fixtures for each in several)
+        if shared and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Each worker of the test run has a machine lock of its own.

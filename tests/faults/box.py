@@ -134,18 +134,26 @@ class Box:
                 found.append(int(folder.name))
         return found
 
-    def events(self, kind: str | None = None) -> list[Any]:
-        """What the store has journalled so far; long events are read from their blobs."""
-        return [body for k, body in self.journal() if kind in (None, k)]
+    def events(self, kind: str) -> list[Any]:
+        """What the store has journalled of a kind so far; long events are read from their blobs."""
+        return [body for _, body in self.journal("WHERE kind = ?", kind)]
 
-    def journal(self) -> list[tuple[str, Any]]:
-        """Kind and body of all that the store has journalled so far."""
+    def racing(self, *phases: str) -> bool:
+        """Whether the newest block is of one of these phases."""
+        # Asked again and again while a session runs: all blocks of one take a second to read.
+        newest = self.journal("WHERE kind = ?", "block", order="session DESC, seq DESC LIMIT 1")
+        return bool(newest) and newest[0][1]["phase"] in phases
+
+    def journal(self, where: str = "", *values: str, order: str = "session, seq") -> list[tuple[str, Any]]:
+        """Kind and body of what the store has journalled so far."""
         path = self.folder / "home" / ".local" / "share" / "ortune" / "ortune.sqlite"
         if not path.exists():
             return []
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10) as db:
             try:
-                rows = db.execute("SELECT kind, body, blob FROM event ORDER BY session, seq").fetchall()
+                rows = db.execute(
+                    f"SELECT kind, body, blob FROM event {where} ORDER BY {order}", values
+                ).fetchall()
             except sqlite3.OperationalError:
                 return []  # the tables are not made yet
         blobs = path.parent / "blobs"
@@ -173,7 +181,7 @@ class Running:
         while not (found := condition()):
             assert self.process.poll() is None, f"ended too early: {self.err}"
             assert time.monotonic() < deadline, f"waited in vain: {self.err}"
-            time.sleep(0.005)
+            time.sleep(0.01)
         return found
 
     def signal(self, number: signal.Signals) -> None:

@@ -131,7 +131,7 @@ def test_a_store_that_cannot_be_written(box: Box, store: str) -> None:
     error = refused(box.compare(*QUICK, "--store", store), 2, "store")
     assert error["where"] == store
     assert "--store" in error["do"]
-    assert box.events() == []
+    assert box.journal() == []
 
 
 def test_a_store_that_is_no_database(box: Box) -> None:

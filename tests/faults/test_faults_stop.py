@@ -50,7 +50,7 @@ def test_ctrl_c_before_the_controls_are_through(box: Box) -> None:
 
 def test_ctrl_c_after_the_controls_tells_what_is_known(box: Box) -> None:
     running = box.start(*LONG)
-    running.until(lambda: any(block["phase"] == "race" for block in box.events("block")))
+    running.until(lambda: box.racing("race"))
     running.signal(signal.SIGINT)
     done = running.wait()
     assert done.code == 0, done.err

@@ -80,7 +80,7 @@ def fates(result: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 def test_plans_that_crash_eat_memory_and_lie(box: Box) -> None:
     faults = {"mimalloc": "crash", "jemalloc": "memory", "tcmalloc": "wrong"}
-    result, page = tuned(box, "60s", faults, "--memory", "700m")
+    result, page = tuned(box, "30s", faults, "--memory", "700m")
     found = fates(result)
     assert found["mimalloc"][0] == "failed", found
     assert "SIGABRT" in found["mimalloc"][1]
@@ -118,7 +118,7 @@ def test_a_rewrite_that_hangs_is_cut_off_and_not_tried(box: Box) -> None:
     python.write_text(f'#!/bin/sh\n[ "$2" = tool ] && exec sleep 600\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     done = box.run(
-        "tune", "m.onnx", "--json", "--no-bundle", "--budget", "30s", "--objective", "cold-start",
+        "tune", "m.onnx", "--json", "--no-bundle", "--budget", "15s", "--objective", "cold-start",
         "--python", str(python),
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -130,10 +130,6 @@ def test_a_rewrite_that_hangs_is_cut_off_and_not_tried(box: Box) -> None:
     assert tried
     assert all("cut off, not done after" in why for why in tried), rewritten
     assert any(c["n_blocks"] for c in done.document["result"]["candidates"])
-
-
-def racing(box: Box, *phases: str) -> bool:
-    return any(block["phase"] in phases for block in box.events("block"))
 
 
 def killed(running: Running) -> int:
@@ -157,14 +153,14 @@ def killed(running: Running) -> int:
 def test_a_tuning_that_is_killed_twice_measures_nothing_twice_and_comes_to_its_verdict(box: Box) -> None:
     env = with_faults(box, {"mimalloc": "slow"})
     words = (
-        "tune", "tan.onnx", "--json", "--no-bundle", "--budget", "40s", "--current", "allocator=mimalloc",
+        "tune", "tan.onnx", "--json", "--no-bundle", "--budget", "24s", "--current", "allocator=mimalloc",
     )  # fmt: skip
     running = box.start(*words, env=env)
-    running.until(lambda: racing(box, "race"))
+    running.until(lambda: box.racing("race"))
     assert killed(running)
     running = box.start(*words, "--resume", env=env)
     # A plan that has not run yet is looked at first, where such a one won.
-    running.until(lambda: box.events("outputs-seen") or racing(box, "confirm"))
+    running.until(lambda: box.events("outputs-seen") or box.racing("confirm"))
     seen = len(box.events("outputs-seen"))
     whole = killed(running)
     done = box.run(*words, "--resume", env=env)

@@ -98,7 +98,7 @@ def test_a_model_of_which_openvino_takes_nothing_is_a_failure(openvino: MadeRunt
 def test_plans_of_two_runtimes_race_in_the_same_blocks(openvino: MadeRuntime, tmp_path: Path) -> None:
     model = products(tmp_path / "m.onnx")
     envelope = ortune.tune(
-        model, targets="cpu,openvino", allow=["memory", "mean", "p95", "cpu"], budget="40s", output=tmp_path,
+        model, targets="cpu,openvino", allow=["memory", "mean", "p95", "cpu"], budget="24s", output=tmp_path,
         store=tmp_path / "store",
     )  # fmt: skip
     result = envelope.result

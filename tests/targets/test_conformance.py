@@ -22,13 +22,16 @@ from ortune.targets.task import Task
 from ortune.targets.turns import Turns
 from ortune.trace.read import read_trace
 
-ALL = list(targets.all_targets().values())
+ALL = [
+    pytest.param(target, id=target.name, marks=pytest.mark.xdist_group(f"target {target.name}"))
+    for target in targets.all_targets().values()
+]
 TURNS = Turns(runs=4, unmeasured=1, rounds=2)
 RNG = np.random.default_rng(0)
 WEIGHT = RNG.standard_normal((64, 64), np.float32) / 8
 FEED = RNG.standard_normal((8, 64), np.float32)
 
-pytestmark = pytest.mark.parametrize("target", ALL, ids=lambda target: target.name)
+pytestmark = pytest.mark.parametrize("target", ALL)
 
 
 def model(path: Path, op: str = "Relu", domain: str = "") -> Path:
@@ -95,6 +98,18 @@ def measured(outcome: Outcome) -> Measured:
     return outcome
 
 
+SEEN: dict[str, Measured] = {}
+
+
+@pytest.fixture
+def outcome(target: Target, runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """One trial of the target, for all that look at one: a browser takes seconds to start."""
+    if target.name not in SEEN:
+        trials = Trials(tmp_path_factory.mktemp(target.name), target, runtime)
+        SEEN[target.name] = measured(trials.run(trials.task("a", model(trials.folder / "m.onnx")))[0])
+    return SEEN[target.name]
+
+
 def test_discovery_says_whether_and_why_not(target: Target) -> None:
     for runtime in runtimes_here():
         report = target.discover(runtime)
@@ -109,9 +124,8 @@ def test_it_says_where_its_provider_comes_from(target: Target) -> None:
     assert targets.of(Plan(providers=target.providers)) is target
 
 
-def test_a_model_runs_with_right_outputs(trials: Trials) -> None:
-    outcome = measured(trials.run(trials.task("a", model(trials.folder / "m.onnx")))[0])
-    assert trials.target.provider in outcome.done.providers
+def test_a_model_runs_with_right_outputs(target: Target, outcome: Measured) -> None:
+    assert target.provider in outcome.done.providers
     assert outcome.done.n_runs == TURNS.runs * TURNS.rounds
     (found,) = read_index(Path(outcome.outputs_path) / "all", "outputs")
     np.testing.assert_allclose(np.load(found.files[0]), np.maximum(FEED @ WEIGHT, 0), rtol=1e-3, atol=1e-3)
@@ -130,18 +144,16 @@ def test_trials_take_turns_and_one_that_fails_costs_the_others_nothing(trials: T
         assert measured(outcome).done.cases[0].turn_runs == (TURNS.runs,) * TURNS.rounds
 
 
-def test_a_profile_is_a_trace(trials: Trials) -> None:
-    if trials.target.name == "web-webgl":
+def test_a_profile_is_a_trace(target: Target, outcome: Measured) -> None:
+    if target.name == "web-webgl":
         pytest.skip("onnxruntime-web writes no profile with WebGL")
-    outcome = measured(trials.run(trials.task("a", model(trials.folder / "m.onnx")))[0])
     trace = read_trace(Path(outcome.done.profile))
     assert trace.n_runs == 1 + outcome.done.cases[0].warmup_runs + outcome.done.n_runs + TURNS.rounds
-    assert (trials.target.in_trace or trials.target.provider) in trace.provider.texts
+    assert (target.in_trace or target.provider) in trace.provider.texts
 
 
-def test_sensors_are_read(trials: Trials) -> None:
-    outcome = measured(trials.run(trials.task("a", model(trials.folder / "m.onnx")))[0])
-    before, after = (trials.target.sensors(Machine()) for _ in range(2))
+def test_sensors_are_read(target: Target, outcome: Measured) -> None:
+    before, after = (target.sensors(Machine()) for _ in range(2))
     assert (outcome.sensors.load1 is None) == (before.load1 is None)
     assert (outcome.sensors.elapsed_ns is None) == (before.at_ns is None or after.at_ns is None)
 

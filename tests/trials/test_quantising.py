@@ -58,7 +58,7 @@ def model(path: Path) -> Path:
 def tune(folder: Path, *words: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "ortune", "tune", str(model(folder / "m.onnx")), "--store", str(folder / "store"),
-         "--no-bundle", "--budget", "25s", "--json", *words],
+         "--no-bundle", "--budget", "18s", "--json", *words],
         env={**os.environ, "ORTUNE_LOCK": str(folder / "lock")}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 2, 3), done.stderr

@@ -22,8 +22,8 @@ from ortune.verbs.compare import Options, run
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
 
-SHORT = ("--max-blocks", "6", "--no-why")
-"""Where the verdict is not the subject."""
+SHORT = ("--budget", "1s", "--no-why")
+"""Where the verdict is not the subject: figures without a claim."""
 REWRITE = "initializers-out-of-inputs"
 
 
@@ -122,7 +122,7 @@ def test_an_unknown_name_in_map_names_the_inputs(tmp_path: Path) -> None:
 
 def test_an_injected_wait_is_found_and_the_gate_fails(tmp_path: Path) -> None:
     model = str(dense(tmp_path / "a.onnx"))
-    words = ("--b-set", "level=basic", "--inject-wait", "60%", "--threshold", "10%")
+    words = ("--b-set", "level=basic", "--inject-wait", "60%", "--threshold", "10%", "--max-blocks", "9")
     code, document, _ = compare(tmp_path, model, *words)
     assert code == 1
     assert document["result"]["gate"]["answer"] == "fail"
@@ -223,7 +223,7 @@ def test_both_sides_have_the_operators_of_a_library_rewritten_or_not(tmp_path: P
     result = document["result"]
     assert document["workload"]["custom_ops"] == [str(library)]
     assert [r["name"] for r in result["new"]["plan"]["rewrites"]] == ["ort-optimized-model"]
-    assert result["outputs"]["ok"] and result["comparison"]["n_blocks"] == 6
+    assert result["outputs"]["ok"] and result["comparison"]["n_blocks"]
 
 
 def test_a_misspelt_key_of_a_plan_is_refused(tmp_path: Path) -> None:

@@ -199,9 +199,9 @@ def test_another_models_outputs_fail_without_a_gate(tmp_path: Path) -> None:
 
 def test_one_side_that_differs_is_timed_and_passes_without_a_gate(tmp_path: Path) -> None:
     a, b = dense(tmp_path / "a.onnx"), dense(tmp_path / "b.onnx", scale=1.004)
-    found = measured(tmp_path, a, b)
+    found = measured(tmp_path, a, b, budget="1s")
     assert found.verdict != "wrong-output"
-    assert found.result.comparison.n_blocks == 6 and not found.result.outputs.ok
+    assert found.result.comparison.n_blocks and not found.result.outputs.ok
     assert "relative L2 0.004" in compare_words.headline(found.result)
     assert found.result.outputs.accepting_tolerance == 0.005
     assert compare.exit_code(found) == 0
@@ -213,7 +213,7 @@ def test_one_side_that_differs_is_timed_and_passes_without_a_gate(tmp_path: Path
 
 def test_a_side_that_does_not_run_leaves_the_others_their_answer(tmp_path: Path) -> None:
     a = dense(tmp_path / "a.onnx")
-    found = measured(tmp_path, a, b_set="spin=0", c_target="cuda", max_blocks=7).result
+    found = measured(tmp_path, a, b_set="spin=0", c_target="cuda", budget="1s").result
     assert [s.name for s in found.candidates] == ["B", "C"]
     assert found.candidates[0].comparison is not None
     assert found.candidates[1].outputs is None and found.candidates[1].failures

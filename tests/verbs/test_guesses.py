@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 import shlex
+from typing import Any
 
 import pytest
 import typer.main
@@ -16,20 +18,23 @@ from ortune.verbs._options import option_fields
 MEASURING = ("bench", "compare", "look", "profile", "tune")
 
 
+@functools.cache
+def command(verb: str) -> Any:
+    """A verb as the program offers it; making all of them takes a while."""
+    main.register(verb)
+    return typer.main.get_command(main.app).commands[verb]  # type: ignore[attr-defined]
+
+
 def parsed(verb: str, words: list[str]) -> object:
     """The options that a command line of that verb gives; raises what the program refuses."""
-    main.register(verb)
-    command = typer.main.get_command(main.app).commands[verb]  # type: ignore[attr-defined]
-    given = command.make_context(verb, words).params
+    given = command(verb).make_context(verb, words).params
     options = importlib.import_module(f"ortune.verbs.{verb}").Options
     names = {each.name for each in option_fields(options)}
     return options(**{name: value for name, value in given.items() if name in names})
 
 
 def offered(verb: str) -> set[str]:
-    main.register(verb)
-    command = typer.main.get_command(main.app).commands[verb]  # type: ignore[attr-defined]
-    return {flag for each in command.params for flag in each.opts}
+    return {flag for each in command(verb).params for flag in each.opts}
 
 
 @pytest.mark.parametrize("verb", MEASURING)

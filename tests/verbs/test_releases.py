@@ -25,7 +25,7 @@ def test_two_releases_in_the_same_blocks(tmp_path: Path) -> None:
         made_runtimes.require(f"onnxruntime=={release}")
     model = tmp_path / "m.onnx"
     onnx.save(parser.parse_model(TEXT), model)
-    envelope = ortune.history(model, release=["1.22.1", "1.31.1"], budget="15s", store=tmp_path / "store")
+    envelope = ortune.history(model, release=["1.22.1", "1.31.1"], budget="8s", store=tmp_path / "store")
     result = envelope.result
     assert [row.release for row in result.rows] == ["1.31.1", "1.22.1"]
     newest, oldest = result.rows

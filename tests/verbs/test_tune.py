@@ -236,7 +236,7 @@ def test_a_pod_is_emulated_and_said(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable, "-m", "ortune", "compare", str(model), "--b-set", "intra=1", "--cpus", "1",
-            "--memory", "1g", "--max-blocks", "6", "--no-why", "--json", "--store", str(tmp_path / "store"),
+            "--memory", "1g", "--budget", "1s", "--no-why", "--json", "--store", str(tmp_path / "store"),
         ],
         env=environment(tmp_path), capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -250,8 +250,7 @@ def test_callers_and_sessions_share_one_process(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable, "-m", "ortune", "compare", str(model), "--b-set", "pool=2", "--sessions", "2",
-            "--callers", "2", "--objective", "throughput", "--budget", "60s", "--max-blocks", "6",
-            "--no-why", "--json", "--store", str(tmp_path / "store"),
+            "--callers", "2", "--objective", "throughput", "--budget", "1s", "--no-why", "--json", "--store", str(tmp_path / "store"),
         ],
         env=environment(tmp_path), capture_output=True, text=True, check=False,
     )  # fmt: skip
