@@ -12,8 +12,8 @@ import pytest
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share what their module makes once run in one process, or it would be made in each."""
     for item in items:
-        fixtures = getattr(item, "_fixtureinfo").name2fixturedefs.values()
-        shared = any(each.scope == "module" and each.baseid for several in fixtures for each in several)
+        named = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
+        shared = any(each.scope == "module" and each.baseid for several in named for each in several)
         if shared and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 

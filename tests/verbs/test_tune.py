@@ -250,7 +250,8 @@ def test_callers_and_sessions_share_one_process(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable, "-m", "ortune", "compare", str(model), "--b-set", "pool=2", "--sessions", "2",
-            "--callers", "2", "--objective", "throughput", "--budget", "1s", "--no-why", "--json", "--store", str(tmp_path / "store"),
+            "--callers", "2", "--objective", "throughput", "--budget", "1s", "--no-why", "--json",
+            "--store", str(tmp_path / "store"),
         ],
         env=environment(tmp_path), capture_output=True, text=True, check=False,
     )  # fmt: skip
