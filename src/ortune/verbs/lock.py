@@ -35,6 +35,7 @@ from ortune.verbs._options import (
     NoWait,
     OnePlan,
     Option,
+    Page,
     Rewrites,
     Tolerance,
     named,
@@ -81,6 +82,7 @@ class Options(OnePlan):
             short="-o",
         ),
     ] = None
+    report: Page = None
 
     @cached_property
     def place(self) -> Path:
