@@ -23,7 +23,8 @@ from ortune.records import (
     RewriteSpec,
     StoredSession,
 )
-from ortune.report import brief, brief_words, escape, markdown
+from ortune.printable import visible
+from ortune.report import brief, brief_words, markdown
 from ortune.report.html import points
 from ortune.report.html.brief import render
 
@@ -292,7 +293,7 @@ def test_text_fits_its_width_and_loses_nothing(kind: str, width: int) -> None:
     assert max(len(line) for line in text.splitlines()) <= width
     bare = "".join(text.split())
     for part in (found.answer, *found.next_steps, *(risk.what for risk in found.risks)):
-        assert "".join(escape.visible(part).split()) in bare, part
+        assert "".join(visible(part).split()) in bare, part
 
 
 def test_next_step_can_be_typed() -> None:

@@ -14,6 +14,7 @@ import typer
 
 from ortune.cli import output
 from ortune.errors import Interrupted, OrtuneError, UsageError
+from ortune.printable import lines
 from ortune.report import escape
 from ortune.report.numbers import shorten
 
@@ -78,7 +79,7 @@ class Say:
             return
         from rich.text import Text
 
-        self.console.print(Text(escape.lines(shorten(sentence, escape.LONGEST)), style="dim"))
+        self.console.print(Text(lines(shorten(sentence, escape.LONGEST)), style="dim"))
 
     @contextlib.contextmanager
     def progress(self) -> Iterator[Callable[[str], None]]:

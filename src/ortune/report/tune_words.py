@@ -45,7 +45,7 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.escape import visible
+from ortune.printable import visible
 from ortune.report.numbers import change, difference, duration, megabytes, memory, percent, span, three
 from ortune.report.placement_words import placed
 
