@@ -34,6 +34,24 @@ _VERDICTS = {
 NAMED = 3
 
 
+STOPPED = "stopped before it was measured"
+
+
+def not_made(why: str) -> str:
+    """Why a fix was not measured: there is no model with it."""
+    return f"could not be made: {why}"
+
+
+def does_not_run(why: str) -> str:
+    """Why a fix was not measured: the model with it fails."""
+    return f"does not run: {why}"
+
+
+def moves_outputs(how: str) -> str:
+    """Why a fix was not measured: the model with it gives something else."""
+    return f"changes the outputs: {how}"
+
+
 def headline(result: DiagnoseResult) -> str:
     """The largest proven gain, or that there is none."""
     best = _best(result)

@@ -10,6 +10,8 @@ from ortune.report.document import Block, Code, Column, Document, Line, Pairs, T
 from ortune.report.numbers import change, duration, memory, span
 
 _NOTHING = "-"
+NO_BLOCK = "no block of it counts"
+"""Why a release that ran was not measured."""
 
 
 def headline(result: HistoryResult) -> str:

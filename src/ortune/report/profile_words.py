@@ -74,6 +74,11 @@ def subject(result: ProfileResult) -> str:
     return result.side.label if result.side else result.trace.path or "profile"
 
 
+def too_many_runs(steady: int, told: int) -> str:
+    """That the end of a long trace is told alone."""
+    return f"of {steady:,} steady runs the last {told:,} are told: all are too many"
+
+
 def headline(result: ProfileResult) -> str:
     """The answer in one sentence: what a run takes, and who owns most of it."""
     if result.against is not None:

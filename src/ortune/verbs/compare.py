@@ -30,7 +30,7 @@ from ortune.records import (
 )
 from ortune.report.compare_outputs import outputs
 from ortune.report.compare_words import setting
-from ortune.report.difference_words import worded
+from ortune.report.difference_words import no_reason, worded
 from ortune.report.numbers import change, span
 from ortune.report.placement_words import in_browser
 from ortune.report.sides import compared_ns
@@ -291,8 +291,7 @@ class _Run:
             result = msgspec.structs.replace(result, why=found)
         except OrtuneError as error:
             # An answer is not lost because its reason is.
-            note = f"where the difference lies is not known: {error.what}"
-            result = msgspec.structs.replace(result, notes=(*result.notes, note))
+            result = msgspec.structs.replace(result, notes=(*result.notes, no_reason(error.what)))
         return msgspec.structs.replace(envelope, result=result)
 
     def _causes(self, slower: Resolved, faster: Resolved) -> tuple[Finding, ...]:

@@ -257,9 +257,7 @@ class _Traces:
         found = attribute(trace, steady)
         result = _told(result_of(text, trace, found, warmup, Origins()))
         if steady.start > first:
-            note = (
-                f"of {trace.n_runs - first:,} steady runs the last {len(steady):,} are told: all are too many"
-            )
+            note = profile_words.too_many_runs(trace.n_runs - first, len(steady))
             result = msgspec.structs.replace(result, notes=(*result.notes, note))
         return trace, found, result
 
