@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "report"))
 
-from pages import require_offline, require_readable, require_whole  # noqa: E402
+from pages import require_offline, require_readable, require_whole
 
-from ortune.api import verbs  # noqa: E402
-from ortune.cli import main  # noqa: E402
+from ortune.api import verbs
+from ortune.cli import main
 
 main.register(*verbs())
 COMMAND = typer.main.get_command(main.app)
@@ -45,7 +45,9 @@ def test_every_verb_that_prints_a_document_has_formats() -> None:
 
 def test_every_verb_has_a_page() -> None:
     assert [name for name in verbs() if "html" not in (OFFERED[name] or "")] == []
-    flags = {name: {flag for each in verb.params for flag in each.opts} for name, verb in COMMAND.commands.items()}
+    flags = {
+        name: {flag for each in verb.params for flag in each.opts} for name, verb in COMMAND.commands.items()
+    }
     assert [name for name in verbs() if "--report" not in flags[name]] == []
 
 

@@ -12,6 +12,7 @@ from golden_tune_parts import confirmed
 from test_html import Page
 
 from ortune.knobs.spinning import spins
+from ortune.printable import visible
 from ortune.records import (
     Brief,
     Envelope,
@@ -23,7 +24,6 @@ from ortune.records import (
     RewriteSpec,
     StoredSession,
 )
-from ortune.printable import visible
 from ortune.report import brief, brief_words, markdown
 from ortune.report.html import points
 from ortune.report.html.brief import render

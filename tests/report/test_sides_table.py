@@ -136,7 +136,9 @@ def test_a_diagnosis_names_what_was_compared_and_what_was_changed() -> None:
 
 def test_a_history_names_what_was_compared() -> None:
     found = golden.comparison(estimand=QUARTILE)
-    newest = ReleaseRow(release="1.31.1", figures=golden.figures(9.9e6, objective_ns=9e6), since_previous=found)
+    newest = ReleaseRow(
+        release="1.31.1", figures=golden.figures(9.9e6, objective_ns=9e6), since_previous=found
+    )
     oldest = ReleaseRow(release="1.22.1", figures=golden.figures(11e6, objective_ns=10e6))
     result = HistoryResult(
         side=golden.side(), estimand=QUARTILE, rows=(newest, oldest), changed=("1.31.1",), whole=found

@@ -21,7 +21,7 @@ LATENCY, PROFILE = "a warmed-up latency", "the profile"
 NAMES = "your own names of the nodes that ran"
 
 
-def left_out(what: str, more_s: float) -> str:
+def no_time_for(what: str, more_s: float) -> str:
     """What there was no time for, and how much it would take."""
     return f"{what} (about {math.ceil(more_s)} s more)"
 

@@ -361,9 +361,7 @@ def slowdown(result: ProfileResult) -> str:
     if ratio is None:
         return ""
     if ratio >= ROUGH_SLOWDOWN:
-        return (
-            f"runs take {ratio:.2f}x the time of those without it, so small nodes look more expensive than they are"
-        )
+        return f"runs take {ratio:.2f}x the time of those without it, so small nodes look more expensive than they are"
     if abs(ratio - 1) <= SLOWDOWN_WORTH_SAYING:
         return "runs take as long as those without it, to 3 %"
     return f"runs take {ratio:.2f}x the time of those without it (another process)"

@@ -259,8 +259,8 @@ class _Look:
         if trial_s > left_s:
             self.needed_s = self._spent_s() + trial_s + profile_s
             self.left_out += [
-                look_words.left_out(look_words.LATENCY, trial_s),
-                look_words.left_out(look_words.PROFILE, profile_s),
+                look_words.no_time_for(look_words.LATENCY, trial_s),
+                look_words.no_time_for(look_words.PROFILE, profile_s),
             ]
         elif both or profile_s > left_s or len(first.done.cases) > 1:
             baseline.executor.timing = _timing(run_ns, left_s - trial_s - (profile_s if both else 0.0))
@@ -269,7 +269,7 @@ class _Look:
             self.timing = self._timing(timed)
             if profile_s > self._left_s():
                 self.needed_s = self._spent_s() + profile_s
-                self.left_out.append(look_words.left_out(look_words.PROFILE, profile_s))
+                self.left_out.append(look_words.no_time_for(look_words.PROFILE, profile_s))
             else:
                 self._profile(baseline, base, self.timing.latency_ns)
         else:
@@ -335,7 +335,7 @@ class _Look:
         hurried = self._left_s() < needed
         if hurried:
             self.needed_s = self._spent_s() + needed
-            self.left_out.append(look_words.left_out(look_words.NAMES, needed))
+            self.left_out.append(look_words.no_time_for(look_words.NAMES, needed))
         self.profile, self.headroom = explained(
             self.side, self.work, trace, warm, self.profile,
             host=self.machine.host, seen=seen(outcome), store=self.options.folder, scratch=self.scratch,
