@@ -69,19 +69,12 @@ def test_the_readme_is_short_and_has_commands() -> None:
 
 
 def test_everything_in_the_readme_runs(tmp_path: Path) -> None:
-    for name in (
-        "pyproject.toml",
-        "README.md",
-        "LICENSE",
-        "src",
-    ):  # what an installation reads, from a checkout
+    for name in ("pyproject.toml", "README.md", "LICENSE", "src"):  # what an installation reads
         (tmp_path / name).symlink_to(ROOT / name)
     for kind, text in steps():
         done = run(kind, quick(kind, text), tmp_path)
         assert done.returncode in allowed(text), f"{text}\n{done.stdout}\n{done.stderr}"
-        if (
-            tmp_path / "squeezenet.onnx"
-        ).is_file():  # the model is there; what is told of it needs a smaller one
+        if (tmp_path / "squeezenet.onnx").is_file():  # the next commands are as good on a smaller one
             shutil.copy(datasets.get_example("sigmoid.onnx"), tmp_path / "squeezenet.onnx")
     assert (tmp_path / "result.json").is_file()
 
