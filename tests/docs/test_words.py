@@ -24,6 +24,7 @@ RETIRED = {
     r"read back: (effect|echo)|[Ss]et, not verified": "verified, accepted, not verified",
     r"(x|its|their|the) floor": "roofline bound",
     r"the machine has phases": "performance drifted",
+    r"\bcontestants?\b": "configuration",
 }
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
 SPOKEN = [*sorted((ROOT / "src" / "ortune").rglob("*.py"))]
