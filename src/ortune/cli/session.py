@@ -99,7 +99,8 @@ class Say:
         def line() -> Text:
             return Text(f"{time.monotonic() - start_s:.0f} s, {said}", overflow="ellipsis", no_wrap=True)
 
-        # Once a second, by a thread: a long step goes on being seen, and what is measured loses DRAWN.
+        # By a thread, so that a long step is seen to go on; once a second, as each drawing takes a fifth of a
+        # millisecond of a CPU that may be measured.
         with Live(get_renderable=line, console=self.console, refresh_per_second=1, transient=True):
             yield say_now
 
