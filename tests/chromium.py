@@ -52,6 +52,7 @@ class Site:
 @contextmanager
 def serving(site: Site) -> Iterator[Site]:
     types = {
+        ".html": "text/html",
         ".mjs": "text/javascript",
         ".js": "text/javascript",
         ".wasm": "application/wasm",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +15,9 @@ import pytest
 from onnxruntime import datasets
 
 import ortune
-from ortune.answer import Answer
-from ortune.api import as_written
+from ortune import records
+from ortune.answer import TABLES, Answer
+from ortune.api import as_written, function, verbs
 from ortune.errors import UsageError
 from ortune.records import Envelope
 from ortune.verbs._options import option_fields
@@ -82,6 +85,14 @@ def test_in_words_it_is_what_the_program_prints(answer: Answer[Any]) -> None:
     page = answer._repr_html_()
     assert page.startswith("<pre")
     assert "ortune report" in page
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_every_verb_is_about_a_table(verb: str) -> None:
+    name = re.fullmatch(r"Answer\[(\w+)\]", str(inspect.signature(function(verb)).return_annotation))
+    assert name is not None
+    first = TABLES[verb].partition(".")[0]
+    assert first in getattr(records, name[1]).__struct_fields__
 
 
 def test_as_a_table(answer: Answer[Any]) -> None:

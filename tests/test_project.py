@@ -25,7 +25,16 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted((ROOT / "src" / "ortune").rglob("*.py"))
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 HEAVY = {"google", "jinja2", "msgspec", "numpy", "onnx", "onnx_ir", "onnxruntime", "psutil", "sympy"}
-LIGHT = {"__main__", "api", "cli", "errors", "files", "report", "verbs"}  # what of ortune help may import
+LIGHT = {
+    "__main__",
+    "api",
+    "cli",
+    "errors",
+    "files",
+    "printable",
+    "report",
+    "verbs",
+}  # what of ortune help may import
 
 sys.path.insert(0, str(ROOT / "tools"))
 

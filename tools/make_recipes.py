@@ -1,4 +1,4 @@
-"""Run the commands of the README, the first steps, the verbs' pages and the recipes, and paste what they really print.
+"""Run the commands of the first steps, the verbs' pages and the recipes, and paste what they really print.
 
 A page is Markdown that a person writes. What is run in it, in order, in one empty folder a page:
 
@@ -103,7 +103,7 @@ class Step:
 def pages() -> list[Path]:
     """Every page that is run."""
     verbs = [DOCS / f"{verb}.md" for verb in VERBS]
-    return [ROOT / "README.md", DOCS / "start.md", *verbs, *sorted((DOCS / "recipes").glob("*.md"))]
+    return [DOCS / "start.md", *verbs, *sorted((DOCS / "recipes").glob("*.md"))]
 
 
 def steps(text: str) -> list[Step]:

@@ -30,7 +30,7 @@ PAGES: dict[str, tuple[str, int, list[str]]] = {
         ["compare", "--b-set", "intra=1", "--c-set", "level=basic", "--budget", "60s"],
     ),
     "bench": ("basic-pitch", 760, ["bench", "--budget", "15s"]),
-    "tune": ("ppocrv4-rec", 1180, ["tune", "--budget", "90s", "--no-bundle"]),
+    "tune": ("ppocrv4-rec", 1140, ["tune", "--budget", "90s", "--no-bundle"]),
 }
 """By the picture's name: the model, the height in pixels, and what is run."""
 

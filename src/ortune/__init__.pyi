@@ -88,6 +88,7 @@ def bisect(
     tolerance: str | float | None = ...,
     seed: int = ...,
     no_wait: bool = ...,
+    report: str | Path | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[BisectResult]: ...
 def check(
@@ -108,6 +109,7 @@ def check(
     diff: bool = ...,
     output: str | Path | None = ...,
     in_place: bool = ...,
+    report: str | Path | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[CheckResult]: ...
 def compare(
@@ -225,11 +227,13 @@ def doctor(
     store: str | Path | None = ...,
     runtime: str | Path | None = ...,
     measure: bool = ...,
+    report: str | Path | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[DoctorResult]: ...
 def explain(
     code: str | None = ...,
     *,
+    report: str | Path | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[ExplainResult]: ...
 def history(
@@ -274,6 +278,7 @@ def lock(
     no_wait: bool = ...,
     seed: int | None = ...,
     output: str | Path | None = ...,
+    report: str | Path | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[LockResult]: ...
 def look(
@@ -330,6 +335,8 @@ def profile(
     no_peak: bool = ...,
     keep: str | Path | None = ...,
     export: Sequence[str] | str | Mapping[str, object] = ...,
+    cpus: float | None = ...,
+    memory: str | int | None = ...,
     timeline: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[ProfileResult]: ...
@@ -340,6 +347,7 @@ def report(
     issue: str | Path | None = ...,
     last: int = ...,
     store: str | Path | None = ...,
+    report: str | Path | None = ...,
     timeline: bool = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[ReportResult]: ...
@@ -364,11 +372,13 @@ def rewrite(
     seed: int = ...,
     no_wait: bool = ...,
     output: str | Path | None = ...,
+    report: str | Path | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[RewritingResult]: ...
 def runtime(
     action: str = ...,
     *names: str,
+    report: str | Path | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[RuntimeResult]: ...
 def skeleton(
@@ -389,6 +399,7 @@ def skeleton(
     seed: int = ...,
     no_wait: bool = ...,
     output: str | Path | None = ...,
+    report: str | Path | None = ...,
     watcher: Watcher | None = ...,
 ) -> Answer[SkeletonResult]: ...
 def tune(

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 ResultT_co = TypeVar("ResultT_co", covariant=True)
 
-_TABLES = {
+TABLES = {
     "bench": "rows",
     "bisect": "values",
+    "check": "models",
     "compare": "comparison",
+    "diagnose": "tried",
     "doctor": "runtimes",
+    "explain": "rules",
     "history": "rows",
     "lock": "changes",
     "look": "profile.operators",
@@ -28,6 +31,7 @@ _TABLES = {
     "report": "sessions",
     "rewrite": "steps",
     "runtime": "runtimes",
+    "skeleton": "profile.operators",
     "tune": "candidates",
 }
 """Of each verb what ``to_pandas`` gives where no other part is asked for."""
@@ -70,7 +74,7 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
             raise UsageError(
                 "to_pandas needs pandas, which is not installed here", do="pip install pandas"
             ) from error
-        name = table or _TABLES.get(self._verb, "")
+        name = table or TABLES[self._verb]
         found: Any = self.result
         for part in name.split("."):
             found = getattr(found, part, None)

@@ -33,6 +33,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     """
     from ortune.answer import Answer, answered
     from ortune.verbs._options import option_fields
+    from ortune.verbs._page import run
 
     module = importlib.import_module(f"ortune.verbs.{verb}")
     result = str(inspect.signature(module.run).return_annotation).replace("Envelope", Answer.__name__)
@@ -47,7 +48,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
         ).arguments
         watcher = given.pop("watcher", None)
         spelled = {name: as_written(fields[name], value) for name, value in given.items() if name in fields}
-        return answered(module.run(module.Options(**spelled), watcher))
+        return answered(run(module, module.Options(**spelled), watcher))
 
     call.__name__ = call.__qualname__ = verb
     call.__module__ = "ortune"

@@ -16,6 +16,8 @@ A failed trial is not an exception: it is the record ``Failed``.
 
 from __future__ import annotations
 
+from ortune.printable import lines, visible
+
 
 class OrtuneError(Exception):
     """An error with one clear message: what happened, where, and what to do.
@@ -38,9 +40,10 @@ class OrtuneError(Exception):
         self.code = code or self.default_code
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
+        """For whoever prints it: names that it holds may come from files."""
+        place = f"{visible(self.where)}: " if self.where else ""
         hint = f"\n  -> {self.do}" if self.do else ""
-        return f"{place}{self.what}{hint}"
+        return lines(f"{place}{self.what}{hint}")
 
 
 class UsageError(OrtuneError):

@@ -1,8 +1,8 @@
 """``ortune.load``: a bundle's model with its settings, for programs that have onnxruntime and need nothing else.
 
-Only the standard library, ``ortune.errors``, ``ortune.bundle.machine`` and ``shared`` are imported, and onnxruntime
-when a bundle is loaded. Code that lies in the bundle is not run, and of ``ortune.json`` only the plan counts: what its
-settings do follows from ortune's own list of them.
+Only the standard library, ``ortune.errors``, ``printable``, ``bundle.machine`` and ``shared`` are imported, and
+onnxruntime when a bundle is loaded. Code that lies in the bundle is not run, and of ``ortune.json`` only the plan
+counts: what its settings do follows from ortune's own list of them.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from ortune.bundle.shared import (
     thread_cap,
 )
 from ortune.errors import UsageError
+from ortune.printable import visible
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -111,12 +112,9 @@ def _session(
     settings = [{**s, "value": _here(s["value"], tuned_cpus)} for s in applied(info["plan"]["settings"])]
     if other:
         use = "the plain model is used" if plain else "other settings may be faster here"
-        warnings.warn(f"tuned on another CPU ({other}): {use}; tune again here", stacklevel=3)
+        _warn(f"tuned on another CPU ({other}): {use}; tune again here")
     elif plain:
-        warnings.warn(
-            f"the model is for another ONNX Runtime ({build}): the plain model is used; tune again with it",
-            stacklevel=3,
-        )
+        _warn(f"the model is for another ONNX Runtime ({build}): the plain model is used; tune again with it")
     if other or cpus() < tuned_cpus:
         # Numbered CPUs mean nothing on another machine.
         settings = [s for s in settings if "affinit" not in s["key"]]
@@ -124,20 +122,17 @@ def _session(
         settings = [s for s in settings if s["knob"] not in info.get("model_settings", ())]
     line = _start_line(settings)
     if line:
-        warnings.warn(f"start the process with: {line}", stacklevel=3)
+        _warn(f"start the process with: {line}")
     settings, lost = _with_allocator(settings)
     if lost:
-        warnings.warn(lost, stacklevel=3)
+        _warn(lost)
     never = {"key": "transparent_huge_pages", "value": "never"}.items()
     on = forbid_huge_pages() if any(never <= s.items() for s in settings) else ""
     if on:
-        warnings.warn(on, stacklevel=3)
+        _warn(on)
     calls = [f"{s['knob']}={as_text(s['value'])}" for s in settings if _is_of_the_call(s)]
     if calls:
-        warnings.warn(
-            f"no session can hold {', '.join(calls)}: call it as run() of the bundle's load.py does",
-            stacklevel=3,
-        )
+        _warn(f"no session can hold {', '.join(calls)}: call it as run() of the bundle's load.py does")
     if (folder / "custom_ops").is_dir() and not custom_ops:
         names = [str(p) for p in sorted((folder / "custom_ops").iterdir())]
         raise UsageError(
@@ -154,8 +149,13 @@ def _session(
     missing = without_providers(chosen, session.get_providers())
     if missing:
         needed = pip_words(info.get("requirements"))
-        warnings.warn(f"{missing}{f': pip install {needed}' if needed else ''}", stacklevel=3)
+        _warn(f"{missing}{f': pip install {needed}' if needed else ''}")
     return session
+
+
+def _warn(text: str) -> None:
+    """A warning at the caller of ``load``; what it says may come from the bundle."""
+    warnings.warn(visible(text), stacklevel=4)
 
 
 def _index(folder: Path) -> dict[str, Any]:
@@ -244,6 +244,8 @@ def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Pro
     """The plan's providers, each with its options and those among the settings that are its own."""
     specs = [(p["name"], dict(p.get("options") or {})) for p in info["plan"]["providers"]]
     for name, own in specs:
+        if not (isinstance(name, str) and name.isascii() and name.isidentifier()):
+            raise ValueError(f"{name!r} is no execution provider")
         refused = refused_option(own, allowed()["providers"].get(name, ()))
         if refused:
             raise ValueError(f"{refused} is no option of {name} that a bundle may set")

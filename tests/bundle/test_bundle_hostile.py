@@ -14,6 +14,7 @@ from emitted_code import emitted
 import ortune
 from conftest import Bundle, matmul
 from hostile import commands
+from hostile.data import NAME
 from ortune import knobs
 from ortune.bundle import shared
 from ortune.bundle.settings import resolve
@@ -85,6 +86,26 @@ def test_what_is_to_be_installed_is_no_option_of_pip(bundle: Path) -> None:
     wanted = ["--index-url=http://evil", "good==1.2", "evil @ http://evil/x.whl", "x;sh==1"]
     commands.bundle_index(bundle, plan_providers=[{"name": "CUDAExecutionProvider"}], requirements=wanted)
     with pytest.warns(UserWarning, match=r"CUDA.*: pip install good==1\.2$"):
+        ortune.load(bundle)
+
+
+def test_what_load_says_acts_on_no_terminal_and_no_log(bundle: Path) -> None:
+    host = {"machine": NAME, "cpu": NAME, "features": [NAME], "effective_cpus": 1}
+    commands.bundle_index(bundle, host=host, ort_version=NAME)
+    with pytest.warns(UserWarning, match="tuned on another CPU") as caught:
+        ortune.load(bundle)
+    assert [str(w.message) for w in caught if not str(w.message).isprintable()] == []
+    commands.bundle_index(bundle, model=NAME)
+    with pytest.raises(UsageError) as refused:
+        ortune.load(bundle)
+    said = str(refused.value)
+    assert [c for c in said if not c.isprintable() and c != "\n"] == []
+    assert "##[" not in said and not any(line.startswith("::") for line in said.splitlines())
+
+
+def test_a_provider_is_a_name(bundle: Path) -> None:
+    commands.bundle_index(bundle, plan_providers=[{"name": f"{NAME}ExecutionProvider"}])
+    with pytest.raises(UsageError, match="is no execution provider"):
         ortune.load(bundle)
 
 

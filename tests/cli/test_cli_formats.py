@@ -1,13 +1,20 @@
-"""``--format``: what the help of a verb offers is what the verb takes."""
+"""``--format`` and ``--report``: what the help of a verb offers is what the verb takes, and every verb has a page."""
 
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
 import typer.main
+from onnxruntime import datasets
 from typer.core import TyperGroup
 from typer.testing import CliRunner
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "report"))
+
+from pages import require_offline, require_readable, require_whole
 
 from ortune.api import verbs
 from ortune.cli import main
@@ -34,3 +41,48 @@ def test_the_help_offers_what_the_verb_takes(verb: str) -> None:
 
 def test_every_verb_that_prints_a_document_has_formats() -> None:
     assert {"bench", "compare", "doctor", "lock", "look", "profile", "report", "tune"} <= OFFERED.keys()
+
+
+def test_every_verb_has_a_page() -> None:
+    assert [name for name in verbs() if "html" not in (OFFERED[name] or "")] == []
+    flags = {
+        name: {flag for each in verb.params for flag in each.opts} for name, verb in COMMAND.commands.items()
+    }
+    assert [name for name in verbs() if "--report" not in flags[name]] == []
+
+
+MODEL = datasets.get_example("sigmoid.onnx")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["explain", "GRA002"],
+        ["runtime"],
+        ["doctor", "--no-measure"],
+        ["check", MODEL],
+        ["rewrite", MODEL],
+        ["bisect", MODEL, "--b-set", "level=basic"],
+        ["skeleton", MODEL],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_verb_that_keeps_nothing_writes_its_page_beside_its_answer(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main._run([*words, "--report", "page.html"]) in (0, 1)
+    assert capsys.readouterr().out.strip()
+    text = Path("page.html").read_text(encoding="utf-8")
+    require_whole(text)
+    require_offline(text)
+    require_readable(text)
+
+
+def test_a_page_without_a_folder_is_refused_before_anything_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main._run(["skeleton", MODEL, "--report", "none/page.html"]) == 2
+    assert "none: no such folder" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -31,16 +31,7 @@ $ python hello.py; exit 2
 """
 
 
-README, *OTHERS = PAGES
-
-
-def asked(page: Path) -> set[tuple[str, tuple[str, ...]]]:
-    """The commands of a page and what their outputs must hold."""
-    return {(step.text, step.holds) for step in make_recipes.steps(page.read_text(encoding="utf-8"))}
-
-
-# The README is run in full by a test of its own, and with it what another page has in common with it.
-@pytest.mark.parametrize("page", [p for p in OTHERS if not asked(p) <= asked(README)], ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_a_recipe_runs(page: Path, tmp_path: Path) -> None:
     for step in make_recipes.steps(page.read_text(encoding="utf-8")):
         found = make_recipes.run(step, tmp_path, quick=True)

@@ -431,3 +431,10 @@ def test_weights_among_the_inputs_are_told_as_the_cause_with_the_command(tmp_pat
     lines = found.summary().splitlines()
     assert command in lines[lines.index("next:") :]
     assert any("GRA002" in line for line in lines[:12])
+
+
+def test_a_run_in_a_container_is_profiled_there_and_said_to_be(tmp_path: Path) -> None:
+    model = conv_chain(tmp_path / "m.onnx")
+    result = ortune.profile(model, cpus=1, memory="2Gi", no_peak=True, store=tmp_path / "store").result
+    assert result.notes[0].startswith("in an emulated pod: 1 CPU by ")
+    assert result.variance is not None

@@ -12,6 +12,7 @@ from golden_tune_parts import confirmed
 from test_html import Page
 
 from ortune.knobs.spinning import spins
+from ortune.printable import visible
 from ortune.records import (
     Brief,
     Envelope,
@@ -23,7 +24,7 @@ from ortune.records import (
     RewriteSpec,
     StoredSession,
 )
-from ortune.report import brief, brief_words, escape, markdown
+from ortune.report import brief, brief_words, markdown
 from ortune.report.html import points
 from ortune.report.html.brief import render
 
@@ -292,7 +293,7 @@ def test_text_fits_its_width_and_loses_nothing(kind: str, width: int) -> None:
     assert max(len(line) for line in text.splitlines()) <= width
     bare = "".join(text.split())
     for part in (found.answer, *found.next_steps, *(risk.what for risk in found.risks)):
-        assert "".join(escape.visible(part).split()) in bare, part
+        assert "".join(visible(part).split()) in bare, part
 
 
 def test_next_step_can_be_typed() -> None:

@@ -9,6 +9,7 @@ import pytest
 from ortune.records import Envelope, Finding, MachinePeak
 from ortune.report import doctor_words as words
 from ortune.report import markdown
+from ortune.report.answer import KINDS
 
 
 def shown(envelope: Envelope, width: int) -> str:
@@ -67,6 +68,11 @@ def test_the_answer_comes_first_and_details_on_request() -> None:
     assert first[1] == "a comparison of 2 minutes shows a difference of 1.2 % and more"
     assert "cgroup quota" not in "\n".join(first)  # of the machine, with -v
     assert len(first) < 25
+
+
+def test_told_again_in_one_line_it_has_no_code_without_its_sentence() -> None:
+    said = KINDS["doctor"].headline(golden.diagnosed().result)
+    assert said.endswith("; one finding") and "THR001" not in said
 
 
 def test_no_runtime_says_what_brings_one() -> None:

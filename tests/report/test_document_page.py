@@ -72,6 +72,7 @@ def test_a_comparison_shows_its_interval_and_where_the_difference_lies() -> None
     seen = whole(text)
     assert "Where the difference lies" in seen.text and text.count("bar more sure") == 4
     assert 'class="span winner sure"' in text or 'class="span bad sure"' in text
+    assert "p50, 24 blocks" in seen.text
     assert len(text.encode()) < 200_000
 
 

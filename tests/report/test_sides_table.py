@@ -5,8 +5,18 @@ from __future__ import annotations
 import golden
 import pytest
 
-from ortune.records import FigureChange, Finding, Guard
-from ortune.report import compare_words, sides
+from ortune.records import (
+    DiagnoseResult,
+    Envelope,
+    FigureChange,
+    Finding,
+    Guard,
+    HistoryResult,
+    Plan,
+    ReleaseRow,
+    TriedFix,
+)
+from ortune.report import compare_words, diagnose_words, history_words, sides
 from ortune.report.checks import checks
 
 
@@ -94,3 +104,49 @@ def test_what_is_wrong_with_the_measurement_has_a_line_of_its_own() -> None:
     assert [line.text for line in checks((), golden.comparison(guards=()), ())] == [
         "checks: none made in so few blocks"
     ]
+
+
+QUARTILE = "p25 latency (median over rounds of the ratio of p25s within a round)"
+
+
+def test_a_diagnosis_names_what_was_compared_and_what_was_changed() -> None:
+    fix = TriedFix(
+        codes=("SES002",),
+        plan=Plan(settings={"graph_optimization_level": "all"}),
+        figures=golden.figures(9.9e6, objective_ns=9e6),
+        comparison=golden.comparison(estimand=QUARTILE),
+    )
+    result = DiagnoseResult(
+        side=golden.side(),
+        estimand=QUARTILE,
+        figures=golden.figures(11e6, objective_ns=10e6),
+        findings=(Finding(code="SES002", what="graph optimisations end at the level basic"),),
+        tried=(fix,),
+        session="20261123-abcdef",
+    )
+    assert diagnose_words.headline(result) == (
+        "1.11x faster in p25 (1.09-1.14): 10.0 ms -> 9.00 ms, with graph_optimization_level=all (mends SES002)"
+    )
+    envelope = Envelope(schema="ortune/diagnose/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(diagnose_words.document(envelope), 120).split())
+    assert "fix of change p25 difference as it is 10.0 ms SES002 graph_optimization_level=all 9.00 ms" in text
+    assert "SES002 graph optimisations end at the level basic" in text
+    assert "ortune report 20261123-abcdef -v" in text
+
+
+def test_a_history_names_what_was_compared() -> None:
+    found = golden.comparison(estimand=QUARTILE)
+    newest = ReleaseRow(
+        release="1.31.1", figures=golden.figures(9.9e6, objective_ns=9e6), since_previous=found
+    )
+    oldest = ReleaseRow(release="1.22.1", figures=golden.figures(11e6, objective_ns=10e6))
+    result = HistoryResult(
+        side=golden.side(), estimand=QUARTILE, rows=(newest, oldest), changed=("1.31.1",), whole=found
+    )
+    assert history_words.headline(result) == (
+        "1.31.1 is faster than the release before in p25: -10.0 % (-12.0 % to -8.0 %); "
+        "1.31.1 against 1.22.1 in p25: -10.0 % (-12.0 % to -8.0 %)"
+    )
+    envelope = Envelope(schema="ortune/history/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(history_words.document(envelope), 120).split())
+    assert "onnxruntime p25 than the one before" in text and "1.31.1 9.00 ms -10.0 %" in text

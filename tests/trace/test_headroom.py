@@ -85,7 +85,7 @@ def test_a_run_that_is_mostly_the_profilers_tells_no_percentage() -> None:
     assert (seen.settings_ratio, seen.kernels_ratio, seen.parts) == (None, None, {})
     assert seen.sentence == (
         "the profiler itself makes this run take 5.9 times as long, so its parts do not tell what settings can win: "
-        "only a race does (ortune tune)"
+        "only ortune tune does"
     )
 
 

@@ -36,4 +36,4 @@ def test_progress_has_its_figures_first() -> None:
     lines: list[str] = []
     Watcher(line=lines.append).progress("racing 3 of 9 plans", 41.0, 120.0)
     Watcher(line=lines.append).progress("confirming", 130.0, 120.0)
-    assert lines == ["34 %, 41 s, 79 s left: racing 3 of 9 plans", "100 %, 130 s, 0 s left: confirming"]
+    assert lines == ["34 %, 79 s left: racing 3 of 9 plans", "100 %, 0 s left: confirming"]

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 import ortune
 from ortune.errors import UsageError
 from ortune.records import DiagnoseResult, Envelope
-from ortune.report import diagnose_words, markdown, terminal
+from ortune.report import diagnose_words, markdown, sides, terminal
 from ortune.verbs import diagnose
 
 LAYERS, WIDTH = 6, 64
@@ -78,8 +78,12 @@ def test_what_pays_comes_first_in_words_and_in_the_document(found: Envelope[Diag
     text = terminal.render(diagnose_words.document(found))
     assert text is not None
     page = markdown.render(diagnose_words.document(found))
-    assert "x faster (" in page.splitlines()[0] + page.splitlines()[2]
+    of = sides.statistic(result.estimand)
+    assert f"x faster in {of} (" in page.splitlines()[0] + page.splitlines()[2]
+    assert f"| {of} |" in page
     assert "all together" in page and "its fix pays" in page
+    told = ortune.report(result.session, store=found.store).summary()
+    assert diagnose_words.headline(result) in " ".join(told.split())
 
 
 @pytest.mark.xdist_group("measuring")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import onnx
@@ -23,7 +24,7 @@ TEXT = """
 def test_two_releases_in_the_same_blocks(tmp_path: Path) -> None:
     for release in ("1.22.1", "1.31.1"):
         made_runtimes.require(f"onnxruntime=={release}")
-    model = tmp_path / "m.onnx"
+    model = tmp_path / "my model.onnx"
     onnx.save(parser.parse_model(TEXT), model)
     envelope = ortune.history(model, release=["1.22.1", "1.31.1"], budget="8s", store=tmp_path / "store")
     result = envelope.result
@@ -36,6 +37,9 @@ def test_two_releases_in_the_same_blocks(tmp_path: Path) -> None:
     assert set(result.changed) <= {"1.31.1"}
     # Where it changed, the command that asks for the nodes is given.
     assert bool(result.why) == bool(result.changed)
+    if result.why:
+        line = ["ortune", "compare", str(model), "--a-runtime", "onnxruntime==1.22.1"]
+        assert shlex.split(result.why) == [*line, "--b-runtime", "onnxruntime==1.31.1"]
     page = terminal.render(history_words.document(envelope))
     assert page is not None
     told = ortune.report("newest", store=tmp_path / "store").result

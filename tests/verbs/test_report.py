@@ -238,7 +238,7 @@ def test_two_models_with_one_plan_are_two(tmp_path: Path) -> None:
     (session,) = told(tmp_path, "newest").sessions
     assert [(s.name, s.figures.latency_ns) for s in session.so_far if s.figures] == [("A", 3e6), ("B", 7e6)]
     text = " ".join(run(tmp_path, "newest").stdout.split())
-    assert "4 trials of 2 contestants measured" in text
+    assert "4 trials of 2 configurations measured" in text
     assert "A: default 2 3.00 ms" in text and "B: default 2 7.00 ms" in text
 
 

@@ -58,6 +58,7 @@ def test_a_model_is_written_beside_the_old_one_which_stays(model: Path, tmp_path
     assert (result.nodes_before, result.nodes_after) == (10, 7)
     assert result.operators == {"BatchNormalization": -3}
     assert [step.modified for step in result.steps] == [True, True]
+    assert answer.summary().endswith(f"next:\nortune compare {model} m-rewritten.onnx\n")
 
 
 def test_nothing_is_replaced_unasked(model: Path, tmp_path: Path) -> None:

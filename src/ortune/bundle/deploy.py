@@ -24,7 +24,7 @@ from ortune.records import Applied, BundleInfo, TuneResult, Workload
 HEADROOM = 0.25
 """Share of the measured peak that a container gets on top: other inputs, another allocator state."""
 
-ON_GPU = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"})
+NVIDIA = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"})
 """Providers that need libraries which no image of Python has, and a GPU of NVIDIA."""
 
 _MIB = 1 << 20
@@ -221,7 +221,7 @@ def _variables(info: BundleInfo) -> list[tuple[str, str]]:
 
 
 def _gpu(info: BundleInfo) -> bool:
-    return any(provider.name in ON_GPU for provider in info.plan.providers)
+    return any(provider.name in NVIDIA for provider in info.plan.providers)
 
 
 def _library(name: str) -> str:

@@ -12,6 +12,7 @@ import typer
 
 from ortune import files
 from ortune.errors import OrtuneError, UsageError
+from ortune.printable import lines
 from ortune.report import escape
 from ortune.report.numbers import shorten
 
@@ -31,7 +32,7 @@ def write(stream: TextIO, text: str, *, safe: bool = False) -> OSError | None:
         safe: Whoever made it has escaped what came from files, and means what is left.
     """
     try:
-        stream.write(text if safe else escape.lines(text))
+        stream.write(text if safe else lines(text))
         stream.flush()
     except OSError as error:
         # What is still buffered must not fail again when the interpreter ends.
@@ -77,7 +78,7 @@ def write_text(text: str, output: str | None, *, safe: bool = False) -> None:
         require_written(write(sys.stdout, text, safe=safe))
         return
     try:
-        files.write(Path(output), text if safe else escape.lines(text), typed=True)
+        files.write(Path(output), text if safe else lines(text), typed=True)
     except OSError as error:
         write_text(text, None, safe=safe)  # what was measured is not lost for the want of a writable folder
         what = f"cannot be written: {error.strerror}; the result went to stdout instead"

@@ -105,6 +105,7 @@ def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
 
 def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], Any]:
     from ortune import Watcher
+    from ortune.verbs._page import run
 
     options = module.Options(**given)
     if form == "html" and hasattr(options, "timeline"):  # a page shows what ran when
@@ -112,7 +113,7 @@ def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], 
     say = Say()
     stop = StopRequest(say, module.STOPPING)
     with stop.listening(), say.progress() as progress:
-        return module.run(options, Watcher(say=say, stop=stop, line=progress)), options
+        return run(module, options, Watcher(say=say, stop=stop, line=progress)), options
 
 
 def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | None, *, whole: bool) -> None:

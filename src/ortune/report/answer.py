@@ -11,6 +11,7 @@ from ortune.records import (
     CompareResult,
     Comparison,
     Control,
+    DiagnoseResult,
     DoctorResult,
     Envelope,
     Figures,
@@ -26,6 +27,7 @@ from ortune.records import (
 from ortune.report import (
     bench_words,
     compare_words,
+    diagnose_words,
     doctor_words,
     history_words,
     look_words,
@@ -137,11 +139,12 @@ def _doctor_headline(result: DoctorResult) -> str:
     n = len([r for r in result.runtimes if not r.runtime.error])
     parts = ["one usable runtime" if n == 1 else f"{n} usable runtimes"]
     if result.noise and result.noise.status == "invalid":
-        parts.append("noise: INVALID")
+        parts.append("the machine was too unquiet to measure its noise")
     elif result.noise:
         parts.append(f"two trials of one block differ by {percent(result.noise.block_scale)}")
     if result.findings:
-        parts.append(f"findings: {', '.join(sorted({f.code for f in result.findings}))}")
+        n = len(result.findings)
+        parts.append("one finding" if n == 1 else f"{n} findings")
     return "; ".join(parts)
 
 
@@ -209,6 +212,12 @@ KINDS: dict[str, Kind[Any]] = {
         document=profile_words.document,
         headline=profile_words.headline,
         ort_version=lambda r: r.side.runtime.ort_version if r.side else "",
+    ),
+    "diagnose": Kind(
+        result=DiagnoseResult,
+        document=diagnose_words.document,
+        headline=diagnose_words.headline,
+        ort_version=lambda r: r.side.runtime.ort_version,
     ),
     "history": Kind(
         result=HistoryResult,

@@ -29,6 +29,12 @@ def headline(row: BenchRow, result: BenchResult) -> str:
     return f"{result.side.label}{shape}: p50 {value} a request ({how}); {rate}, {result.load}"
 
 
+def gave_up(case: str, good: int, wanted: int | None, failures: int) -> str:
+    """That a shape has fewer processes than it should, and why."""
+    name, of = f"{case}: " if case else "", f" of {wanted}" if wanted else ""
+    return f"{name}given up after {good}{of} processes: {failures} in a row failed"
+
+
 def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     """Name, value and interval of everything measured at one shape; the interval says so where there is none."""
     # A gap shorter than the request itself is not what keeps the throughput down.

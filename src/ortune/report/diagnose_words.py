@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.records import Comparison, DiagnoseResult, Envelope, Finding, TriedFix
-from ortune.report import finding_words
+from ortune.records import DiagnoseResult, Envelope, Finding, TriedFix
+from ortune.report import finding_words, sides
+from ortune.report.answer_commands import lines, told_line
 from ortune.report.checks import control_words
 from ortune.report.document import (
     Annotation,
@@ -21,7 +22,8 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.numbers import change, duration, factor, span
+from ortune.report.numbers import change, span
+from ortune.report.tune_words import LONGEST_PLAN, bounds, counted, gain_words
 
 _VERDICTS = {
     "faster": "verified",
@@ -29,7 +31,25 @@ _VERDICTS = {
     "equivalent": "does not help",
     "inconclusive": "not shown to help",
 }
-NAMED = 2
+NAMED = 3
+
+
+STOPPED = "stopped before it was measured"
+
+
+def not_made(why: str) -> str:
+    """Why a fix was not measured: there is no model with it."""
+    return f"could not be made: {why}"
+
+
+def does_not_run(why: str) -> str:
+    """Why a fix was not measured: the model with it fails."""
+    return f"does not run: {why}"
+
+
+def moves_outputs(how: str) -> str:
+    """Why a fix was not measured: the model with it gives something else."""
+    return f"changes the outputs: {how}"
 
 
 def headline(result: DiagnoseResult) -> str:
@@ -37,11 +57,10 @@ def headline(result: DiagnoseResult) -> str:
     best = _best(result)
     if best is not None:
         found = best.comparison
-        assert found is not None and result.figures is not None and best.figures is not None
-        times = f"{duration(result.figures.latency_ns)} -> {duration(best.figures.latency_ns)}"
-        return (
-            f"{_named(best)} fixed: {factor(1 / found.ratio)}x faster ({_interval(found)}), {times}; verified"
-        )
+        assert found is not None
+        both = sides.values(result.figures, best.figures, found)
+        both = f": {both}" if both else ""
+        return f"{gain_words(found)} ({bounds(found)}){both}, with {_named(best)}"
     n, measured = len(result.findings), sum(each.comparison is not None for each in result.tried)
     stands_out = f"{n} finding{'s' * (n != 1)}" if n else "nothing stands out"
     if measured:
@@ -74,14 +93,12 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
         columns = [
             Column("fix of", "label"),
             Column("change", "text"),
-            Column("p50"),
+            Column(sides.statistic(result.estimand)),
             Column("difference"),
             Column(""),
         ]
-        base = result.figures
-        rows = [
-            [Cell("as it is"), Cell(""), Cell(duration(base.latency_ns) if base else ""), Cell(""), Cell("")]
-        ]
+        base = sides.value(result.figures, result.estimand) if result.figures else ""
+        rows = [[Cell("as it is"), Cell(""), Cell(base), Cell(""), Cell("")]]
         rows += [_row(each, together=each is result.together) for each in tried]
         blocks.append(table(columns, rows, dense=True))
     faster = [each for each in result.tried if each.comparison and each.comparison.verdict == "faster"]
@@ -90,7 +107,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
         Points(title="what stands out", items=[_told(f, result, pays) for f in result.findings], marked=True)
     )
     blocks.append(Pairs(rows=list(_details(result))))
-    blocks.append(Code(title="next", lines=list(_next(result)), commands=True))
+    blocks.append(Code(title="next", lines=list(_next(envelope)), commands=True))
     annotations = [
         Annotation(level="notice", title="ortune diagnose", lines=[headline(result)]),
         *finding_words.to_annotate(result.findings),
@@ -105,11 +122,12 @@ def _row(each: TriedFix, *, together: bool) -> list[Cell]:
         return [Cell(name), Cell(change_), Cell("-"), Cell(""), Cell(each.failed)]
     found = each.comparison
     tones: dict[str, Tone] = {"faster": "good", "slower": "bad"}
-    difference = f"{change(found.ratio)} ({span(found.ratio_low, found.ratio_high)})"
+    ratio, low, high = sides.as_shown(found)
+    difference = f"{change(ratio)} ({span(low, high)})"
     return [
         Cell(name),
         Cell(change_),
-        Cell(duration(each.figures.latency_ns)),
+        Cell(sides.value(each.figures, found.estimand)),
         Cell(difference),
         Cell(_VERDICTS.get(found.verdict, found.verdict), tone=tones.get(found.verdict, "")),
     ]
@@ -150,24 +168,21 @@ def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
         yield "note", text
 
 
-def _next(result: DiagnoseResult) -> Iterator[str]:
+def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:
+    result = envelope.result
     best = _best(result)
     if best is not None:
         yield best.command
     yield result.tune
     if result.findings:
         yield f"ortune explain {result.findings[0].code}"
+    yield from lines(told_line(result.session, envelope.store))
 
 
 def _named(each: TriedFix) -> str:
-    return (
-        " and ".join(dict.fromkeys(each.codes))
-        if len(each.codes) <= NAMED + 1
-        else f"{len(each.codes)} findings"
-    )
-
-
-def _interval(found: Comparison) -> str:
-    if found.ratio_high is None:
-        return "no upper bound"
-    return f"{1 / found.ratio_high:.2f} to {1 / found.ratio_low:.2f}"
+    """What was changed, named where that is short, and what of the list below it mends."""
+    codes = list(dict.fromkeys(each.codes))
+    what = _change(each)
+    if len(what) > LONGEST_PLAN:
+        what = counted(len(each.plan.rewrites), len(each.plan.settings))
+    return f"{what} (mends {' and '.join(codes) if len(codes) <= NAMED else f'{len(codes)} findings'})"

@@ -51,6 +51,11 @@ def worded(found: ProfileDifference, name: str = "B") -> ProfileDifference:
     return msgspec.structs.replace(found, sentence=sentence(found, name))
 
 
+def no_reason(why: str) -> str:
+    """That a proven difference could not be looked into."""
+    return f"where the difference lies is not known: {why}"
+
+
 def no_difference(found: ProfileDifference) -> bool:
     """Whether the whole run takes as long on both sides, as far as is known."""
     return _no_change(found.b_wall_ns - found.a_wall_ns, found.low_ns, found.high_ns)

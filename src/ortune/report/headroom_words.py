@@ -67,7 +67,7 @@ def _disturbed(found: Headroom) -> str:
     what = f"the profiler, or that {found.busy}, makes" if found.busy else "the profiler itself makes"
     return (
         f"{what} this run take {found.slowdown_ratio or 0.0:.1f} times as long, so its parts do not tell what settings "
-        "can win: only a race does (ortune tune)"
+        "can win: only ortune tune does"
     )
 
 

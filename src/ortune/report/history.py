@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ortune.printable import visible
 from ortune.records import (
     BenchResult,
     Contrast,
@@ -23,7 +24,6 @@ from ortune.records import (
     Runtime,
     StoredSession,
 )
-from ortune.report import escape
 from ortune.report.answer import Answer, answer, interval_words, latency_words
 from ortune.report.answer_commands import compare_line
 from ortune.report.brief import plan_words
@@ -181,7 +181,7 @@ def _next(sessions: Sequence[StoredSession]) -> str:
         return ""
     work = sessions[0].document.workload if sessions[0].document else None
     line = compare_line(one, two, work, a.estimand, (*a.notes, *b.notes))
-    return escape.visible(shlex.join(line)) if line else ""
+    return visible(shlex.join(line)) if line else ""
 
 
 COLUMNS = (

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from ortune.records import Comparison, Envelope, HistoryResult, ReleaseRow
+from ortune.report import sides
 from ortune.report.answer_commands import lines, told_line
 from ortune.report.checks import checks, control_words
 from ortune.report.document import Block, Code, Column, Document, Line, Pairs, Tone, stopped, table
 from ortune.report.numbers import change, duration, memory, span
 
 _NOTHING = "-"
+NO_BLOCK = "no block of it counts"
+"""Why a release that ran was not measured."""
 
 
 def headline(result: HistoryResult) -> str:
     """The releases where it changed, and the newest against the oldest."""
     rows = {row.release: row.since_previous for row in result.rows}
     changes = [f"{name} is {_words(found)}" for name in result.changed if (found := rows[name]) is not None]
-    parts = ["; ".join(changes) or "no release changed it by more than was to be seen"]
+    of = sides.statistic(result.estimand)
+    parts = ["; ".join(changes) or f"no release was shown to change its {of}"]
     if result.whole is not None:
         ran = [row.release for row in result.rows if row.figures is not None]
-        parts.append(f"{ran[0]} against {ran[-1]}: {_interval(result.whole)}")
+        parts.append(f"{ran[0]} against {ran[-1]} in {of}: {_interval(result.whole)}")
     return "; ".join(parts)
 
 
@@ -27,12 +31,13 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
     result = envelope.result
     assert result is not None
     tone: Tone = "strong" if result.changed else "unsure"
-    columns = [Column("onnxruntime", "label"), Column("p50"), Column("than the one before", "text")]
+    columns = [Column("onnxruntime", "label"), Column(sides.statistic(result.estimand))]
+    columns += [Column("than the one before", "text")]
     columns += [Column("load"), Column("memory"), Column("outputs", "text")]
     blocks: list[Block] = [
         *stopped(envelope),
         Line(headline(result), tone),
-        table(columns, [_row(row) for row in result.rows], dense=True),
+        table(columns, [_row(row, result.estimand) for row in result.rows], dense=True),
         *checks(result.controls, result.whole, result.findings),
         Code(title="next", lines=_next(envelope), commands=True),
     ]
@@ -46,14 +51,14 @@ def _next(envelope: Envelope[HistoryResult]) -> list[str]:
     return [*([result.why] if result.why else []), *lines(told_line(result.session, envelope.store))]
 
 
-def _row(row: ReleaseRow) -> tuple[str, ...]:
+def _row(row: ReleaseRow, estimand: str) -> tuple[str, ...]:
     if row.figures is None:
         return (row.release, _NOTHING, row.failed, _NOTHING, _NOTHING, _NOTHING)
     found, figures, outputs = row.since_previous, row.figures, row.outputs
     differ = "" if outputs is None else "equal" if outputs.ok else outputs.what
     peak = memory(figures.peak_bytes) if figures.peak_bytes else _NOTHING
     since = _NOTHING if found is None else f"{_interval(found)}, {found.verdict}"
-    return (row.release, duration(figures.latency_ns), since, duration(figures.load_ns), peak, differ)
+    return (row.release, sides.value(figures, estimand), since, duration(figures.load_ns), peak, differ)
 
 
 def _details(result: HistoryResult) -> list[tuple[str, str]]:
@@ -66,8 +71,9 @@ def _details(result: HistoryResult) -> list[tuple[str, str]]:
 
 
 def _words(found: Comparison) -> str:
-    return f"{found.verdict} than the release before: {_interval(found)}"
+    return f"{found.verdict} than the release before in {sides.statistic(found.estimand)}: {_interval(found)}"
 
 
 def _interval(found: Comparison) -> str:
-    return f"{change(found.ratio)} ({span(found.ratio_low, found.ratio_high)})"
+    ratio, low, high = sides.as_shown(found)
+    return f"{change(ratio)} ({span(low, high)})"

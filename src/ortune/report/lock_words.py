@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
 from itertools import groupby
+from pathlib import Path
 
 from ortune.records import Envelope, GraphSnapshot, LockChange, LockedRun, LockResult, Snapshot, Uncompared
 from ortune.report.answer_commands import lines
@@ -13,6 +14,11 @@ from ortune.report.numbers import shorten
 IN_HEADLINE = 5
 MOST_LINES = 20
 """Differences listed one by one; the JSON has all."""
+
+
+def written(path: Path) -> str:
+    """Where a new lock lies."""
+    return f"locked in {path}"
 
 
 def headline(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from ortune.records import Envelope, LookResult, ModelCost, OperatorTime
@@ -14,6 +15,25 @@ MOST_FINDINGS = 5
 MOST_UNKNOWN = 3
 SLOWDOWN_WORTH_SAYING = 0.03
 ROUGH_SLOWDOWN = 1.3
+
+
+LATENCY, PROFILE = "a warmed-up latency", "the profile"
+NAMES = "your own names of the nodes that ran"
+
+
+def no_time_for(what: str, more_s: float) -> str:
+    """What there was no time for, and how much it would take."""
+    return f"{what} (about {math.ceil(more_s)} s more)"
+
+
+def no_profile(why: str) -> str:
+    """That there is no profile, though there was time for one."""
+    return f"{PROFILE}, which {why}"
+
+
+def one_caller(load: str) -> str:
+    """That a first look is no load test."""
+    return f"looked at with one caller, back to back; the workload has {load}"
 
 
 def about(result: LookResult) -> list[tuple[str, str]]:

@@ -74,6 +74,11 @@ def subject(result: ProfileResult) -> str:
     return result.side.label if result.side else result.trace.path or "profile"
 
 
+def too_many_runs(steady: int, told: int) -> str:
+    """That the end of a long trace is told alone."""
+    return f"of {steady:,} steady runs the last {told:,} are told: all are too many"
+
+
 def headline(result: ProfileResult) -> str:
     """The answer in one sentence: what a run takes, and who owns most of it."""
     if result.against is not None:
@@ -356,9 +361,7 @@ def slowdown(result: ProfileResult) -> str:
     if ratio is None:
         return ""
     if ratio >= ROUGH_SLOWDOWN:
-        return (
-            f"runs take {ratio:.2f}x the time of those without it, so small nodes look dearer than they are"
-        )
+        return f"runs take {ratio:.2f}x the time of those without it, so small nodes look more expensive than they are"
     if abs(ratio - 1) <= SLOWDOWN_WORTH_SAYING:
         return "runs take as long as those without it, to 3 %"
     return f"runs take {ratio:.2f}x the time of those without it (another process)"

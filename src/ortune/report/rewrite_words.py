@@ -69,7 +69,7 @@ def _listed(result: RewritingResult, model: str) -> Document:
             Points(title="exact, one after another", items=_called_for(result, in_row=True), marked=True),
             Points(title="others", items=_called_for(result, in_row=False), marked=True),
             *([Line(f"nothing to do for {others} (-v says why)", "faint")] if others else []),
-            *([Code(title="apply the exact ones", lines=[again])] if row else []),
+            *([Code(title="next", lines=[again], commands=True)] if row else []),
         ],
         support=[
             Points(
@@ -93,6 +93,14 @@ def _some(reasons: Sequence[str]) -> list[str]:
     """The first reasons: there may be one for every layer."""
     more = len(reasons) - MOST_REASONS
     return [*reasons[:MOST_REASONS], *([f"{more} more like these"] if more > 0 else [])]
+
+
+def _next(envelope: Envelope[RewritingResult]) -> list[str]:
+    """What says whether the new model is faster."""
+    result = envelope.result
+    model = envelope.model.path if envelope.model else result.base.label
+    settings = [word for name, value in result.settings.items() for word in ("--b-set", f"{name}={value}")]
+    return [shlex.join(["ortune", "compare", model, result.path, *settings])] if result.path else []
 
 
 def document(envelope: Envelope[RewritingResult]) -> Document:
@@ -121,6 +129,7 @@ def document(envelope: Envelope[RewritingResult]) -> Document:
             *([by_output(result.outputs)] if result.outputs is not None else []),
             Points(title="left as it is", items=reasons),
             Points(items=result.notes),
+            Code(title="next", lines=_next(envelope), commands=True),
         ],
         annotations=[
             Annotation(level="error" if wrong else "notice", title="ortune rewrite", lines=[result.headline])

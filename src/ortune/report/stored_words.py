@@ -64,7 +64,7 @@ def summary(session: StoredSession) -> str:
         n = sum(s.figures.n_trials for s in session.so_far if s.figures)
         if not n:
             return f"{state}; nothing measured yet that could be told"
-        what = "one contestant" if len(session.so_far) == 1 else f"{len(session.so_far)} contestants"
+        what = "one configuration" if len(session.so_far) == 1 else f"{len(session.so_far)} configurations"
         return f"{state}; {n} trials of {what} measured"
     return "; ".join(p for p in (state, session.headline or session.verdict) if p)
 

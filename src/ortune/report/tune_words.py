@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ortune.printable import visible
 from ortune.records import (
     Adoption,
     BundleInfo,
@@ -45,7 +46,6 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.escape import visible
 from ortune.report.numbers import change, difference, duration, megabytes, memory, percent, span, three
 from ortune.report.placement_words import placed
 

@@ -26,7 +26,10 @@ class Watcher:
     line: Callable[[str], None] = lambda text: None
 
     def progress(self, sentence: str, spent_s: float, budget_s: float) -> None:
-        """A progress line: the figures first, so that a narrow terminal cuts the sentence alone."""
+        """A progress line: the figures first, so that a narrow terminal cuts the sentence alone.
+
+        How long it has taken so far whoever shows the line can tell at any moment.
+        """
         done = min(1.0, spent_s / budget_s) if budget_s > 0 else 1.0
         left_s = max(0.0, budget_s - spent_s)
-        self.line(f"{100 * done:.0f} %, {spent_s:.0f} s, {left_s:.0f} s left: {sentence}")
+        self.line(f"{100 * done:.0f} %, {left_s:.0f} s left: {sentence}")

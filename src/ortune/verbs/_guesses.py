@@ -42,8 +42,6 @@ class Guess:
     note: str = ""
 
 
-_CONVERTED = "ortune converts no weights: convert the model, then ortune compare model.onnx converted.onnx"
-
 GUESSES = (
     Guess(
         flags="threads num-threads n-threads nthreads intra-op intra-threads intra-op-threads",
@@ -78,8 +76,15 @@ GUESSES = (
     Guess(flags="openvino", instead=("--runtime openvino",)),
     Guess(flags="gpu cuda use-gpu use-cuda", instead=("--target cuda",)),
     Guess(flags="tensorrt trt", instead=("--target tensorrt",)),
-    Guess(flags="fp16 float16 half bf16", instead=(), note=_CONVERTED),
-    Guess(flags="int8 uint8 quantize quantise quantized quantization", instead=(), note=_CONVERTED),
+    Guess(
+        flags="fp16 float16 half bf16", instead=(),
+        note="ortune makes no 16-bit models: convert it, then ortune compare model.onnx converted.onnx",
+    ),
+    Guess(
+        flags="int8 uint8 quantize quantise quantized quantization",
+        instead=("--allow numerics", "--rewrite dynamic-int8"),
+        note="outputs move then, and their error is told",
+    ),
     Guess(
         flags="input input-file input-data data feed feeds",
         instead=("--inputs {}",), sample="inputs.npz", takes=_FILE,

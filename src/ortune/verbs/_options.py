@@ -311,6 +311,10 @@ NoWait = Annotated[
 StoreFolder = Annotated[
     AnyPath | None, Option("--store", "PATH", "Where results are kept.", OUT, again=False)
 ]
+Page = Annotated[
+    AnyPath | None,
+    Option("--report", "FILE.html", "The answer as a page with drawings, beside it.", OUT, again=False),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -437,10 +441,7 @@ class Kept(Stored):
     save_workload: SaveWorkload = None
     budget: Budget = "2m"
     seed: Seed = 0
-    report: Annotated[
-        AnyPath | None,
-        Option("--report", "FILE.html", "The answer as a page with drawings, beside it.", OUT, again=False),
-    ] = None
+    report: Page = None
 
     @cached_property
     def budget_s(self) -> float:

@@ -12,7 +12,6 @@ import msgspec
 
 from ortune.errors import StoreError
 from ortune.fleet.environment import clean_environment, recorded
-from ortune.profiling.deliver import write_page
 from ortune.records import Envelope, Record
 from ortune.store import lock
 from ortune.store.db import SessionLog, Store
@@ -22,6 +21,7 @@ from ortune.trials.baseline import LEAST_LOAD_S
 from ortune.trials.sides import USUAL_LIMITS, Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import Kept, OnePlan, Stored, path
+from ortune.verbs._page import write_page
 
 R = TypeVar("R", bound=Record)
 
@@ -75,10 +75,7 @@ class Session:
         self.log.add("result", envelope)
         self.say_trouble()
         if self.page is not None:
-            from ortune.report.html import pages
-
-            write_page(pages.render(envelope), self.page, self.log)
-            self.watch.say(f"the page is {self.page}")
+            write_page(envelope, self.page, self.watch, self.log)
         return envelope
 
     def say_trouble(self) -> None:

@@ -24,6 +24,7 @@ from ortune.knobs.cpu.arena_extend_strategy import KNOB as ARENA
 from ortune.knobs.cpu.global_thread_pool import KNOB as POOL
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
 from ortune.records import BenchResult, Envelope, Failed, FeedRef, Measured, Outcome, Plan, Value
+from ortune.report import bench_words
 from ortune.search.blocks import BASE
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.trials import pilot
@@ -292,11 +293,10 @@ class _Run:
 
     def _gave_up(self, i: int) -> str:
         """That a shape has fewer processes than it should, and why."""
-        case = self.baseline.work.cases[i].name
+        cases = self.baseline.work.cases
         good = sum(t.case == i for t in self.trials)
-        of = f" of {self.options.processes}" if self.options.processes else ""
-        name = f"{case}: " if len(self.baseline.work.cases) > 1 else ""
-        return f"{name}given up after {good}{of} processes: {FAILURES} in a row failed"
+        name = cases[i].name if len(cases) > 1 else ""
+        return bench_words.gave_up(name, good, self.options.processes, FAILURES)
 
 
 def one_case(trial: Measured, i: int, gap_ns: int) -> Measured:

@@ -26,11 +26,11 @@ from ortune.trials.outputs import compare_outputs
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import NoWait, Seed, Tolerance
+from ortune.verbs._options import NoWait, Page, Seed, Tolerance
 from ortune.verbs._session import exclusive, resolver
 from ortune.verbs._sides import TwoSides
 
-FORMATS = ("text", "json", "github", "markdown")
+FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
 
 
@@ -46,6 +46,7 @@ class Options(TwoSides):
     tolerance: Tolerance = None
     seed: Seed = 0
     no_wait: NoWait = False
+    report: Page = None
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResult]:

@@ -32,9 +32,9 @@ from ortune.rules import Facts, Rule, Selection, prize
 from ortune.targets.machine import Machine
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import OUT, AnyPath, Argument, Configured, Option
+from ortune.verbs._options import OUT, AnyPath, Argument, Configured, Option, Page
 
-FORMATS = ("text", "json", "github", "sarif", "markdown")
+FORMATS = ("text", "json", "github", "sarif", "markdown", "html")
 STOPPING = ""
 
 SEVERITIES = ("error", "warning", "note")
@@ -89,6 +89,7 @@ class Options(Configured):
     in_place: Annotated[
         bool, Option("--in-place", "", "Write the fixed model over the one checked.", OUT)
     ] = False
+    report: Page = None
 
     answer = None
     """Where the document goes: stdout, since ``output`` is the fixed model's place."""

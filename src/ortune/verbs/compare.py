@@ -30,7 +30,8 @@ from ortune.records import (
 )
 from ortune.report.compare_outputs import outputs
 from ortune.report.compare_words import setting
-from ortune.report.difference_words import worded
+from ortune.report.difference_words import no_reason, worded
+from ortune.report.numbers import change, span
 from ortune.report.placement_words import in_browser
 from ortune.report.sides import compared_ns
 from ortune.rules.measurement import software_adapter
@@ -290,8 +291,7 @@ class _Run:
             result = msgspec.structs.replace(result, why=found)
         except OrtuneError as error:
             # An answer is not lost because its reason is.
-            note = f"where the difference lies is not known: {error.what}"
-            result = msgspec.structs.replace(result, notes=(*result.notes, note))
+            result = msgspec.structs.replace(result, notes=(*result.notes, no_reason(error.what)))
         return msgspec.structs.replace(envelope, result=result)
 
     def _causes(self, slower: Resolved, faster: Resolved) -> tuple[Finding, ...]:
@@ -398,8 +398,8 @@ def progress_line(state: duel.Duel, design: duel.Design, block: Block) -> str:
     for arm in state.arms if len(state.arms) == 1 else state.live:
         interval = evidence.confidence_sequence(state.ratios(arm), prior_scale=state.prior_scale)
         parts.append(
-            f"{LETTERS[arm]} takes {100 * (interval.ratio - 1):+.1f} % of A's time "
-            f"({100 * (interval.ratio_low - 1):+.1f} to {100 * (interval.ratio_high - 1):+.1f})"
+            f"{LETTERS[arm]} against A {change(interval.ratio)} "
+            f"({span(interval.ratio_low, interval.ratio_high)})"
         )
     return f"block {n}: {', '.join(parts)}"
 

@@ -32,7 +32,7 @@ from ortune.records import (
     ProfileResult,
     TriedFix,
 )
-from ortune.report import headroom_words
+from ortune.report import diagnose_words, headroom_words
 from ortune.report.answer_commands import plan_options
 from ortune.report.finding_words import measurable
 from ortune.rules import Facts
@@ -282,17 +282,17 @@ class _Diagnosis:
                 else None
             )
         except OrtuneError as error:
-            fix.failed = f"could not be made: {error.what}"
+            fix.failed = diagnose_words.not_made(error.what)
             return
         arm = self.baseline.arm(fix.arm, plan=fix.plan, model=model)
         outcome = self.baseline.executor.trial(arm, runs=PILOT_RUNS, keep_outputs=True)
         if isinstance(outcome, Failed):
-            fix.failed = f"does not run: {failure(outcome)}"
+            fix.failed = diagnose_words.does_not_run(failure(outcome))
             return
         self.baseline.live_with(outcome)
         fix.outputs = self.baseline.difference(outcome)
         if not fix.outputs.ok:
-            fix.failed = f"changes the outputs: {fix.outputs.what}"
+            fix.failed = diagnose_words.moves_outputs(fix.outputs.what)
             return
         self.baseline.executor.arms = {**self.baseline.executor.arms, fix.arm: arm}
 
@@ -340,7 +340,7 @@ class _Diagnosis:
             figures=describe(trials, self.estimand) if trials else None,
             outputs=fix.outputs,
             comparison=found,
-            failed=fix.failed or ("" if found else "stopped before it was measured"),
+            failed=fix.failed or ("" if found else diagnose_words.STOPPED),
         )
 
     def _envelope(

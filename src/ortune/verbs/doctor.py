@@ -39,7 +39,7 @@ from ortune.trials.baseline import Baseline
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import RUN, AnyPath, Argument, Option, RuntimeOption, Stored, named
+from ortune.verbs._options import RUN, AnyPath, Argument, Option, Page, RuntimeOption, Stored, named
 from ortune.verbs._session import exclusive, open_store, session
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -56,7 +56,7 @@ class Options(Stored):
     """What can this machine run, and what is the smallest difference that it can show?
 
     Lists the ONNX Runtime builds found and why providers are absent, what is in the way of speed, and measures the
-    controls: an identical plan and a known wait. Then what the machine does at most: products and memory.
+    controls: the A/A check and the positive control. Then what the machine does at most: products and memory.
     """
 
     model: Annotated[
@@ -73,6 +73,7 @@ class Options(Stored):
             RUN,
         ),
     ] = True
+    report: Page = None
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[DoctorResult]:

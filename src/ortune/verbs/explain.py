@@ -11,9 +11,9 @@ from ortune import __version__, rules
 from ortune.records import Described, Envelope, ExplainResult
 from ortune.rules import Rule
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import Argument
+from ortune.verbs._options import Argument, Page
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 
 HEADING = re.compile(
@@ -28,6 +28,7 @@ class Options:
     code: Annotated[
         str | None, Argument("[CODE]", "A rule's code or name: GRA002, initializers-in-inputs.")
     ] = None
+    report: Page = None
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[ExplainResult]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from ortune.records import (
     ReleaseRow,
     Runtime,
 )
+from ortune.report import history_words
 from ortune.search import confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, require_objective
@@ -48,6 +50,7 @@ from ortune.verbs._options import (
     Settings,
     Tolerance,
     command,
+    words,
 )
 from ortune.verbs._session import Session, session
 
@@ -211,7 +214,7 @@ class _History:
                     figures=figures,
                     outputs=self.outputs.get(release),
                     since_previous=against(release, older[release]) if release in older else None,
-                    failed=self.missing.get(release, "" if figures else "no block of it counts"),
+                    failed=self.missing.get(release, "" if figures else history_words.NO_BLOCK),
                 )
             )
         rows += [
@@ -226,8 +229,9 @@ class _History:
         why = ""
         if changed:
             most = max(changed, key=lambda release: max(claims[release].ratio, 1 / claims[release].ratio))
-            pair = f"--a-runtime onnxruntime=={older[most]} --b-runtime onnxruntime=={most}"
-            why = f"ortune compare {side.model.info.path} {pair}"
+            pair = ["--a-runtime", f"onnxruntime=={older[most]}", "--b-runtime", f"onnxruntime=={most}"]
+            asked = words(self.options, without=("release", "budget"))
+            why = shlex.join(["ortune", "compare", *asked, *pair])
         whole = against(newest, releases[-1])
         result = HistoryResult(
             side=side.record,

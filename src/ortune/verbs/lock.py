@@ -35,6 +35,7 @@ from ortune.verbs._options import (
     NoWait,
     OnePlan,
     Option,
+    Page,
     Rewrites,
     Tolerance,
     named,
@@ -81,6 +82,7 @@ class Options(OnePlan):
             short="-o",
         ),
     ] = None
+    report: Page = None
 
     @cached_property
     def place(self) -> Path:
@@ -134,7 +136,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         now = take(side, inputs, scratch, watch, machine, stored=stored, given=given, kept=kept)
     if was is None:
         write(path, now, typed=options.output is not None)
-        result = LockResult(path=str(path), written=True, snapshot=now, headline=f"locked in {path}")
+        result = LockResult(path=str(path), written=True, snapshot=now, headline=lock_words.written(path))
         verdict = "written"
     else:
         found = differences(was, now, tolerance=options.allowed, strict=options.strict)

@@ -37,9 +37,8 @@ from ortune.records import (
     Plan,
     Workload,
 )
-from ortune.report import headroom_words
+from ortune.report import headroom_words, look_words
 from ortune.report.finding_words import as_facts, measurable
-from ortune.report.look_words import flops_note, uncounted
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.store.db import SessionLog
@@ -163,12 +162,12 @@ def _with_work(result: LookResult, model: OpenModel, work: Workload) -> LookResu
     if not work.cases:
         return result
     flops, cost = run_cost(model.ir, work)
-    complete = not uncounted(cost)
+    complete = not look_words.uncounted(cost)
     return msgspec.structs.replace(
         result,
         flops=flops if flops or complete else None,
         flops_complete=complete,
-        flops_note=flops_note(cost),
+        flops_note=look_words.flops_note(cost),
     )
 
 
@@ -179,7 +178,7 @@ class _OneCaller(Baseline):
         found = super()._proposed()
         if (found.sessions, found.callers, found.gap_ns) == (1, 1, 0):
             return found
-        note = f"looked at with one caller, back to back; the workload has {load_words(found)}"
+        note = look_words.one_caller(load_words(found))
         return msgspec.structs.replace(found, sessions=1, callers=1, gap_ns=0, notes=(*found.notes, note))
 
 
@@ -260,8 +259,8 @@ class _Look:
         if trial_s > left_s:
             self.needed_s = self._spent_s() + trial_s + profile_s
             self.left_out += [
-                f"a warmed-up latency (about {math.ceil(trial_s)} s more)",
-                f"the profile (about {math.ceil(profile_s)} s more)",
+                look_words.no_time_for(look_words.LATENCY, trial_s),
+                look_words.no_time_for(look_words.PROFILE, profile_s),
             ]
         elif both or profile_s > left_s or len(first.done.cases) > 1:
             baseline.executor.timing = _timing(run_ns, left_s - trial_s - (profile_s if both else 0.0))
@@ -270,7 +269,7 @@ class _Look:
             self.timing = self._timing(timed)
             if profile_s > self._left_s():
                 self.needed_s = self._spent_s() + profile_s
-                self.left_out.append(f"the profile (about {math.ceil(profile_s)} s more)")
+                self.left_out.append(look_words.no_time_for(look_words.PROFILE, profile_s))
             else:
                 self._profile(baseline, base, self.timing.latency_ns)
         else:
@@ -305,7 +304,7 @@ class _Look:
         # Beside a process without the profiler, turn by turn: what the machine does is not the profiler's cost.
         outcome, plain = baseline.executor.profiled([arm], turns_of(runs))[0]
         if not isinstance(outcome, Measured):
-            self.left_out.append(f"the profile, which failed ({describe(outcome).splitlines()[0]})")
+            self.left_out.append(look_words.no_profile(f"failed ({describe(outcome).splitlines()[0]})"))
             return
         self.busy = seen(outcome).busy or self.busy
         assert self.timing is not None
@@ -316,11 +315,11 @@ class _Look:
         try:
             trace = read_profile(path if path.is_absolute() else self.scratch / path)
         except UsageError as error:
-            self.left_out.append(f"the profile, which {error.what}")
+            self.left_out.append(look_words.no_profile(error.what))
             return
         warm = 1 + outcome.done.cases[0].warmup_runs
         if not kept_runs(trace, warm):
-            self.left_out.append("the profile, which holds no whole run")
+            self.left_out.append(look_words.no_profile("holds no whole run"))
             return
         profiled_ns = run_time_ns(trace, warm)
         self.profile = OperatorProfile(
@@ -336,7 +335,7 @@ class _Look:
         hurried = self._left_s() < needed
         if hurried:
             self.needed_s = self._spent_s() + needed
-            self.left_out.append(f"your own names of the nodes that ran (about {math.ceil(needed)} s more)")
+            self.left_out.append(look_words.no_time_for(look_words.NAMES, needed))
         self.profile, self.headroom = explained(
             self.side, self.work, trace, warm, self.profile,
             host=self.machine.host, seen=seen(outcome), store=self.options.folder, scratch=self.scratch,

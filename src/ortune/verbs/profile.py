@@ -30,6 +30,7 @@ from ortune.records import (
     Workload,
 )
 from ortune.report import headroom_words, profile_words
+from ortune.report.answer_commands import IN_A_POD
 from ortune.report.difference_words import worded
 from ortune.report.finding_words import measurable, sentence
 from ortune.search.figures import figure
@@ -51,7 +52,9 @@ from ortune.verbs._options import (
     RUN,
     AnyPath,
     Argument,
+    Cpus,
     Kept,
+    Memory,
     OnePlan,
     Option,
     Pairs,
@@ -142,6 +145,8 @@ class Options(Kept, OnePlan):
             again=False,
         ),
     ] = ()
+    cpus: Cpus = None
+    memory: Memory = None
     budget: Annotated[str | float, Option("--budget", "30s", "For finding inputs that run.", RUN)] = "30s"
     timeline: bool = False
 
@@ -252,9 +257,7 @@ class _Traces:
         found = attribute(trace, steady)
         result = _told(result_of(text, trace, found, warmup, Origins()))
         if steady.start > first:
-            note = (
-                f"of {trace.n_runs - first:,} steady runs the last {len(steady):,} are told: all are too many"
-            )
+            note = profile_words.too_many_runs(trace.n_runs - first, len(steady))
             result = msgspec.structs.replace(result, notes=(*result.notes, note))
         return trace, found, result
 
@@ -330,11 +333,12 @@ class _Models:
         ]
         result = result_of(
             "", shown.trace, shown.found, shown.warmup, known[0], peak, sides[0],
-            slowdown=shown.slowdown, cpus=machine.host.effective_cpus, seen=shown.seen, resident=shown.resident,
+            slowdown=shown.slowdown, cpus=machine.seen.effective_cpus, seen=shown.seen, resident=shown.resident,
             no_peak=self.no_peak if peak is None else "",
         )  # fmt: skip
         last = baselines[0].executor.last
         trouble = [origins.trouble for origins in known]
+        pod = [text for text in baselines[0].notes if text.startswith(IN_A_POD)]
         named = [f"{side}: {text}" for side, text in zip("AB", trouble, strict=False) if text]
         result = msgspec.structs.replace(
             _told(
@@ -343,7 +347,7 @@ class _Models:
                 words(self.options, without=OWN),
             ),
             side=sides[0].seen([last] if isinstance(last, Measured) else ()),
-            notes=tuple(named if len(sides) > 1 else filter(None, trouble)),
+            notes=(*pod, *(named if len(sides) > 1 else filter(None, trouble))),
         )
         if len(sides) > 1:
             slow = [slowdown(mine) for mine in processes]

@@ -26,7 +26,7 @@ from ortune.targets.machine import Machine
 from ortune.trials.so_far import so_far
 from ortune.trials.watcher import Watcher
 from ortune.verbs import skeleton
-from ortune.verbs._options import OUT, AnyPath, Argument, Option, StoreFolder, path
+from ortune.verbs._options import OUT, AnyPath, Argument, Option, Page, StoreFolder, path
 
 LAST = 20
 ISSUE = "issue.md"
@@ -77,6 +77,7 @@ class Options:
     ] = None
     last: Annotated[int, Option("--last", "N", "How many sessions are listed.", OUT, least=1)] = LAST
     store: StoreFolder = None
+    report: Page = None
     timeline: bool = False
 
     @property

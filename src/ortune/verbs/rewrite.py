@@ -46,6 +46,7 @@ from ortune.verbs._options import (
     NoWait,
     OnePlan,
     Option,
+    Page,
     Seed,
     Tolerance,
     named,
@@ -53,7 +54,7 @@ from ortune.verbs._options import (
 )
 from ortune.verbs._session import exclusive, resolver
 
-FORMATS = ("text", "json", "github", "markdown")
+FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = ""
 
 
@@ -81,6 +82,7 @@ class Options(OnePlan):
         AnyPath | None,
         Option("--output", "FILE", "The new model; default is MODEL-rewritten.onnx, here.", OUT, short="-o"),
     ] = None
+    report: Page = None
 
     @cached_property
     def asked(self) -> tuple[RewriteSpec, ...]:

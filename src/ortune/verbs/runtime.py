@@ -12,9 +12,9 @@ from ortune.fleet import made
 from ortune.records import Envelope, RuntimeResult
 from ortune.targets.machine import Machine
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import Argument
+from ortune.verbs._options import Argument, Page
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 
 
@@ -29,6 +29,7 @@ class Options:
     names: Annotated[
         Sequence[str], Argument("[NAME]...", "openvino, or a release: onnxruntime==1.22.1.")
     ] = ()
+    report: Page = None
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[RuntimeResult]:

@@ -39,10 +39,10 @@ from ortune.trials.baseline import LEAST_LOAD_S, Baseline
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import OUT, AnyPath, Argument, NoWait, OnePlan, Option, Seed, named, path
+from ortune.verbs._options import OUT, AnyPath, Argument, NoWait, OnePlan, Option, Page, Seed, named, path
 from ortune.verbs._session import exclusive, resolver
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown", "html")
 STOPPING = ""
 
 USUAL = "skeleton.onnx"
@@ -72,6 +72,7 @@ class Options(OnePlan):
         AnyPath | None,
         Option("--output", "FILE", f"The skeleton; default is {USUAL}, here.", OUT, short="-o", again=False),
     ] = None
+    report: Page = None
 
     answer = None
     """The answer goes to stdout; ``output`` is the skeleton's place."""

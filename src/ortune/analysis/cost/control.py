@@ -62,7 +62,7 @@ def _if(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCost
         taken, note = "then_branch" if bool(condition.ravel()[0]) else "else_branch", ""
     else:
         taken = max(counted, key=lambda name: _work(counted[name]))
-        note = f"the dearer branch is counted ({taken})"
+        note = f"the more expensive branch is counted ({taken})"
     for value, result in zip(node.outputs, branches[taken].outputs, strict=False):
         counter.alias(value, result)
     return note, [n for name, nodes in counted.items() for n in _times(nodes, int(name == taken))]

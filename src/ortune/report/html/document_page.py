@@ -195,7 +195,7 @@ def _row(name: str, label: str, found: Comparison, scale: svg.Scale) -> dict[str
         "kind": kind,
         "factor": times(1 / found.ratio),
         "interval": interval,
-        "estimand": sides.kind(found.estimand),
+        "estimand": sides.statistic(found.estimand),
         "n_blocks": found.n_blocks,
         "plot": svg.picture(f"{name} against A: {times(1 / found.ratio)} ({interval})", marks),
     }

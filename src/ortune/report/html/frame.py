@@ -20,7 +20,7 @@ from types import ModuleType
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ortune.report import escape
+from ortune.printable import visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ def environment() -> Environment:
 def _written_out(value: object) -> object:
     # Names may hold control and direction characters, which escaping leaves as they are.
     if isinstance(value, str) and not isinstance(value, Markup):
-        return escape.visible(value)
+        return visible(value)
     return value
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from ortune.printable import visible
 from ortune.records import Envelope, ProfileResult, ReportResult, TuneResult, holds
-from ortune.report import escape
 from ortune.report.html import document_page, page, profile_page
 
 
@@ -22,7 +22,7 @@ def render(envelope: Envelope[Any], *, stored: str = "") -> str:
     """
     verb = envelope.schema.split("/")[1]
     words: Any = importlib.import_module(f"ortune.report.{verb}_words")
-    stored = escape.visible(stored)
+    stored = visible(stored)
     if holds(envelope, ReportResult):
         return str(words.html(envelope))
     if holds(envelope, TuneResult):

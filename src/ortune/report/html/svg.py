@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
-from ortune.report.escape import visible
+from ortune.printable import visible
 
 _UP = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 FACTORS = (1, *_UP, *(1 / f for f in _UP))

@@ -24,7 +24,7 @@ CODE = "WEB017"
 TIER = "preview"
 TARGET = "web-webgpu"
 
-_ON_GPU = "gpu-buffer"
+_KEPT_THERE = "gpu-buffer"
 _NAMES = (("past_key_values", "present"), ("past", "present"))
 
 BAD = """
@@ -45,7 +45,7 @@ frames (float[1,2,1,8] key, float[1,2,past,8] other) => (float[1,2,total,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the model's inputs and outputs, where a page runs it on WebGPU."""
-    if facts.model is None or facts.target != TARGET or facts.plan.settings.get(OUTPUTS.name) == _ON_GPU:
+    if facts.model is None or facts.target != TARGET or facts.plan.settings.get(OUTPUTS.name) == _KEPT_THERE:
         return
     graph = facts.model.ir.graph
     outputs = {value.name for value in graph.outputs}
@@ -60,6 +60,6 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             what=f"{len(found)} {plural(len(found), 'cache')} read back and uploaded at every step: {listed(found)}",
             where=tuple(found),
-            plan=Plan(settings={OUTPUTS.name: _ON_GPU}),
+            plan=Plan(settings={OUTPUTS.name: _KEPT_THERE}),
             safety="behaviour",
         )

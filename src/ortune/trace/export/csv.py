@@ -57,10 +57,10 @@ NODES: dict[str, str] = {
     "flops": "floating-point operations in a run",
     "bytes": "bytes read and written in a run",
     "floor_ns": "least time that this machine needs for that",
-    "bound": "what the floor is made of, or overhead",
+    "bound": "what the roofline bound is made of, or overhead",
     "purpose": "what an inserted node is for",
     "output_bytes": "of all its outputs",
-    "fast_ns": "own time in a run that nothing disturbs, which the floor is to be held against",
+    "fast_ns": "own time in a run that nothing disturbs, which the roofline bound is to be held against",
 }
 """Columns of a node and what they hold."""
 

@@ -7,8 +7,8 @@ import json
 
 from markupsafe import Markup
 
+from ortune.printable import visible
 from ortune.records import Timeline
-from ortune.report.escape import visible
 from ortune.report.html.profile import Given
 
 ORDER = 100

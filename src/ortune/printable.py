@@ -1,0 +1,27 @@
+"""Texts that hold names from files, as a terminal or the log of a job may be given them. Standard library alone."""
+
+from __future__ import annotations
+
+import re
+
+_COMMAND_AT_START = re.compile(r"^(\s*):(?=:)")
+_COMMAND_INSIDE = re.compile(r"##(?=\w*\[)")
+
+
+def visible(text: str) -> str:
+    """The text with what a terminal or a runner of jobs would act on written out, as in a Python literal.
+
+    Runners obey ``##[...]`` and ``##name[...]`` anywhere in a line.
+    """
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return no_commands(text, "\\x23#")
+
+
+def lines(text: str) -> str:
+    """What a terminal or the log of a job gets: only line ends act, and no line begins with ``::``, a command too."""
+    return "\n".join(_COMMAND_AT_START.sub(r"\1\\x3a", visible(line)) for line in text.split("\n"))
+
+
+def no_commands(text: str, written: str) -> str:
+    """The text with the beginning of each ``##[...]`` written in another way."""
+    return _COMMAND_INSIDE.sub(lambda found: written, text)

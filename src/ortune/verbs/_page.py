@@ -1,0 +1,58 @@
+"""The page that any verb writes beside its answer (``--report``)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ortune import files
+from ortune.errors import UsageError
+from ortune.verbs._options import Kept, path
+
+if TYPE_CHECKING:
+    from ortune.records import Envelope
+    from ortune.store.db import SessionLog
+    from ortune.trials.watcher import Watcher
+
+
+def run(verb: Any, options: Any, watcher: Watcher | None) -> Envelope[Any]:
+    """Runs a verb and writes the page that was asked for; what is kept writes its own, once its answer is stored.
+
+    Args:
+        verb: Its module.
+        options: What was asked.
+        watcher: Is told what happens.
+
+    Raises:
+        UsageError: There is no folder for the page, which is said before anything is done, or it cannot be written.
+        OrtuneError: As the verb itself.
+    """
+    page = path(options.report)
+    found: Envelope[Any]
+    if page is None or isinstance(options, Kept):
+        found = verb.run(options, watcher)
+        return found
+    if not files.is_folder(page.parent):
+        raise UsageError("no such folder", where=str(page.parent), do="make it, or choose another --report")
+    if hasattr(options, "timeline"):  # a page shows what ran when
+        options = replace(options, timeline=True)
+    found = verb.run(options, watcher)
+    write_page(found, page, watcher)
+    return found
+
+
+def write_page(
+    envelope: Envelope[Any], page: Path, watcher: Watcher | None, log: SessionLog | None = None
+) -> None:
+    """Writes an answer as a page.
+
+    Raises:
+        UsageError: It cannot be written; where the answer is stored, that is said.
+    """
+    from ortune.profiling import deliver
+    from ortune.report.html import pages
+
+    deliver.write_page(pages.render(envelope), page, log)
+    if watcher is not None:
+        watcher.say(f"the page is {page}")

@@ -1,0 +1,35 @@
+"""The line at a terminal that says what is done: alive through a step that takes long."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+
+CODE = """
+import sys
+from ortune.cli.session import Say
+with Say().progress() as line:
+    line("a step that takes long")
+    sys.stdin.readline()
+"""
+PATIENCE_S = 30.0
+
+
+def test_seconds_go_on_while_nothing_is_said() -> None:
+    terminal, stderr = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    child = subprocess.Popen(
+        [sys.executable, "-c", CODE], stdin=subprocess.PIPE, stderr=stderr, env=environment
+    )
+    os.close(stderr)
+    shown = b""
+    while not all(f"{second} s, a step that takes long".encode() in shown for second in (1, 2)):
+        assert select.select([terminal], [], [], PATIENCE_S)[0], shown
+        shown += os.read(terminal, 4096)
+    assert child.stdin is not None
+    child.stdin.close()
+    assert child.wait() == 0
+    os.close(terminal)

@@ -1,0 +1,81 @@
+"""Pages on a narrow screen, in a real browser, and their colours on light and dark ground."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import golden
+import golden_profile
+import golden_tune
+import pytest
+import test_bench_formats as bench
+import test_compare_formats as comparing
+import test_look_formats as look
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+import chromium
+from ortune.report.html import frame, pages
+
+WIDTH_PX = 480
+PAGES = {
+    **{f"tune-{name}": envelope for name, envelope in golden_tune.KINDS.items() if "hostile" not in name},
+    **{f"profile-{name}": each for name, each in golden_profile.KINDS.items() if "hostile" not in name},
+    "compare": golden.compared(why=golden_profile.difference()),
+    "several": comparing.several(),
+    "doctor": golden.diagnosed(),
+    "look": look.looked(),
+    "bench": bench.document(bench.row(), bench.row("seq=128")),
+}
+MEASURES = """<!doctype html><script>
+// What reaches over the right edge, but for what scrolls within the page, or lies in such a thing.
+function over(page) {
+  const style = (e) => page.defaultView.getComputedStyle(e);
+  const scrolls = (e) => e && (/auto|scroll/.test(style(e).overflowX) || scrolls(e.parentElement));
+  return [...page.body.querySelectorAll("*")]
+    .filter((e) => e.getBoundingClientRect().right > %d + 1 && e.getBoundingClientRect().width && !scrolls(e))
+    .map((e) => `${e.tagName}.${e.getAttribute("class")}: ${e.textContent.trim().slice(0, 60)}`);
+}
+const found = {};
+for (const name of %s) {
+  const frame = document.createElement("iframe");
+  frame.style = "width: %dpx; height: 900px; border: 0";
+  frame.src = `/${name}.html`;
+  const loaded = new Promise((done) => { frame.onload = done; });
+  document.documentElement.append(frame);
+  found[name] = loaded.then(() => frame.contentDocument).then((page) =>
+    [page.documentElement.scrollWidth, over(page).slice(0, 5)]);
+}
+Promise.all(Object.entries(found).map(async ([name, each]) => [name, await each])).then((all) =>
+  fetch("/answer", { method: "POST", body: JSON.stringify(Object.fromEntries(all)) }));
+</script>"""
+COLOUR = re.compile(r"--(\w+): #([0-9a-f]{6}|[0-9a-f]{3});")
+READABLE = 4.5
+"""The least contrast of text that WCAG 2 asks for (level AA)."""
+
+
+def test_nothing_is_clipped_on_a_narrow_screen() -> None:
+    files: dict[str, Path | str] = {f"/{name}.html": pages.render(each) for name, each in PAGES.items()}
+    found = chromium.answered({"/": MEASURES % (WIDTH_PX, json.dumps(list(PAGES)), WIDTH_PX), **files}, {})
+    assert {name: seen for name, seen in found.items() if seen[0] > WIDTH_PX or seen[1]} == {}
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance as WCAG defines it."""
+    whole = colour if len(colour) == 6 else "".join(2 * c for c in colour)
+    parts = [int(whole[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", [0, 1, 2], ids=["light", "dark", "print"])
+def test_text_can_be_read_on_its_ground(scheme: int) -> None:
+    style = (Path(frame.__file__).parent / "frame.css").read_text(encoding="utf-8")
+    colours = dict(COLOUR.findall(re.split(r":root \{", style)[1 + scheme].partition("}")[0]))
+    for ground in ("paper", "panel"):
+        for text in ("ink", "minor", "winner", "today", "default", "bad"):
+            light, dark = sorted((luminance(colours[text]), luminance(colours[ground])), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= READABLE, f"{text} on {ground}"
