@@ -48,6 +48,7 @@ FAMILIES = {
     "precision": "PRC",
     "layout": "LAY",
     "placement": "PLC",
+    "cuda": "CUD",
     "threads": "THR",
     "memory": "MEM",
     "session": "SES",
