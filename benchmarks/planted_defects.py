@@ -303,7 +303,9 @@ def _wide_bias(model: onnx.ModelProto) -> bool:
 
 def _given_out(model: onnx.ModelProto) -> bool:
     """What a convolution gives before its activation, as an output."""
-    given = {node.input[0] for node in model.graph.node if node.op_type in ("Relu", "BatchNormalization", "Clip")}
+    given = {
+        node.input[0] for node in model.graph.node if node.op_type in ("Relu", "BatchNormalization", "Clip")
+    }
     outputs = {value.name for value in model.graph.output}
     made = [node.output[0] for node in model.graph.node if node.op_type == "Conv"]
     found = next((name for name in made if name in given - outputs), None)
@@ -316,7 +318,12 @@ def _sizes(model: onnx.ModelProto) -> bool:
     if not _open_size(model) or _opset(model) < 13:
         return False
     _give(model, planted_first=np.array(0), planted_axis=np.array([0]), planted_four=np.array(4))
-    steps = ("Gather", "planted_first"), ("Mul", "planted_four"), ("Add", "planted_four"), ("Unsqueeze", "planted_axis")
+    steps = (
+        ("Gather", "planted_first"),
+        ("Mul", "planted_four"),
+        ("Add", "planted_four"),
+        ("Unsqueeze", "planted_axis"),
+    )
     nodes, last = [helper.make_node("Shape", [model.graph.input[0].name], ["planted_shape"])], "planted_shape"
     for i, (op, other) in enumerate(steps):
         nodes.append(helper.make_node(op, [last, other], [f"planted_size_{i}"]))
@@ -638,7 +645,11 @@ DEFECTS = {
     "a HardSwish in parts": Defect(
         code="GRA017",
         plant=_behind_product(
-            11, _hard_swish, planted_three=np.float32(3), planted_zero=np.float32(0), planted_six=np.float32(6)
+            11,
+            _hard_swish,
+            planted_three=np.float32(3),
+            planted_zero=np.float32(0),
+            planted_six=np.float32(6),
         ),
     ),
     "a sum read twice before its normalisation": Defect(

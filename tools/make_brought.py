@@ -10,15 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from ortune import rewrites, rules
 from ortune.records import Brought
 from ortune.rules.prize import TABLE, Measured
 from zoo import MODELS
 
-RESULTS = ROOT / "docs" / "results.md"
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results.md"
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _INTERVAL = rf"{_NUMBER}(?: times|x)? \({_NUMBER} ?- ?{_NUMBER}\)"
 

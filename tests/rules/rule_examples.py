@@ -134,7 +134,9 @@ def signed(folder: Path, fill: int, host: Host = OLD_HOST) -> Facts:
     return facts_of(folder, SIGNED, [weight("q", fill, np.int8), zero, *SCALE], host=host)
 
 
-def on_a_gpu(folder: Path, target: str, *, settings: Mapping[str, Any] | None = None, **options: str) -> Facts:
+def on_a_gpu(
+    folder: Path, target: str, *, settings: Mapping[str, Any] | None = None, **options: str
+) -> Facts:
     """A plain model on a GPU, with options of its provider."""
     names = {"cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
     provider = ProviderSpec(name=names[target], options=options)

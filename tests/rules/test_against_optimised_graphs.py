@@ -72,10 +72,14 @@ CONV = """ conv (float[1,2,4,4] x) => (float[1,2,4,4] y)
 { c = Conv (x, w)
   y = BatchNormalization (c, s, s, s, s) }"""
 APART = {
-    "something else reads the sum": ("GRA020", SKIP, {"y = Lay": "z = Relu (a)\n y = Lay", ",8] y)": ",8] y, float[2,4,8] z)"}),
+    "something else reads the sum": (
+        "GRA020", SKIP, {"y = Lay": "z = Relu (a)\n y = Lay", ",8] y)": ",8] y, float[2,4,8] z)"},
+    ),
     "its terms are of other shapes": ("GRA020", SKIP, {"float[2,4,8] r": "float[1,4,8] r"}),
     "4 axes in place of 3": ("GRA020", SKIP, {"[2,4,8]": "[2,4,1,8]"}),
-    "something else reads the product": ("GRA021", BIAS, {"y = Add": "z = Relu (p)\n y = Add", "[4,2] y)": "[4,2] y, float[4,2] z)"}),
+    "something else reads the product": (
+        "GRA021", BIAS, {"y = Add": "z = Relu (p)\n y = Add", "[4,2] y)": "[4,2] y, float[4,2] z)"},
+    ),
     "a bias of shape [1, 2]": ("GRA021", BIAS, {"float[2] b": "float[1,2] b", "[4,2]": "[3,4,2]"}),
     "open sizes, with more than two axes": ("GRA021", BIAS, {"[4,2]": "[n,m,2]"}),
     "what stays apart: 1 BatchNormalization": (
@@ -201,7 +205,9 @@ def test_the_reason_why_two_stay_apart_is_told_and_holds(reason: str, tmp_path: 
     (told,) = found(code, path)
     assert told.evidence == reason
     after = optimised(path)
-    if code == "GRA022":  # a normalisation of its own, as a convolution of one tap where the layout is blocked
+    if (
+        code == "GRA022"
+    ):  # a normalisation of its own, as a convolution of one tap where the layout is blocked
         assert (before["Conv"], after["Conv"] + after["BatchNormalization"]) == (1, 2)
     else:
         assert (before[FUSED[code]], after[FUSED[code]]) == (1, 0)
@@ -221,7 +227,8 @@ BESIDE = [
 def test_a_scale_is_told_of_where_it_stays(nodes: str, shape: str, stays: bool, tmp_path: Path) -> None:
     numbers = "2,3" if "2" in shape else "2"
     body = nodes.replace(") ", ")\n")
-    text = f"{HEAD17} g (float[1,2,4,4] x) => (float[1,2,4,4] y) <float[2,2,1,1] w = {{1,2,3,4}}, float{shape} k = {{{numbers}}}> {{ {body} }}"
+    weights = f"<float[2,2,1,1] w = {{1,2,3,4}}, float{shape} k = {{{numbers}}}>"
+    text = f"{HEAD17} g (float[1,2,4,4] x) => (float[1,2,4,4] y) {weights} {{ {body} }}"
     path = saved(onnx.parser.parse_model(text), tmp_path)
     left = optimised(path)
     assert bool(found("GRA016", path)) == stays == bool(sum(left[op] for op in ("Mul", "Add", "Sub", "Div")))

@@ -33,10 +33,17 @@ def test_the_table_is_what_the_results_say() -> None:
 
 
 def test_a_later_measurement_of_the_same_counts_and_an_unknown_change_does_not() -> None:
-    head = "| model | winner | default | winner's | gain, verified on fresh blocks | outputs |\n|---|---|---|---|---|---|\n"
-    rows = "| a | gelu, hard-swish | 2 ms | 1 ms | 2.00x (1.50-3.00) | |\n| a, again | the same | | | 1.60x (1.25-2.00) | |\n"
-    other = "| model | rewrite | time against the original | outputs |\n|---|---|---|---|\n| b | nothing known | 0.5 (0.4-0.6) | |\n"
-    found = msgspec.json.decode(make_brought.table(f"{head}{rows}\n{other}"), type=prize.Measured)
+    lines = (
+        "| model | winner | default | winner's | gain, verified on fresh blocks | outputs |",
+        "|---|---|---|---|---|---|",
+        "| a | gelu, hard-swish | 2 ms | 1 ms | 2.00x (1.50-3.00) | |",
+        "| a, again | the same | | | 1.60x (1.25-2.00) | |",
+        "",
+        "| model | rewrite | time against the original | outputs |",
+        "|---|---|---|---|",
+        "| b | nothing known | 0.5 (0.4-0.6) | |",
+    )
+    found = msgspec.json.decode(make_brought.table("\n".join(lines)), type=prize.Measured)
     assert found.rewrites.keys() == {"gelu", "hard-swish"}
     (each,) = found.rewrites["gelu"]
     assert (each.model, each.ratio, each.ratio_low, each.ratio_high) == ("a", 0.625, 0.5, 0.8)
@@ -66,4 +73,6 @@ def test_what_seldom_pays_is_said_by_those_who_measure_its_fix_alone(tmp_path: P
     assert "SHP004" not in {found.code for found in rules.findings(facts)}
     assert "SHP004" in {found.code for found in rules.findings(facts, measured=True)}
     without = Facts(model=model)
-    assert "SHP004" not in {found.code for found in rules.findings(without, measured=True)}, "nothing to measure"
+    assert "SHP004" not in {found.code for found in rules.findings(without, measured=True)}, (
+        "nothing to measure"
+    )

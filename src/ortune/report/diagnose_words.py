@@ -132,7 +132,9 @@ def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
         fix = " -> its fix was measured and is not shown to help"
     elif finding.code in result.not_tried:
         ground = finding_words.estimate(finding)
-        fix = f"{f'; {ground}' if ground else ''} -> its fix is not exact: --allow {finding.safety} measures it"
+        fix = (
+            f"{f'; {ground}' if ground else ''} -> its fix is not exact: --allow {finding.safety} measures it"
+        )
     elif finding.fix:
         fix = f" -> {finding.fix}"
     return f"{finding.code} {finding.what}{finding_words.places(finding)}{share}{fix}"

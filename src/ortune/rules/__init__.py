@@ -190,9 +190,7 @@ def _named(rule: Rule, text: str) -> bool:
     return text == rule.name or (text.isalnum() and rule.code.startswith(text.upper()))
 
 
-def findings(
-    facts: Facts, *, without: Collection[str] = (), measured: bool = False
-) -> tuple[Finding, ...]:
+def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = False) -> tuple[Finding, ...]:
     """What all stable rules find: what is broken first, then by the share of the run that it is about.
 
     Args:

@@ -42,7 +42,11 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     search = options_of(facts, "CUDAExecutionProvider").get("cudnn_conv_algo_search", "EXHAUSTIVE")
     names = open_inputs(facts.model)
-    if names and search == "EXHAUSTIVE" and any(is_op(n, "Conv", "ConvTranspose") for n in nodes(facts.model.ir)):
+    if (
+        names
+        and search == "EXHAUSTIVE"
+        and any(is_op(n, "Conv", "ConvTranspose") for n in nodes(facts.model.ir))
+    ):
         yield Finding(
             code=CODE,
             what=f"the fastest convolution is searched for each new shape of {listed(names)}",

@@ -3,10 +3,10 @@
 What it is: MatMul with constant weights and Add, which ONNX Runtime would make one Gemm, were they in a form that it
     knows.
 Why it costs: the product is written and read once more for a sum.
-Evidence: the nodes, and what keeps them apart: another reader of the product, the shape of the bias, or open sizes of a
-    value with more than two axes. Each was seen to stay in the optimised graph of ONNX Runtime 1.31.
-Fix and its safety: advice: a bias of one axis; fixed sizes, with the rewrite ``fixed-dimensions``, where they are always
-    the same.
+Evidence: the nodes, and what keeps them apart: another reader of the product, the shape of the bias, or open sizes of
+    a value with more than two axes. Each was seen to stay in the optimised graph of ONNX Runtime 1.31.
+Fix and its safety: advice: a bias of one axis; fixed sizes, with the rewrite ``fixed-dimensions``, where they are
+    always the same.
 Example: ``--rewrite fixed-dimensions:batch=1``
 References: ONNX Runtime documentation, "Graph optimizations" ("MatMul Add fusion").
 """

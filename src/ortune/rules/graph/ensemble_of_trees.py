@@ -1,8 +1,9 @@
 """An ensemble of trees is scored, one row at a call perhaps.
 
 What it is: TreeEnsembleRegressor, TreeEnsembleClassifier or TreeEnsemble, in a model that takes any number of rows.
-Why it costs: walking the trees for one row takes microseconds, and calling the session as long again; rows that are fed
-    together share the call, and ONNX Runtime walks many of them on all threads. A large ensemble also takes long to load.
+Why it costs: walking the trees for one row takes microseconds, and calling the session as long again; rows that are
+    fed together share the call, and ONNX Runtime walks many of them on all threads. A large ensemble also takes long
+    to load.
 Evidence: trees and nodes, counted in the operator; how many rows are fed, where that is known.
 Fix and its safety: advice: feed rows together, a hundred or more; fewer or shallower trees.
 Example: ``ortune bench model.onnx --shape X:1x4`` beside ``--shape X:128x4``

@@ -1,13 +1,14 @@
 """A HardSwish or HardSigmoid is spelled out in a sum, Clip and products.
 
-What it is: ``x * clip(x + 3, 0, 6) / 6``, or the same without the product with ``x``, as Paddle and older exporters write
-    it.
+What it is: ``x * clip(x + 3, 0, 6) / 6``, or the same without the product with ``x``, as Paddle and older exporters
+    write it.
 Why it costs: four passes over the tensor in place of two; and none of them has a kernel in the blocked layout that
     convolutions are computed in, so that the tensor is converted out of it and back around each.
 Evidence: the nodes. ONNX Runtime 1.31 keeps them in its optimised graph.
 Fix and its safety: exact: the rewrite ``hard-swish``.
 Example: ``--rewrite hard-swish``
-References: ONNX operator documentation, "HardSwish" and "HardSigmoid"; Howard et al., "Searching for MobileNetV3", 2019.
+References: ONNX operator documentation, "HardSwish" and "HardSigmoid"; Howard et al., "Searching for MobileNetV3",
+    2019.
 """
 
 from __future__ import annotations

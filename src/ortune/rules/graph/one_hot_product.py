@@ -1,9 +1,9 @@
 """A one-hot code is multiplied with a matrix, where a row could be looked up.
 
-What it is: ``MatMul`` of ``Cast(Equal(x, [0, 1, ..., n - 1]))``, or of OneHot, with constant weights, as JAX and tf2onnx
-    write an embedding.
-Why it costs: the code has a column for every row of the matrix, is written and read several times over, and the product
-    multiplies almost nothing but zeros.
+What it is: ``MatMul`` of ``Cast(Equal(x, [0, 1, ..., n - 1]))``, or of OneHot, with constant weights, as JAX and
+    tf2onnx write an embedding.
+Why it costs: the code has a column for every row of the matrix, is written and read several times over, and the
+    product multiplies almost nothing but zeros.
 Evidence: the nodes. ONNX Runtime 1.31 keeps them in its optimised graph.
 Fix and its safety: exact: the rewrite ``one-hot-to-gather``.
 Example: ``--rewrite one-hot-to-gather``

@@ -31,7 +31,6 @@ from ortune.rules.facts import Facts
 
 CODE = "GRA016"
 
-_ARITHMETIC = ("Mul", "Add", "Sub", "Div")
 _HEAD = """
 <ir_version: 8, opset_import: ["" : 17]>
 scaled (float[1,2,4,4] x) => (float[1,2,4,4] y)
@@ -68,16 +67,15 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _beside(product: ir.Node) -> Iterator[ir.Node]:
     """What stands before and behind a product, stays there, and could go into its weights."""
+    # A bare product of matrices has no bias for a shift.
+    held = ("Mul", "Div") if is_op(product, "MatMul") else ("Mul", "Div", "Add", "Sub")
     user = only_user(product.outputs[0])
-    if user is not None and is_op(user, *_ARITHMETIC) and not _folded(product, user) and after(product):
+    if user is not None and is_op(user, *held) and not _folded(product, user) and after(product):
         yield user
     source = product.inputs[0].producer() if product.inputs[0] is not None else None
-    if (
-        source is not None
-        and is_op(source, "BatchNormalization", *_ARITHMETIC)
-        and not _joined(product, source)
-        and before(product)
-    ):
+    if source is None or not is_op(source, "BatchNormalization", *held):
+        return
+    if not _joined(product, source) and before(product):
         yield source
 
 

@@ -1,10 +1,10 @@
 """A sum and the layer normalisation behind it are not made one operator.
 
-What it is: Add of two values and LayerNormalization, which ONNX Runtime would make SkipLayerNormalization, were they in a
-    form that it knows.
+What it is: Add of two values and LayerNormalization, which ONNX Runtime would make SkipLayerNormalization, were they
+    in a form that it knows.
 Why it costs: the sum is written and read once more.
-Evidence: the nodes, and what keeps them apart: another reader of the sum, the number of axes, or terms of other shapes.
-    Each was seen to stay in the optimised graph of ONNX Runtime 1.31.
+Evidence: the nodes, and what keeps them apart: another reader of the sum, the number of axes, or terms of other
+    shapes. Each was seen to stay in the optimised graph of ONNX Runtime 1.31.
 Fix and its safety: advice: where another reader of the sum can read something else, or shapes can be made the same; a
     transformer that normalises before its layers reads the sum twice by nature.
 Example: ``python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx --model_type vit``

@@ -1,6 +1,7 @@
 """8-bit sums may overflow on this processor.
 
-What it is: weights of int8 that use more than seven bits, with values of uint8, on an x86 processor without VNNI or AMX.
+What it is: weights of int8 that use more than seven bits, with values of uint8, on an x86 processor without VNNI or
+    AMX.
 Why it costs: such a processor adds products of 8 bits in pairs of 16 bits, which overflow: outputs are wrong by more
     than quantizing explains, without a word. Values of int8 in place of uint8 take a further pass there.
 Evidence: the weights, and the processor's instruction sets.

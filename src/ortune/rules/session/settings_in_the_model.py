@@ -2,9 +2,9 @@
 
 What it is: metadata under "ort_config", which ONNX Runtime takes for a session's options where the environment has
     ORT_LOAD_CONFIG_FROM_MODEL=1.
-Why it costs: profiling that was left on, or a lower optimisation level, slows every run; what is misspelt, or belongs to
-    runs or to the session's configuration entries, does nothing; threads between operators do nothing where operators
-    run one after another.
+Why it costs: profiling that was left on, or a lower optimisation level, slows every run; what is misspelt, or belongs
+    to runs or to the session's configuration entries, does nothing; threads between operators do nothing where
+    operators run one after another.
 Evidence: the entry, read as JSON.
 Fix and its safety: advice: take the entry out, or mend it.
 Example: an entry with "session_options" and "enable_profiling" in it

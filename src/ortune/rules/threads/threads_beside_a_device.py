@@ -1,8 +1,8 @@
 """A pool of threads spins beside a device that does the work.
 
 What it is: a session for CUDA or TensorRT with ONNX Runtime's usual number of threads.
-Why it costs: nearly all nodes run on the GPU, and the pool's threads spin between the few that do not: CPUs are busy for
-    nothing, and other work of the process waits for them.
+Why it costs: nearly all nodes run on the GPU, and the pool's threads spin between the few that do not: CPUs are busy
+    for nothing, and other work of the process waits for them.
 Evidence: the target and the settings.
 Fix and its safety: exact: one thread, so that there is no pool.
 Example: ``--set intra_op_num_threads=1``
