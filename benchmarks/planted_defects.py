@@ -333,6 +333,16 @@ def _sizes(model: onnx.ModelProto) -> bool:
     return True
 
 
+def _fused(model: onnx.ModelProto) -> bool:
+    node = _first(model, "Conv")
+    if node is None:
+        return False
+    node.op_type, node.domain = "FusedConv", "com.microsoft"
+    node.attribute.append(helper.make_attribute("activation", "Relu"))
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return True
+
+
 def _open_convolution(model: onnx.ModelProto) -> bool:
     return _first(model, "Conv") is not None and _open_size(model)
 
@@ -660,6 +670,7 @@ DEFECTS = {
     "sizes computed at each call": Defect(code="SHP004", plant=_sizes),
     "threads beside a GPU": Defect(code="THR005", target="cuda"),
     "convolutions of open size on CUDA": Defect(code="CUD001", plant=_open_convolution, target="cuda"),
+    "a convolution fused for the CPU": Defect(code="MOB002", plant=_fused, target="nnapi"),
     "an engine that is not kept": Defect(code="CUD002", target="tensorrt"),
     "an engine without shapes": Defect(code="CUD003", plant=_open_size, target="tensorrt"),
     "places without a shader": Defect(code="WEB001", plant=_places, target="webgpu"),
