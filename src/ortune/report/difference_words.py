@@ -115,7 +115,7 @@ def _plain(found: ProfileDifference, more: float) -> str:
 
 
 def became(found: ProfileDifference, name: str = "B") -> str:
-    """Operators that stand in another's place, and for a part of the difference: "9 Conv are ConvInteger in B"; or ""."""
+    """Operators in another's place that stand for a part of the difference: "9 Conv are ConvInteger in B"; or ""."""
     kinds: dict[str, list[DifferenceRow]] = {}
     for row in found.nodes:
         if _BECAME in row.op_type:
