@@ -55,7 +55,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="note",
             what=f"read twice, and so not made one with what follows: {counted([*found])}",
             where=tuple(map(name_of, found)),
-            evidence=f"what stays apart: {listed(Counter(found.values()))}",
+            evidence=f"what stays apart: {listed(f'{n} {op}' for op, n in Counter(found.values()).items())}",
             fix="let the second reader read what follows",
         )
 

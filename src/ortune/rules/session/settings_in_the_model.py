@@ -104,6 +104,6 @@ def _unknown(key: str) -> str:
         knob.key: _PLACES[knob.channel] for knob in knobs.all_knobs().values() if knob.channel in _PLACES
     }
     if key in places:
-        return f"{short(key)} (which belongs {places[key]})"
+        return f"{key} (which belongs {places[key]})"
     near = difflib.get_close_matches(key, _KNOWN, n=1)
     return f"{short(key)} ({near[0]}?)" if near else short(key)

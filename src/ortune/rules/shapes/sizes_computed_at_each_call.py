@@ -40,15 +40,16 @@ _ARITHMETIC = op_set(
 def _model(rows: str) -> str:
     return f"""
 <ir_version: 8, opset_import: ["" : 17]>
-joined (float[{rows},4,2] x) => (float[m,2] y)
-<int64 first = {{0}}, int64[1] axis = {{0}}, int64 four = {{4}}, int64[1] two = {{2}}>
+spread (float[{rows},1] x) => (float[n,m] y)
+<int64 first = {{0}}, int64[1] axis = {{0}}, int64 four = {{4}}>
 {{
     [bad_shape] s = Shape (x)
     [bad_batch] b = Gather <axis = 0> (s, first)
     [bad_count] c = Mul (b, four)
-    [bad_rows] r = Unsqueeze (c, axis)
-    [bad_sizes] t = Concat <axis = 0> (r, two)
-    y = Reshape (x, t)
+    [bad_rows] r = Unsqueeze (b, axis)
+    [bad_columns] u = Unsqueeze (c, axis)
+    [bad_sizes] t = Concat <axis = 0> (r, u)
+    y = Expand (x, t)
 }}
 """
 
