@@ -31,7 +31,8 @@ from ortune.search.figures import compared, figure
 from ortune.stats import calibration, evidence
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline, InputOptions
+from ortune.trials.baseline import Baseline
+from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
 SHAPES = {"ppocrv4-det": {"x": (1, 3, 1600, 1600)}}  # about 200 ms

@@ -264,6 +264,89 @@ def _gelu(x: str, y: str) -> list[onnx.NodeProto]:
     ]
 
 
+def _hard_swish(x: str, y: str) -> list[onnx.NodeProto]:
+    return [
+        helper.make_node("Add", [x, "planted_three"], ["planted_a"]),
+        helper.make_node("Clip", ["planted_a", "planted_zero", "planted_six"], ["planted_c"]),
+        helper.make_node("Mul", [x, "planted_c"], ["planted_m"]),
+        helper.make_node("Div", ["planted_m", "planted_six"], [y]),
+    ]
+
+
+def _residual(x: str, y: str) -> list[onnx.NodeProto]:
+    return [
+        helper.make_node("Neg", [x], ["planted_n"]),
+        helper.make_node("Add", [x, "planted_n"], ["planted_s"]),
+        helper.make_node("LayerNormalization", ["planted_s", "planted_scale"], ["planted_l"]),
+        helper.make_node("Add", ["planted_l", "planted_s"], [y]),
+    ]
+
+
+def _scaled(model: onnx.ModelProto) -> bool:
+    found = _held(model, "Conv")
+    if found is None:
+        return False
+    node = found[0]
+    _give(model, planted_scale=np.ones(1, np.float32))
+    _before(model, node, helper.make_node("Mul", [node.input[0], "planted_scale"], ["planted_scaled"]))
+    node.input[0] = "planted_scaled"
+    return True
+
+
+def _wide_bias(model: onnx.ModelProto) -> bool:
+    found = _held(model, "MatMul", rank=2)
+    if found is None:
+        return False
+    _give(model, planted_bias=np.ones((1, found[1].dims[1]), np.float32))
+    return _behind(model, found[0], lambda x, y: [helper.make_node("Add", [x, "planted_bias"], [y])])
+
+
+def _given_out(model: onnx.ModelProto) -> bool:
+    """What a convolution gives before its activation, as an output."""
+    given = {
+        node.input[0] for node in model.graph.node if node.op_type in ("Relu", "BatchNormalization", "Clip")
+    }
+    outputs = {value.name for value in model.graph.output}
+    made = [node.output[0] for node in model.graph.node if node.op_type == "Conv"]
+    found = next((name for name in made if name in given - outputs), None)
+    if found is not None:
+        model.graph.output.append(helper.make_tensor_value_info(found, TensorProto.FLOAT, None))
+    return found is not None
+
+
+def _sizes(model: onnx.ModelProto) -> bool:
+    if not _open_size(model) or _opset(model) < 13:
+        return False
+    _give(model, planted_first=np.array(0), planted_axis=np.array([0]), planted_four=np.array(4))
+    steps = (
+        ("Gather", "planted_first"),
+        ("Mul", "planted_four"),
+        ("Add", "planted_four"),
+        ("Unsqueeze", "planted_axis"),
+    )
+    nodes, last = [helper.make_node("Shape", [model.graph.input[0].name], ["planted_shape"])], "planted_shape"
+    for i, (op, other) in enumerate(steps):
+        nodes.append(helper.make_node(op, [last, other], [f"planted_size_{i}"]))
+        last = f"planted_size_{i}"
+    model.graph.node.extend(nodes)
+    model.graph.output.append(helper.make_tensor_value_info(last, TensorProto.INT64, [1]))
+    return True
+
+
+def _fused(model: onnx.ModelProto) -> bool:
+    node = _first(model, "Conv")
+    if node is None:
+        return False
+    node.op_type, node.domain = "FusedConv", "com.microsoft"
+    node.attribute.append(helper.make_attribute("activation", "Relu"))
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return True
+
+
+def _open_convolution(model: onnx.ModelProto) -> bool:
+    return _first(model, "Conv") is not None and _open_size(model)
+
+
 def _layer_norm(model: onnx.ModelProto) -> bool:
     """Over the last axis but one."""
     found = _held(model, "Conv", "MatMul")
@@ -568,5 +651,27 @@ DEFECTS = {
     "operators at once in a chain": Defect(
         code="THR004", plant=_one_way, plan=Plan(settings={"execution_mode": "parallel"})
     ),
+    "a scale before a convolution": Defect(code="GRA016", plant=_scaled),
+    "a HardSwish in parts": Defect(
+        code="GRA017",
+        plant=_behind_product(
+            11,
+            _hard_swish,
+            planted_three=np.float32(3),
+            planted_zero=np.float32(0),
+            planted_six=np.float32(6),
+        ),
+    ),
+    "a sum read twice before its normalisation": Defect(
+        code="GRA020", plant=_behind_product(17, _residual, planted_scale=np.ones(1, np.float32))
+    ),
+    "a bias of two axes": Defect(code="GRA021", plant=_wide_bias),
+    "a convolution given out": Defect(code="GRA022", plant=_given_out),
+    "sizes computed at each call": Defect(code="SHP004", plant=_sizes),
+    "threads beside a GPU": Defect(code="THR005", target="cuda"),
+    "convolutions of open size on CUDA": Defect(code="CUD001", plant=_open_convolution, target="cuda"),
+    "a convolution fused for the CPU": Defect(code="MOB002", plant=_fused, target="nnapi"),
+    "an engine that is not kept": Defect(code="CUD002", target="tensorrt"),
+    "an engine without shapes": Defect(code="CUD003", plant=_open_size, target="tensorrt"),
     "places without a shader": Defect(code="WEB001", plant=_places, target="webgpu"),
 }

@@ -25,7 +25,8 @@ from ortune.records import Block, Measured, Plan
 from ortune.search.blocks import BASE, log_ratios, run_block
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline, InputOptions
+from ortune.trials.baseline import Baseline
+from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
 MODELS = (

@@ -31,7 +31,8 @@ from ortune.stats import pairs
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolProcess
-from ortune.trials.baseline import Baseline, InputOptions
+from ortune.trials.baseline import Baseline
+from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
 PLANTED = "+weights-as-inputs"

@@ -25,7 +25,8 @@ from ortune.search.blocks import BASE, log_ratios, run_block
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline, InputOptions
+from ortune.trials.baseline import Baseline
+from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
 MODELS = "silero-vad,oww-embedding,light-squeezenet,ppocrv4-rec,minilm-int8,ppocrv4-det"

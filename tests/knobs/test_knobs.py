@@ -211,3 +211,17 @@ def test_the_value_reaches_the_session(knob: Knob, executor: Executor, tmp_path:
 
 def test_the_default_plan_reads_nothing_back(executor: Executor, tmp_path: Path) -> None:
     assert trial(executor, tmp_path, Plan()).done.read_back == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("session.intra_op.alow_spinning", "allow_spinning"),
+        ("session.set_denormal_as_zero", "set_denormal_as_zero"),
+        ("memory.enable_memory_arena_shrinkage", "memory_arena_shrinkage"),
+    ],
+)
+def test_keys_of_onnx_runtime_s_own_name_the_setting_that_is_meant(key: str, meant: str) -> None:
+    with pytest.raises(UsageError) as told:
+        knobs.find(key)
+    assert told.value.do.startswith(f"did you mean {meant}")

@@ -16,7 +16,8 @@ from ortune.records import Plan
 from ortune.report.headroom_words import sentence
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import Baseline, InputOptions
+from ortune.trials.baseline import Baseline
+from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import SideText, resolve
 
 

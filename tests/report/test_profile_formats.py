@@ -14,6 +14,7 @@ from golden_profile import HOSTILE, KINDS, profiled
 from ortune.records import Envelope, Finding, MemoryOwner
 from ortune.report import markdown
 from ortune.report import profile_words as words
+from ortune.report.difference_words import became
 from ortune.report.difference_words import brief as difference_brief
 from ortune.report.difference_words import headline as difference_headline
 from ortune.report.profile_tables import apportion, unit_of
@@ -337,6 +338,16 @@ def test_the_run_whose_memory_is_shown_is_named() -> None:
     old = msgspec.structs.replace(first, owners=(), total_bytes=None, resident_bytes=None)
     line = words.memory_line(msgspec.structs.replace(result, memory=old))
     assert line.startswith("141 MiB at most (at /encoder") and "KiB); the arena holds" in line
+
+
+def test_operators_that_stand_for_the_difference_in_another_s_place_are_counted() -> None:
+    found, replace = golden_profile.difference(), msgspec.structs.replace
+    assert became(found) == ""
+    row = replace(found.nodes[0], op_type="Conv -> ConvInteger + Mul", difference_ns=1.4e6)
+    other = replace(found.nodes[0], op_type="Relu -> Clip", difference_ns=-2e6)
+    told = became(replace(found, nodes=(row, row, other)), "int8.onnx")
+    assert told == "2 Conv are ConvInteger + Mul in int8.onnx (+2.80 ms)"
+    assert became(replace(found, nodes=(replace(row, difference_ns=1e5), other))) == "", "too little of it"
 
 
 def test_in_short_only_what_changed_is_told() -> None:

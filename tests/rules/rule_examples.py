@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -116,10 +116,31 @@ def fed(*guessed_axes: int) -> Workload:
 
 
 SCALE = [numpy_helper.from_array(np.float32(0.5), "s")]
+SIGNED = [
+    node("DequantizeLinear", ["q", "s"], ["wide"], name="weights"),
+    node("QuantizeLinear", ["x", "s", "z"], ["n"]),
+    node("DequantizeLinear", ["n", "s", "z"], ["d"]),
+    node("MatMul", ["d", "wide"], ["y"], name="product"),
+]
 PAIR = [
     node("QuantizeLinear", ["x", "s"], ["q"], name="narrow"),
     node("DequantizeLinear", ["q", "s"], ["y"], name="wide"),
 ]
+
+
+def signed(folder: Path, fill: int, host: Host = OLD_HOST) -> Facts:
+    """A product of quantized values with weights of int8."""
+    zero = numpy_helper.from_array(np.array(0, np.uint8), "z")
+    return facts_of(folder, SIGNED, [weight("q", fill, np.int8), zero, *SCALE], host=host)
+
+
+def on_a_gpu(
+    folder: Path, target: str, *, settings: Mapping[str, Any] | None = None, **options: str
+) -> Facts:
+    """A plain model on a GPU, with options of its provider."""
+    names = {"cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
+    provider = ProviderSpec(name=names[target], options=options)
+    return plain(folder, plan=Plan(providers=(provider,), settings=dict(settings or {})), target=target)
 
 
 def in_a_page(folder: Path, *providers: str, **settings: Any) -> Facts:
@@ -256,6 +277,8 @@ def branches(*, chosen: bool) -> list[onnx.NodeProto]:
     return [node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch, name="choice")]
 
 
+CPU, GPU = "CPUExecutionProvider", "WebGpuExecutionProvider"
+ON_A_DEVICE = Plan(providers=(ProviderSpec(name=GPU),))
 YES = numpy_helper.from_array(np.array(True), "yes")
 BLOCKED = node("ReorderInput", ["x"], ["y"], name="reorder", domain="com.microsoft.nchwc", channels_last=0)
 CASTS = [
@@ -439,6 +462,33 @@ EXAMPLES = {
     "THR004": Example(
         bad=lambda folder: set_to(folder, execution_mode="parallel"),
         good=lambda folder: side_by_side(folder, execution_mode="parallel"),
+    ),
+    "THR005": Example(
+        bad=lambda folder: on_a_gpu(folder, "cuda"),
+        good=lambda folder: on_a_gpu(folder, "cuda", settings={"allow_spinning": False}),
+    ),
+    "CUD002": Example(
+        bad=lambda folder: on_a_gpu(folder, "tensorrt"),
+        good=lambda folder: on_a_gpu(folder, "tensorrt", trt_engine_cache_enable="1"),
+    ),
+    "QNT009": Example(
+        bad=lambda folder: signed(folder, 90), where=("product",), good=lambda folder: signed(folder, 60)
+    ),
+    "PLC005": Example(
+        bad=lambda _: profile(
+            ran("first", provider=GPU),
+            ran("down", category="device-copies", reads=("first_optimised",)),
+            ran("island", provider=CPU, reads=("down_optimised",)),
+            ran("last", provider=GPU, reads=("island_optimised",)),
+        ),
+        where=("island",),
+        good=lambda _: profile(
+            ran("first", provider=GPU), ran("end", provider=CPU, reads=("first_optimised",))
+        ),
+    ),
+    "PLC006": Example(
+        bad=lambda _: replace(profile(ran("all", provider=CPU)), plan=ON_A_DEVICE),
+        good=lambda _: replace(profile(ran("all", provider=CPU), ran("one", provider=GPU)), plan=ON_A_DEVICE),
     ),
     "PLC004": Example(
         bad=lambda folder: capturing(folder, "rows"), where=("x",), good=lambda folder: capturing(folder, 8)

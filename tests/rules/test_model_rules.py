@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from rule_examples import (
     CASTS,
     HOST,
@@ -20,11 +23,14 @@ from rule_examples import (
     node,
     operators,
     plain,
+    profile,
+    ran,
     weight,
     work,
 )
 
 from ortune import rules
+from ortune.model.open import OpenModel, open_model
 from ortune.records import (
     Finding,
     InputChoice,
@@ -35,6 +41,11 @@ from ortune.records import (
     TraceInfo,
 )
 from ortune.rules import Facts
+
+
+def opened(model: onnx.ModelProto, folder: Path) -> OpenModel:
+    onnx.save(model, folder / "m.onnx")
+    return open_model(folder / "m.onnx")
 
 
 def seen(facts: Facts) -> dict[str, Finding]:
@@ -156,3 +167,95 @@ def test_weights_in_the_inputs_are_about_the_nodes_that_read_them(tmp_path: Path
     found = seen(replace(facts, profile=run))["initializers-in-inputs"]
     assert found.share_ratio == pytest.approx(0.7)
     assert found.evidence == "nodes that read them take 70 % of the run"
+
+
+HEADS = f"""<ir_version: 8, opset_import: ["" : 17]>
+heads (float[1,5,8] x) => (float[1,5,8] y)
+<float[8,8] w = {{{",".join(["0.1"] * 64)}}}, float half = {{0.5}}, int64[4] split = {{0,0,2,4}},
+ int64[3] join = {{0,0,8}}>
+{{ p = MatMul (x, w)
+  r = Reshape (p, split)
+  q = Transpose <perm = [0,2,1,3]> (r)
+  k = Transpose <perm = [0,2,3,1]> (r)
+  s = MatMul (q, k)
+  d = Mul (s, half)
+  a = Softmax <axis = -1> (d)
+  o = MatMul (a, q)
+  t = Transpose <perm = [0,2,1,3]> (o)
+  y = Reshape (t, join) }}"""
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "told"),
+    [
+        ("y = Reshape (t, join)", "y = Identity (t)", "the heads are not joined"),
+        ("o = MatMul", "z = Relu (s)\n  o = MatMul", "used elsewhere too"),
+    ],
+)
+def test_attention_is_mended_by_the_rewrite_or_says_what_keeps_it(
+    was: str, becomes: str, told: str, tmp_path: Path
+) -> None:
+    rule = rules.find_rule("GRA013")
+
+    def found(text: str) -> Finding:
+        (finding,) = rule.findings(Facts(model=opened(onnx.parser.parse_model(text), tmp_path)))
+        return finding
+
+    whole = found(HEADS)
+    assert whole.plan == Plan(rewrites=(RewriteSpec(name="attention"),)) and whole.safety == "exact"
+    text = HEADS.replace(was, becomes).replace("=> (float[1,5,8] y)", "=> (float[] y)")
+    if "z = " in text:
+        text = text.replace("(float[] y)", "(float[] y, float[] z)")
+    missed = found(text)
+    assert missed.plan is None and missed.fix
+    assert told in missed.evidence
+
+
+def test_a_model_s_own_settings_say_what_was_meant(tmp_path: Path) -> None:
+    said = {
+        "intra_op_num_thread": 2,
+        "memory.enable_memory_arena_shrinkage": "cpu:0",
+        "session.intra_op.allow_spinning": "0",
+        "inter_op_num_threads": 4,
+    }
+    rule = rules.find_rule("SES003")
+    assert rule.good is not None
+    model = rule.good()
+    helper.set_model_props(model, {"ort_config": json.dumps({"session_options": said})})
+    (found,) = rule.findings(Facts(model=opened(model, tmp_path)))
+    assert "intra_op_num_thread (intra_op_num_threads?)" in found.what
+    assert "memory.enable_memory_arena_shrinkage (which belongs to each run)" in found.what
+    assert (
+        "session.intra_op.allow_spinning (which belongs to the session's configuration entries)" in found.what
+    )
+    assert "threads between operators" in found.what
+
+
+def test_trees_that_are_fed_many_rows_are_no_finding(tmp_path: Path) -> None:
+    rule = rules.find_rule("GRA019")
+    assert rule.bad is not None
+    model = opened(rule.bad(), tmp_path)
+    told = [
+        len(rule.findings(Facts(model=model, work=work(InputChoice(name="x", dtype="float", shape=(n, 2))))))
+        for n in (1, 128)
+    ]
+    assert told == [1, 0]
+
+
+def test_what_a_dynamic_quantization_leaves_unused_is_named(tmp_path: Path) -> None:
+    rule = rules.find_rule("QNT002")
+    assert rule.bad is not None
+    facts = Facts(model=opened(rule.bad(), tmp_path), host=HOST)
+    (found,) = rule.findings(facts)
+    assert "avx512_vnni" in found.evidence
+    (found,) = rule.findings(replace(facts, host=OLD_HOST))
+    assert not found.evidence
+
+
+def test_sizes_that_are_always_the_same_are_fixed_where_they_are_known(tmp_path: Path) -> None:
+    rows = [info("x", TensorProto.FLOAT, ["rows", 96])]
+    facts = plain(tmp_path, inputs=rows, work=work(InputChoice(name="x", dtype="float", shape=(8, 96))))
+    run = profile(ran("reshape", category="shape-arithmetic"), shape_arithmetic=0.2).profile
+    (found,) = rules.find_rule("SHP002").findings(replace(facts, profile=run))
+    assert found.plan == Plan(rewrites=(RewriteSpec(name="fixed-dimensions", params={"rows": "8"}),))
+    assert found.safety == "behaviour"

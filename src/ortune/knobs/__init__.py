@@ -62,7 +62,7 @@ def all_knobs() -> dict[str, Knob]:
 
 
 def find(name: str) -> Knob:
-    """The knob with that name or alias; UsageError names the nearest ones."""
+    """The knob with that name or alias; UsageError names the nearest ones, by ONNX Runtime's own keys too."""
     import difflib
 
     knobs = all_knobs()
@@ -71,8 +71,8 @@ def find(name: str) -> Knob:
     for knob in knobs.values():
         if name in knob.aliases:
             return knob
-    names = [*knobs, *(a for k in knobs.values() for a in k.aliases)]
-    near = difflib.get_close_matches(name, names, n=3) or sorted(knobs)
+    names = {alias: knob.name for knob in knobs.values() for alias in (knob.name, *knob.aliases, knob.key)}
+    near = dict.fromkeys(names[each] for each in difflib.get_close_matches(name, names, n=3)) or sorted(knobs)
     raise UsageError(f"no setting is called {name!r}", where="--set", do=f"did you mean {', '.join(near)}?")
 
 

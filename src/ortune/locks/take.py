@@ -40,8 +40,8 @@ from ortune.targets.task import Limits, Task
 from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.trace.ort_profile import read_profile
 from ortune.trials import pilot
-from ortune.trials.baseline import InputOptions
 from ortune.trials.executor import Arm, Executor
+from ortune.trials.input_options import InputOptions
 from ortune.trials.sides import Resolved
 from ortune.trials.watcher import Watcher
 

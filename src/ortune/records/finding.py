@@ -15,6 +15,27 @@ FixSafety = Literal["exact", "numerics", "behaviour", "advice"]
 """Of a fix: bit-equal or reassociated sums; within the tolerance; more changes than the time; the user's hands."""
 
 
+class Brought(Record, frozen=True, kw_only=True):
+    """What the same fix brought elsewhere: the ground of an estimate.
+
+    Attributes:
+        model: A real model by its name; one that was made to show the defect in words.
+        made: Whether it was made for that.
+        ratio: Time with the fix over time without, below 1 is faster.
+        ratio_low, ratio_high: Its interval.
+        proven: Whether that was a verdict; else a median of what was seen, and its quartiles.
+        others: Rewrites that it was measured together with.
+    """
+
+    model: str
+    made: bool = False
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    proven: bool = False
+    others: tuple[str, ...] = ()
+
+
 class Finding(Record, frozen=True, kw_only=True):
     """A rule's claim about a model, a machine or a run.
 
@@ -30,6 +51,7 @@ class Finding(Record, frozen=True, kw_only=True):
         fix: What to do, in words or as a command; "" where nothing need be done.
         plan: What to change, as settings and rewrites that can be measured; None where it needs the user's hands.
         safety: Of the fix.
+        brought: What the same fix brought on other models, the surest first: an estimate of what it brings on this one.
         verified: The fix against what was without it; None until it was measured.
     """
 
@@ -44,4 +66,5 @@ class Finding(Record, frozen=True, kw_only=True):
     share_from: Literal["profile", "cost"] = "profile"
     plan: Plan | None = None
     safety: FixSafety = "advice"
+    brought: tuple[Brought, ...] = ()
     verified: Comparison | None = None

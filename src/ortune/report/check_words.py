@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ortune.records import CheckedModel, CheckResult, Envelope, Finding, FixedModel, Severity
+from ortune.report import finding_words
 from ortune.report.document import Annotation, Block, Document, Level, Line, Points, Tone
-from ortune.report.finding_words import places
 
 NAMED = 3
 
@@ -42,8 +42,10 @@ def _told(finding: Finding) -> str:
     if finding.share_ratio is not None:
         kind = "of the run" if finding.share_from == "profile" else "of the work, by estimate"
         share = f"; {max(1, round(100 * finding.share_ratio))} % {kind}"
+    ground = finding_words.estimate(finding)
+    share += f"; {ground}" if ground else ""
     mark = " [*]" if _exact(finding) else ""
-    return f"{finding.code}{mark} {finding.what}{places(finding)}{share}{_do(finding)}"
+    return f"{finding.code}{mark} {finding.what}{finding_words.places(finding)}{share}{_do(finding)}"
 
 
 def _do(finding: Finding) -> str:

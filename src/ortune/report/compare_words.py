@@ -191,7 +191,10 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             Pairs(rows=_called(result)),
             *_checks(result),
             Pairs(
-                rows=[("" if i else "why", line) for i, line in enumerate([*why[:first], *_causes(result)])]
+                rows=[
+                    ("" if i else "why", line)
+                    for i, line in enumerate([*why[:first], *_became(result), *_causes(result)])
+                ]
             ),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
@@ -204,6 +207,12 @@ def document(envelope: Envelope[CompareResult]) -> Document:
         ],
         annotations=_annotations(result),
     )
+
+
+def _became(result: CompareResult) -> list[str]:
+    """What stands in another operator's place, and for a part of the difference."""
+    told = difference_words.became(result.why, result.name) if result.why is not None else ""
+    return [told] if told else []
 
 
 def _causes(result: CompareResult) -> list[str]:

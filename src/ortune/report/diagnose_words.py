@@ -149,7 +149,10 @@ def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
     elif finding.verified is not None:
         fix = " -> its fix was measured and is not shown to help"
     elif finding.code in result.not_tried:
-        fix = f" -> its fix is not exact: --allow {finding.safety} measures it"
+        ground = finding_words.estimate(finding)
+        fix = (
+            f"{f'; {ground}' if ground else ''} -> its fix is not exact: --allow {finding.safety} measures it"
+        )
     elif finding.fix:
         fix = f" -> {finding.fix}"
     return f"{finding.code} {finding.what}{finding_words.places(finding)}{share}{fix}"

@@ -17,6 +17,7 @@ TOP_OPERATORS = 6
 TOP_NODES = 10
 NAMED = 5
 NAME = 48
+_BECAME = " -> "  # between the operators of one node on both sides
 DISTURBED = 1.3  # times as long as without the profiler, or as short, from which on that is said
 UNLIKE = 0.25  # of the larger difference, from which on it is said that profiles show another
 OWNER = 0.1  # of the whole difference, from which on a node is called its largest part
@@ -116,6 +117,22 @@ def _plain(found: ProfileDifference, more: float) -> str:
     if plain is None or abs(more - plain) <= UNLIKE * max(abs(more), abs(plain)):
         return ""
     return f"without the profiler {_more(plain)}"
+
+
+def became(found: ProfileDifference, name: str = "B") -> str:
+    """Operators in another's place that stand for a part of the difference: "9 Conv are ConvInteger in B"; or ""."""
+    kinds: dict[str, list[DifferenceRow]] = {}
+    for row in found.nodes:
+        if _BECAME in row.op_type:
+            kinds.setdefault(row.op_type, []).append(row)
+    more = found.b_wall_ns - found.a_wall_ns
+    changes = {kind: sum(row.difference_ns for row in rows) for kind, rows in kinds.items()}
+    kind = max(changes, key=lambda kind: changes[kind] * more, default="")
+    if not kind or changes[kind] * more < OWNER * more * more:
+        return ""
+    was, _, now = kind.partition(_BECAME)
+    n_nodes = sum(len(row.a_nodes) for row in kinds[kind])
+    return f"{n_nodes} {was} {'are' if n_nodes > 1 else 'is'} {now} in {name} ({_signed(changes[kind])})"
 
 
 def brief(found: ProfileDifference, most: int = 5) -> list[str]:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ortune.records import Finding, LookFact, LookResult, ProfileResult
+from ortune.records import Brought, Finding, LookFact, LookResult, ProfileResult
 from ortune.report.answer_commands import plan_options
 from ortune.report.document import Annotation
-from ortune.report.numbers import shorten
+from ortune.report.numbers import factor, shorten
 
 NAMED = 3
+GROUNDS = 2
 LONGEST_NAME = 60
 
 
@@ -42,6 +43,22 @@ def places(finding: Finding) -> str:
 def _names(word: str, name: str) -> bool:
     begin, cut, end = word.partition("...")
     return word == name or bool(cut and begin and end and name.startswith(begin) and name.endswith(end))
+
+
+def estimate(finding: Finding) -> str:
+    """What the same fix brought elsewhere; "" where nothing is known, or where it was measured here."""
+    if finding.verified is not None or not finding.brought:
+        return ""
+    told = [_brought(each) for each in finding.brought[:GROUNDS]]
+    return f"estimate: {', '.join(told)}"
+
+
+def _brought(each: Brought) -> str:
+    model = f"one made for it ({each.model})" if each.made else each.model
+    others = f" together with {' and '.join(each.others)}" if each.others else ""
+    doubt = "" if each.proven else ", not proven"
+    interval = f"{factor(1 / each.ratio_high)}-{factor(1 / each.ratio_low)}"
+    return f"{factor(1 / each.ratio)}x ({interval}{doubt}) as on {model}{others}"
 
 
 def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:

@@ -26,42 +26,42 @@ from ortune.rewrites._graph import Editor, least_rank, only_user, scopes_of
 _MOST_CHANNELS = 1 << 24  # numbers of a weight that are looked at: larger ones take longer than they give
 
 
-def _after(editor: Editor | None, node: ir.Node) -> bool:
-    """Folds what follows a product into it; whether there is something."""
+def after(node: ir.Node, editor: Editor | None = None) -> ir.Node | None:
+    """The scale or shift behind a product that this can take up, folded where an editor is given."""
     made = _affine.product(node) if _light(node) else None
     user = only_user(node.outputs[0]) if made else None
     if made is None or user is None:
-        return False
+        return None
     found = _affine.affine(user, max(made.rank, least_rank(node.outputs[0])))
     if found is None or found.x is not node.outputs[0]:
-        return False
+        return None
     new = _affine.after(made, found)
     if new is None:
-        return False
+        return None
     if editor is not None:
         _affine.put(editor, made, *new)
         editor.replace(found.y, found.x)
-    return True
+    return user
 
 
-def _before(editor: Editor | None, node: ir.Node) -> bool:
-    """Folds what goes into a product into it; whether there is something."""
+def before(node: ir.Node, editor: Editor | None = None) -> ir.Node | None:
+    """The same of what stands before a product."""
     made = _affine.product(node) if _light(node) else None
     given = node.inputs[0] if node.inputs else None
     source = given.producer() if given is not None else None
     if made is None or given is None or source is None or only_user(given) is not node:
-        return False
+        return None
     found = _affine.affine(source, max(made.rank, least_rank(given)))
     if found is None or found.y is not given or not _same_shape(found, made):
-        return False
+        return None
     new = _affine.before(made, found)
     if new is None:
-        return False
+        return None
     if editor is not None:
         _affine.put(editor, made, *new)
         node.replace_input_with(0, found.x)
         editor.drop(found.y)
-    return True
+    return source
 
 
 def _same_shape(found: _affine.Affine, made: _affine.Product) -> bool:
@@ -86,7 +86,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     for scope, _ in scopes_of(model):
         for node in list(scope):
             # What is folded away is a node of the list too.
-            while node.graph is not None and (_after(editor, node) or _before(editor, node)):
+            while node.graph is not None and (after(node, editor) or before(node, editor)):
                 count += 1
     if not count:
         why = "no scale or shift stands alone between a product with constant weights and its one neighbour"
@@ -96,7 +96,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count = sum(_after(None, node) or _before(None, node) for scope, _ in scopes_of(model) for node in scope)
+    count = sum(bool(after(node) or before(node)) for scope, _ in scopes_of(model) for node in scope)
     return [({}, f"{count} scales or shifts stand beside weights that can take them up")] if count else []
 
 

@@ -235,6 +235,11 @@ def _whole(
     return editor.node(at, "Expand", [mask, shape], name=f"{name}_mask")
 
 
+def near_misses(model: ir.Model) -> list[str]:
+    """What keeps attentions that are written out from being replaced, each in words."""
+    return _walk(model, None)[1]
+
+
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     count, reasons = _walk(model, Editor(model))
     if not count:

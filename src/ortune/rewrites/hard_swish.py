@@ -184,6 +184,11 @@ def _replace(editor: Editor, match: _Match) -> None:
     editor.replace(match.result, value)
 
 
+def written_out(model: ir.Model) -> list[ir.Node]:
+    """The node at the end of each activation that would be replaced."""
+    return [match.at for match in _walk(model, None)[0]]
+
+
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     matches, reasons = _walk(model, Editor(model))
     if not matches:

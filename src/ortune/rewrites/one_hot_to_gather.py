@@ -144,21 +144,21 @@ def _through(value: ir.Value, table: Array, rank: int) -> tuple[ir.Value, Array]
     return value, table
 
 
-def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
-    """How many match, replaced where an editor is given; and why something nearly does."""
-    count, reasons = 0, list[str]()
+def _walk(model: ir.Model, editor: Editor | None) -> tuple[list[ir.Node], list[str]]:
+    """The products that match, replaced where an editor is given; and why something nearly does."""
+    matches, reasons = list[ir.Node](), list[str]()
     for scope, opset in scopes_of(model):
         for product in [node for node in scope if is_op(node, "MatMul")]:
             match = _match(product)
             if isinstance(match, _Match) and opset < _LEAST_OPSET:
                 match = f"the model is of opset {opset}, and Clip of whole numbers needs {_LEAST_OPSET}"
             if isinstance(match, _Match):
-                count += 1
+                matches.append(product)
                 if editor is not None:
                     _replace(editor, match, opset)
             elif match:
                 reasons.append(match)
-    return count, list(dict.fromkeys(reasons))
+    return matches, list(dict.fromkeys(reasons))
 
 
 def _replace(editor: Editor, match: _Match, opset: int) -> None:
@@ -183,8 +183,14 @@ def _replace(editor: Editor, match: _Match, opset: int) -> None:
     )
 
 
+def multiplied(model: ir.Model) -> list[ir.Node]:
+    """The products with a one-hot code that would be replaced."""
+    return _walk(model, None)[0]
+
+
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = _walk(model, Editor(model))
+    matches, reasons = _walk(model, Editor(model))
+    count = len(matches)
     if not count:
         why = tuple(reasons) or ("no one-hot code is multiplied with a constant matrix",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
@@ -193,7 +199,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count, _ = _walk(model, None)
+    count = len(multiplied(model))
     return [({}, f"{count} one-hot codes are multiplied with a matrix")] if count else []
 
 

@@ -23,6 +23,7 @@ import msgspec
 
 from ortune.errors import UsageError
 from ortune.records import Finding, Severity
+from ortune.rules import prize
 from ortune.rules._examples import MARK, Example, example
 from ortune.rules.facts import Facts
 
@@ -48,6 +49,7 @@ FAMILIES = {
     "precision": "PRC",
     "layout": "LAY",
     "placement": "PLC",
+    "cuda": "CUD",
     "threads": "THR",
     "memory": "MEM",
     "session": "SES",
@@ -101,8 +103,11 @@ class Rule:
         return self.doc.strip().partition("\n")[0].rstrip(".")
 
     def findings(self, facts: Facts) -> list[Finding]:
-        """What it finds, with its name."""
-        return [msgspec.structs.replace(finding, name=self.name) for finding in self.find(facts)]
+        """What it finds, with its name and what the same fix brought elsewhere."""
+        return [
+            msgspec.structs.replace(finding, name=self.name, brought=prize.brought(finding))
+            for finding in self.find(facts)
+        ]
 
 
 @cache
@@ -154,11 +159,13 @@ class Selection:
         select: Codes, beginnings of codes, or names; () for all that are stable.
         ignore: Those left out of them.
         preview: Those in preview are asked too.
+        measured: So are those that are said only where their fix is measured.
     """
 
     select: Sequence[str] = ()
     ignore: Sequence[str] = ()
     preview: bool = False
+    measured: bool = False
 
     def __post_init__(self) -> None:
         for text in (*self.select, *self.ignore):
@@ -174,7 +181,8 @@ class Selection:
             return False
         if any(text.upper() == rule.code or text == rule.name for text in self.select):
             return True  # whoever names a rule wants it, trusted or not
-        trusted = rule.tier == "stable" or (rule.tier == "preview" and self.preview)
+        said = {"stable": True, "preview": self.preview, "if-measured": self.measured}
+        trusted = said[rule.tier]
         return trusted and (not self.select or any(_named(rule, text) for text in self.select))
 
 
@@ -182,15 +190,17 @@ def _named(rule: Rule, text: str) -> bool:
     return text == rule.name or (text.isalnum() and rule.code.startswith(text.upper()))
 
 
-def findings(facts: Facts, *, without: Collection[str] = ()) -> tuple[Finding, ...]:
+def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = False) -> tuple[Finding, ...]:
     """What all stable rules find: what is broken first, then by the share of the run that it is about.
 
     Args:
         facts: What is known.
         without: Families (of their letters) that are not asked.
+        measured: Also what seldom pays and has a fix that can be measured: from whoever measures it.
     """
-    asked = [rule for rule in Selection().rules() if FAMILIES[rule.family] not in without]
-    return found_by(asked, facts)
+    asked = [rule for rule in Selection(measured=measured).rules() if FAMILIES[rule.family] not in without]
+    told = {rule.code for rule in asked if rule.tier == "stable"}
+    return tuple(found for found in found_by(asked, facts) if found.code in told or found.plan is not None)
 
 
 def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ortune.records import Finding, Plan, RewriteSpec
 from ortune.rewrites import Rewrite
 from ortune.rules.facts import Facts
 
+NO_PARAMS: Mapping[str, str] = {}
+
 
 def mended_by(rewrite: Rewrite, finding: Finding, facts: Facts) -> Finding:
     """The finding with the rewrite as its fix, where that would change this model; else as it is, with its words."""
-    if facts.model is None or rewrite.name in (spec.name for spec in facts.plan.rewrites):
+    if facts.model is None:
         return finding
     for params, _ in rewrite.proposes(facts.model.ir, facts.work):
-        plan = Plan(rewrites=(RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)),))
-        return msgspec.structs.replace(finding, plan=plan, safety=rewrite.safety, fix="")
+        return sure_of(rewrite, finding, facts, params)
     return finding
+
+
+def sure_of(
+    rewrite: Rewrite, finding: Finding, facts: Facts, params: Mapping[str, str] = NO_PARAMS
+) -> Finding:
+    """The finding with the rewrite as its fix, from a rule that knows that it would change this model."""
+    if rewrite.name in (spec.name for spec in facts.plan.rewrites):
+        return finding
+    plan = Plan(rewrites=(RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)),))
+    return msgspec.structs.replace(finding, plan=plan, safety=rewrite.safety, fix="")

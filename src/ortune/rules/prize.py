@@ -1,17 +1,53 @@
-"""How much of a run a finding is about, before anything has run."""
+"""How much a finding is about, and what its fix has brought elsewhere: what can be said before anything is measured.
+
+``brought.json`` holds what fixes were measured to bring; ``tools/make_brought.py`` makes it of ``docs/results.md``.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 
 import msgspec
 
-from ortune.records import Finding, ModelCost
+from ortune.records import Brought, Finding, ModelCost
+
+TABLE = Path(__file__).parent / "brought.json"
 
 OPERATIONS_A_BYTE = 16.0
 """What a core computes while it moves one byte from memory: 50 to 100 GFLOP/s against 3 to 6 GB/s. A share needs no
 more than the order of it."""
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """The table.
+
+    Attributes:
+        rules: What the fix of a rule brought, by the rule's code.
+        rewrites: What a rewrite brought, by its name.
+    """
+
+    rules: dict[str, list[Brought]] = {}
+    rewrites: dict[str, list[Brought]] = {}
+
+
+@functools.cache
+def measured() -> Measured:
+    """The table as it is in the package."""
+    return msgspec.json.decode(TABLE.read_bytes(), type=Measured)
+
+
+def brought(finding: Finding) -> tuple[Brought, ...]:
+    """What the finding's fix brought where it was measured; nothing where it has none that can be."""
+    if finding.plan is None:
+        return ()
+    table = measured()
+    known = list(table.rules.get(finding.code, ()))
+    if len(finding.plan.rewrites) == 1 and not finding.plan.settings:
+        known += table.rewrites.get(finding.plan.rewrites[0].name, ())
+    return tuple(sorted(known, key=lambda each: (each.made, not each.proven, bool(each.others))))
 
 
 def estimated(findings: Iterable[Finding], cost: ModelCost) -> tuple[Finding, ...]:

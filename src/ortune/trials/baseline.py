@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -22,7 +22,6 @@ from ortune.records import (
     Outcome,
     OutputDifference,
     Plan,
-    PodSize,
     Workload,
 )
 from ortune.rules import Facts, all_rules
@@ -38,6 +37,7 @@ from ortune.targets.task import Limits
 from ortune.targets.turns import Turns
 from ortune.trials import metric, pilot, rounding
 from ortune.trials.executor import Arm, Executor, Timing
+from ortune.trials.input_options import InputOptions
 from ortune.trials.outputs import NOTHING_IN_COMMON, compare_outputs
 from ortune.trials.sides import Resolved
 from ortune.trials.tolerance import Tolerance, judged, top1_by_output
@@ -48,32 +48,6 @@ LEAST_PATIENCE_S = 2.0
 LEAST_LOAD_S = 60.0  # of a first run, or a rewrite, however small the budget
 PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
 STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputOptions:
-    """Which inputs the model gets and under what load; the names are those of the command line.
-
-    Attributes:
-        sessions, callers: Sessions in one process, and threads that call each.
-        pod: The container that is emulated, None for none.
-        data: Further inputs of the user's, to calibrate quantised models on and to see their error.
-    """
-
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    dims: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
-    inputs: Path | None = None
-    workload: Path | None = None
-    save_workload: Path | None = None
-    gap_ns: int = 0
-    sessions: int = 1
-    callers: int = 1
-    pod: PodSize | None = None
-    custom_ops: Sequence[str] = ()
-    seed: int = 0
-    tolerance: Tolerance | None = None
-    metric: str = ""
-    data: Path | None = None
 
 
 def patience_s(trial_ns: float, left_ns: float) -> float:

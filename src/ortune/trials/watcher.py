@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ortune.records import Block
-from ortune.search import duel
+
+if TYPE_CHECKING:
+    from ortune.search import duel  # all of the search: verbs that measure nothing are watched too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

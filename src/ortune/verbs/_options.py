@@ -20,7 +20,7 @@ from ortune.errors import UsageError
 if TYPE_CHECKING:
     from ortune.records import Plan
     from ortune.targets.browser.setup import BrowserSetup
-    from ortune.trials.baseline import InputOptions
+    from ortune.trials.input_options import InputOptions
 
 MODEL, RUN, OUT, GATE = "What to run", "How to measure", "Output", "Gate for CI"
 
@@ -339,7 +339,7 @@ class Feeding:
         """Inputs and load, read. UsageError says what cannot be."""
         from ortune.inputs.workload import parse_dim, parse_shape
         from ortune.records import PodSize
-        from ortune.trials.baseline import InputOptions
+        from ortune.trials.input_options import InputOptions
         from ortune.trials.metric import checked
         from ortune.trials.tolerance import parse
 

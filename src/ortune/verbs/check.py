@@ -223,7 +223,9 @@ class _Check:
             host=self.machine.host,
         )
         found = rules.found_by(self.asked, facts)
-        if opened.facts.n_nodes > COUNTED_NODES:
+        feeds = self.options.feeds
+        typed = bool(feeds.shapes or feeds.dims or feeds.inputs)
+        if opened.facts.n_nodes > COUNTED_NODES or not (found or typed):
             return found
         work = self._work(opened)
         if work is None or not work.cases:

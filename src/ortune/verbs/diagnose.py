@@ -239,7 +239,7 @@ class _Diagnosis:
             sensors=machine.sensors(),
             environment=os.environ,
         )
-        return (*rules.findings(facts), *self.baseline.findings)
+        return (*rules.findings(facts, measured=True), *self.baseline.findings)
 
     def _fixes(self, found: Sequence[Finding]) -> tuple[list[_Fix], list[str]]:
         """What can be raced, each plan once; and the codes of fixes that nobody has allowed."""

@@ -22,7 +22,7 @@ from ortune.report import lock_words
 from ortune.report.answer_commands import settings_of
 from ortune.search.plan_edits import merge
 from ortune.targets.machine import Machine
-from ortune.trials.baseline import InputOptions
+from ortune.trials.input_options import InputOptions
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, resolve
 from ortune.trials.watcher import Watcher

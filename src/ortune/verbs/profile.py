@@ -42,7 +42,8 @@ from ortune.trace.read import read_trace
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Trace, as_one_run
 from ortune.trials import pairing
-from ortune.trials.baseline import Baseline, InputOptions
+from ortune.trials.baseline import Baseline
+from ortune.trials.input_options import InputOptions
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText
 from ortune.trials.watcher import Watcher

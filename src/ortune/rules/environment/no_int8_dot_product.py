@@ -18,12 +18,12 @@ from ortune.rules.facts import Facts
 
 CODE = "ENV004"
 
-_FEATURES = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm"})
+DOT_PRODUCTS = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm"})
 
 
 def lacks_it(host: Host | None) -> bool:
     """Whether that is known; where no feature was read, nothing is, which is not the same as having none."""
-    return host is not None and bool(host.features) and not _FEATURES & set(host.features)
+    return host is not None and bool(host.features) and not DOT_PRODUCTS & set(host.features)
 
 
 def find(facts: Facts) -> Iterator[Finding]:

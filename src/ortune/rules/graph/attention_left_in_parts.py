@@ -2,10 +2,10 @@
 
 What it is: a product, Softmax and a second product, with scale and mask between, where one fused operator would do.
 Why it costs: the table of scores, tokens by tokens for each head, is written and read several times.
-Evidence: a Softmax between two products, and what stands between them. ONNX Runtime fuses few such forms when a
-    session is made.
-Fix and its safety: advice: its offline optimiser for transformers, or an export with the operator Attention (opset
-    23).
+Evidence: a Softmax between two products, what stands between them, and what keeps the rewrite from them. ONNX Runtime
+    fuses few such forms when a session is made.
+Fix and its safety: exact: the rewrite ``attention``, where heads are split off and joined as exporters write it; else
+    advice: ONNX Runtime's offline optimiser for transformers, or an export with the operator Attention (opset 23).
 Example: ``python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx --model_type bert``
 References: microsoft/onnxruntime#21208, #15225, #10359, #10339.
 """
@@ -20,7 +20,9 @@ import onnx_ir as ir
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
 from ortune.rewrites._graph import is_op
-from ortune.rules._words import counted, listed, name_of
+from ortune.rewrites.attention import REWRITE, near_misses
+from ortune.rules._fixes import mended_by
+from ortune.rules._words import NAMED, counted, listed, name_of
 from ortune.rules.facts import Facts
 
 CODE = "GRA013"
@@ -51,21 +53,22 @@ classes (float[2,8,16] x, float[2,16,8] w) => (float[2,8,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model."""
-    between = (
-        {n: ops for n in nodes(facts.model.ir) if is_op(n, "Softmax") and (ops := _attention(n)) is not None}
-        if facts.model
-        else {}
-    )
+    if facts.model is None:
+        return
+    softmaxes = [node for node in nodes(facts.model.ir) if is_op(node, "Softmax")]
+    between = {node: ops for node in softmaxes if (ops := _attention(node)) is not None}
     if between:
         kinds = Counter(op for ops in between.values() for op in ops)
-        yield Finding(
+        seen = [f"between the products stand {listed(kinds)}"] if kinds else []
+        finding = Finding(
             code=CODE,
             severity="note",
             what=f"attention in parts: {counted([*between])}",
             where=tuple(map(name_of, between)),
-            evidence=f"between the products stand {listed(kinds)}" if kinds else "",
+            evidence="; ".join([*seen, *near_misses(facts.model.ir)[:NAMED]]),
             fix="fuse it with the optimiser for transformers",
         )
+        yield mended_by(REWRITE, finding, facts)
 
 
 def _attention(node: ir.Node) -> list[str] | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
+from ortune.rules._providers import open_inputs
 from ortune.rules._words import listed, plural
 from ortune.rules.facts import Facts
 
@@ -44,15 +45,11 @@ def find(facts: Facts) -> Iterator[Finding]:
     """In the inputs that are fed."""
     if facts.model is None or facts.target not in _TARGETS:
         return
-    names = [
-        value.name or ""
-        for value in facts.model.ir.graph.inputs
-        if not value.is_initializer() and value.shape is not None and not value.shape.is_static()
-    ]
+    names = open_inputs(facts.model)
     if names:
         yield Finding(
             code=CODE,
             what=f"{len(names)} {plural(len(names), 'input')} of open size, left to the CPU: {listed(names)}",
-            where=tuple(names),
+            where=names,
             fix="fix the sizes with the rewrite fixed-dimensions",
         )

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from ortune.knobs.web.web_graph_capture import KNOB as CAPTURE
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
+from ortune.rules._providers import open_inputs
 from ortune.rules._words import listed, name_of
 from ortune.rules.facts import Facts
 
@@ -39,11 +40,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     model = facts.model.ir
     control = [name_of(node) for node in nodes(model) if node.op_type in _CONTROL and not node.domain]
-    open_ = [
-        value.name or ""
-        for value in model.graph.inputs
-        if not value.is_initializer() and value.shape is not None and not value.shape.is_static()
-    ]
+    open_ = open_inputs(facts.model)
     if control or open_:
         parts = [f"control flow ({listed(control)})"] if control else []
         parts += [f"open sizes ({listed(open_)})"] if open_ else []

@@ -50,21 +50,27 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the CPU runs it."""
     if facts.model is None or facts.target != "cpu":
         return
-    found = [node for node in nodes(facts.model.ir) if is_op(node, "Conv") and _island(node)]
-    if found:
+    why = {node: why for node in nodes(facts.model.ir) if is_op(node, "Conv") and (why := _island(node))}
+    if why:
         yield Finding(
             code=CODE,
-            what=f"in float between quantized values: {counted(found)}",
-            where=tuple(map(name_of, found)),
+            what=f"in float between quantized values: {counted([*why])}",
+            where=tuple(map(name_of, why)),
+            evidence="; ".join(dict.fromkeys(why.values())),
             fix="quantize what follows too",
         )
 
 
-def _island(node: ir.Node) -> bool:
+def _island(node: ir.Node) -> str:
+    """Why a convolution between quantized values is computed in float; "" where it is not, or is not between any."""
     makers = [value.producer() if value is not None else None for value in node.inputs[:2]]
     if not all(maker is not None and is_op(maker, "DequantizeLinear") for maker in makers):
-        return False
-    user = only_user(node.outputs[0])
+        return ""
+    value = node.outputs[0]
+    user = only_user(value)
     if user is not None and is_op(user, "Relu", "Clip"):
-        user = only_user(user.outputs[0])
-    return user is None or not is_op(user, "QuantizeLinear")
+        value = user.outputs[0]
+        user = only_user(value)
+    if user is None:
+        return "its output is the model's own" if value.is_graph_output() else "several nodes read its output"
+    return "" if is_op(user, "QuantizeLinear") else f"{user.op_type} follows, and no QuantizeLinear"

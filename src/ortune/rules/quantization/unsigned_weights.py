@@ -59,7 +59,11 @@ def find(facts: Facts) -> Iterator[Finding]:
         or not _VNNI & set(facts.host.features)
     ):
         return
-    found = [node for node in nodes(facts.model.ir) if _unsigned(node)]
+    found = [
+        node
+        for node in nodes(facts.model.ir)
+        if (held := quantized_weights(node)) is not None and held.dtype == ir.DataType.UINT8
+    ]
     if found:
         yield Finding(
             code=CODE,
@@ -69,17 +73,16 @@ def find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _unsigned(node: ir.Node) -> bool:
-    """Whether a product's weights are constants of uint8, straight or behind a DequantizeLinear."""
+def quantized_weights(node: ir.Node) -> ir.TensorProtocol | None:
+    """A product's constant weights, straight or behind a DequantizeLinear; None of others."""
     place = _WEIGHTS.get(node.op_type)
     if place is None or len(node.inputs) <= place:
-        return False
+        return None
     value = node.inputs[place]
     maker = value.producer() if value is not None else None
     if maker is not None and maker.op_type == "DequantizeLinear" and _quantized(node.inputs[0]):
         value = maker.inputs[0]
-    held = value.const_value if value is not None else None
-    return held is not None and held.dtype == ir.DataType.UINT8
+    return value.const_value if value is not None else None
 
 
 def _quantized(value: ir.Value | None) -> bool:

@@ -2,8 +2,9 @@
 
 What it is: metadata under "ort_config", which ONNX Runtime takes for a session's options where the environment has
     ORT_LOAD_CONFIG_FROM_MODEL=1.
-Why it costs: profiling that was left on, or a lower optimisation level, slows every run; what is misspelt does
-    nothing.
+Why it costs: profiling that was left on, or a lower optimisation level, slows every run; what is misspelt, or belongs
+    to runs or to the session's configuration entries, does nothing; threads between operators do nothing where
+    operators run one after another.
 Evidence: the entry, read as JSON.
 Fix and its safety: advice: take the entry out, or mend it.
 Example: an entry with "session_options" and "enable_profiling" in it
@@ -12,14 +13,16 @@ References: ONNX Runtime documentation, "Model metadata"; microsoft/onnxruntime#
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator
 
 import onnx
 import onnx.parser
 
+from ortune import knobs
 from ortune.records import Finding
-from ortune.rules._words import listed
+from ortune.rules._words import NAMED, short
 from ortune.rules.facts import Facts
 
 CODE = "SES003"
@@ -37,6 +40,11 @@ _KNOWN = frozenset(
     }
 )
 _ALL = 99
+_PLACES = {
+    "session_config": "to the session's configuration entries",
+    "run_config": "to each run",
+    "provider_option": "to a provider's options",
+}
 
 
 def _model(**settings: int) -> onnx.ModelProto:
@@ -79,9 +87,23 @@ def _wrong(text: str) -> list[str]:
     options = said.get(_OPTIONS) if isinstance(said, dict) else None
     if not isinstance(options, dict):
         return [f"no {_OPTIONS} in it"]
-    unknown = sorted(key for key in options if key not in _KNOWN)
+    unknown = sorted(_unknown(str(key)) for key in options if key not in _KNOWN)
     level = options.get("graph_optimization_level", _ALL)
-    wrong = [f"unknown {listed(unknown)}"] if unknown else []
+    wrong = [f"unknown {', '.join(unknown[:NAMED])}"] if unknown else []
     wrong += ["profiling is on"] if options.get("enable_profiling") == 1 else []
     wrong += [f"optimisation level {level}"] if isinstance(level, int) and level < _ALL else []
+    between = options.get("inter_op_num_threads", 0)
+    if isinstance(between, int) and between > 1 and options.get("execution_mode", 0) == 0:
+        wrong.append("threads between operators, which run one after another")
     return wrong
+
+
+def _unknown(key: str) -> str:
+    """A key that ONNX Runtime does not read here, and what it may be meant for."""
+    places = {
+        knob.key: _PLACES[knob.channel] for knob in knobs.all_knobs().values() if knob.channel in _PLACES
+    }
+    if key in places:
+        return f"{key} (which belongs {places[key]})"
+    near = difflib.get_close_matches(key, _KNOWN, n=1)
+    return f"{short(key)} ({near[0]}?)" if near else short(key)

@@ -3,8 +3,8 @@
 What it is: Shape, Gather, Concat and the like on a few whole numbers, which only say how large values are.
 Why it costs: each is a node with a node's overhead, at every call, for what could be known beforehand.
 Evidence: the time of these nodes in a profile.
-Fix and its safety: advice: the rewrite fixed-dimensions, where the sizes are always the same. The model then refuses
-    all others.
+Fix and its safety: behaviour: the rewrite ``fixed-dimensions``, where the sizes are always the same. The model then
+    refuses all others. Advice where none are open: a newer exporter.
 Example: ``ortune compare model.onnx --b-rewrite fixed-dimensions:batch=1``
 References: ONNX Runtime documentation, "Make dynamic input shape fixed".
 """
@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
+from ortune.rewrites.fixed_dimensions import REWRITE
 from ortune.rules._category import part_of_run
+from ortune.rules._fixes import mended_by
 from ortune.rules.facts import Facts
 
 CODE = "SHP002"
@@ -22,4 +24,5 @@ CODE = "SHP002"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In a profiled run."""
-    return part_of_run(facts, CODE, "shape-arithmetic", "computing shapes")
+    for finding in part_of_run(facts, CODE, "shape-arithmetic", "computing shapes"):
+        yield mended_by(REWRITE, finding, facts)

@@ -1,0 +1,33 @@
+"""TensorRT's engine is built anew at every start.
+
+What it is: a session for TensorRT without trt_engine_cache_enable.
+Why it costs: building takes seconds to minutes, each time that a session is made.
+Evidence: the target and the provider's options.
+Fix and its safety: advice: trt_engine_cache_enable with a folder of the program's own, and trt_timing_cache_enable.
+Example: ``{"trt_engine_cache_enable": "1", "trt_timing_cache_enable": "1"}``
+References: microsoft/onnxruntime#3633, #18272, #22822.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding
+from ortune.rules._providers import options_of
+from ortune.rules.facts import Facts
+
+CODE = "CUD002"
+TIER = "preview"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the provider's options, where TensorRT runs the model."""
+    if facts.model is None or facts.target != "tensorrt":
+        return
+    kept = options_of(facts, "TensorrtExecutionProvider").get("trt_engine_cache_enable", "0")
+    if kept.lower() in ("0", "false"):
+        yield Finding(
+            code=CODE,
+            what="TensorRT builds its engine anew whenever a session is made",
+            fix="set trt_engine_cache_enable and trt_timing_cache_enable",
+        )

@@ -1,0 +1,78 @@
+"""A product and its bias are not made one Gemm.
+
+What it is: MatMul with constant weights and Add, which ONNX Runtime would make one Gemm, were they in a form that it
+    knows.
+Why it costs: the product is written and read once more for a sum.
+Evidence: the nodes, and what keeps them apart: another reader of the product, the shape of the bias, or open sizes of
+    a value with more than two axes. Each was seen to stay in the optimised graph of ONNX Runtime 1.31.
+Fix and its safety: advice: a bias of one axis; fixed sizes, with the rewrite ``fixed-dimensions``, where they are
+    always the same.
+Example: ``--rewrite fixed-dimensions:batch=1``
+References: ONNX Runtime documentation, "Graph optimizations" ("MatMul Add fusion").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rewrites._graph import constant, is_op, only_user, other_input
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "GRA021"
+TIER = "if-measured"
+
+_HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
+_BODY = """
+<float[2,2] w = {1,2,3,4}, float[2] b = {1,2}>
+{
+    [bad_product] p = MatMul (x, w)
+    y = Add (p, b)
+}
+"""
+
+BAD = f"{_HEAD}\nopen (float[batch,tokens,2] x) => (float[batch,tokens,2] y){_BODY}"
+GOOD = f"{_HEAD}\nfixed (float[4,2] x) => (float[4,2] y){_BODY}"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    walked = nodes(facts.model.ir) if facts.model else ()
+    why = {node: reason for node in walked if is_op(node, "MatMul") and (reason := _reason(node))}
+    if why:
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"products that are not made one with their bias: {counted([*why])}",
+            where=tuple(map(name_of, why)),
+            evidence="; ".join(dict.fromkeys(why.values())),
+            fix="a bias of one axis, or fixed sizes",
+        )
+
+
+def _reason(node: ir.Node) -> str:
+    """Why a product stays apart from its bias; "" where it does not, or where there is none."""
+    product, weight = node.outputs[0], _sizes(node.inputs[1])
+    sums = [use.node for use in product.uses() if is_op(use.node, "Add")]
+    bias = _sizes(other_input(sums[0], product)) if sums else None
+    if bias is None or weight is None or len(weight) != 2:
+        return ""
+    if only_user(product) is None:
+        return "something else reads the product"
+    if bias != weight[1:]:
+        return f"a bias of shape {list(bias)}"
+    shape = node.inputs[0].shape if node.inputs[0] is not None else None
+    unplanned = shape is not None and len(shape) > 2 and not shape.is_static()
+    return "open sizes, with more than two axes" if unplanned else ""
+
+
+def _sizes(value: ir.Value | None) -> tuple[int, ...] | None:
+    """Of a constant, which is not read for it; None of other values."""
+    if value is None or value.is_graph_input():
+        return None
+    held = value.const_value if value.is_initializer() else constant(value)
+    return None if held is None else tuple(map(int, held.shape))

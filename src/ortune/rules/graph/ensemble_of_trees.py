@@ -1,0 +1,86 @@
+"""An ensemble of trees is scored, one row at a call perhaps.
+
+What it is: TreeEnsembleRegressor, TreeEnsembleClassifier or TreeEnsemble, in a model that takes any number of rows.
+Why it costs: walking the trees for one row takes microseconds, and calling the session as long again; rows that are
+    fed together share the call, and ONNX Runtime walks many of them on all threads. A large ensemble also takes long
+    to load.
+Evidence: trees and nodes, counted in the operator; how many rows are fed, where that is known.
+Fix and its safety: advice: feed rows together, a hundred or more; fewer or shallower trees.
+Example: ``ortune bench model.onnx --shape X:1x4`` beside ``--shape X:128x4``
+References: microsoft/onnxruntime#886, #827, #13835, #23338.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rules._words import counted, name_of, plural
+from ortune.rules.facts import Facts
+
+CODE = "GRA019"
+TIER = "preview"
+
+_ENOUGH = 16  # rows that share a call
+_TREES = {
+    "TreeEnsembleRegressor": "nodes_treeids",
+    "TreeEnsembleClassifier": "nodes_treeids",
+    "TreeEnsemble": "tree_roots",
+}
+_NODES = ("nodes_treeids", "nodes_modes")
+_ML = "ai.onnx.ml"
+_HEAD = '<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 3]>'
+
+BAD = f"""
+{_HEAD}
+stump (float[n,2] x) => (float[n,1] y)
+{{
+    [bad_trees] y = ai.onnx.ml.TreeEnsembleRegressor <
+        n_targets = 1, nodes_treeids = [0,0,0], nodes_nodeids = [0,1,2], nodes_featureids = [0,0,0],
+        nodes_modes = ["BRANCH_LEQ","LEAF","LEAF"], nodes_values = [0.5,0.0,0.0], nodes_truenodeids = [1,0,0],
+        nodes_falsenodeids = [2,0,0], target_treeids = [0,0], target_nodeids = [1,2], target_ids = [0,0],
+        target_weights = [1.0,2.0]> (x)
+}}
+"""
+GOOD = f"""
+{_HEAD}
+line (float[n,2] x) => (float[n,1] y)
+{{
+    y = ai.onnx.ml.LinearRegressor <coefficients = [1.0,2.0], targets = 1> (x)
+}}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, unless many rows are fed together."""
+    if facts.model is None or _rows(facts) >= _ENOUGH:
+        return
+    found = [node for node in nodes(facts.model.ir) if node.op_type in _TREES and node.domain == _ML]
+    if found:
+        trees = sum(len(set(_ints(node, _TREES[node.op_type]))) for node in found)
+        size = sum(max(len(_ints(node, name)) for name in _NODES) for node in found)
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"{trees:,} {plural(trees, 'tree')} of {size:,} nodes, walked for each row: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="feed many rows together",
+        )
+
+
+def _rows(facts: Facts) -> int:
+    """How many are fed at a call, where that is known; 0 where it is not."""
+    choices = facts.work.cases[0].inputs if facts.work is not None and facts.work.cases else ()
+    return max((choice.shape[0] for choice in choices if choice.shape), default=0)
+
+
+def _ints(node: ir.Node, name: str) -> tuple[int, ...]:
+    attribute = node.attributes.get(name)
+    if attribute is None or attribute.is_ref():
+        return ()
+    if attribute.type == ir.AttributeType.TENSOR:
+        return (0,) * attribute.as_tensor().size
+    return tuple(attribute.as_ints()) if attribute.type == ir.AttributeType.INTS else ()

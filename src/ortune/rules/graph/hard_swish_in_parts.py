@@ -1,0 +1,55 @@
+"""A HardSwish or HardSigmoid is spelled out in a sum, Clip and products.
+
+What it is: ``x * clip(x + 3, 0, 6) / 6``, or the same without the product with ``x``, as Paddle and older exporters
+    write it.
+Why it costs: four passes over the tensor in place of two; and none of them has a kernel in the blocked layout that
+    convolutions are computed in, so that the tensor is converted out of it and back around each.
+Evidence: the nodes. ONNX Runtime 1.31 keeps them in its optimised graph.
+Fix and its safety: exact: the rewrite ``hard-swish``.
+Example: ``--rewrite hard-swish``
+References: ONNX operator documentation, "HardSwish" and "HardSigmoid"; Howard et al., "Searching for MobileNetV3",
+    2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding
+from ortune.rewrites.hard_swish import REWRITE, written_out
+from ortune.rules._fixes import sure_of
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "GRA017"
+
+BAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+written_out (float[2,8] x) => (float[2,8] y)
+<float three = {3.0}, float zero = {0.0}, float six = {6.0}>
+{
+    a = Add (x, three)
+    c = Clip (a, zero, six)
+    m = Mul (x, c)
+    [bad_quotient] y = Div (m, six)
+}
+"""
+GOOD = """
+<ir_version: 8, opset_import: ["" : 17]>
+whole (float[2,8] x) => (float[2,8] y)
+{
+    y = HardSwish (x)
+}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    found = written_out(facts.model.ir) if facts.model else []
+    if found:
+        finding = Finding(
+            code=CODE,
+            what=f"HardSwish or HardSigmoid written out, each ending in: {counted(found)}",
+            where=tuple(map(name_of, found)),
+        )
+        yield sure_of(REWRITE, finding, facts)

@@ -1,0 +1,102 @@
+"""A scale or a shift stands beside weights that could hold it.
+
+What it is: Mul, Add, Sub or Div with constants before or after a product or convolution with constant weights, or a
+    BatchNormalization before one, in a form that ONNX Runtime does not fold.
+Why it costs: each reads and writes the whole tensor for what could be part of weights and bias. Beside a convolution it
+    also breaks the blocked layout: the tensor is converted out of it and back.
+Evidence: the nodes. Each form was seen to stay in the optimised graph of ONNX Runtime 1.31: all that stand before, and
+    behind a convolution those with one number, subtractions and quotients.
+Fix and its safety: exact: the rewrite ``affine-into-weights``.
+Example: ``--rewrite affine-into-weights``
+References: Jacob et al., "Quantization and Training of Neural Networks", 2018, section 3.2 (folding);
+    microsoft/onnxruntime#12522.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rewrites._affine import PRODUCTS
+from ortune.rewrites._graph import constant, is_op, only_user
+from ortune.rewrites.affine_into_weights import REWRITE, after, before
+from ortune.rewrites.hard_swish import written_out
+from ortune.rules._fixes import sure_of
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "GRA016"
+
+_HEAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+scaled (float[1,2,4,4] x) => (float[1,2,4,4] y)
+<float[2,2,1,1] w = {1,2,3,4}, float[2,1,1] k = {2,3}>
+{"""
+
+BAD = f"""{_HEAD}
+    [bad_scale] s = Mul (x, k)
+    y = Conv (s, w)
+}}
+"""
+GOOD = f"""{_HEAD}
+    c = Conv (x, w)
+    y = Mul (c, k)
+}}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    if facts.model is None:
+        return
+    others = {*written_out(facts.model.ir)}  # the quotient of an activation, which is told of as a whole
+    products = [node for node in nodes(facts.model.ir) if is_op(node, *PRODUCTS)]
+    found = [scale for node in products for scale in _beside(node) if scale not in others]
+    if found:
+        finding = Finding(
+            code=CODE,
+            what=f"beside weights that could take them up: {counted(found)}",
+            where=tuple(dict.fromkeys(map(name_of, found))),
+        )
+        yield sure_of(REWRITE, finding, facts)
+
+
+def _beside(product: ir.Node) -> Iterator[ir.Node]:
+    """What stands before and behind a product, stays there, and could go into its weights."""
+    # A bare product of matrices has no bias for a shift.
+    held = ("Mul", "Div") if is_op(product, "MatMul") else ("Mul", "Div", "Add", "Sub")
+    user = only_user(product.outputs[0])
+    if user is not None and is_op(user, *held) and not _folded(product, user) and after(product):
+        yield user
+    source = product.inputs[0].producer() if product.inputs[0] is not None else None
+    if source is None or not is_op(source, "BatchNormalization", *held):
+        return
+    if not _joined(product, source) and before(product):
+        yield source
+
+
+def _folded(product: ir.Node, scale: ir.Node) -> bool:
+    """Whether ONNX Runtime folds a scale or shift behind a product by itself."""
+    if not is_op(product, "Conv") or not is_op(scale, "Mul", "Add"):
+        return _joined(product, scale)
+    numbers, weight = _numbers(scale), constant(product.inputs[1])
+    if numbers is None or weight is None or numbers.ndim == 0:
+        return is_op(scale, "Mul")
+    return numbers.ndim >= weight.ndim - 1 and numbers.size == weight.shape[0]
+
+
+def _joined(product: ir.Node, scale: ir.Node) -> bool:
+    """Whether it makes FusedMatMul of the two: a matrix product and one number."""
+    numbers = _numbers(scale)
+    one_number = numbers is not None and numbers.ndim == 0
+    return is_op(product, "MatMul") and is_op(scale, "Mul", "Div") and one_number
+
+
+def _numbers(node: ir.Node) -> np.ndarray | None:
+    """The constant that a node takes."""
+    held = [found for value in node.inputs if (found := constant(value)) is not None]
+    return held[0] if held else None

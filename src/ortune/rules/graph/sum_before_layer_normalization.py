@@ -1,0 +1,78 @@
+"""A sum and the layer normalisation behind it are not made one operator.
+
+What it is: Add of two values and LayerNormalization, which ONNX Runtime would make SkipLayerNormalization, were they
+    in a form that it knows.
+Why it costs: the sum is written and read once more.
+Evidence: the nodes, and what keeps them apart: another reader of the sum, the number of axes, or terms of other
+    shapes. Each was seen to stay in the optimised graph of ONNX Runtime 1.31.
+Fix and its safety: advice: where another reader of the sum can read something else, or shapes can be made the same; a
+    transformer that normalises before its layers reads the sum twice by nature.
+Example: ``python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx --model_type vit``
+References: ONNX Runtime contrib operators, "SkipLayerNormalization"; microsoft/onnxruntime#12916.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rewrites._graph import constant, is_op, only_user
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "GRA020"
+TIER = "if-measured"
+
+_AXES = 3
+_HEAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+residual (float[2,4,8] x, float[2,4,8] r) => (float[2,4,8] y, float[2,4,8] z)
+<float[8] s = {1,1,1,1,1,1,1,1}, float[8] b = {0,0,0,0,0,0,0,0}>
+{
+    [bad_sum] a = Add (x, r)
+    y = LayerNormalization <axis = -1> (a, s, b)"""
+
+BAD = f"""{_HEAD}
+    z = Relu (a)
+}}
+"""
+GOOD = f"""{_HEAD}
+    z = Relu (x)
+}}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model."""
+    walked = nodes(facts.model.ir) if facts.model else ()
+    why = {node: reason for node in walked if is_op(node, "Add") and (reason := _reason(node))}
+    if why:
+        yield Finding(
+            code=CODE,
+            severity="note",
+            what=f"sums that are not made one with the layer normalisation behind them: {counted([*why])}",
+            where=tuple(map(name_of, why)),
+            evidence="; ".join(dict.fromkeys(why.values())),
+            fix="let nothing else read the sums, where the model allows it",
+        )
+
+
+def _reason(node: ir.Node) -> str:
+    """Why a sum stays apart from the layer normalisation behind it; "" where it does not, or where there is none."""
+    total = node.outputs[0]
+    if not any(is_op(use.node, "LayerNormalization") and use.idx == 0 for use in total.uses()):
+        return ""
+    if any(constant(value) is not None for value in node.inputs):
+        return ""  # a bias, and no second value
+    if only_user(total) is None:
+        return "something else reads the sum"
+    shapes = [value.shape for value in node.inputs if value is not None]
+    if any(shape is None for shape in shapes):
+        return ""
+    first, second = (list(shape or ()) for shape in shapes)
+    if len(first) != len(second) or first != second:
+        return "its terms are of other shapes"
+    return f"{len(first)} axes in place of {_AXES}" if len(first) != _AXES else ""

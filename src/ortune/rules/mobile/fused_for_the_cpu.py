@@ -1,0 +1,61 @@
+"""Operators were fused for the CPU before the model was saved.
+
+What it is: FusedConv, FusedGemm, FusedMatMul or the blocked layout (nchwc) in the file, where the target is NNAPI, Core
+    ML, QNN or XNNPACK. ONNX Runtime's optimiser makes them from the level extended on, when it saves a model.
+Why it costs: these providers know the operators of ONNX alone. What is fused stays on the CPU, and the graph falls into
+    parts around each, with copies between them.
+Evidence: the operators.
+Fix and its safety: advice: ship the .onnx that the file was made from, or save it at the level basic; in ORT format,
+    with the style "runtime", which fuses on the phone what no accelerator has taken.
+Example: ``ortune rewrite model.onnx ort-format:level=basic``
+References: microsoft/onnxruntime#9054, #13709; ONNX Runtime documentation, "ORT model format" (runtime optimizations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rules._browsers import BACK, FUSED_PRODUCTS, is_blocked, is_fused
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "MOB002"
+TIER = "preview"
+TARGET = "nnapi"
+
+_TARGETS = ("nnapi", "coreml", "qnn", "xnnpack")
+_HEAD = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>'
+_SIDES = "(float[1,2,4,4] x, float[2,2,1,1] w) => (float[1,2,4,4] y)"
+
+BAD = f"""
+{_HEAD}
+fused {_SIDES}
+{{
+    [bad_conv] y = com.microsoft.FusedConv <activation = "Relu"> (x, w)
+}}
+"""
+GOOD = f"""
+{_HEAD}
+plain {_SIDES}
+{{
+    c = Conv (x, w)
+    y = Relu (c)
+}}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where such a provider runs it."""
+    if facts.model is None or facts.target not in _TARGETS:
+        return
+    walked = nodes(facts.model.ir)
+    found = [node for node in walked if is_blocked(node) or is_fused(node, "FusedConv", *FUSED_PRODUCTS)]
+    if found:
+        yield Finding(
+            code=CODE,
+            what=f"fused for the CPU before it was saved, so left to the CPU: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix=BACK,
+        )

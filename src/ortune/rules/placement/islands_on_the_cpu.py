@@ -1,0 +1,77 @@
+"""Nodes on the CPU stand between nodes on a device.
+
+What it is: operators that an execution provider has no kernel for, or not for their type or version, so that ONNX
+    Runtime runs them on the CPU, in the middle of a graph on the device.
+Why it costs: what they take is copied from the device and what they make is copied back, and each copy waits for all
+    that was started before. A provider that compiles its part of the graph gets several small parts in place of one.
+Evidence: which provider ran each node, and which nodes it stands between, in a profile.
+Fix and its safety: advice: another operator, type or version of these nodes; what comes after detection (NonZero,
+    NonMaxSuppression) out of the graph; or a small stretch on the CPU as a whole.
+Example: a NonMaxSuppression in the middle of a detector on CUDA
+References: microsoft/onnxruntime#17434, #16886, #14326, #18032, #28022.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from ortune.records import Finding, ProfiledNode
+from ortune.rules._words import listed, place, plural
+from ortune.rules.facts import Facts
+
+CODE = "PLC005"
+
+_CPU = ("CPUExecutionProvider", "")
+_COPIES = "device-copies"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In a profiled run."""
+    run = facts.profile
+    nodes = facts.nodes()
+    elsewhere = {node.provider for node in nodes} - {*_CPU}
+    if run is None or not elsewhere:
+        return
+    found = _between(nodes)
+    if found:
+        kinds = Counter(node.op_type for node in found)
+        copied = sum(node.time_ns for node in nodes if node.category == _COPIES)
+        share = (sum(node.time_ns for node in found) + copied) / run.wall_ns
+        names = ", ".join(sorted(name.removesuffix("ExecutionProvider") for name in elsewhere))
+        yield Finding(
+            code=CODE,
+            what=f"{len(found)} {plural(len(found), 'node')} on the CPU between nodes on {names}: "
+            f"{listed(f'{n} {op}' for op, n in kinds.most_common())}",
+            where=place(found),
+            share_ratio=share,
+            fix="another operator or type for them, or all that hangs on them on the CPU",
+        )
+
+
+def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
+    """Nodes on the CPU that take, through copies and each other, from a device, and give to one."""
+    by_name = {node.name: node for node in nodes}
+    sources = {name: [each for each in node.reads if each in by_name] for name, node in by_name.items()}
+    users: defaultdict[str, list[str]] = defaultdict(list)
+    for name, read in sources.items():
+        for each in read:
+            users[each].append(name)
+    below, above = _reached(by_name, users), _reached(by_name, sources)
+    return [
+        node
+        for name, node in by_name.items()
+        if node.provider in _CPU and node.category != _COPIES and name in below and name in above
+    ]
+
+
+def _reached(nodes: Mapping[str, ProfiledNode], next_: Mapping[str, Iterable[str]]) -> set[str]:
+    """Where one comes from a device, going on over what is on the CPU."""
+    waiting = [name for name, node in nodes.items() if node.provider not in _CPU]
+    seen: set[str] = set()
+    while waiting:
+        for name in next_.get(waiting.pop(), ()):
+            if name not in seen:
+                seen.add(name)
+                waiting.append(name)
+    return seen

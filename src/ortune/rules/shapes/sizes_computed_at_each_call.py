@@ -1,0 +1,90 @@
+"""Nodes compute at each call what follows from the sizes of the inputs.
+
+What it is: Shape, and Gather, Concat, Unsqueeze, arithmetic and the like on what it gives, in a model whose inputs have
+    open sizes.
+Why it costs: each is a node with a node's overhead, at every call, for what could be known beforehand; between nodes on
+    a device they are computed on the CPU. Values of unknown size are not planned in memory ahead.
+Evidence: the nodes that hang on a Shape of what is fed, and on constants, alone. With fixed sizes ONNX Runtime computes
+    them while the session is made.
+Fix and its safety: behaviour: the rewrite ``fixed-dimensions``, where the sizes are always the same: the model then
+    refuses all others.
+Example: ``--rewrite fixed-dimensions:batch=1``
+References: microsoft/onnxruntime#14550, #16424, #10303, #13198, #6978.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import op_set
+from ortune.records import Finding
+from ortune.rewrites._graph import constant, is_op
+from ortune.rewrites.fixed_dimensions import REWRITE
+from ortune.rules._fixes import mended_by
+from ortune.rules._providers import open_inputs
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "SHP004"
+TIER = "if-measured"
+
+_MANY = 5
+_ARITHMETIC = op_set(
+    "Gather Slice Concat Unsqueeze Squeeze Cast Add Sub Mul Div Mod Neg Floor Ceil Min Max Range ConstantOfShape Equal "
+    "Less Greater Not And Or Where Reshape ReduceProd ReduceSum Identity Split Expand Size Shape"
+)
+
+
+def _model(rows: str) -> str:
+    return f"""
+<ir_version: 8, opset_import: ["" : 17]>
+spread (float[{rows},1] x) => (float[n,m] y)
+<int64 first = {{0}}, int64[1] axis = {{0}}, int64 four = {{4}}>
+{{
+    [bad_shape] s = Shape (x)
+    [bad_batch] b = Gather <axis = 0> (s, first)
+    [bad_count] c = Mul (b, four)
+    [bad_rows] r = Unsqueeze (b, axis)
+    [bad_columns] u = Unsqueeze (c, axis)
+    [bad_sizes] t = Concat <axis = 0> (r, u)
+    y = Expand (x, t)
+}}
+"""
+
+
+BAD = _model("batch")
+GOOD = _model("3")
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In the main graph."""
+    if facts.model is None:
+        return
+    found = list(_hanging(facts.model.ir.graph)) if open_inputs(facts.model) else []
+    if len(found) >= _MANY:
+        finding = Finding(
+            code=CODE,
+            severity="note",
+            what=f"computed at each call from sizes that are open: {counted(found)}",
+            where=tuple(map(name_of, found)),
+            fix="fix the sizes with the rewrite fixed-dimensions, where they are always the same",
+        )
+        yield mended_by(REWRITE, finding, facts)
+
+
+def _hanging(graph: ir.Graph) -> Iterator[ir.Node]:
+    """Nodes that are computed from sizes and constants alone."""
+    known: set[ir.Value] = set()
+    for node in graph:
+        if node.domain or node.op_type not in _ARITHMETIC:
+            continue
+        given = [value for value in node.inputs if value is not None and constant(value) is None]
+        if is_op(node, "Shape", "Size"):
+            hangs = any(value.shape is None or not value.shape.is_static() for value in given)
+        else:
+            hangs = bool(given) and all(value in known for value in given)
+        if hangs:
+            known.update(node.outputs)
+            yield node

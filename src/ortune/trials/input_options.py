@@ -1,0 +1,36 @@
+"""What a user says of inputs, as every measuring verb takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ortune.records import PodSize
+from ortune.trials.tolerance import Tolerance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputOptions:
+    """Which inputs the model gets and under what load; the names are those of the command line.
+
+    Attributes:
+        sessions, callers: Sessions in one process, and threads that call each.
+        pod: The container that is emulated, None for none.
+        data: Further inputs of the user's, to calibrate quantised models on and to see their error.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    dims: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    inputs: Path | None = None
+    workload: Path | None = None
+    save_workload: Path | None = None
+    gap_ns: int = 0
+    sessions: int = 1
+    callers: int = 1
+    pod: PodSize | None = None
+    custom_ops: Sequence[str] = ()
+    seed: int = 0
+    tolerance: Tolerance | None = None
+    metric: str = ""
+    data: Path | None = None
