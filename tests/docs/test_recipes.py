@@ -137,7 +137,7 @@ UNPROVEN = "B against A +1.0 % (one block, too few for an interval)"
     [
         ("long; holds: a=1 accepted | faster", f"{UNPROVEN}\na=1 accepted", 0, []),
         ("long; holds: a=1 accepted | faster", f"{UNPROVEN}\nb=1 accepted", 0, ["a=1 accepted"]),
-        ("long; holds: outputs identical", f"{UNPROVEN}; outputs equal to 1e-03", 0, ["outputs identical"]),
+        ("long; holds: outputs identical", f"{UNPROVEN}; outputs equal to 1e-3", 0, ["outputs identical"]),
         ("long; holds: a=1 accepted", f"{UNPROVEN}\na=2 accepted", 0, ["a=1 accepted"]),
         ("long", "faster, 9 blocks", 0, ["too few for an interval"]),
         ("long", TOO_SHORT, 2, []),

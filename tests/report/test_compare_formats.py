@@ -28,7 +28,7 @@ def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
     for part in (
         "gate: pass, a regression of 5.0 % or more is ruled out",
         "B is 1.11x faster than A in p50: 11.0 ms -> 9.90 ms (95 % interval 1.09-1.14, 24 blocks)",
-        "outputs equal to 9e-07",
+        "outputs equal to 9e-7",
         "peak memory +30.0 % WORSE than allowed",
         "one block dropped",
         "MSR001 latency depends on the values fed -> give --inputs",

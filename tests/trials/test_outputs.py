@@ -11,6 +11,7 @@ import pytest
 
 from ortune.errors import OrtuneError
 from ortune.records import OutputDifference
+from ortune.report import compare_outputs as told
 from ortune.trials import output_files
 from ortune.trials.outputs import compare_outputs
 from ortune.worker.values import write_outputs
@@ -128,6 +129,16 @@ def test_extreme_values(compare):
     assert not compare({"y": tiny}, {"y": 2 * tiny}).ok
     empty = np.zeros((0, 4), dtype=np.float32)
     assert compare({"y": empty, "s": np.float32(2.0)}, {"y": empty, "s": np.float32(2.0)}).ok
+
+
+def test_outputs_that_are_nearly_zero_tell_little(compare):
+    """A detector gives nothing for noise: then another model's nothing is as good, and that is said."""
+    loud, quiet = np.full(100, 0.5, np.float32), np.full(100, 2e-10, np.float32)
+    found = compare({"y": (quiet, "float")}, {"y": (-quiet, "float")})
+    assert found.ok and found.silent and found.cosine is None
+    assert told.outputs(found) == "outputs nearly zero on both sides, so other inputs would tell more (--inputs)"
+    found = compare({"y": (quiet, "float"), "z": (loud, "float")}, {"y": (-quiet, "float"), "z": (loud, "float")})
+    assert found.ok and not found.silent and [o.silent for o in found.outputs] == [True, False]
 
 
 def test_the_users_tolerance_replaces_both_limits(compare):

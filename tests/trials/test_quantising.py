@@ -55,15 +55,27 @@ def model(path: Path) -> Path:
     return path
 
 
-def tune(folder: Path, *words: str) -> dict[str, Any]:
+def tune(folder: Path, *words: str, budget: str = "18s") -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "ortune", "tune", str(model(folder / "m.onnx")), "--store", str(folder / "store"),
-         "--no-bundle", "--budget", "18s", "--json", *words],
+         "--no-bundle", "--budget", budget, "--json", *words],
         env={**os.environ, "ORTUNE_LOCK": str(folder / "lock")}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 2, 3), done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def test_where_outputs_are_nearly_zero_the_error_is_not_known(tmp_path: Path) -> None:
+    """Products of numbers next to nothing: every quantised model would be right."""
+    data = tmp_path / "data"
+    data.mkdir()
+    np.savez(data / "0.npz", x0=np.full((16, 256), 1e-8, np.float32))
+    result = tune(tmp_path, "--tolerance", "0.05", "--data", str(data), budget="8s")["result"]
+    tried = [r for r in result["precision"] if r["plan"].get("rewrites") and r["outputs"]]
+    assert tried and all("nearly zero" in r["why"] and r["within_ratio"] is None for r in tried)
+    winner = result["winner"].get("plan", {})
+    assert not any(r["name"].endswith("int8") for r in winner.get("rewrites", []))
 
 
 def test_quantised_models_are_tried_on_the_users_data(tmp_path: Path) -> None:

@@ -72,6 +72,8 @@ class OutputError(Record, frozen=True, kw_only=True):
             outputs of another shape.
         n_rows: How many rows these are.
         limit: Of the relative L2, for "the same".
+        silent: The reference is nearly zero all over (its root mean square is below 1e-5), so that distances are those
+            to that floor and tell little.
     """
 
     name: str
@@ -82,6 +84,7 @@ class OutputError(Record, frozen=True, kw_only=True):
     top1: float | None = None
     n_rows: int = 0
     limit: float = 0.0
+    silent: bool = False
 
 
 class OutputDifference(Record, frozen=True, kw_only=True):
@@ -104,6 +107,8 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         metric_base, metric: The user's own metric, of the reference and of these outputs; None where none was asked
             for, and for NaN.
         accepting_tolerance: One that accepts the difference; None where none does, and where none is needed.
+        silent: There are floating-point outputs, and with every input the reference's are nearly zero all over: what is
+            computed looks alike, whatever it is.
     """
 
     ok: bool
@@ -120,6 +125,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     outputs: tuple[OutputError, ...] = ()
     metric_base: float | None = None
     metric: float | None = None
+    silent: bool = False
 
 
 class Figures(Record, frozen=True, kw_only=True):

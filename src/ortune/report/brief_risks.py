@@ -8,8 +8,8 @@ from typing import Literal
 from ortune.records import BriefRisk, Guard
 from ortune.report.answer import Answer
 from ortune.report.checks import GUARD_NAMES, guard_state
+from ortune.report.compare_outputs import alike
 from ortune.report.finding_words import about_measurement
-from ortune.report.numbers import difference
 from ortune.report.tune_words import guard
 
 Level = Literal["fine", "look", "stop"]
@@ -72,11 +72,9 @@ def _outputs(found: Answer) -> BriefRisk:
     if not outputs.ok:
         return _risk("outputs", "stop", f"{'DIFFERENT' if found.comparison else 'WRONG'}: {outputs.what}")
     if outputs.compared_as == "moments":
-        return _risk(
-            "outputs", "look", "alike by shape, finiteness and moments: the model differs from itself"
-        )
-    how = ", compared as sets" if outputs.compared_as == "sets" else ""
-    return _risk("outputs", "fine", f"{difference(outputs.relative_l2)}{how}, on the inputs measured")
+        return _risk("outputs", "look", f"{alike(outputs)}: the model differs from itself")
+    level: Level = "look" if outputs.silent else "fine"
+    return _risk("outputs", level, f"{alike(outputs)}, on the inputs measured")
 
 
 def _safety(found: Answer, safety: Mapping[str, str]) -> BriefRisk:

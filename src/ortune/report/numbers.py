@@ -57,8 +57,8 @@ def rate(nanoseconds: float) -> str:
 
 
 def difference(relative: float) -> str:
-    """How equal outputs are: "identical", or "equal to 3e-07"."""
-    return "identical" if relative == 0 else f"equal to {relative:.0e}"
+    """How equal outputs are: "identical", or "equal to 3e-7"."""
+    return "identical" if relative == 0 else f"equal to {relative:.0e}".replace("e-0", "e-")
 
 
 def waiting(seconds: float) -> str:

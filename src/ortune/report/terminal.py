@@ -154,7 +154,9 @@ class _Fitting:
     def _room(self, heads: list[str], gap: int, width: int) -> int:
         """Characters for a name beside columns that stay whole."""
         others = [i for i, column in enumerate(self.block.columns) if column.kind != "name"]
-        cells = [[heads[i], *(row[i].text for row in self.block.rows)] for i in others]
+        cells = [
+            [heads[i], *(t for row in self.block.rows for t in (row[i].text, row[i].beneath))] for i in others
+        ]
         return max(NARROWEST, width - sum(gap + max(cell_len(shown(text)) for text in c) for c in cells))
 
 

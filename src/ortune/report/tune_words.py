@@ -22,7 +22,7 @@ from ortune.records import (
     TradeRow,
     TuneResult,
 )
-from ortune.report import finding_words, precision_words
+from ortune.report import compare_outputs, finding_words, precision_words
 from ortune.report import sides as two_sides
 from ortune.report.answer_commands import (
     lines,
@@ -46,7 +46,7 @@ from ortune.report.document import (
     stopped,
     table,
 )
-from ortune.report.numbers import change, difference, duration, megabytes, memory, percent, span, three
+from ortune.report.numbers import change, duration, megabytes, memory, percent, span, three
 from ortune.report.placement_words import placed
 
 NAMED = 6  # plans in a list, at most
@@ -336,10 +336,7 @@ def outputs(result: TuneResult) -> str:
         return f"outputs differ: {found.what}"
     if row := fewer_bits(result):
         return precision_words.error(row.outputs or found)
-    if found.compared_as == "moments":
-        return "outputs alike by shape, finiteness and moments"
-    how = " (as sets)" if found.compared_as == "sets" else ""
-    return f"outputs {difference(found.relative_l2).replace('e-0', 'e-')}{how}"
+    return f"outputs {compare_outputs.alike(found)}"
 
 
 def settings_summary(settings: Sequence[SettingWorth]) -> str:

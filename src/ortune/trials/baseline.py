@@ -398,7 +398,11 @@ class Baseline:
             worst = judged(found, asked, metrics)
         else:
             worst = max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
-        return msgspec.structs.replace(worst, top1=min(top1_by_output(found).values(), default=None))
+        return msgspec.structs.replace(
+            worst,
+            top1=min(top1_by_output(found).values(), default=None),
+            silent=all(each.silent for each in found),
+        )
 
     def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
         """The user's own metric of a reference and of other outputs."""

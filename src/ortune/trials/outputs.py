@@ -155,6 +155,7 @@ def compare_outputs(
         cosine=found.cosine,
         tolerance=tolerance,
         outputs=tuple(found.outputs),
+        silent=bool(found.outputs) and all(output.silent for output in found.outputs),
         accepting_tolerance=accepting(found.relative_l2, found.max_error)
         if found.what and found.inexact and not wrong
         else None,
@@ -276,14 +277,15 @@ def _compare_floats(
     if count == 0:
         return
     max_error = min(worst / max(largest, FLOOR), sys.float_info.max)  # JSON has no infinity
-    norm = max(math.sqrt(norm2), FLOOR * math.sqrt(count))
+    floor = FLOOR * math.sqrt(count)
+    norm, silent = max(math.sqrt(norm2), floor), norm2 < floor * floor
     # Where the squares of huge doubles overflow, the largest error is all there is to go by.
     relative_l2 = math.sqrt(error2) / norm if math.isfinite(error2 + norm2) else max_error
     found.relative_l2 = max(found.relative_l2, relative_l2)
     found.max_error = max(found.max_error, max_error)
     lengths = math.sqrt(norm2) * math.sqrt(theirs2)
     cosine = None
-    if math.isfinite(lengths) and math.isfinite(product) and lengths > 0.0:
+    if math.isfinite(lengths) and math.isfinite(product) and lengths > 0.0 and not silent:
         cosine = max(-1.0, min(1.0, product / lengths))
         found.cosine = cosine if found.cosine is None else min(found.cosine, cosine)
     found.outputs.append(
@@ -296,6 +298,7 @@ def _compare_floats(
             top1=None if agreeing is None else agreeing[0],
             n_rows=0 if agreeing is None else agreeing[1],
             limit=limits[0],
+            silent=silent,
         )
     )
     for figure, value, limit in (

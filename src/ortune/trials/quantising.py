@@ -42,6 +42,7 @@ MOST_TRIED = 9
 MOST_LEFT_OUT = 3  # operators that errors name, one after another
 TRY_SHARE = 0.35  # of the budget: the rest races what is left
 PRIOR_FASTER, FASTER = 0.95, 0.9  # of a plan that was seen below this ratio: it is raced first
+SILENT = "the outputs are nearly zero with these inputs, so its error is not known (--data names real inputs)"
 NOT_SLOWER = 1.05  # a single observation that is above it is believed
 
 
@@ -156,6 +157,9 @@ class Quantising:
         )
         if not found.ok:
             return msgspec.structs.replace(row, why=found.what), self._nearer(plan)
+        if found.silent and found.metric is None:
+            # A detector gives nothing for noise, and so does whatever is left of it.
+            return msgspec.structs.replace(row, within_ratio=None, why=SILENT), []
         if self._run.search.race.objective != "memory" and ratio is not None and ratio > NOT_SLOWER:
             why = f"slower than the default in a first look ({1 / ratio:.2g}x)"
             return msgspec.structs.replace(row, why=why), []
