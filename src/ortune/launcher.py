@@ -107,6 +107,12 @@ class Child:
         """Waits for its end; its exit code, minus the signal's number where one ended it."""
         return self.process.wait()
 
+    def ended_within(self, limit_s: float) -> int | None:
+        """Its exit code as ``wait`` gives it; None where it still runs after so long."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(limit_s)
+        return self.process.returncode
+
     def sleep(self, stop: bool) -> None:
         """Stops it where it is, threads that spin included, or lets it go on."""
         import psutil

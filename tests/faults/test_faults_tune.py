@@ -153,7 +153,7 @@ def killed(running: Running) -> int:
 def test_a_tuning_that_is_killed_twice_measures_nothing_twice_and_comes_to_its_verdict(box: Box) -> None:
     env = with_faults(box, {"mimalloc": "slow"})
     words = (
-        "tune", "tan.onnx", "--json", "--no-bundle", "--budget", "24s", "--current", "allocator=mimalloc",
+        "tune", "tan.onnx", "--json", "--no-bundle", "--budget", "34s", "--current", "allocator=mimalloc",
     )  # fmt: skip
     running = box.start(*words, env=env)
     running.until(lambda: box.racing("race"))

@@ -289,7 +289,9 @@ def test_a_peak_of_another_version_and_one_that_is_missing_are_told() -> None:
 def test_a_run_that_is_mostly_the_profilers_still_bounds_its_kernels() -> None:
     at = dataclasses.replace(AT, slowdown=2.0, plain_ns=1000.0)
     seen = headroom([], [node("a", 900, 450)], 2000.0, at)
-    assert seen.sentence.endswith("(ortune tune); its kernels run at 45 % or more of this machine's peak")
+    assert seen.sentence.endswith(
+        "only ortune tune does; its kernels run at 45 % or more of this machine's peak"
+    )
     assert "peak" not in headroom([], [node("a", 900, 90)], 2000.0, at).sentence
     busy = dataclasses.replace(at, busy="the CPUs were waited for 80 % of the time")
     assert headroom([], [node("a", 900, None)], 2000.0, busy).sentence.startswith(

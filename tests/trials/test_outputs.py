@@ -136,8 +136,12 @@ def test_outputs_that_are_nearly_zero_tell_little(compare):
     loud, quiet = np.full(100, 0.5, np.float32), np.full(100, 2e-10, np.float32)
     found = compare({"y": (quiet, "float")}, {"y": (-quiet, "float")})
     assert found.ok and found.silent and found.cosine is None
-    assert told.outputs(found) == "outputs nearly zero on both sides, so other inputs would tell more (--inputs)"
-    found = compare({"y": (quiet, "float"), "z": (loud, "float")}, {"y": (-quiet, "float"), "z": (loud, "float")})
+    assert (
+        told.outputs(found) == "outputs nearly zero on both sides, so other inputs would tell more (--inputs)"
+    )
+    found = compare(
+        {"y": (quiet, "float"), "z": (loud, "float")}, {"y": (-quiet, "float"), "z": (loud, "float")}
+    )
     assert found.ok and not found.silent and [o.silent for o in found.outputs] == [True, False]
 
 

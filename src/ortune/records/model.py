@@ -65,7 +65,7 @@ class ModelCost(Record, frozen=True, kw_only=True):
         parameters: Elements of initializers and Constant tensors; ``parameter_bytes`` by their stored types.
         nodes: Every node of every graph, functions inlined.
         unknown: Reason to number of nodes that could not be counted; empty when the totals are complete.
-        notes: What the totals rest on: a loop of unknown length, an If whose dearer branch was taken.
+        notes: What the totals rest on: a loop of unknown length, an If of which the more expensive branch was counted.
     """
 
     flops: int

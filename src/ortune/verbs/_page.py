@@ -28,7 +28,7 @@ def run(verb: Any, options: Any, watcher: Watcher | None) -> Envelope[Any]:
         UsageError: There is no folder for the page, which is said before anything is done, or it cannot be written.
         OrtuneError: As the verb itself.
     """
-    page = path(options.report)
+    page = path(getattr(options, "report", None))  # a verb without words of its own has no page
     found: Envelope[Any]
     if page is None or isinstance(options, Kept):
         found = verb.run(options, watcher)

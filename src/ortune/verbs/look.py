@@ -280,7 +280,7 @@ class _Look:
         first = [case.first_ns for case in trial.done.cases]
         first_ns = sum(first) / len(first)
         typical = first_ns if latency is None else latency
-        # A count that leaves nodes out, or takes the dearer branch for the one taken, gives no rate.
+        # A count that leaves nodes out, or takes the more expensive branch for the one taken, gives no rate.
         flops = self.result.flops if not self.result.flops_note else None
         return LookTiming(
             latency_ns=typical,

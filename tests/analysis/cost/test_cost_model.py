@@ -87,7 +87,7 @@ def test_the_dearer_branch_counts():
         "cheap": (0, 12, "if/else_branch"),
         "after": (1, 12, ""),
     }
-    assert cost.notes == ("If 'if': the dearer branch is counted (then_branch)",)
+    assert cost.notes == ("If 'if': the more expensive branch is counted (then_branch)",)
 
 
 def test_what_is_fed_decides_a_branch():

@@ -82,6 +82,7 @@ class DevTools:
         self._lock = threading.Lock()
         self._ended = self._closed = False
         self._target, self._session, self._workers = "", "", set[str]()
+        self._crashed = set[str]()
         self._loaded = threading.Event()
         command = ["/bin/sh", "-c", _PIPED, program, *flags]
         try:
@@ -112,7 +113,12 @@ class DevTools:
         """
         # Told from here on, so that no crash is missed, however early.
         self._call("Target.setDiscoverTargets", "", limit_s, {"discover": True})
-        self._target = self._call("Target.createTarget", "", limit_s, {"url": url})["targetId"]
+        made = self._call("Target.createTarget", "", limit_s, {"url": url})["targetId"]
+        with self._lock:
+            self._target = made
+            crashed = made in self._crashed  # before it was known which one it is
+        if crashed:
+            self._page_crashed()
 
     def open(self, url: str, *, before: str = "", limit_s: float = CALL_S) -> None:
         """Opens the page, listens to it, and waits until it has loaded what it names itself.
@@ -222,9 +228,12 @@ class DevTools:
             self._send("Runtime.runIfWaitingForDebugger", inner, {})
         elif method == "Page.loadEventFired":
             self._loaded.set()
-        elif method == "Target.targetCrashed" and found["targetId"] == self._target:
-            self._happened(PageEvent(kind="crash", text="the page crashed"))
-            self._give_up()
+        elif method == "Target.targetCrashed":
+            with self._lock:
+                self._crashed.add(found["targetId"])
+                ours = found["targetId"] == self._target
+            if ours:
+                self._page_crashed()
         elif method == "Runtime.consoleAPICalled":
             text = " ".join(map(_shown, found["args"]))
             self._happened(PageEvent(kind="console", level=found["type"], text=text, worker=worker))
@@ -235,6 +244,10 @@ class DevTools:
             entry = found["entry"]
             text = f"{entry['text']} ({entry['url']})" if entry.get("url") else entry["text"]
             self._happened(PageEvent(kind="log", level=entry["level"], text=text, worker=worker))
+
+    def _page_crashed(self) -> None:
+        self._happened(PageEvent(kind="crash", text="the page crashed"))
+        self._give_up()
 
     def _give_up(self) -> None:
         """Nobody will answer any more."""

@@ -219,7 +219,9 @@ class Page(Process):
 
     def _ended_silently(self) -> TrialError:
         assert self.child is not None
-        code = self.child.process.poll()
+        code = self.child.ended_within(
+            _GONE_S
+        )  # a browser's pipe ends before it does, and how it ends tells more
         if code is None:
             return self.error("crash", f"{self._trouble or 'the page was closed'} while {self.phase}")
         ended = launcher.signal_name(code) or f"exit code {code}"
@@ -307,6 +309,7 @@ class Page(Process):
 
 
 _DAY_S = 86_400.0
+_GONE_S = 1.0
 
 
 class _CannotServe(Exception):
