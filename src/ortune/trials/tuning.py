@@ -84,6 +84,7 @@ class Tuning:
         """
         self.baseline, self.replay, self.watch = baseline, replay, watch
         self.budget_s, self.required, self.current = budget_s, Plan(), current
+        self.after_s = 0.0  # of the budget, for what is done once the winner is confirmed
         self.clock, self.log, self.side = replay.clock, baseline.log, baseline.side
         baseline.executor.recorded = replay.next
         baseline.executor.ended = replay.ended
@@ -130,7 +131,7 @@ class Tuning:
         self.required, self.refused = required, tuple(refused)
         self.entries = self._entries(proposed)
         # By the clock of what was measured, so that a session that goes on decides the same.
-        left = self.budget_s * 1e9 - self.replay.decided()
+        left = self._end_ns - self.replay.decided()
         race, wanted = self.search.race, len(self.entries)
         first = sum(e.prior >= FIRST for e in self.entries)
         # Shorter trials rather than fewer plans: what is not tried cannot win.
@@ -169,10 +170,15 @@ class Tuning:
         self.watch.say(self.forecast)
         race.first_trial_ns = trial_ns
         self._arms()
-        race.deadline = int(self.budget_s * 1e9 - split.confirm_ns)
+        race.deadline = int(self._end_ns - split.confirm_ns)
         for entry in self.entries[: split.plans]:
             race.add(entry)
         return True
+
+    @property
+    def _end_ns(self) -> float:
+        """When the winner is to be confirmed."""
+        return (self.budget_s - self.after_s) * 1e9
 
     def _entries(self, proposed: Sequence[Proposed]) -> list[Entry]:
         """What is proposed, each with what the user asked for in it; what then says the same twice, once."""
@@ -356,7 +362,7 @@ class Tuning:
 
     def _confirm(self, leader: Entry) -> None:
         began, decided = self.clock(), self.replay.decided()
-        search, race, end_ns = self.search, self.search.race, self.budget_s * 1e9
+        search, race, end_ns = self.search, self.search.race, self._end_ns
         race.deadline = int(end_ns)
         self._see_outputs(leader)
         winner = search.winner = leader if leader.live else search.leader()

@@ -77,7 +77,11 @@ from ortune.verbs._options import (
 from ortune.verbs._session import Session, session
 
 PROFILED_NODES = 10
-WHY_PROCESSES, WHY_SHARE = 3, 0.25
+WHY_PROCESSES, WHY_SHARE = 3, 0.1
+"""Of a tuning, the processes that tell why the winner won, and the most that they may take of the budget."""
+WHY_TRIALS = (
+    4.6  # that each of them takes: both plans with and without the profiler, which costs something itself
+)
 """Profiled processes of winner and base, and what of the budget they may take beyond it."""
 
 FORMATS = ("text", "json", "markdown", "github", "html")
@@ -348,6 +352,7 @@ def _tune(
         run.models.feeds, run.calibration = inputs.calibrating, inputs.told
         tried = quantising.Quantising(run, inputs)
         proposed, run.precision = tried.chosen(proposed), tried.rows
+    _, run.after_s = _why_costs(run, options)
     # What the user asks for is part of every plan that is tried, and never ablated.
     asked = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), everywhere)
     if run.enter(proposed, refused, required=asked):
@@ -427,6 +432,15 @@ def _short(profiled: ProfileResult) -> ProfileResult:
     )
 
 
+def _why_costs(run: Tuning, options: Options) -> tuple[int, float]:
+    """Processes that will tell why the winner won, and the seconds kept for them."""
+    each_s = WHY_TRIALS * run.baseline.first.elapsed_ns / 1e9
+    if options.objective not in TIMES:
+        return 0, 0.0
+    processes = min(WHY_PROCESSES, int(WHY_SHARE * options.budget_s / each_s))
+    return processes, processes * each_s
+
+
 def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference | None:
     """Where the winner's gain lies; None where there is no winner, or where telling it takes long."""
     executor, leader = run.baseline.executor, run.search.winner
@@ -436,11 +450,8 @@ def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference
     if not result.changes or leader is None or leader.plan != result.winner or beside not in executor.arms:
         return None
     base, new = executor.arms[beside], executor.arms[leader.arm]
-    # Each of its processes loads the model four times: both plans with and without the profiler.
-    needed_s = WHY_PROCESSES * 4 * run.baseline.first.elapsed_ns / 1e9
-    if options.objective not in TIMES or run.watch.stop() or needed_s > WHY_SHARE * options.budget_s:
-        return None
-    if result.winner_figures is None:
+    processes, _ = _why_costs(run, options)
+    if not processes or run.watch.stop() or result.winner_figures is None:
         return None
     latencies = (figures.latency_ns, result.winner_figures.latency_ns)
     sides = [replace(run.side, plan=a.plan, runs=a.model, runtime=a.runtime) for a in (base, new)]
@@ -452,7 +463,7 @@ def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference
             latencies,
             None,
             run.watch.line,
-            processes=WHY_PROCESSES,
+            processes=processes,
         )
     except OrtuneError:
         return None  # an answer is not lost because its reason is
