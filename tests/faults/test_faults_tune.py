@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ import onnx
 import pytest
 from box import Box, Running, eventually
 from onnx import TensorProto, helper
+
+from patience import held, with_budgets
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
@@ -52,7 +55,7 @@ def with_faults(box: Box, faults: dict[str, str]) -> dict[str, str]:
     if shutil.which("cc") is None:
         pytest.skip("needs a C compiler")
     libraries = box.folder / "lib"
-    libraries.mkdir()
+    libraries.mkdir(exist_ok=True)
     for allocator, fault in faults.items():
         stem = {"tcmalloc": "libtcmalloc_minimal"}.get(allocator, f"lib{allocator}")
         broken_library(libraries / f"{stem}.so.2", fault)
@@ -63,7 +66,7 @@ def with_faults(box: Box, faults: dict[str, str]) -> dict[str, str]:
 def tuned(box: Box, budget: str, faults: dict[str, str], *words: str) -> tuple[dict[str, Any], str]:
     """The result of a tuning with such libraries about, and its report as text."""
     env = with_faults(box, faults)
-    done = box.run("tune", "tan.onnx", "--json", "--budget", budget, *words, env=env)
+    done = box.run("tune", "tan.onnx", "--json", "--budget", budget, "--force", *words, env=env)
     assert done.code == 0, done.err
     result = done.document["result"]
     return result, (Path(box.folder / result["bundle"]) / "report.html").read_text()
@@ -78,9 +81,20 @@ def fates(result: dict[str, Any]) -> dict[str, tuple[str, str]]:
     }
 
 
+def others(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Plans that leave the allocator as it is, and ran in a block."""
+    return [c for c in result["candidates"] if "allocator" not in c["plan"]["settings"] and c["n_blocks"]]
+
+
 def test_plans_that_crash_eat_memory_and_lie(box: Box) -> None:
     faults = {"mimalloc": "crash", "jemalloc": "memory", "tcmalloc": "wrong"}
-    result, page = tuned(box, "30s", faults, "--memory", "700m")
+
+    def tried(budget: str) -> tuple[dict[str, Any], str]:
+        result, page = tuned(box, budget, faults, "--memory", "700m")
+        held("not-tried" not in {fate for fate, _ in fates(result).values()} and len(others(result)) >= 3)
+        return result, page
+
+    result, page = with_budgets(tried, "30s", "90s")
     found = fates(result)
     assert found["mimalloc"][0] == "failed", found
     assert "SIGABRT" in found["mimalloc"][1]
@@ -88,48 +102,53 @@ def test_plans_that_crash_eat_memory_and_lie(box: Box) -> None:
     assert "out-of-memory" in found["jemalloc"][1]
     assert found["tcmalloc"][0] == "wrong-output"
     assert "allocator" not in result["winner"]["settings"]
-    others = [c for c in result["candidates"] if "allocator" not in c["plan"]["settings"] and c["n_blocks"]]
-    assert len(others) >= 3
     for text in ("SIGABRT", "out-of-memory", "wrong output"):
         assert text in page
 
 
 def test_hangs_take_no_more_than_the_budget_holds(box: Box) -> None:
-    result, page = tuned(box, "18s", {"mimalloc": "hang", "jemalloc": "hang", "tcmalloc": "hang"})
+    faults = {"mimalloc": "hang", "jemalloc": "hang", "tcmalloc": "hang"}
+
+    def tried(budget: str) -> tuple[dict[str, Any], str, float]:
+        result, page = tuned(box, budget, faults)
+        held(others(result) and "failed" in {fate for fate, _ in fates(result).values()})
+        return result, page, float(budget[:-1])
+
+    result, page, left = with_budgets(tried, "18s", "54s")
     found = fates(result)
     # On a slow machine the budget may end before the last of them.
     assert {fate for fate, _ in found.values()} <= {"failed", "not-tried"}, found
     hung = [why for fate, why in found.values() if fate == "failed"]
     waited = [float(re.search(r"not done after (\d+) s", why).group(1)) for why in hung]
-    assert waited
     assert "timeout" in page
     # Each takes at most a quarter of what those before it have left, where thirty trials would be ten seconds or more
     # every time. Seconds are printed whole.
-    left = 18.0
     for seconds in sorted(waited, reverse=True):
         assert 2 <= seconds <= left / 4 + 0.5, waited
         left -= seconds
-    others = [c for c in result["candidates"] if "allocator" not in c["plan"]["settings"] and c["n_blocks"]]
-    assert others
 
 
 def test_a_rewrite_that_hangs_is_cut_off_and_not_tried(box: Box) -> None:
     python = box.folder / "slow-python"
     python.write_text(f'#!/bin/sh\n[ "$2" = tool ] && exec sleep 600\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    done = box.run(
-        "tune", "m.onnx", "--json", "--no-bundle", "--budget", "15s", "--objective", "cold-start",
-        "--python", str(python),
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    rewritten = [c for c in done.document["result"]["candidates"] if c["plan"]["rewrites"]]
-    assert rewritten
-    assert {c["fate"] for c in rewritten} == {"not-tried"}
-    # On a slow machine the budget may not hold all of them.
-    tried = [c["why"] for c in rewritten if c["why"] != "the budget did not hold it"]
-    assert tried
-    assert all("cut off, not done after" in why for why in tried), rewritten
-    assert any(c["n_blocks"] for c in done.document["result"]["candidates"])
+
+    def tried(budget: str) -> list[dict[str, Any]]:
+        done = box.run(
+            "tune", "m.onnx", "--json", "--no-bundle", "--budget", budget, "--objective", "cold-start",
+            "--python", str(python),
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        candidates = done.document["result"]["candidates"]
+        rewritten = [c for c in candidates if c["plan"]["rewrites"]]
+        assert {c["fate"] for c in rewritten} == {"not-tried"}
+        # On a slow machine the budget may not hold all of them.
+        found = [c for c in rewritten if c["why"] != "the budget did not hold it"]
+        held(found and any(c["n_blocks"] for c in candidates), candidates)
+        return found
+
+    for each in with_budgets(tried, "15s", "60s"):
+        assert "cut off, not done after" in each["why"], each
 
 
 def killed(running: Running) -> int:
@@ -150,23 +169,36 @@ def killed(running: Running) -> int:
     return whole
 
 
-def test_a_tuning_that_is_killed_twice_measures_nothing_twice_and_comes_to_its_verdict(box: Box) -> None:
-    env = with_faults(box, {"mimalloc": "slow"})
-    words = (
-        "tune", "tan.onnx", "--json", "--no-bundle", "--budget", "34s", "--current", "allocator=mimalloc",
-    )  # fmt: skip
-    running = box.start(*words, env=env)
-    running.until(lambda: box.racing("race"))
-    assert killed(running)
-    running = box.start(*words, "--resume", env=env)
-    # A plan that has not run yet is looked at first, where such a one won.
-    running.until(lambda: box.events("outputs-seen") or box.racing("confirm"))
-    seen = len(box.events("outputs-seen"))
-    whole = killed(running)
-    done = box.run(*words, "--resume", env=env)
-    assert (done.code, done.document["status"]) == (0, "ok"), done.err
-    assert done.document["verdict"] == "faster"
-    assert done.document["result"]["headline"]
-    assert len(box.events("outputs-seen")) == seen
-    # Only trials of a block that was cut are measured anew.
-    assert f"{whole} trials were played back" in " ".join(done.document["result"]["notes"])
+def test_a_tuning_that_is_killed_twice_measures_nothing_twice_and_comes_to_its_verdict(
+    tmp_path: Path,
+) -> None:
+    def killed_twice(budget: str) -> None:
+        (tmp_path / budget).mkdir()
+        box = Box(tmp_path / budget)
+        env = with_faults(box, {"mimalloc": "slow"})
+        words = (
+            "tune", "tan.onnx", "--json", "--no-bundle", "--budget", budget, "--current", "allocator=mimalloc",
+        )  # fmt: skip
+        running = box.start(*words, env=env)
+        until(running, lambda: box.racing("race"))
+        assert killed(running)
+        running = box.start(*words, "--resume", env=env)
+        # A plan that has not run yet is looked at first, where such a one won.
+        until(running, lambda: box.events("outputs-seen") or box.racing("confirm"))
+        seen = len(box.events("outputs-seen"))
+        whole = killed(running)
+        done = box.run(*words, "--resume", env=env)
+        assert (done.code, done.document["status"]) == (0, "ok"), done.err
+        held(done.document["verdict"] == "faster", done.document["result"]["headline"])
+        assert done.document["result"]["headline"]
+        assert len(box.events("outputs-seen")) == seen
+        # Only trials of a block that was cut are measured anew.
+        assert f"{whole} trials were played back" in " ".join(done.document["result"]["notes"])
+
+    with_budgets(killed_twice, "26s", "100s")
+
+
+def until(running: Running, condition: Callable[[], Any]) -> None:
+    """Waits for it; where the tuning ends before, its budget was too short."""
+    running.until(lambda: condition() or running.process.poll() is not None)
+    held(condition(), running.err)

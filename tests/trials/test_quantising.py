@@ -27,6 +27,7 @@ from ortune.search.plan_edits import changed
 from ortune.trials.outputs import compare_outputs
 from ortune.trials.quantising import named_operator, table, within
 from ortune.trials.tolerance import top1_by_output
+from patience import held, with_budgets
 
 # Two measurements at once are each other's noise.
 pytestmark = pytest.mark.xdist_group("measuring")
@@ -71,11 +72,16 @@ def test_where_outputs_are_nearly_zero_the_error_is_not_known(tmp_path: Path) ->
     data = tmp_path / "data"
     data.mkdir()
     np.savez(data / "0.npz", x0=np.full((16, 256), 1e-8, np.float32))
-    result = tune(tmp_path, "--tolerance", "0.05", "--data", str(data), budget="8s")["result"]
-    tried = [r for r in result["precision"] if r["plan"].get("rewrites") and r["outputs"]]
-    assert tried and all("nearly zero" in r["why"] and r["within_ratio"] is None for r in tried)
-    winner = result["winner"].get("plan", {})
-    assert not any(r["name"].endswith("int8") for r in winner.get("rewrites", []))
+
+    def tried_with(budget: str) -> list[dict[str, Any]]:
+        result = tune(tmp_path, "--tolerance", "0.05", "--data", str(data), budget=budget)["result"]
+        found = [r for r in result["precision"] if r["plan"].get("rewrites") and r["outputs"]]
+        held(found, result["precision"])
+        assert not result["winner"].get("rewrites")
+        return found
+
+    for row in with_budgets(tried_with, "8s", "40s"):
+        assert "nearly zero" in row["why"] and row["within_ratio"] is None
 
 
 def test_quantised_models_are_tried_on_the_users_data(tmp_path: Path) -> None:
@@ -85,11 +91,16 @@ def test_quantised_models_are_tried_on_the_users_data(tmp_path: Path) -> None:
     for i in range(8):
         values = np.random.default_rng(i).standard_normal((16, 256)).astype(np.float32)
         np.savez(data / f"{i}.npz", x0=values)
-    result = tune(tmp_path, "--tolerance", "0.05", "--data", str(data))["result"]
-    assert result["calibration"] == {"inputs": 6, "checked": 2, "source": str(data)}
-    rows = [r for r in result["precision"] if r["plan"].get("rewrites")]
-    tried = {r["plan"]["rewrites"][-1]["name"]: r for r in rows}
-    assert {"static-int8", "dynamic-int8"} <= tried.keys()
+
+    def tried_with(budget: str) -> dict[str, Any]:
+        result = tune(tmp_path, "--tolerance", "0.05", "--data", str(data), budget=budget)["result"]
+        assert result["calibration"] == {"inputs": 6, "checked": 2, "source": str(data)}
+        rows = [r for r in result["precision"] if r["plan"].get("rewrites") and r["outputs"]]
+        found = {r["plan"]["rewrites"][-1]["name"]: r for r in rows}
+        held({"static-int8", "dynamic-int8"} <= found.keys(), result["precision"])
+        return found
+
+    tried = with_budgets(tried_with, "18s", "60s")
     static = tried["static-int8"]
     assert static["size_bytes"] < (tmp_path / "m.onnx").stat().st_size / 2
     assert 0 < static["outputs"]["relative_l2"] < 0.05
