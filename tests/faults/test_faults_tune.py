@@ -94,7 +94,7 @@ def test_plans_that_crash_eat_memory_and_lie(box: Box) -> None:
         held("not-tried" not in {fate for fate, _ in fates(result).values()} and len(others(result)) >= 3)
         return result, page
 
-    result, page = with_budgets(tried, "30s", "90s")
+    result, page = with_budgets(tried, "36s", "90s")
     found = fates(result)
     assert found["mimalloc"][0] == "failed", found
     assert "SIGABRT" in found["mimalloc"][1]
