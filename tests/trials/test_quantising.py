@@ -100,7 +100,7 @@ def test_quantised_models_are_tried_on_the_users_data(tmp_path: Path) -> None:
         held({"static-int8", "dynamic-int8"} <= found.keys(), result["precision"])
         return found
 
-    tried = with_budgets(tried_with, "18s", "60s")
+    tried = with_budgets(tried_with, "13s", "60s")
     static = tried["static-int8"]
     assert static["size_bytes"] < (tmp_path / "m.onnx").stat().st_size / 2
     assert 0 < static["outputs"]["relative_l2"] < 0.05

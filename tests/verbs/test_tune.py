@@ -25,7 +25,7 @@ from ortune.model.open import open_model
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
 
-BUDGET, LARGER = "24s", "60s"
+BUDGET, LARGER = "16s", "60s"
 
 
 def small_model(path: Path) -> Path:
