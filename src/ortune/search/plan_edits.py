@@ -35,6 +35,12 @@ def only(plan: Plan, names: set[str], required: Plan) -> Plan:
     )
 
 
+def is_exact(plan: Plan) -> bool:
+    """Whether nothing in it may change results beyond rounding."""
+    found = [rewrites.find(spec.name).safety for spec in plan.rewrites]
+    return {*found, *(knobs.find(name).safety for name in plan.settings)} <= {"exact"}
+
+
 def merge(under: Plan, over: Plan) -> Plan:
     """Both plans together; where they speak of the same thing, ``over`` wins."""
     more = tuple(r for r in over.rewrites if r not in under.rewrites)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -12,9 +13,10 @@ from ortune.search import budget, confirm
 from ortune.search.blocks import BASE
 from ortune.search.controls import Judgement
 from ortune.search.guards import beside, broken, guards
+from ortune.search.plan_edits import is_exact
 from ortune.search.race import CURRENT, Entry, Race
 from ortune.search.refine import PAYS, Costs
-from ortune.stats import detect, intervals
+from ortune.stats import detect, intervals, pairs
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,9 +57,9 @@ class Search:
         return CURRENT if self.race.with_current else BASE
 
     def leader(self) -> Entry | None:
-        """The plan to confirm: the fastest that has enough blocks; None when nothing was measured."""
-        enough = (e for e in self.race.live() if len(e.ratios) >= budget.ROUNDS[0])
-        return next(iter([e for e in enough if not self.race.refuse(e)]), None)
+        """The plan to confirm, of those that have enough blocks; None when nothing was measured."""
+        enough = [e for e in self.race.live() if len(e.ratios) >= budget.ROUNDS[0]]
+        return preferred([e for e in enough if not self.race.refuse(e)])
 
     def consider_default(self) -> None:
         """Where something else runs today, the untouched default may be the plan to change to."""
@@ -116,3 +118,20 @@ class Search:
         scale = intervals.robust_scale(np.asarray(ratios))
         found = detect.smallest_effect(scale, len(ratios), method="wilcoxon")
         return found if np.isfinite(found) else None
+
+
+def preferred(ranked: Sequence[Entry]) -> Entry | None:
+    """The fastest; but the fastest exact plan where a faster one that may change results was not seen to beat it.
+
+    A text detector ran 34 % faster with fewer bits and 29 % faster with exact rewrites, which two blocks do not tell
+    apart; confirmed, it was 25 %.
+    """
+    fastest = next(iter(ranked), None)
+    exact = next((e for e in ranked if is_exact(e.plan)), None)
+    if fastest is None or exact is None or fastest is exact:
+        return fastest
+    seen = np.asarray(fastest.ratios)
+    slowest = np.log(pairs.wilcoxon_interval(seen).ratio_high)
+    # Too few blocks for an interval: all of them, then.
+    slowest = slowest if np.isfinite(slowest) else seen.max()
+    return fastest if slowest < exact.middle else exact
