@@ -8,6 +8,7 @@ memory, and nothing is written beside what was asked for.
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import json
 import os
@@ -103,7 +104,9 @@ def hole(data: bytes, rng: random.Random) -> bytes:
 
 def other_values(data: bytes, rng: random.Random) -> bytes:
     """Values of a JSON document become extreme ones, or change their places."""
-    return _changed(data, rng, lambda holder, key: holder.__setitem__(key, rng.choice(EXTREMES)))
+    return _changed(
+        data, rng, lambda holder, key: holder.__setitem__(key, copy.deepcopy(rng.choice(EXTREMES)))
+    )
 
 
 def other_keys(data: bytes, rng: random.Random) -> bytes:

@@ -109,6 +109,13 @@ def test_a_provider_is_a_name(bundle: Path) -> None:
         ortune.load(bundle)
 
 
+def test_a_name_that_no_file_can_have_is_a_model_that_is_missing(bundle: Path) -> None:
+    index = json.loads((bundle / "ortune.json").read_text())
+    (bundle / "ortune.json").write_text(json.dumps({**index, "model": "a" * 5000}))
+    with pytest.raises(UsageError, match="is missing"):
+        ortune.load(bundle)
+
+
 def test_the_closed_list_is_that_of_the_settings() -> None:
     assert shared.ALLOWED.read_text(encoding="utf-8") == make_allowed.allowed(), (
         "run: python tools/make_allowed.py"

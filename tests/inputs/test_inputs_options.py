@@ -128,3 +128,10 @@ def test_damaged_feeds_folder_is_one_error(tmp_path: Path):
     (tmp_path / "0.npy").unlink()
     with pytest.raises(InputError, match="the feeds cannot be read"):
         feed_files.read_feeds(tmp_path)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**31, 10**30])
+def test_a_seed_that_no_generator_takes_is_refused(seed):
+    model = ir.from_proto(one_node("Relu", T.FLOAT, [2]))
+    with pytest.raises(InputError, match="is no seed"):
+        workload.feeds(model, workload.propose(model, seed=seed))

@@ -35,6 +35,9 @@ Mix = tuple[tuple[int, float], ...]
 """Sizes of one dimension with their weights."""
 
 
+MOST_SEED = 1 << 31  # of numpy's generators and ONNX Runtime's alike
+
+
 def propose(
     ir_model: ir.Model,
     *,
@@ -242,7 +245,15 @@ def _cases_of(inputs: InputSet, all_feeds: list[dict[str, FeedValue]]) -> tuple[
 def feeds(
     ir_model: ir.Model, workload: Workload, kind: Kind = "usual"
 ) -> list[tuple[Case, dict[str, FeedValue]]]:
-    """The feeds of every case: the user's own where given (kind "usual"), else generated."""
+    """The feeds of every case: the user's own where given (kind "usual"), else generated.
+
+    Raises:
+        InputError: The seed is none, the user's feeds cannot be read, or the shapes ask for too much.
+    """
+    if not 0 <= workload.seed < MOST_SEED:
+        raise InputError(
+            f"{workload.seed} is no seed", where="--seed", do="give a number from 0 to 2147483647"
+        )
     if workload.inputs_path and kind == "usual":
         own = user_feeds.load(Path(workload.inputs_path), ir_model)
         return list(zip(workload.cases, own, strict=True))

@@ -498,3 +498,8 @@ def test_executions_with_several_shapes_make_a_mean_one():
     (cost,) = costs(opened, {"x": (1, 4)}, ran={node: tuple(each)}).nodes
     # once 1 row, three times 3
     assert cost.macs == 16 * (1 + 9) // 4
+
+
+def test_an_operand_that_is_left_out_where_one_must_be_is_no_error_of_ours():
+    nodes = [h.make_node("Constant", [], ["a"], value_ints=[2]), h.make_node("Add", ["a", ""], ["y"])]
+    assert count(model(nodes, [info("x", 2)], ["y"]), {"x": (2,)}).nodes

@@ -28,8 +28,8 @@ def evaluate(node: ir.Node, inputs: Sequence[Array | None]) -> Array | None:
     try:
         with np.errstate(all="ignore"):
             result = np.asarray(function(node, operands))
-    except (ValueError, IndexError, TypeError, ZeroDivisionError, OverflowError, MemoryError):
-        return None  # operands that do not fit: the shape walk says so in its own words
+    except (ValueError, IndexError, TypeError, AttributeError, ZeroDivisionError, OverflowError, MemoryError):
+        return None  # operands that do not fit, or are left out: the shape walk says so in its own words
     return result if result.size <= MOST_ELEMENTS else None
 
 
