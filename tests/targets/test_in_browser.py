@@ -11,8 +11,23 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from ortune import targets
-from ortune.records import CompareResult, Plan, ProviderSpec, Runtime, TuneResult
+from ortune.inputs.feed_files import write_feeds
+from ortune.records import (
+    CompareResult,
+    FeedRef,
+    Measured,
+    Plan,
+    ProviderSpec,
+    Runtime,
+    TrialRequest,
+    TuneResult,
+    Value,
+)
 from ortune.targets.browser.page import fallbacks_of, placement_of
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.targets.task import Task
+from ortune.targets.turns import Turns
 
 RNG = np.random.default_rng(3)
 
@@ -88,6 +103,40 @@ def test_tuning_in_a_browser_is_held_against_its_default(tmp_path: Path) -> None
     assert result.default == Plan(providers=(ProviderSpec(name="wasm"),))
     assert all(c.plan.provider_names == ("wasm",) for c in result.candidates)
     assert result.default_figures is not None and (result.default_figures.peak_bytes or 0) > 100 << 20
+
+
+@pytest.mark.xdist_group("browser")
+def test_what_a_browser_compiled_serves_later_trials_of_the_same_plan_in_groups(tmp_path: Path) -> None:
+    needs("web-wasm")
+    x = RNG.standard_normal((1, 3, 16, 16)).astype(np.float32)
+    write_feeds(tmp_path / "feeds", {"x": x})
+    model = net(tmp_path / "m.onnx")
+
+    def task(name: str, **settings: Value) -> Task:
+        (tmp_path / name).mkdir()
+        request = TrialRequest(
+            model=str(model), feeds=(FeedRef(name="all", path=str(tmp_path / "feeds")),), warmup_runs=1
+        )
+        plan = Plan(providers=(ProviderSpec(name="wasm"),), settings=settings)
+        return Task(
+            plan=plan,
+            runtime=Runtime(python="", ort_version="1.30.0"),
+            request=request,
+            folder=tmp_path / name,
+            scratch=tmp_path,
+        )
+
+    def seen(*tasks: Task) -> list[tuple[bool, int]]:
+        outcomes = run(tasks, Machine(), Turns(runs=2000, unmeasured=0, rounds=2))
+        assert outcomes is not None
+        assert all(isinstance(outcome, Measured) for outcome in outcomes), outcomes
+        done = [outcome.done for outcome in outcomes if isinstance(outcome, Measured)]
+        return [(each.page.compiled, each.cases[0].first_ns) for each in done if each.page]
+
+    ((first, first_ns),) = seen(task("alone"))
+    (again, again_ns), (other, _) = seen(task("again"), task("other", web_threads=1))
+    assert (first, again, other) == (False, True, False)
+    assert again_ns < first_ns  # of code that need not be compiled once more
 
 
 def test_placement_and_reasons_are_read_off_the_log() -> None:

@@ -159,6 +159,8 @@ class PageSeen(Record, frozen=True, kw_only=True):
         fetch_ns: To fetch the model from this machine, before it was loaded.
         visible: From the first to the last run.
         without_kernel: Nodes that the execution provider has no kernel for, operator and name.
+        compiled: Its browser began with what an earlier trial of the plan had fetched and compiled, so that its load and
+            first run are no first visit's.
     """
 
     browser: str
@@ -170,6 +172,7 @@ class PageSeen(Record, frozen=True, kw_only=True):
     fetch_ns: int = 0
     visible: bool = True
     without_kernel: tuple[str, ...] = ()
+    compiled: bool = False
 
 
 class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="message"):

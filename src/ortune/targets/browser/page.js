@@ -2,6 +2,7 @@
 // worker that runs in a process; the server beside hands them on.
 const here = new URL(".", import.meta.url).href;
 const WARM_MS = 1000; // V8 compiles WebAssembly again, faster, within its first half second of running
+const COMPILED_MS = 300; // where it has done so already, and the runs show it
 
 const PROFILED = 300; // runs before those that count: each of them is printed
 
@@ -76,6 +77,14 @@ const put = (target, key, value) => {
 const get = (target, key) => key.split(".").reduce((at, part) => at?.[part], target);
 
 const median = (values) => [...values].sort((a, b) => a - b)[(values.length - 1) >> 1];
+
+// Whether the later runs take as long as those before them.
+const level = (taken) => {
+  const part = Math.min(50, Math.floor(taken.length / 3));
+  if (part < 3) return false;
+  const [a, b] = [median(taken.slice(-2 * part, -part)), median(taken.slice(-part))];
+  return Math.abs(a - b) <= 0.05 * Math.min(a, b);
+};
 
 const resolution = () => {
   let least = Infinity;
@@ -196,10 +205,15 @@ const trial = async () => {
       release(outputs);
     }
     if (!request.warmup_runs) return;
-    for (const one of cases) {
-      const began = clock(), least = Math.max(WARM_MS, request.warmup_ns / 1e6);
+    for (const [i, one] of cases.entries()) {
+      const began = clock(), least = Math.max(WARM_MS, request.warmup_ns / 1e6), asked = Math.max(COMPILED_MS, request.warmup_ns / 1e6);
       const taken = await timed(one, request.warmup_runs, false);
-      while (clock() - began < least && !(profile && taken.length >= PROFILED)) taken.push(...(await timed(one, 1, false)));
+      const warm = () => {
+        const ran = clock() - began;
+        // What is hot in the first case is compiled for the others too.
+        return ran >= least || (profile && taken.length >= PROFILED) || ((request.compiled || i) && ran >= asked && level(taken));
+      };
+      while (!warm()) taken.push(...(await timed(one, 1, false)));
       const tail = taken.slice(-6), half = tail.length >> 1;
       if (half) {
         const [a, b] = [median(tail.slice(0, half)), median(tail.slice(half))];
