@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from ortune import targets
+from ortune.errors import UsageError
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import (
     CompareResult,
@@ -97,12 +98,25 @@ def test_a_gpu_that_is_software_is_never_timed(tmp_path: Path) -> None:
 def test_tuning_in_a_browser_is_held_against_its_default(tmp_path: Path) -> None:
     needs("web-wasm")
     result = ortune.tune(
-        net(tmp_path / "m.onnx"), target="web-wasm", budget=1, bundle=False, store=tmp_path / "st"
+        net(tmp_path / "m.onnx"), target="web", budget=1, bundle=False, store=tmp_path / "st"
     ).result
     assert isinstance(result, TuneResult)
     assert result.default == Plan(providers=(ProviderSpec(name="wasm"),))
     assert all(c.plan.provider_names == ("wasm",) for c in result.candidates)
     assert result.default_figures is not None and (result.default_figures.peak_bytes or 0) > 100 << 20
+    # All that the browser offers, in one table: WebGL has no Shrink, and a GPU that is software is never raced.
+    places = {place.target: place for place in result.places}
+    assert list(places) == ["web-wasm", "web-webgl", "web-webgpu", "web-webnn"]
+    assert places["web-wasm"].state == "raced"
+    assert places["web-webgl"].state == "failed" and "Shrink" in places["web-webgl"].why
+    gpu = places["web-webgpu"]
+    if gpu.outputs is not None:
+        assert gpu.outputs.ok and sum(part.n_nodes for part in gpu.placement) > 3
+    else:
+        assert gpu.why
+    assert places["web-webnn"].state != "absent" or "WebNN" in places["web-webnn"].why
+    with pytest.raises(UsageError, match="for tune alone"):
+        ortune.compare(tmp_path / "m.onnx", target="web", store=tmp_path / "st")
 
 
 @pytest.mark.xdist_group("browser")

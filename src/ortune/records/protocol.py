@@ -159,8 +159,8 @@ class PageSeen(Record, frozen=True, kw_only=True):
         fetch_ns: To fetch the model from this machine, before it was loaded.
         visible: From the first to the last run.
         without_kernel: Nodes that the execution provider has no kernel for, operator and name.
-        compiled: Its browser began with what an earlier trial of the plan had fetched and compiled, so that its load and
-            first run are no first visit's.
+        compiled: Its browser began with what an earlier trial of the plan had fetched and compiled: load and first run
+            are no first visit's.
     """
 
     browser: str

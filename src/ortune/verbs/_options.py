@@ -391,6 +391,11 @@ class Configured(Feeding):
     target: Target = "cpu"
 
     @property
+    def first_target(self) -> str:
+        """The target of the plan."""
+        return self.target
+
+    @property
     def common(self) -> Plan:
         """The plan file, and over it the settings and the target."""
         from ortune import knobs, targets
@@ -398,16 +403,15 @@ class Configured(Feeding):
         from ortune.search.plan_edits import merge
         from ortune.trials.sides import read_plan
 
-        providers = targets.find(self.target).providers
+        providers = targets.find(self.first_target).providers
         plan = Plan(settings=knobs.parse_settings(list(self.set)), providers=providers)
         return merge(read_plan(Path(self.plan)), plan) if self.plan else plan
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnePlan(Configured):
-    """What of a model is run, and by which onnxruntime."""
+class InBrowser:
+    """Which browser, and which onnxruntime-web."""
 
-    runtime: RuntimeOption = None
     ort_web: OrtWeb = ""
     browser: Browser = ""
     headful: Headful = False
@@ -418,6 +422,13 @@ class OnePlan(Configured):
         from ortune.targets.browser.setup import BrowserSetup
 
         return BrowserSetup(ort_web=self.ort_web, browser=self.browser, headful=self.headful)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnePlan(InBrowser, Configured):
+    """What of a model is run, and by which onnxruntime."""
+
+    runtime: RuntimeOption = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -122,6 +122,11 @@ const trial = async () => {
     if (!navigator.ml) throw new Stop("load-error", "this browser has no WebNN");
     await navigator.ml.createContext();
   }
+  if (provider === "webgl") {
+    const gl = document.createElement("canvas").getContext("webgl2");
+    const description = gl?.getParameter(gl.getExtension("WEBGL_debug_renderer_info")?.UNMASKED_RENDERER_WEBGL ?? gl.RENDERER);
+    about.adapter = { description, fallback: /swiftshader|llvmpipe|softpipe|software|basic render/i.test(description ?? "") };
+  }
   const ort = await import(`${here}ort/${build}`);
   ort.env.wasm.wasmPaths = `${here}ort/`;
   for (const [key, value] of Object.entries(env)) put(ort.env, key, value);
