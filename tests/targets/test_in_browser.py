@@ -25,10 +25,13 @@ from ortune.records import (
     Value,
 )
 from ortune.targets.browser.page import fallbacks_of, placement_of
+from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Task
 from ortune.targets.turns import Turns
+from ortune.verbs._options import bits_a_second
+from ortune.verbs.compare import Options
 
 RNG = np.random.default_rng(3)
 
@@ -141,10 +144,17 @@ def test_what_a_browser_compiled_serves_later_trials_of_the_same_plan_in_groups(
         )
 
     def seen(*tasks: Task) -> list[tuple[bool, int]]:
-        outcomes = run(tasks, Machine(), Turns(runs=2000, unmeasured=0, rounds=2))
+        outcomes = run(
+            tasks, Machine(browser=BrowserSetup(network_bps=4e6)), Turns(runs=2000, unmeasured=0, rounds=2)
+        )
         assert outcomes is not None
         assert all(isinstance(outcome, Measured) for outcome in outcomes), outcomes
         done = [outcome.done for outcome in outcomes if isinstance(outcome, Measured)]
+        pages = [each.page for each in done if each.page]
+        for page in pages:
+            assert page.download_ns == 2000 * page.download_bytes and page.import_ns
+            # 28 MB of WebAssembly, fetched where nothing was kept.
+            assert (page.download_bytes > 25e6) is not page.compiled
         return [(each.page.compiled, each.cases[0].first_ns) for each in done if each.page]
 
     ((first, first_ns),) = seen(task("alone"))
@@ -171,3 +181,15 @@ def test_placement_and_reasons_are_read_off_the_log() -> None:
     alone = [place % 1260 + " All nodes placed on [WebGpuExecutionProvider]. Number of nodes: 157"]
     assert [(p.provider, p.n_nodes) for p in placement_of(alone)] == [("WebGpuExecutionProvider", 157)]
     assert placement_of(["no such line"]) == ()
+
+
+def test_the_time_to_a_first_result_is_of_pages_at_a_speed_that_is_stated(tmp_path: Path) -> None:
+    options = Options(a="m.onnx", target="web-wasm", network="4G")
+    assert options.in_browser.network_bps == 10e6
+    assert bits_a_second("1.5gbit", "--network") == 1.5e9 and bits_a_second("3g", "--network") == 1.6e6
+    with pytest.raises(UsageError, match="no speed"):
+        bits_a_second("fast", "--network")
+    with pytest.raises(UsageError, match="is of a page"):
+        ortune.compare(
+            net(tmp_path / "m.onnx"), b_set=["intra=1"], objective="first-result", store=tmp_path / "st"
+        )

@@ -159,6 +159,9 @@ class PageSeen(Record, frozen=True, kw_only=True):
         fetch_ns: To fetch the model from this machine, before it was loaded.
         visible: From the first to the last run.
         without_kernel: Nodes that the execution provider has no kernel for, operator and name.
+        download_bytes: Files of onnxruntime-web and of the model that it fetched, not compressed.
+        download_ns: What those take at the network's speed that was stated.
+        import_ns: To import onnxruntime-web, before the model was fetched.
         compiled: Its browser began with what an earlier trial of the plan had fetched and compiled: load and first run
             are no first visit's.
     """
@@ -172,6 +175,9 @@ class PageSeen(Record, frozen=True, kw_only=True):
     fetch_ns: int = 0
     visible: bool = True
     without_kernel: tuple[str, ...] = ()
+    download_bytes: int = 0
+    download_ns: int = 0
+    import_ns: int = 0
     compiled: bool = False
 
 

@@ -19,6 +19,7 @@ _OBJECTIVES = {
     "CPU time": "cpu",
     "peak memory": "memory",
     "cold start": "cold-start",
+    "time to first result": "first-result",
     "p95": "p95",
     "throughput": "throughput",
 }

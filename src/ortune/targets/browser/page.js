@@ -127,7 +127,9 @@ const trial = async () => {
     const description = gl?.getParameter(gl.getExtension("WEBGL_debug_renderer_info")?.UNMASKED_RENDERER_WEBGL ?? gl.RENDERER);
     about.adapter = { description, fallback: /swiftshader|llvmpipe|softpipe|software|basic render/i.test(description ?? "") };
   }
+  const imported = clock();
   const ort = await import(`${here}ort/${build}`);
+  about.import_ns = ns(clock() - imported);
   ort.env.wasm.wasmPaths = `${here}ort/`;
   for (const [key, value] of Object.entries(env)) put(ort.env, key, value);
   const version = ort.env.versions?.web ?? ort.env.versions?.common ?? "";

@@ -77,6 +77,7 @@ class Page(Process):
         self.missing: list[str] = []
         self._trouble = ""
         self._kept: Kept | None = None
+        self._sent_bytes = 0
         self._outputs: dict[int, list[dict[str, Any]]] = {}
         self._peak_bytes = 0
 
@@ -157,7 +158,7 @@ class Page(Process):
             self._kept.take(profile)
         if self.server is not None:
             self.server.close()
-            self.missing, self.server = self.server.missing, None
+            self.missing, self._sent_bytes, self.server = self.server.missing, self.server.sent_bytes, None
         if self.console:
             with contextlib.suppress(OSError):
                 (self.folder / LOG).write_text("\n".join(self.console) + "\n", encoding="utf-8")
@@ -257,7 +258,13 @@ class Page(Process):
             read_back=tuple(self._read_back(each) for each in self.settings),
             profile=profile,
             placement=placement_of(self.console),
-            page=_seen(self.about, self.console, compiled=bool(self._job["compiled"])),
+            page=_seen(
+                self.about,
+                self.console,
+                self._sent_bytes,
+                self.machine.browser.network_bps,
+                compiled=bool(self._job["compiled"]),
+            ),
         )
 
     def _read_back(self, each: Applied) -> ReadBack:
@@ -368,7 +375,9 @@ _WITHOUT = re.compile(r"kernel not found in registries for Op type: (?P<op>\w+) 
 MOST_FALLBACKS = 200
 
 
-def _seen(about: Mapping[str, Any], console: Sequence[str], *, compiled: bool) -> PageSeen:
+def _seen(
+    about: Mapping[str, Any], console: Sequence[str], sent_bytes: int, network_bps: float, *, compiled: bool
+) -> PageSeen:
     adapter = about.get("adapter") or {}
     words = [adapter.get("vendor"), adapter.get("architecture"), adapter.get("description")]
     return PageSeen(
@@ -382,6 +391,9 @@ def _seen(about: Mapping[str, Any], console: Sequence[str], *, compiled: bool) -
         without_kernel=fallbacks_of(console),
         visible=about.get("visible") == about.get("visible_at_end") == "visible",
         compiled=compiled,
+        download_bytes=sent_bytes,
+        download_ns=int(8e9 * sent_bytes / network_bps),
+        import_ns=int(about.get("import_ns", 0)),
     )
 
 

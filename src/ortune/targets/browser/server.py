@@ -64,6 +64,7 @@ class PageServer:
         url: Where the page lies.
         port: On which it listens.
         missing: Files that the page asked for and that are not there.
+        sent_bytes: Of files: onnxruntime-web's, and the model's.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class PageServer:
         self._closed = threading.Event()
         self._token = token or secrets.token_urlsafe(24)
         self.missing: list[str] = []
+        self.sent_bytes = 0
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -210,6 +212,7 @@ class PageServer:
             self.missing.append(path.name)
             self._answer(request, 404, b"")
             return
+        self.sent_bytes += size
         with source:
             request.send_response(200)
             self._headers(request, keeps)

@@ -44,11 +44,13 @@ class BrowserSetup:
         ort_web: A folder of onnxruntime-web (or one that holds ``node_modules``), or a version; "" is ortune's choice.
         browser: The program; "" looks for one.
         headful: With a window, where there is a screen: a GPU may be used then that a browser without one has not.
+        network_bps: Bits a second at which the pages' users download.
     """
 
     ort_web: str = ""
     browser: str = ""
     headful: bool = False
+    network_bps: float = 10e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
