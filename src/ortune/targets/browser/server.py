@@ -87,6 +87,8 @@ class PageServer:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # Head and body are written one after the other: else the body waits 40 ms for the head's acknowledgement.
+            disable_nagle_algorithm = True
 
             def do_GET(self) -> None:
                 server._get(self)
