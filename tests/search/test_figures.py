@@ -62,6 +62,7 @@ def test_the_time_to_a_first_result_is_a_pages_and_begins_with_its_download() ->
     trial = msgspec.structs.replace(process, done=done)
     assert figure(trial, "first-result") == 8 * 10**8 + 5 + (figure(process, "cold-start") or 0)
     assert describe([trial], "first-result").objective_ns == figure(trial, "first-result")
+    assert figure(process, "main-thread") is None and figure(trial, "main-thread") is None  # not looked at
 
 
 def test_throughput_of_several_callers_is_not_taken_for_a_latency() -> None:

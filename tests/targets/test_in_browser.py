@@ -25,7 +25,7 @@ from ortune.records import (
     Value,
 )
 from ortune.targets.browser.page import fallbacks_of, placement_of
-from ortune.targets.browser.setup import BrowserSetup
+from ortune.targets.browser.setup import VERSION, BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Task
@@ -107,6 +107,7 @@ def test_tuning_in_a_browser_is_held_against_its_default(tmp_path: Path) -> None
     assert result.default == Plan(providers=(ProviderSpec(name="wasm"),))
     assert all(c.plan.provider_names == ("wasm",) for c in result.candidates)
     assert result.default_figures is not None and (result.default_figures.peak_bytes or 0) > 100 << 20
+    assert result.ort_web == VERSION
     # All that the browser offers, in one table: WebGL has no Shrink, and a GPU that is software is never raced.
     places = {place.target: place for place in result.places}
     assert list(places) == ["web-wasm", "web-webgl", "web-webgpu", "web-webnn"]
@@ -152,6 +153,7 @@ def test_what_a_browser_compiled_serves_later_trials_of_the_same_plan_in_groups(
         done = [outcome.done for outcome in outcomes if isinstance(outcome, Measured)]
         pages = [each.page for each in done if each.page]
         for page in pages:
+            assert page.block_ns > 0
             assert page.download_ns == 2000 * page.download_bytes and page.import_ns
             # 28 MB of WebAssembly, fetched where nothing was kept.
             assert (page.download_bytes > 25e6) is not page.compiled
@@ -189,7 +191,7 @@ def test_the_time_to_a_first_result_is_of_pages_at_a_speed_that_is_stated(tmp_pa
     assert bits_a_second("1.5gbit", "--network") == 1.5e9 and bits_a_second("3g", "--network") == 1.6e6
     with pytest.raises(UsageError, match="no speed"):
         bits_a_second("fast", "--network")
-    with pytest.raises(UsageError, match="is of a page"):
+    with pytest.raises(UsageError, match="is none"):
         ortune.compare(
             net(tmp_path / "m.onnx"), b_set=["intra=1"], objective="first-result", store=tmp_path / "st"
         )

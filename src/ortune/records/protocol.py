@@ -162,6 +162,9 @@ class PageSeen(Record, frozen=True, kw_only=True):
         download_bytes: Files of onnxruntime-web and of the model that it fetched, not compressed.
         download_ns: What those take at the network's speed that was stated.
         import_ns: To import onnxruntime-web, before the model was fetched.
+        block_ns: The longest time for which its main thread had no turn while the model ran, once warm; 0 where that
+            was not looked at.
+        frames_lost: Frames of 60 Hz that passed meanwhile, a run.
         compiled: Its browser began with what an earlier trial of the plan had fetched and compiled: load and first run
             are no first visit's.
     """
@@ -178,6 +181,8 @@ class PageSeen(Record, frozen=True, kw_only=True):
     download_bytes: int = 0
     download_ns: int = 0
     import_ns: int = 0
+    block_ns: int = 0
+    frames_lost: float = 0.0
     compiled: bool = False
 
 

@@ -199,6 +199,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
         headroom: Where something is to be won, from a profile of the default before the race.
         default_profile: That profile's categories and most expensive nodes; None where there is none.
         places: Where else in the browser the model runs (--target web), WebAssembly first; () where that was not asked.
+        ort_web: The version of onnxruntime-web that the winner runs with, in a browser; "" elsewhere.
         why: Where the winner's gain lies: the winner minus what it replaces, both under the profiler; None without a
             winner, and where no time was left for it.
     """
@@ -252,3 +253,4 @@ class TuneResult(Record, frozen=True, kw_only=True):
     precision: tuple[PrecisionRow, ...] = ()
     calibration: Calibration | None = None
     places: tuple[BrowserPlace, ...] = ()
+    ort_web: str = ""

@@ -20,6 +20,7 @@ _OBJECTIVES = {
     "peak memory": "memory",
     "cold start": "cold-start",
     "time to first result": "first-result",
+    "main thread blocked": "main-thread",
     "p95": "p95",
     "throughput": "throughput",
 }

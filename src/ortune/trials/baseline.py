@@ -29,7 +29,7 @@ from ortune.rules.measurement import depends_on_feeds, software_adapter
 from ortune.rules.web import wrong_in_the_browser
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS
 from ortune.search.controls import Judgement
-from ortune.search.figures import FROM_START, PAIRED
+from ortune.search.figures import FROM_START, OF_PAGES, PAIRED
 from ortune.stats.warmup import runs_per_trial
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -57,11 +57,11 @@ def patience_s(trial_ns: float, left_ns: float) -> float:
 
 def require_page(objective: str, trial: Measured, name: str) -> None:
     """UsageError where a page's objective is asked of a process."""
-    if objective == "first-result" and trial.done.page is None:
+    if objective in OF_PAGES and trial.done.page is None:
         raise UsageError(
-            "is of a page, whose files are downloaded first",
-            where="--objective first-result",
-            do=f"run {name} in a browser (--target web-wasm), or --objective cold-start",
+            f"is of a page, and {name} is none",
+            where=f"--objective {objective}",
+            do="--target web-wasm, or another objective",
         )
 
 

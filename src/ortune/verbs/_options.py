@@ -308,7 +308,12 @@ CustomOps = Annotated[
 Seed = Annotated[int, Option("--seed", "N", "Seed of the inputs.", RUN)]
 Objective = Annotated[
     str,
-    Option("--objective", "WHAT", "latency, p95, throughput, cold-start, first-result, memory or cpu.", RUN),
+    Option(
+        "--objective",
+        "WHAT",
+        "latency, p95, throughput, cold-start, first-result, main-thread, memory or cpu.",
+        RUN,
+    ),
 ]
 Gap = Annotated[str | float, Option("--gap", "30ms", "Pause between calls.", RUN)]
 Sessions = Annotated[int, Option("--sessions", "N", "Sessions of the model in one process.", RUN, least=1)]

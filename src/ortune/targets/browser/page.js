@@ -86,6 +86,29 @@ const level = (taken) => {
   return Math.abs(a - b) <= 0.05 * Math.min(a, b);
 };
 
+// How long the page's main thread is taken from its user while the model runs: the longest time without a turn of its
+// own, and the frames of 60 Hz that pass meanwhile.
+const BLOCK_RUNS = 8;
+const blocked = async (run) => {
+  const { port1, port2 } = new MessageChannel();
+  let last = clock(), longest = 0, lost = 0, over = false;
+  const ended = new Promise((done) => {
+    port1.onmessage = () => {
+      const now = clock();
+      longest = Math.max(longest, now - last);
+      lost += Math.floor((now - last) / (1000 / 60));
+      last = now;
+      if (over) done(); else port2.postMessage(0);
+    };
+  });
+  port2.postMessage(0);
+  for (let i = 0; i < BLOCK_RUNS; i++) await run();
+  over = true;
+  await ended;
+  port1.close();
+  return { block_ns: ns(longest), frames_lost: lost / BLOCK_RUNS };
+};
+
 const resolution = () => {
   let least = Infinity;
   for (let i = 0; i < 20; i++) {
@@ -228,6 +251,7 @@ const trial = async () => {
       }
       one.warmup = taken.length;
     }
+    Object.assign(about, await blocked(async () => { await timed(cases[0], 1, false); }));
   };
 
   const share = request.feeds.reduce((sum, feed) => sum + feed.weight, 0);

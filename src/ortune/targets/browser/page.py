@@ -394,6 +394,8 @@ def _seen(
         download_bytes=sent_bytes,
         download_ns=int(8e9 * sent_bytes / network_bps),
         import_ns=int(about.get("import_ns", 0)),
+        block_ns=int(about.get("block_ns", 0)),
+        frames_lost=float(about.get("frames_lost", 0.0)),
     )
 
 
