@@ -40,7 +40,7 @@ from ortune.search.blocks import BASE, IDENTICAL, LETTERS, NEW, SPIKE, awake, fa
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
 from ortune.stats import evidence
 from ortune.trials import pairing, pilot
-from ortune.trials.baseline import PILOT_RUNS, Baseline
+from ortune.trials.baseline import PILOT_RUNS, Baseline, require_page
 from ortune.trials.compare_result import New, Raced, rank
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, require_unchanged
@@ -48,6 +48,7 @@ from ortune.trials.watcher import Watcher
 from ortune.verbs._options import (
     GATE,
     RUN,
+    Downloaded,
     Kept,
     Load,
     Metric,
@@ -64,7 +65,7 @@ STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Kept, Load, Sides):
+class Options(Kept, Load, Downloaded, Sides):
     """Is B faster than A on this machine?
 
     Runs all sides in fresh processes, in random order, block by block, until the evidence answers or the time is
@@ -240,6 +241,7 @@ class _Run:
                 baseline.require_measured(new.contestant, outcome)
             return
         trial = baseline.require_measured(new.contestant, outcome)
+        require_page(self.options.objective, trial, new.name)
         renames = pairing.pair_outputs(self.a.model.ir, new.side.model.ir)
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)

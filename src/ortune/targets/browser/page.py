@@ -11,6 +11,7 @@ import json
 import math
 import queue
 import re
+import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,6 +39,7 @@ from ortune.records import (
 )
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
+from ortune.targets.browser.kept import Kept
 from ortune.targets.browser.server import PageServer, Served
 from ortune.targets.machine import Machine, over_memory_of
 from ortune.targets.process import Process
@@ -74,6 +76,8 @@ class Page(Process):
         self.console: list[str] = []
         self.missing: list[str] = []
         self._trouble = ""
+        self._kept: Kept | None = None
+        self._sent_bytes = 0
         self._outputs: dict[int, list[dict[str, Any]]] = {}
         self._peak_bytes = 0
 
@@ -92,14 +96,20 @@ class Page(Process):
         except _CannotServe as error:
             self.end = self.error("unsupported", str(error))
             return
+        name, profile = self.provider.name, self.folder / "browser"
+        self._kept = Kept(
+            self.task.scratch,
+            (program, str(web.dist), str(served.isolated), str(served.model), self.task.plan.id),
+        )
+        self._job["compiled"] = name == "wasm" and len(self.group) > 1 and self._kept.give(profile)
         self._lines = queue.Queue()
-        self.server = PageServer(served, self._said, self._printed, self._output, self._cpu_s)
-        name = self.provider.name
+        self.server = PageServer(served, self._said, self._printed, self._output, self._cpu_s, _TOKEN)
         given = setup.flags(
             webgpu=name == "webgpu",
             webnn=name == "webnn",
             headful=self.machine.browser.headful,
-            profile=self.folder / "browser",
+            profile=profile,
+            port=self.server.port,
         )
         with (self.folder / LOG).open("wb") as log:
             try:
@@ -115,7 +125,9 @@ class Page(Process):
                 self.end = self.error("no-runtime", error.what)
                 return
         self.child = tools.child
-        threading.Thread(target=self._show, args=(tools, self.server.url), daemon=True).start()
+        threading.Thread(
+            target=self._show, args=(tools, f"http://{setup.HOST}/{_TOKEN}/"), daemon=True
+        ).start()
 
     def send(self, message: TrialRequest | Command | ToolRequest) -> None:
         """Tells the page something."""
@@ -140,10 +152,13 @@ class Page(Process):
     def close(self) -> None:
         """Makes sure that neither browser nor server is left."""
         super().close()
-        setup.tidy(self.folder / "browser")
+        profile = self.folder / "browser"
+        setup.tidy(profile)
+        if self._kept is not None and isinstance(self.end, TrialDone) and self.task.request.warmup_runs:
+            self._kept.take(profile)
         if self.server is not None:
             self.server.close()
-            self.missing, self.server = self.server.missing, None
+            self.missing, self._sent_bytes, self.server = self.server.missing, self.server.sent_bytes, None
         if self.console:
             with contextlib.suppress(OSError):
                 (self.folder / LOG).write_text("\n".join(self.console) + "\n", encoding="utf-8")
@@ -243,7 +258,13 @@ class Page(Process):
             read_back=tuple(self._read_back(each) for each in self.settings),
             profile=profile,
             placement=placement_of(self.console),
-            page=_seen(self.about, self.console),
+            page=_seen(
+                self.about,
+                self.console,
+                self._sent_bytes,
+                self.machine.browser.network_bps,
+                compiled=bool(self._job["compiled"]),
+            ),
         )
 
     def _read_back(self, each: Applied) -> ReadBack:
@@ -310,6 +331,8 @@ class Page(Process):
 
 _DAY_S = 86_400.0
 _GONE_S = 1.0
+_TOKEN = secrets.token_urlsafe(24)
+"""Of all pages of this process: what a browser keeps of one is found by the others."""
 
 
 class _CannotServe(Exception):
@@ -352,7 +375,9 @@ _WITHOUT = re.compile(r"kernel not found in registries for Op type: (?P<op>\w+) 
 MOST_FALLBACKS = 200
 
 
-def _seen(about: Mapping[str, Any], console: Sequence[str]) -> PageSeen:
+def _seen(
+    about: Mapping[str, Any], console: Sequence[str], sent_bytes: int, network_bps: float, *, compiled: bool
+) -> PageSeen:
     adapter = about.get("adapter") or {}
     words = [adapter.get("vendor"), adapter.get("architecture"), adapter.get("description")]
     return PageSeen(
@@ -365,6 +390,12 @@ def _seen(about: Mapping[str, Any], console: Sequence[str]) -> PageSeen:
         fetch_ns=int(about.get("fetch_ns", 0)),
         without_kernel=fallbacks_of(console),
         visible=about.get("visible") == about.get("visible_at_end") == "visible",
+        compiled=compiled,
+        download_bytes=sent_bytes,
+        download_ns=int(8e9 * sent_bytes / network_bps),
+        import_ns=int(about.get("import_ns", 0)),
+        block_ns=int(about.get("block_ns", 0)),
+        frames_lost=float(about.get("frames_lost", 0.0)),
     )
 
 

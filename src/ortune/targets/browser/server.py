@@ -58,10 +58,13 @@ class PageServer:
         printed: The same with the lines that it printed.
         output: The same with what describes an output, and its bytes.
         cpu_s: Tells the CPU seconds that the browser has taken.
+        token: Lets the page in; what pages with the same one keep of onnxruntime-web has the same address.
 
     Attributes:
         url: Where the page lies.
+        port: On which it listens.
         missing: Files that the page asked for and that are not there.
+        sent_bytes: Of files: onnxruntime-web's, and the model's.
     """
 
     def __init__(
@@ -71,17 +74,21 @@ class PageServer:
         printed: Callable[[Sequence[str]], None],
         output: Callable[[Mapping[str, object], bytes], None],
         cpu_s: Callable[[], float],
+        token: str = "",
     ) -> None:
         self._served, self._said, self._printed, self._output = served, said, printed, output
         self._cpu_s = cpu_s
         self._outbox: queue.Queue[bytes] = queue.Queue()
         self._closed = threading.Event()
-        self._token = secrets.token_urlsafe(24)
+        self._token = token or secrets.token_urlsafe(24)
         self.missing: list[str] = []
+        self.sent_bytes = 0
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # Head and body are written one after the other: else the body waits 40 ms for the head's acknowledgement.
+            disable_nagle_algorithm = True
 
             def do_GET(self) -> None:
                 server._get(self)
@@ -93,7 +100,8 @@ class PageServer:
                 pass
 
         self._http = _Quiet(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}/{self._token}/"
+        self.port = self._http.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}/{self._token}/"
         threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
 
     def send(self, message: bytes) -> None:
@@ -143,7 +151,7 @@ class PageServer:
             except (ValueError, IndexError):
                 self._answer(request, 404, b"")
         elif kind == "ort" and "/" not in rest and "\\" not in rest and Path(rest).suffix in TYPES:
-            self._file(request, served.dist / rest)
+            self._file(request, served.dist / rest, keeps="max-age=86400")
         else:
             self._answer(request, 404, b"")
 
@@ -198,7 +206,7 @@ class PageServer:
         except OSError:
             self._said(None)
 
-    def _file(self, request: http.server.BaseHTTPRequestHandler, path: Path) -> None:
+    def _file(self, request: http.server.BaseHTTPRequestHandler, path: Path, keeps: str = "no-store") -> None:
         try:
             size = path.stat().st_size
             source = path.open("rb")
@@ -206,9 +214,10 @@ class PageServer:
             self.missing.append(path.name)
             self._answer(request, 404, b"")
             return
+        self.sent_bytes += size
         with source:
             request.send_response(200)
-            self._headers(request)
+            self._headers(request, keeps)
             request.send_header("Content-Type", TYPES.get(path.suffix, "application/octet-stream"))
             request.send_header("Content-Length", str(size))
             request.end_headers()
@@ -235,10 +244,10 @@ class PageServer:
         except OSError:
             request.close_connection = True  # the page is gone
 
-    def _headers(self, request: http.server.BaseHTTPRequestHandler) -> None:
+    def _headers(self, request: http.server.BaseHTTPRequestHandler, keeps: str = "no-store") -> None:
         for name, value in (ISOLATING if self._served.isolated else {}).items():
             request.send_header(name, value)
-        request.send_header("Cache-Control", "no-store")
+        request.send_header("Cache-Control", keeps)
 
 
 class _Quiet(http.server.ThreadingHTTPServer):
