@@ -381,7 +381,7 @@ def _seen(
     adapter = about.get("adapter") or {}
     words = [adapter.get("vendor"), adapter.get("architecture"), adapter.get("description")]
     return PageSeen(
-        browser=_browser(str(about.get("agent", ""))),
+        browser=browser_name(str(about.get("agent", ""))),
         isolated=bool(about.get("isolated")),
         adapter=" ".join(str(word) for word in words if word),
         software=bool(adapter.get("fallback")),
@@ -399,7 +399,7 @@ def _seen(
     )
 
 
-def _browser(agent: str) -> str:
+def browser_name(agent: str) -> str:
     """The browser's name and version, out of what it sends to every server."""
     for mark, name in (
         ("Edg/", "Edge"),
