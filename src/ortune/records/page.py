@@ -110,7 +110,6 @@ class WatchedPage(Record, frozen=True, kw_only=True):
     Attributes:
         url: As it was given.
         seen: The browser.
-        cpus: What the browser says that the machine has.
         watched_ns: From before its first script to the end.
         main_thread_ns: Of it, what the page's main thread was at work, by samples.
         model_thread_ns: Of that, in WebAssembly, or in what it called.
@@ -121,7 +120,6 @@ class WatchedPage(Record, frozen=True, kw_only=True):
 
     url: str
     seen: PageSeen
-    cpus: int = 0
     watched_ns: int = 0
     main_thread_ns: int = 0
     model_thread_ns: int = 0

@@ -36,7 +36,6 @@ class Facts:
         operators: Where the time goes, as a first look sees it.
         profile: Where the time goes, in full.
         page: The browser's page that it ran in.
-        page_cpus: Processors that the browser tells of; 0 where it was not asked.
         asked: Options of a session that a program was seen to ask for, by their names in onnxruntime-web.
         native: How far the outputs there are from those of the CPU outside of a browser.
         kinds: Times of one process by kind of invented feed.
@@ -54,7 +53,6 @@ class Facts:
     operators: OperatorProfile | None = None
     profile: ProfileResult | None = None
     page: PageSeen | None = None
-    page_cpus: int = 0
     asked: Mapping[str, str] = field(default_factory=dict)
     native: OutputDifference | None = None
     kinds: Sequence[CaseTimes] = ()

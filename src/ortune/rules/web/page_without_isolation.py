@@ -28,11 +28,11 @@ _FEW = 2  # processors of which onnxruntime-web would take one in any case
 def find(facts: Facts) -> Iterator[Finding]:
     """In what the page is, where its program was watched."""
     settings = facts.plan.settings
-    watched = facts.page is not None and facts.page_cpus > _FEW
+    cpus = facts.page.cpus if facts.page else 0
     left_open = THREADS.name not in settings and settings.get(ISOLATION.name) is False
-    if watched and left_open and facts.plan.provider_names[0] == "wasm":
+    if cpus > _FEW and left_open and facts.plan.provider_names[0] == "wasm":
         yield Finding(
             code=CODE,
-            what=f"one thread of {facts.page_cpus} processors: the page is not cross-origin isolated",
+            what=f"one thread of {cpus} processors: the page is not cross-origin isolated",
             fix="send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp",
         )

@@ -1,7 +1,7 @@
 """A page profiles or logs every run.
 
-What it is: ``enableProfiling``, a ``logSeverityLevel`` below warnings, ``env.webgpu.profiling`` or ``env.wasm.trace`` in
-    a page as it is used.
+What it is: ``enableProfiling``, a ``logSeverityLevel`` below warnings, ``env.webgpu.profiling`` or ``env.wasm.trace``
+    in a page as it is used.
 Why it costs: each node of each run is recorded or printed, in memory that grows until the session ends; timestamps of
     WebGPU wait for each kernel.
 Evidence: the options that the page was seen to ask for.
@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_profiling import KNOB as PROFILING
 from ortune.records import Finding
+from ortune.rules._browsers import NATIVE
 from ortune.rules.facts import Facts
 
 CODE = "WEB020"
@@ -30,7 +32,8 @@ _ON = {
 def find(facts: Facts) -> Iterator[Finding]:
     """In what a watched page asked for."""
     found = [name for name, values in _ON.items() if facts.asked.get(name) in values]
-    if facts.asked and facts.plan.settings.get(PROFILING.name, "off") != "off":
+    ignored = facts.plan.settings.get(BUILD.name) in NATIVE
+    if facts.asked and not ignored and facts.plan.settings.get(PROFILING.name, "off") != "off":
         found.append("env.webgpu.profiling")
     if found:
         yield Finding(

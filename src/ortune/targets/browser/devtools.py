@@ -282,11 +282,13 @@ class DevTools:
                 self._page_crashed()
         elif method == "Runtime.consoleAPICalled":
             text = " ".join(map(_shown, found["args"]))
-            self._happened(PageEvent(kind="console", level=found["type"], text=text, worker=worker, context=session))
+            self._happened(
+                PageEvent(kind="console", level=found["type"], text=text, worker=worker, context=session)
+            )
         elif method == "Runtime.exceptionThrown":
             text = _thrown(found["exceptionDetails"])
             self._happened(PageEvent(kind="exception", level="error", text=text, worker=worker))
-        elif method == "Log.entryAdded":
+        elif method == "Log.entryAdded" and found["entry"].get("source") != "worker":  # a worker tells itself
             entry = found["entry"]
             text = f"{entry['text']} ({entry['url']})" if entry.get("url") else entry["text"]
             self._happened(PageEvent(kind="log", level=entry["level"], text=text, worker=worker))

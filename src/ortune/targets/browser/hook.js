@@ -32,6 +32,12 @@
     return described(found);
   };
 
+  // Of several copies' files the one that this session waited for; a program may have fetched it before.
+  const loadedSince = (start) => {
+    const found = performance.getEntriesByType("resource").filter(({ name }) => /\.wasm([?#]|$)/.test(name));
+    return (found.findLast(({ startTime }) => startTime >= start) ?? found.findLast(({ name }) => name.includes("ort-wasm")))?.name ?? "";
+  };
+
   const BITS = { int4: 4, uint4: 4, int8: 8, uint8: 8, bool: 8, int16: 16, uint16: 16, float16: 16, int32: 32, uint32: 32, float32: 32, int64: 64, uint64: 64, float64: 64 };
   const bytes = (tensor) => safely(() => Math.ceil((tensor.dims.reduce((a, b) => a * b, 1) * (BITS[tensor.type] ?? 0)) / 8), 0);
   const tensors = (named) => Object.entries(named).slice(0, 200).filter(([, value]) => value?.dims).map(([name, value]) =>
@@ -70,7 +76,7 @@
     try {
       const session = await create.apply(this, given);
       const took = clock() - start;
-      file ||= performance.getEntriesByType("resource").findLast(({ name, startTime }) => startTime >= start && /\.wasm([?#]|$)/.test(name))?.name ?? "";
+      file ||= loadedSince(start);
       numbers.set(session, { number, runs: 0 });
       tell({ kind: "created", number, ms: took, inputs: declared(() => session.inputMetadata), outputs: declared(() => session.outputMetadata), environment: environment(), version: String(part("versions")?.web ?? part("versions")?.common ?? ""), file });
       return session;

@@ -50,15 +50,16 @@ _BEAT_S = 0.1
 _SAMPLE_US = 1000
 
 _CLASS = re.compile(rb"startProfiling\(\)\s*\{\s*this\.handler\.startProfiling\(\)")
-_ENV = re.compile(
-    rb"wasm:\s*\{\s*\},\s*webgl:\s*\{\s*\},\s*webgpu:\s*\{\s*\},\s*versions:\s*\{\s*common:"
-)
+_ENV = re.compile(rb"wasm:\s*\{\s*\},\s*webgl:\s*\{\s*\},\s*webgpu:\s*\{\s*\},\s*versions:\s*\{\s*common:")
 _TELLING = ("laced on [", "VerifyEachNodeIsAssignedToAnEp", "kernel not found in registries")
+_WRONG = re.compile(r"\[[WEF]:onnxruntime:")
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _BUILD = re.compile(r"ort-wasm[\w-]*?(?:\.(?P<build>jsep|asyncify|jspi))?(?:-[\w-]+)?\.wasm$")
 _ABOUT = """(async () => {
   const adapter = await navigator.gpu?.requestAdapter().catch(() => null), info = adapter?.info ?? {};
   return {
-    isolated: Boolean(globalThis.crossOriginIsolated), agent: navigator.userAgent, cpus: navigator.hardwareConcurrency ?? 0,
+    isolated: Boolean(globalThis.crossOriginIsolated), agent: navigator.userAgent,
+    cpus: navigator.hardwareConcurrency ?? 0,
     adapter: [info.vendor, info.architecture, info.description].filter(Boolean).join(" "),
     software: Boolean(adapter && (adapter.isFallbackAdapter ?? info.isFallbackAdapter)),
     float16: Boolean(adapter?.features.has("shader-f16")), visible: globalThis.document?.visibilityState === "visible",
@@ -165,9 +166,7 @@ class _Watch:
         hook = hook.replace("say(MARK", f'say("{self.mark}"', 1)
         self._kept, self._hook = kept.encode(), f"static{{({hook[hook.index('(Inf') :]})(this)}}".encode()
 
-    def go(
-        self, url: str, browser: setup.BrowserSetup, watch_s: float, stop: Callable[[], bool]
-    ) -> Watched:
+    def go(self, url: str, browser: setup.BrowserSetup, watch_s: float, stop: Callable[[], bool]) -> Watched:
         """From the browser's start to its end."""
         profile = self.folder / "browser"
         given = setup.flags(webgpu=True, webnn=False, headful=browser.headful, profile=profile)
@@ -179,7 +178,10 @@ class _Watch:
         try:
             try:
                 tools.attach(rewrite=self._rewritten)
-                tools.call("Page.addScriptToEvaluateOnNewDocument", source="performance.setResourceTimingBufferSize(5000)")
+                tools.call(
+                    "Page.addScriptToEvaluateOnNewDocument",
+                    source="performance.setResourceTimingBufferSize(5000)",
+                )
                 tools.call("Profiler.enable")
                 tools.call("Profiler.setSamplingInterval", interval=_SAMPLE_US)
                 tools.call("Profiler.start")
@@ -189,7 +191,11 @@ class _Watch:
             try:
                 tools.navigate(url, _LOAD_S)
             except DevToolsError as error:
-                raise UsageError(str(error), where=f"--page {url}", do="start its server, or mend the address") from None
+                raise UsageError(
+                    str(error).removeprefix(f"{url} "),
+                    where=f"--page {url}",
+                    do="start its server, or mend the address",
+                ) from None
             until = time.monotonic() + watch_s
             while time.monotonic() < until and not stop() and not self.over:
                 time.sleep(_BEAT_S)
@@ -222,14 +228,14 @@ class _Watch:
             except (msgspec.DecodeError, UnicodeEncodeError):
                 return
             self._said(event, said)
-        elif event.kind == "console":
-            if any(mark in event.text for mark in _TELLING) and len(self.log) < MOST_LINES:
+        elif event.kind == "console" and any(mark in event.text for mark in _TELLING):
+            if len(self.log) < MOST_LINES:
                 self.log.append(event.text)
         elif event.kind in ("crash", "gone"):
             self.trouble.append(event.text)
             self.over = True
-        elif event.level == "error" and len(self.trouble) < MOST_TROUBLE:
-            self.trouble.append(event.text[:300])
+        elif _is_trouble(event) and len(self.trouble) < MOST_TROUBLE:
+            self.trouble.append(_COLOUR.sub("", event.text)[:300])
 
     def _said(self, event: PageEvent, said: _Said) -> None:
         key = (event.context, said.number)
@@ -282,8 +288,8 @@ class _Watch:
                 software=bool(about.get("software")),
                 float16=bool(about.get("float16")),
                 visible=bool(about.get("visible", True)),
+                cpus=int(about.get("cpus", 0)),
             ),
-            cpus=int(about.get("cpus", 0)),
             watched_ns=int(1e9 * watched_s),
             main_thread_ns=int(1e9 * busy_s),
             model_thread_ns=int(1e9 * model_s),
@@ -364,6 +370,13 @@ def thread_times(profile: Mapping[str, Any]) -> tuple[float, float]:
     return busy_us / 1e6, model_us / 1e6
 
 
+def _is_trouble(event: PageEvent) -> bool:
+    """Whether something went wrong; the log that was asked for here comes as errors too, and is none."""
+    if event.kind == "console":
+        return event.level == "warning" or bool(_WRONG.search(event.text))
+    return event.level == "error" and "/favicon.ico" not in event.text
+
+
 def _asked(tools: DevTools, question: str, context: str) -> Any:
     """What a context answers; None where it is gone."""
     try:
@@ -388,7 +401,12 @@ def _record(session: _Session, model: PageModel, about: Mapping[str, Any]) -> Pa
         options=asked.options,
         environment=asked.environment,
         in_force=in_force,
-        plan=plan_of(asked.options, asked.environment, isolated=bool(about.get("isolated")), file=made.file if made else ""),
+        plan=plan_of(
+            asked.options,
+            asked.environment,
+            isolated=bool(about.get("isolated")),
+            file=made.file if made else "",
+        ),
         placement=placement,
         without_kernel=fallbacks_of(session.log),
         inputs=_tensors(made.inputs if made else (), first.inputs if first else ()),
@@ -414,9 +432,7 @@ def _tensors(declared: Iterable[PageTensor], fed: Iterable[PageTensor]) -> tuple
     return tuple({each.name: each for each in (*declared, *fed)}.values())
 
 
-def plan_of(
-    options: Mapping[str, str], environment: Mapping[str, str], *, isolated: bool, file: str
-) -> Plan:
+def plan_of(options: Mapping[str, str], environment: Mapping[str, str], *, isolated: bool, file: str) -> Plan:
     """What a page asked for, as ortune's settings; what it left open is left out.
 
     Args:
