@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from test_in_browser import net
 
 import ortune
-from chromium import CHROMIUM, Site, serving, web_modules
+from chromium import CHROMIUM, HEADERS, Site, serving, web_modules
 from ortune.errors import UsageError
 from ortune.records import DiagnoseResult, PageSession, Plan, ProviderSpec
 from ortune.report import diagnose_words, markdown
@@ -21,7 +23,7 @@ PAGE = """<!doctype html><title>mine</title>
 const x = () => new Float32Array(3 * 16 * 16);
 ort.env.wasm.wasmPaths = "/ort/";
 ort.env.wasm.numThreads = 4;
-ort.InferenceSession.create("/m/m.onnx").then(async (session) => {
+const scripted = ort.InferenceSession.create("/m/m.onnx").then(async (session) => {
   for (let i = 0; i < 3; i++) await session.run({ x: new ort.Tensor("float32", x(), [1, 3, 16, 16]) });
   try { await session.run({ wrong: new ort.Tensor("float32", x(), [1, 3, 16, 16]) }); } catch {}
 });
@@ -35,12 +37,34 @@ const session = await ort.InferenceSession.create(bytes, {
 });
 await session.run({ x: new ort.Tensor("float32", x(), [1, 3, 16, 16]) });
 try { await ort.InferenceSession.create(new Uint8Array(8)); } catch {}
+await scripted;
 new Worker("/worker.js");
 </script>"""
 WORKER = """importScripts("/ort/ort.wasm.min.js");
 ort.env.wasm.wasmPaths = "/ort/";
-ort.InferenceSession.create("/m/m.onnx", { graphOptimizationLevel: "basic" }).then((session) =>
-  session.run({ x: new ort.Tensor("float32", new Float32Array(3 * 16 * 16), [1, 3, 16, 16]) }));"""
+ort.InferenceSession.create("/m/m.onnx", { graphOptimizationLevel: "basic" }).then(async (session) => {
+  await session.run({ x: new ort.Tensor("float32", new Float32Array(3 * 16 * 16), [1, 3, 16, 16]) });
+  await fetch("/over", { method: "POST", body: "1" });
+});"""
+PROXY = """<!doctype html>
+<script src="/ort/ort.wasm.min.js" integrity="sha384-%s" crossorigin="anonymous"></script>
+<script>
+ort.env.wasm.wasmPaths = "/ort/";
+ort.env.wasm.proxy = true;
+fetch("/m/m.onnx").then(async (got) => {
+  const session = await ort.InferenceSession.create(new Uint8Array(await got.arrayBuffer()));
+  await session.run({ x: new ort.Tensor("float32", new Float32Array(3 * 16 * 16), [1, 3, 16, 16]) });
+  await fetch("/over", { method: "POST", body: "1" });
+});
+</script>"""
+
+
+def watched(site: Site) -> ortune.Answer[DiagnoseResult]:
+    """What is told of a page, watched until it says that it is over."""
+    page = f"http://127.0.0.1:{site.port}/"
+    return ortune.diagnose(
+        page=page, watch="60s", watcher=ortune.Watcher(stop=lambda: not site.answers.empty())
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +76,7 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ortune.Answer[D
     dist = web_modules() / "onnxruntime-web" / "dist"
     files: dict[str, Path | str] = {"/ort/": dist, "/m/": folder, "/": PAGE, "/worker.js": WORKER}
     with serving(Site(files=files, headers={})) as site:
-        yield ortune.diagnose(page=f"http://127.0.0.1:{site.port}/", watch="6s")
+        yield watched(site)
 
 
 def sessions(answer: ortune.Answer[DiagnoseResult]) -> list[PageSession]:
@@ -94,6 +118,7 @@ def test_rules_are_asked_of_what_the_page_does(answer: ortune.Answer[DiagnoseRes
     assert answer.result is not None and answer.result.page is not None
     page = answer.result.page
     assert not page.seen.isolated and 0 < page.model_thread_ns < page.main_thread_ns < page.watched_ns
+    assert answer.status == "interrupted"
     told = markdown.render(diagnose_words.document(answer))
     for words in (
         "4 sessions and 5 runs",
@@ -103,6 +128,25 @@ def test_rules_are_asked_of_what_the_page_does(answer: ortune.Answer[DiagnoseRes
         "enableProfiling",
     ):
         assert words in told, told
+
+
+@pytest.mark.xdist_group("browser")
+def test_a_script_with_a_digest_and_a_model_given_to_a_worker(tmp_path: Path) -> None:
+    if CHROMIUM is None:
+        pytest.skip("NOT TESTED HERE: there is no Chromium")
+    net(tmp_path / "m.onnx")
+    dist = web_modules() / "onnxruntime-web" / "dist"
+    digest = base64.b64encode(hashlib.sha384((dist / "ort.wasm.min.js").read_bytes()).digest()).decode()
+    files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": PROXY % digest}
+    with serving(Site(files=files, headers=HEADERS)) as site:
+        answer = watched(site)
+    (session,) = sessions(answer)
+    assert session.model.url.endswith("/m/m.onnx") and session.model.n_nodes == 4
+    assert session.plan.settings == {"web_isolation": True, "web_build": "wasm", "web_proxy": True}
+    assert session.runs.n == 1 and [p.n_nodes for p in session.placement] == [3]
+    assert "WEB013" in {f.code for f in session.findings}
+    assert answer.result is not None and answer.result.page is not None
+    assert answer.result.page.model_thread_ns == 0 and not answer.result.page.trouble
 
 
 def test_what_a_page_asks_for_as_settings() -> None:

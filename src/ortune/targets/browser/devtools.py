@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, get_args
 
 from ortune import launcher
 from ortune.errors import RuntimeNotFound
@@ -25,8 +25,9 @@ from ortune.errors import RuntimeNotFound
 CALL_S = 30.0
 _PIPED = 'exec "$0" "$@" --remote-debugging-pipe --no-startup-window 3<&0 4>&1 </dev/null >&2'
 
-_SCRIPTS = [{"resourceType": kind, "requestStage": "Response"} for kind in ("Script", "Other")]
-"""Of a worker, the script that it begins with is something else to the browser."""
+ScriptKind = Literal["Document", "Script", "Other"]
+"""What runs: of a worker, the script that it begins with is something else to the browser."""
+_SCRIPTS = [{"resourceType": kind, "requestStage": "Response"} for kind in get_args(ScriptKind)]
 _FOUND = 200
 _OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
 
@@ -92,7 +93,7 @@ class DevTools:
         self._target, self._session, self._workers = "", "", set[str]()
         self._crashed = set[str]()
         self._loaded = threading.Event()
-        self._rewrite: Callable[[str, bytes], bytes | None] | None = None
+        self._rewrite: Callable[[ScriptKind, bytes], bytes | None] | None = None
         command = ["/bin/sh", "-c", _PIPED, program, *flags]
         try:
             self.child = launcher.Child(
@@ -151,13 +152,13 @@ class DevTools:
         self.navigate(url, limit_s)
 
     def attach(
-        self, *, rewrite: Callable[[str, bytes], bytes | None] | None = None, limit_s: float = CALL_S
+        self, *, rewrite: Callable[[ScriptKind, bytes], bytes | None] | None = None, limit_s: float = CALL_S
     ) -> None:
         """Opens an empty page and listens to it.
 
         Args:
-            rewrite: Is called with the address and text of each script before it runs, from a thread each, and
-                gives what runs in its place, or None.
+            rewrite: Is called with each document and script before it runs, from a thread each, and gives what runs
+                in its place, or None.
             limit_s: Seconds that each step may take.
 
         Raises:
@@ -313,7 +314,7 @@ class DevTools:
         except DevToolsError:
             return None
         text = base64.b64decode(body["body"]) if body["base64Encoded"] else body["body"].encode()
-        changed = self._rewrite(paused["request"]["url"], text)
+        changed = self._rewrite(paused["resourceType"], text)
         if changed is None:
             return None
         kept = [each for each in paused["responseHeaders"] if each["name"].lower() not in _OF_THE_BODY]

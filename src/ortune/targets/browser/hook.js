@@ -45,14 +45,13 @@
   const declared = (read) => safely(() => (read() ?? []).slice(0, 200).map((each) =>
     ({ name: String(each.name), type: String(each.type ?? ""), shape: (each.shape ?? []).map(String) })), []);
 
-  kept.open = async (number) => {
+  kept.open = async (number, size) => {
     let model = kept.models[number], url = "";
-    if (typeof model === "string") {
-      url = safely(() => new URL(model, location.href).href, model);
-      model = kept.models[number] = new Uint8Array(await (await fetch(url, { cache: "force-cache" })).arrayBuffer());
-    } else {
-      url = performance.getEntriesByType("resource").find((each) => each.decodedBodySize === model.byteLength)?.name ?? "";
-    }
+    if (typeof model === "string") url = safely(() => new URL(model, location.href).href, model);
+    else url = (size && performance.getEntriesByType("resource").find((each) => each.decodedBodySize === size)?.name) || "";
+    // What was passed may have been moved to a worker.
+    const gone = typeof model === "string" || (size && !model.byteLength);
+    if (gone && url) model = kept.models[number] = new Uint8Array(await (await fetch(url, { cache: "force-cache" })).arrayBuffer());
     return { url, size: model.byteLength };
   };
   kept.piece = (number, from, length) => {

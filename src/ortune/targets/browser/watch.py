@@ -13,7 +13,7 @@ import re
 import secrets
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -37,7 +37,7 @@ from ortune.records import (
     WatchedPage,
 )
 from ortune.targets.browser import setup
-from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
+from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent, ScriptKind
 from ortune.targets.browser.page import browser_name, fallbacks_of, placement_of
 
 MOST_MODEL = 512 << 20
@@ -52,6 +52,7 @@ _SAMPLE_US = 1000
 _CLASS = re.compile(rb"startProfiling\(\)\s*\{\s*this\.handler\.startProfiling\(\)")
 _ENV = re.compile(rb"wasm:\s*\{\s*\},\s*webgl:\s*\{\s*\},\s*webgpu:\s*\{\s*\},\s*versions:\s*\{\s*common:")
 _TELLING = ("laced on [", "VerifyEachNodeIsAssignedToAnEp", "kernel not found in registries")
+_DIGEST = re.compile(rb"""\sintegrity\s*=\s*(?:"sha[^"]*"|'sha[^']*')""", re.IGNORECASE)
 _WRONG = re.compile(r"\[[WEF]:onnxruntime:")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _BUILD = re.compile(r"ort-wasm[\w-]*?(?:\.(?P<build>jsep|asyncify|jspi))?(?:-[\w-]+)?\.wasm$")
@@ -206,9 +207,14 @@ class _Watch:
 
     # --- while it runs
 
-    def _rewritten(self, url: str, text: bytes) -> bytes | None:
-        """The script with the hook in it; None where it has no such class."""
-        del url
+    def _rewritten(self, kind: ScriptKind, text: bytes) -> bytes | None:
+        """The script with the hook in it; None where it has no such class.
+
+        A document is asked to take the changed script: without the digests of what its servers send.
+        """
+        if kind == "Document":
+            found, n = _DIGEST.subn(b"", text)
+            return found if n else None
         found, n_env = _ENV.subn(self._env, text)
         found, n_class = _CLASS.subn(lambda match: self._hook + match[0], found)
         return found if n_env + n_class else None
@@ -278,7 +284,7 @@ class _Watch:
             model = self._model(tools, place, session)
             if (path := self._path(place)).exists():
                 models[place] = path
-            sessions.append(_record(session, model, about))
+            sessions.append(_record(session, model, about, [f.url for f in loaded]))
         page = WatchedPage(
             url=url,
             seen=PageSeen(
@@ -322,7 +328,9 @@ class _Watch:
         known = PageModel(url=asked.url, size_bytes=asked.bytes)
         kept = f'globalThis[Symbol.for("{self.mark}")]'
         try:
-            found = tools.evaluate(f"{kept}.open({session.number})", _LOAD_S, context=session.context)
+            found = tools.evaluate(
+                f"{kept}.open({session.number}, {asked.bytes})", _LOAD_S, context=session.context
+            )
             size = int(found["size"])
             known = PageModel(url=asked.url or str(found["url"]), size_bytes=size or asked.bytes)
             if not size:
@@ -389,10 +397,16 @@ def _ns(ms: float) -> int:
     return max(0, int(1e6 * ms))
 
 
-def _record(session: _Session, model: PageModel, about: Mapping[str, Any]) -> PageSession:
+def _record(
+    session: _Session, model: PageModel, about: Mapping[str, Any], loaded: Sequence[str]
+) -> PageSession:
     asked, made, first = session.asked, session.made, session.first
     times = session.runs_ms
     in_force = made.environment if made else {}
+    ours = [url for url in loaded if _BUILD.search(url.partition("?")[0])]
+    file = made.file if made else ""
+    if made and not file and len(ours) == 1:  # its worker loaded it
+        (file,) = ours
     placement = placement_of(session.log)
     return PageSession(
         worker=session.worker,
@@ -405,7 +419,7 @@ def _record(session: _Session, model: PageModel, about: Mapping[str, Any]) -> Pa
             asked.options,
             asked.environment,
             isolated=bool(about.get("isolated")),
-            file=made.file if made else "",
+            file=file,
         ),
         placement=placement,
         without_kernel=fallbacks_of(session.log),
