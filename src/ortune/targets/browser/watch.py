@@ -161,6 +161,7 @@ class _Watch:
         self.log: list[str] = []
         self.trouble: list[str] = []
         self.over = False
+        self.read_until = 0.0
         kept = f'(globalThis[Symbol.for("{self.mark}")]??={{models:[]}})'
         source = files(__package__).joinpath("hook.js").read_text(encoding="utf-8").rstrip()
         hook = source.replace("= KEPT,", f"= {kept},", 1)
@@ -275,6 +276,7 @@ class _Watch:
     # --- at its end
 
     def _told(self, tools: DevTools, url: str, watched_s: float) -> Watched:
+        self.read_until = time.monotonic() + _LOAD_S
         busy_s, model_s = self._main_thread(tools)
         about: dict[str, Any] = _asked(tools, _ABOUT, "") or {}
         loaded = self._loaded(tools)
@@ -326,10 +328,15 @@ class _Watch:
         """The model, out of the page: what it was given, or fetched once more, as the page itself may."""
         asked = session.asked
         known = PageModel(url=asked.url, size_bytes=asked.bytes)
+        if self.known.get((session.context, session.number)) is not session:
+            return msgspec.structs.replace(known, error="the page was loaded again since")
+        left_s = self.read_until - time.monotonic()
+        if left_s <= 0:
+            return msgspec.structs.replace(known, error=f"reading the models took more than {_LOAD_S:.0f} s")
         kept = f'globalThis[Symbol.for("{self.mark}")]'
         try:
             found = tools.evaluate(
-                f"{kept}.open({session.number}, {asked.bytes})", _LOAD_S, context=session.context
+                f"{kept}.open({session.number}, {asked.bytes})", left_s, context=session.context
             )
             size = int(found["size"])
             known = PageModel(url=asked.url or str(found["url"]), size_bytes=size or asked.bytes)
@@ -339,8 +346,9 @@ class _Watch:
                 return msgspec.structs.replace(known, error=f"more than {MOST_MODEL >> 20} MiB are not read")
             with self._path(place).open("wb") as file:
                 for at in range(0, size, _PIECE):
+                    left_s = max(_BEAT_S, self.read_until - time.monotonic())
                     piece = tools.evaluate(
-                        f"{kept}.piece({session.number}, {at}, {_PIECE})", context=session.context
+                        f"{kept}.piece({session.number}, {at}, {_PIECE})", left_s, context=session.context
                     )
                     file.write(base64.b64decode(piece))
         except (DevToolsError, TypeError, ValueError, KeyError) as error:
