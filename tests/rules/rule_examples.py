@@ -534,6 +534,10 @@ EXAMPLES = {
         ),
         good=lambda _: Facts(page=PageSeen(browser="Chromium 156", isolated=True, adapter="a GPU")),
     ),
+    "MSR011": Example(
+        bad=lambda _: Facts(page=PageSeen(browser="Chromium 156", isolated=True, visible=False)),
+        good=lambda _: Facts(page=PageSeen(browser="Chromium 156", isolated=True)),
+    ),
     "WEB018": Example(
         bad=lambda _: Facts(native=OutputDifference(ok=False, relative_l2=0.2, what="y differs by 0.2")),
         good=lambda _: Facts(native=OutputDifference(ok=True)),
