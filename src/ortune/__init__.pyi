@@ -185,7 +185,7 @@ def compare(
     watcher: Watcher | None = ...,
 ) -> Answer[CompareResult]: ...
 def diagnose(
-    model: str | Path,
+    model: str | Path | None = ...,
     *,
     shape: Sequence[str] | str | Mapping[str, object] = ...,
     dim: Sequence[str] | str | Mapping[str, object] = ...,
@@ -210,6 +210,8 @@ def diagnose(
     budget: str | float = ...,
     seed: int = ...,
     report: str | Path | None = ...,
+    page: str = ...,
+    watch: str | float = ...,
     rewrite: Sequence[str] | str | Mapping[str, object] = ...,
     objective: str = ...,
     tolerance: str | float | None = ...,

@@ -167,6 +167,7 @@ class PageSeen(Record, frozen=True, kw_only=True):
         frames_lost: Frames of 60 Hz that passed meanwhile, a run.
         compiled: Its browser began with what an earlier trial of the plan had fetched and compiled: load and first run
             are no first visit's.
+        cpus: Processors that the browser tells of; 0 where it was not asked.
     """
 
     browser: str
@@ -184,6 +185,7 @@ class PageSeen(Record, frozen=True, kw_only=True):
     block_ns: int = 0
     frames_lost: float = 0.0
     compiled: bool = False
+    cpus: int = 0
 
 
 class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="message"):

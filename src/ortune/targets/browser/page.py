@@ -287,7 +287,7 @@ class Page(Process):
         """What the page may have, and what it is asked to do.
 
         Raises:
-            _CannotServe: An input has no counterpart in JavaScript.
+            _CannotServe: An input has no counterpart in JavaScript, or a file is larger than a page can fetch.
         """
         request = self.task.request
         if request.custom_ops or request.sessions > 1 or request.callers > 1:
@@ -297,6 +297,12 @@ class Page(Process):
         feeds = [_feed(Path(feed.path)) for feed in request.feeds]
         model = Path(request.model).absolute()
         external = _external(model)
+        for file in (model, *(model.parent / name for name in external)):
+            if file.is_file() and (size := file.stat().st_size) >= _MOST_FILE:
+                raise _CannotServe(
+                    f"{file.name} has {size / 2**30:.1f} GiB, and a page can fetch no file of 2 GiB: use weights of "
+                    "fewer bits, or keep them in several files"
+                )
         served = Served(
             model=model,
             external=[model.parent / name for name in external],
@@ -329,6 +335,7 @@ class Page(Process):
         return served, job
 
 
+_MOST_FILE = 2 << 30  # beyond it Chromium says "Failed to fetch", after half a minute
 _DAY_S = 86_400.0
 _GONE_S = 1.0
 _TOKEN = secrets.token_urlsafe(24)
@@ -381,7 +388,7 @@ def _seen(
     adapter = about.get("adapter") or {}
     words = [adapter.get("vendor"), adapter.get("architecture"), adapter.get("description")]
     return PageSeen(
-        browser=_browser(str(about.get("agent", ""))),
+        browser=browser_name(str(about.get("agent", ""))),
         isolated=bool(about.get("isolated")),
         adapter=" ".join(str(word) for word in words if word),
         software=bool(adapter.get("fallback")),
@@ -399,7 +406,7 @@ def _seen(
     )
 
 
-def _browser(agent: str) -> str:
+def browser_name(agent: str) -> str:
     """The browser's name and version, out of what it sends to every server."""
     for mark, name in (
         ("Edg/", "Edge"),
