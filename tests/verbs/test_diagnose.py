@@ -14,6 +14,7 @@ from ortune.errors import UsageError
 from ortune.records import DiagnoseResult, Envelope
 from ortune.report import diagnose_words, markdown, sides, terminal
 from ortune.verbs import diagnose
+from patience import held, with_budgets
 
 LAYERS, WIDTH = 6, 64
 
@@ -53,7 +54,15 @@ def activations(path: Path, *, weights_are_inputs: bool) -> Path:
 def found(tmp_path_factory: pytest.TempPathFactory) -> Envelope[DiagnoseResult]:
     folder = tmp_path_factory.mktemp("diagnose")
     model = activations(folder / "m.onnx", weights_are_inputs=True)
-    return ortune.diagnose(model, set=["level=disable", "intra=1"], budget="15s", store=folder / "store")
+
+    def measured(budget: str) -> Envelope[DiagnoseResult]:
+        asked = ["level=disable", "intra=1"]
+        envelope = ortune.diagnose(model, set=asked, budget=budget, store=folder / budget)
+        # Six nodes for one, all of them small: multiples.
+        held(any(each.comparison and each.comparison.verdict == "faster" for each in envelope.result.tried))
+        return envelope
+
+    return with_budgets(measured, "15s", "45s")
 
 
 @pytest.mark.xdist_group("measuring")
@@ -73,7 +82,6 @@ def test_each_fix_is_measured_alone_and_together(found: Envelope[DiagnoseResult]
 @pytest.mark.xdist_group("measuring")
 def test_what_pays_comes_first_in_words_and_in_the_document(found: Envelope[DiagnoseResult]) -> None:
     result = found.result
-    # Six nodes for one, all of them small: multiples.
     assert result.findings[0].verified is not None and result.findings[0].verified.verdict == "faster"
     text = terminal.render(diagnose_words.document(found))
     assert text is not None
