@@ -85,7 +85,7 @@ class BenchRow(Record, frozen=True, kw_only=True):
     throughput_per_s: Estimate
     load_ns: Estimate
     first_run_ns: Estimate
-    cpu_per_run_ns: Estimate
+    cpu_per_run_ns: Estimate | None = None
     peak_bytes: Estimate | None = None
     outputs: tuple[str, ...] = ()
     mean_ns: Estimate | None = None

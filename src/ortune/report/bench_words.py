@@ -85,9 +85,9 @@ def no_slo(result: BenchResult) -> str:
     return "no load: not an SLO" if result.load.startswith("one caller") else "closed loop: not an SLO"
 
 
-def time(item: Estimate) -> tuple[str, str]:
+def time(item: Estimate | None) -> tuple[str, str]:
     """A duration and its interval: ("9.87 ms", "9.81 to 9.93 ms")."""
-    return _scaled(item, TIMES)
+    return ("not known", "the browser does not tell") if item is None else _scaled(item, TIMES)
 
 
 def memory(item: Estimate | None) -> tuple[str, str]:
@@ -261,3 +261,12 @@ def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[st
     ]
     columns = [Column("", "text"), *(Column(head, "text") for head in heads)]
     return table(columns, ([row.case, *c] for row, c in zip(rows, cells, strict=True)), dense=True)
+
+
+def warmed(browser: str, ratio: float | None) -> str:
+    """The last minute in a browser elsewhere against its first; None where it did not run for two."""
+    if ratio is None:
+        return f"{browser}: it ran for less than two minutes, so heat is not seen (a --budget of 5m shows it)"
+    change = 100 * (ratio - 1)
+    how = "slower" if change >= 0 else "faster"
+    return f"{browser}: the last minute was {abs(change):.0f} % {how} than the first"

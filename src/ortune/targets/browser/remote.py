@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,6 +23,7 @@ from ortune.records import Host
 from ortune.targets.browser.server import Request, Site
 
 BEAT_S = 1.0
+MINUTE_S = 60.0
 AWAY_S = 60.0
 """A trial waits so long for somebody to open the page again."""
 MOST_PAGES = 2
@@ -101,6 +103,24 @@ def browser_name(agent: str) -> str:
         if mark in agent:
             return f"{name} {agent.partition(mark)[2].partition(' ')[0]}"
     return agent[:80]
+
+
+def heat(ran: Sequence[Ran]) -> float | None:
+    """The time of a run in the last minute over that in the first; None where they would overlap.
+
+    Compared within each plan and shape, so that what ran when is not taken for heat.
+    """
+    if not ran or max(r.end_s for r in ran) - min(r.start_s for r in ran) < 2 * MINUTE_S:
+        return None
+    first_s, last_s = min(r.start_s for r in ran) + MINUTE_S, max(r.end_s for r in ran) - MINUTE_S
+    ratios = []
+    for kind in {(r.plan, r.case) for r in ran}:
+        mine = [r for r in ran if (r.plan, r.case) == kind]
+        early = [median(r.latency_ns) for r in mine if r.end_s <= first_s]
+        late = [median(r.latency_ns) for r in mine if r.start_s >= last_s]
+        if early and late:
+            ratios.append(median(late) / median(early))
+    return median(ratios) if ratios else None
 
 
 class Remote:
