@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from chromium import CHROMIUM, FLAGS, web_modules
 from onnx import TensorProto, helper, numpy_helper
 
 import ortune
+from chromium import CHROMIUM, FLAGS, web_modules
 from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.records import BenchResult
 from ortune.targets.browser.remote import Ran, heat
@@ -34,12 +34,14 @@ def net(path: Path) -> Path:
     """One product of matrices."""
     weight = numpy_helper.from_array(np.eye(16, dtype=np.float32), "w")
     values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 16]) for n in "xy"]
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", values[:1], values[1:], [weight])
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", values[:1], values[1:], [weight]
+    )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
     return path
 
 
-class Phone(Watcher):
+class Phone:
     """Reads what is said, and opens the address that it finds there."""
 
     def __init__(self, profile: Path, *, leaves_at: str = "") -> None:
@@ -84,9 +86,9 @@ def phone(profile: Path, leaves_at: str = "") -> Iterator[Phone]:
 def test_a_browser_that_opens_the_address_is_measured(tmp_path: Path) -> None:
     with phone(tmp_path / "profile") as there:
         envelope = ortune.serve(
-            net(tmp_path / "m.onnx"), ort_web=str(web_modules()), processes=3, runs=5, budget=8,
-            store=tmp_path / "st", watcher=there,
-        )  # fmt: skip
+            net(tmp_path / "m.onnx"), ort_web=str(web_modules() / "onnxruntime-web"), processes=3, runs=5, budget=8,
+            store=tmp_path / "st", watcher=Watcher(say=there.say),
+        )
     result = envelope.result
     assert isinstance(result, BenchResult)
     assert there.refused == 403
@@ -102,11 +104,14 @@ def test_a_browser_that_opens_the_address_is_measured(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("browser")
 def test_a_browser_that_goes_away_fails_the_trial(tmp_path: Path) -> None:
-    with phone(tmp_path / "profile", leaves_at="processes of") as there, pytest.raises(OrtuneError, match="went away"):
+    with (
+        phone(tmp_path / "profile", leaves_at="processes of") as there,
+        pytest.raises(OrtuneError, match="went away"),
+    ):
         ortune.serve(
-            net(tmp_path / "m.onnx"), ort_web=str(web_modules()), processes=3, runs=2_000_000, budget=8,
-            store=tmp_path / "st", watcher=there,
-        )  # fmt: skip
+            net(tmp_path / "m.onnx"), ort_web=str(web_modules() / "onnxruntime-web"), processes=3, runs=2_000_000, budget=8,
+            store=tmp_path / "st", watcher=Watcher(say=there.say),
+        )
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
@@ -143,26 +148,34 @@ def test_beyond_127_0_0_1_it_is_https(tmp_path: Path) -> None:
         pytest.skip("no openssl is on this machine")
     cert, key = tmp_path / "c.pem", tmp_path / "k.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    command += ["-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.2", "-keyout", str(key), "-out", str(cert)]
+    command += [
+        "-subj",
+        "/CN=x",
+        "-addext",
+        "subjectAltName=IP:127.0.0.2",
+        "-keyout",
+        str(key),
+        "-out",
+        str(cert),
+    ]
     subprocess.run(command, check=True, capture_output=True, timeout=30)
     seen: list[tuple[int, str]] = []
 
-    class Asks(Watcher):
-        def say(self, sentence: str) -> None:
-            found = re.search(r"https://(127\.0\.0\.2):(\d+)(/\S+/)$", sentence)
-            if found:
-                trusting = ssl.create_default_context(cafile=str(cert))
-                asked = http.client.HTTPSConnection(found[1], int(found[2]), context=trusting, timeout=10)
-                asked.request("GET", found[3])
-                answer = asked.getresponse()
-                seen.append((answer.status, answer.headers["Referrer-Policy"]))
-                asked.close()
+    def asks(sentence: str) -> None:
+        found = re.search(r"https://(127\.0\.0\.2):(\d+)(/\S+/)$", sentence)
+        if found:
+            trusting = ssl.create_default_context(cafile=str(cert))
+            asked = http.client.HTTPSConnection(found[1], int(found[2]), context=trusting, timeout=10)
+            asked.request("GET", found[3])
+            answer = asked.getresponse()
+            seen.append((answer.status, answer.headers["Referrer-Policy"]))
+            asked.close()
 
     with pytest.raises(MeasurementError, match="no browser came"):
         ortune.serve(
             net(tmp_path / "m.onnx"), address="127.0.0.2", cert=str(cert), key=str(key), open_within="300ms",
-            watcher=Asks(),
-        )  # fmt: skip
+            watcher=Watcher(say=asks),
+        )
     assert seen == [(200, "no-referrer")]
 
 

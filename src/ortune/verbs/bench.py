@@ -85,20 +85,20 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
 def check(verb: str, options: OneBench) -> None:
     """Raises UsageError for what cannot be measured."""
     model = str(options.model)
-        if model.endswith(".json"):
-            raise UsageError(
-                "is a plan, and a plan has no model",
-                where=model,
-                do=f"ortune {verb} model.onnx --plan {model}",
-            )
-        if options.processes is not None and options.processes < LEAST_PROCESSES:
-            raise UsageError(
-                f"{options.processes} processes give no interval",
-                where="--processes",
-                do=f"{LEAST_PROCESSES} or more",
-            )
-        if options.runs is not None and options.runs < 1:
-            raise UsageError("a process must make at least one request", where="--runs", do="1 or more")
+    if model.endswith(".json"):
+        raise UsageError(
+            "is a plan, and a plan has no model",
+            where=model,
+            do=f"ortune {verb} model.onnx --plan {model}",
+        )
+    if options.processes is not None and options.processes < LEAST_PROCESSES:
+        raise UsageError(
+            f"{options.processes} processes give no interval",
+            where="--processes",
+            do=f"{LEAST_PROCESSES} or more",
+        )
+    if options.runs is not None and options.runs < 1:
+        raise UsageError("a process must make at least one request", where="--runs", do="1 or more")
 
 
 def measured(

@@ -36,10 +36,17 @@ class Options(OneBench):
     target: Target = "web-wasm"
     address: Annotated[
         str,
-        Option("--address", "192.168.1.20", "Of this machine, where it listens; others than 127.0.0.1 by HTTPS.", RUN),
+        Option(
+            "--address",
+            "192.168.1.20",
+            "Of this machine, where it listens; others than 127.0.0.1 by HTTPS.",
+            RUN,
+        ),
     ] = "127.0.0.1"
     port: Annotated[int, Option("--port", "N", "Where it listens; 0 takes a free one.", RUN)] = 0
-    cert: Annotated[str, Option("--cert", "FILE", "Certificate for HTTPS. Default: one made for this run.", RUN)] = ""
+    cert: Annotated[
+        str, Option("--cert", "FILE", "Certificate for HTTPS. Default: one made for this run.", RUN)
+    ] = ""
     key: Annotated[str, Option("--key", "FILE", "The certificate's key.", RUN)] = ""
     open_within: Annotated[
         str | float, Option("--open-within", "5m", "How long it waits for a browser.", RUN)
@@ -81,7 +88,9 @@ def _require_able(target: str, hello: Hello, watch: Watcher) -> None:
         return
     what = "the address is not secure for that browser: only single-thread wasm can be measured"
     if target != "web-wasm":
-        raise UsageError(what, where="--target", do="serve by HTTPS, through adb reverse, or --target web-wasm")
+        raise UsageError(
+            what, where="--target", do="serve by HTTPS, through adb reverse, or --target web-wasm"
+        )
     watch.say(what)
 
 
@@ -92,7 +101,9 @@ def _listening(options: Options, scratch: Path, watch: Watcher) -> Iterator[Remo
         address = ipaddress.IPv4Address(options.address)
     except ValueError:
         what = f"{options.address!r} is not an IPv4 address"
-        raise UsageError(what, where="--address", do="give this machine's own, such as 192.168.1.20") from None
+        raise UsageError(
+            what, where="--address", do="give this machine's own, such as 192.168.1.20"
+        ) from None
     if address.is_unspecified:
         what = "0.0.0.0 is every address of this machine, and a browser can open none of that name"
         raise UsageError(what, where="--address", do="give the one that the other device reaches")
@@ -130,7 +141,9 @@ def _context(options: Options, address: str, scratch: Path, watch: Watcher) -> s
         context.load_cert_chain(cert, key, password="")
     except (OSError, ValueError) as error:
         what = f"this certificate and key cannot be used: {error}"
-        raise UsageError(what, where="--cert", do="give PEM files that belong together, the key unencrypted") from None
+        raise UsageError(
+            what, where="--cert", do="give PEM files that belong together, the key unencrypted"
+        ) from None
     return context
 
 

@@ -307,7 +307,9 @@ class Page(Process):
         told = in_page(self.provider, (*self.settings, *request.applied))
         isolated = [each.value for each in self.settings if each.knob == ISOLATION.name]
         if self.machine.remote and isolated and not _truth(isolated[-1]):
-            raise _CannotServe(f"a page elsewhere is always isolated: {ISOLATION.name}=0 needs a browser here")
+            raise _CannotServe(
+                f"a page elsewhere is always isolated: {ISOLATION.name}=0 needs a browser here"
+            )
         feeds = [_feed(Path(feed.path)) for feed in request.feeds]
         model = Path(request.model).absolute()
         external = _external(model)

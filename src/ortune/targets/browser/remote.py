@@ -229,7 +229,9 @@ class Remote:
 
     def _tell(self, request: Request) -> None:
         """Tells which pages are to be open, whenever that changes; a beat in between shows that it is there."""
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # else one without a network is there for a quarter of an hour
+        if hasattr(
+            socket, "TCP_USER_TIMEOUT"
+        ):  # else one without a network is there for a quarter of an hour
             request.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _VANISHED_MS)
         with self._changed:
             self._connection += 1

@@ -1,7 +1,7 @@
 """The server between ortune and pages: on loopback unless asked otherwise, and nothing is given without a token.
 
-A site listens; rooms are what lies behind its tokens, one for each page, so that a page reaches what it needs and nothing
-of another.
+A site listens; rooms are what lies behind its tokens, one for each page, so that a page reaches what it needs and
+nothing of another.
 """
 
 from __future__ import annotations
