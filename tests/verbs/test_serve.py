@@ -26,6 +26,7 @@ import ortune
 from chromium import CHROMIUM, FLAGS, web_modules
 from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.records import BenchResult
+from ortune.targets.browser import remote
 from ortune.targets.browser.remote import Ran, heat
 from ortune.trials.watcher import Watcher
 
@@ -86,14 +87,20 @@ def phone(profile: Path, leaves_at: str = "") -> Iterator[Phone]:
 def test_a_browser_that_opens_the_address_is_measured(tmp_path: Path) -> None:
     with phone(tmp_path / "profile") as there:
         envelope = ortune.serve(
-            net(tmp_path / "m.onnx"), ort_web=str(web_modules() / "onnxruntime-web"), processes=3, runs=5, budget=8,
-            store=tmp_path / "st", watcher=Watcher(say=there.say),
+            net(tmp_path / "m.onnx"),
+            ort_web=str(web_modules() / "onnxruntime-web"),
+            processes=3,
+            runs=5,
+            budget=8,
+            store=tmp_path / "st",
+            watcher=Watcher(say=there.say),
         )
     result = envelope.result
     assert isinstance(result, BenchResult)
     assert there.refused == 403
+    assert envelope.schema == "ortune/serve/1"
     assert result.rows[0].n_processes == 3 and result.rows[0].median_ns.value > 0
-    assert result.rows[0].cpu_per_run_ns is None and result.rows[0].peak_bytes is None
+    assert result.rows[0].cpu_per_run_ns.value == 0 and result.rows[0].peak_bytes is None
     assert "Chromium" in envelope.host.cpu and envelope.host.machine == "browser"
     assert any("less than two minutes" in note for note in result.notes)
     assert result.reproduce.startswith("ortune serve ")
@@ -103,14 +110,17 @@ def test_a_browser_that_opens_the_address_is_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.xdist_group("browser")
-def test_a_browser_that_goes_away_fails_the_trial(tmp_path: Path) -> None:
+def test_a_browser_that_goes_away_fails_its_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "AWAY_S", 2.0)  # where a trial is begun once more, nobody waits a minute
     with (
-        phone(tmp_path / "profile", leaves_at="processes of") as there,
-        pytest.raises(OrtuneError, match="went away"),
+        phone(tmp_path / "profile", leaves_at="for the first time") as there,
+        pytest.raises(OrtuneError, match="the browser went away while"),
     ):
         ortune.serve(
-            net(tmp_path / "m.onnx"), ort_web=str(web_modules() / "onnxruntime-web"), processes=3, runs=2_000_000, budget=8,
-            store=tmp_path / "st", watcher=Watcher(say=there.say),
+            net(tmp_path / "m.onnx"),
+            ort_web=str(web_modules() / "onnxruntime-web"),
+            store=tmp_path / "st",
+            watcher=Watcher(say=there.say, line=there.say),
         )
 
 
@@ -173,7 +183,11 @@ def test_beyond_127_0_0_1_it_is_https(tmp_path: Path) -> None:
 
     with pytest.raises(MeasurementError, match="no browser came"):
         ortune.serve(
-            net(tmp_path / "m.onnx"), address="127.0.0.2", cert=str(cert), key=str(key), open_within="300ms",
+            net(tmp_path / "m.onnx"),
+            address="127.0.0.2",
+            cert=str(cert),
+            key=str(key),
+            open_within="300ms",
             watcher=Watcher(say=asks),
         )
     assert seen == [(200, "no-referrer")]

@@ -198,7 +198,7 @@ class _Run:
             command(self.kept.verb, self.options),
         )
         return Envelope(
-            schema="ortune/bench/1",
+            schema=f"ortune/{self.kept.verb}/1",
             ortune=__version__,
             host=self.baseline.host,
             model=self.side.model.ref,
