@@ -26,7 +26,7 @@ import ortune
 from chromium import CHROMIUM, FLAGS, web_modules
 from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.records import BenchResult
-from ortune.targets.browser import remote
+from ortune.targets.browser import certificate, remote
 from ortune.targets.browser.remote import Ran, heat
 from ortune.trials.watcher import Watcher
 
@@ -191,6 +191,14 @@ def test_beyond_127_0_0_1_it_is_https(tmp_path: Path) -> None:
             watcher=Watcher(say=asks),
         )
     assert seen == [(200, "no-referrer")]
+
+
+def test_a_certificate_is_made_where_the_user_has_none(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl is on this machine")
+    cert, key = certificate.made("127.0.0.2", tmp_path)
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    assert key.stat().st_mode & 0o077 == 0
 
 
 def test_heat_is_the_last_minute_against_the_first() -> None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from ortune import launcher
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.records import BenchResult, Envelope
+from ortune.targets.browser import certificate
 from ortune.targets.browser.remote import Hello, Remote, browser_name
 from ortune.targets.browser.server import Site
 from ortune.targets.machine import Machine
@@ -23,7 +23,6 @@ from ortune.verbs._options import RUN, OneBench, Option, Target, seconds
 
 FORMATS = bench.FORMATS
 STOPPING = bench.STOPPING
-CERTIFICATE_S = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +129,7 @@ def _context(options: Options, address: str, scratch: Path, watch: Watcher) -> s
     """The user's certificate, or one that is made for this run and forgotten with it."""
     cert, key = Path(options.cert), Path(options.key)
     if not options.cert:
-        cert, key = _made(address, scratch)
+        cert, key = certificate.made(address, scratch)
         watch.say(
             "the certificate is made for this run, so the browser warns once: tap Advanced, then Proceed "
             "(Firefox: Accept the Risk; Safari: Show Details, visit this website)"
@@ -145,20 +144,3 @@ def _context(options: Options, address: str, scratch: Path, watch: Watcher) -> s
             what, where="--cert", do="give PEM files that belong together, the key unencrypted"
         ) from None
     return context
-
-
-def _made(address: str, scratch: Path) -> tuple[Path, Path]:
-    """A certificate for one address and its key, by the user's openssl."""
-    program = launcher.program("openssl")
-    if not program:
-        what = f"browsers need HTTPS at {address}, and there is no openssl to make a certificate with"
-        raise UsageError(what, where="--address", do="install openssl, or give --cert and --key")
-    cert, key = scratch / "serve.crt", scratch / "serve.key"
-    command = [
-        program, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "7",
-        "-subj", "/CN=ortune", "-addext", f"subjectAltName=IP:{address}", "-keyout", str(key), "-out", str(cert),
-    ]  # fmt: skip
-    done = launcher.run(command, limit_s=CERTIFICATE_S, folder=scratch)
-    if not (done.code == 0 and cert.is_file() and key.is_file()):
-        raise UsageError("openssl made no certificate", where="--address", do="give --cert and --key")
-    return cert, key
