@@ -236,6 +236,26 @@ def test_more_than_webassembly_can_hold(folder: Path, elements: int) -> None:
     failure("out-of-memory", folder, feeds={"n": np.array([elements])})
 
 
+def test_weights_beyond_what_a_page_can_fetch(folder: Path) -> None:
+    weight = TensorProto(
+        name="w", data_type=TensorProto.UINT8, dims=[2 << 30], data_location=TensorProto.EXTERNAL
+    )
+    weight.external_data.add(key="location", value="w.bin")
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["w", "i"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, [1])],
+        [weight],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    onnx.save(model, folder / "m.onnx")
+    with (folder / "w.bin").open("wb") as file:
+        file.truncate(2 << 30)
+    failed = failure("unsupported", folder, feeds={"i": np.array([0])})
+    assert "w.bin has 2.0 GiB" in failed.what and "fewer bits" in failed.what
+
+
 def test_a_model_that_is_none(folder: Path) -> None:
     (folder / "m.onnx").write_bytes(b"\0" * 100)
     failure("load-error", folder)

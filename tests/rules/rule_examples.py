@@ -149,6 +149,16 @@ def in_a_page(folder: Path, *providers: str, **settings: Any) -> Facts:
     return plain(folder, plan=Plan(settings=settings, providers=chain), target=f"web-{providers[0]}")
 
 
+def watched_page(*providers: str, **settings: Any) -> Facts:
+    """What a page with eight processors asked for."""
+    chain = tuple(ProviderSpec(name=name) for name in providers)
+    seen = PageSeen(browser="Chromium", isolated=bool(settings.get("web_isolation")), cpus=8)
+    asked = {"graphOptimizationLevel": "all"}
+    return Facts(
+        plan=Plan(settings=settings, providers=chain), page=seen, asked=asked, target=f"web-{providers[0]}"
+    )
+
+
 def dequantized(folder: Path, build: str) -> Facts:
     """A pair of QuantizeLinear and DequantizeLinear in a page."""
     plan = Plan(settings={"web_build": build}, providers=(ProviderSpec(name="webgpu"),))
@@ -524,9 +534,21 @@ EXAMPLES = {
         ),
         good=lambda _: Facts(page=PageSeen(browser="Chromium 156", isolated=True, adapter="a GPU")),
     ),
+    "MSR011": Example(
+        bad=lambda _: Facts(page=PageSeen(browser="Chromium 156", isolated=True, visible=False)),
+        good=lambda _: Facts(page=PageSeen(browser="Chromium 156", isolated=True)),
+    ),
     "WEB018": Example(
         bad=lambda _: Facts(native=OutputDifference(ok=False, relative_l2=0.2, what="y differs by 0.2")),
         good=lambda _: Facts(native=OutputDifference(ok=True)),
+    ),
+    "WEB019": Example(
+        bad=lambda folder: watched_page("wasm", web_isolation=False),
+        good=lambda folder: watched_page("wasm", web_isolation=True),
+    ),
+    "WEB020": Example(
+        bad=lambda folder: replace(watched_page("wasm"), asked={"enableProfiling": "true"}),
+        good=lambda folder: replace(watched_page("wasm"), asked={"enableProfiling": "false"}),
     ),
     "MSR010": Example(
         bad=lambda folder: facts_of(folder, NON_ZERO, kinds=[timed(*[1.0] * 9), timed(*[2.0] * 9)]),

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ortune.records import Block, BlockTrial, CaseTimes, Failed, Measured, TrialDone
+from ortune.records import Block, BlockTrial, CaseTimes, Failed, Measured, PageSeen, TrialDone
 from ortune.search.blocks import BASE, NEW
 from ortune.search.figures import describe, figure, samples, without_latencies
 from ortune.search.guards import beside
@@ -50,6 +50,19 @@ def test_the_latency_is_the_median_whatever_was_compared(estimand: str, quantile
     assert found.objective_ns == pytest.approx(typical * (1 + 0.5 * quantile), rel=1e-3)
     assert found.objective_low_ns is not None and found.objective_high_ns is not None
     assert found.objective_low_ns <= found.objective_ns <= found.objective_high_ns
+
+
+def test_the_time_to_a_first_result_is_a_pages_and_begins_with_its_download() -> None:
+    (process,) = trials(1)
+    assert figure(process, "first-result") is None
+    page = PageSeen(
+        browser="Chromium", isolated=True, download_bytes=10**6, download_ns=8 * 10**8, import_ns=5
+    )
+    done = msgspec.structs.replace(process.done, page=page)
+    trial = msgspec.structs.replace(process, done=done)
+    assert figure(trial, "first-result") == 8 * 10**8 + 5 + (figure(process, "cold-start") or 0)
+    assert describe([trial], "first-result").objective_ns == figure(trial, "first-result")
+    assert figure(process, "main-thread") is None and figure(trial, "main-thread") is None  # not looked at
 
 
 def test_throughput_of_several_callers_is_not_taken_for_a_latency() -> None:

@@ -159,16 +159,18 @@ def test_sensors_are_read(target: Target, outcome: Measured) -> None:
 
 
 def settings_of(target: Target) -> list[dict[str, Value]]:
-    """A value of each setting of its own that can be made up, and one of the session's."""
-    own = [k for k in knobs.all_knobs().values() if k.provider == target.provider and not k.needs]
-    values = {knob.name: (*knob.choices, *knob.tries, "1")[0] for knob in own if knob.kind != "text"}
+    """A value of each of its settings that can be made up, what needs others with these; and one of the session's."""
+    own = [k for k in knobs.all_knobs().values() if k.provider == target.provider and k.kind != "text"]
+    values = {knob.name: (*knob.choices, *knob.tries, "1")[0] for knob in own if not knob.needs}
+    needing = [
+        knobs.parse_settings([*k.needs, f"{k.name}={(*k.choices, *k.tries, '1')[0]}"]) for k in own if k.needs
+    ]
     shared: list[dict[str, Value]] = [{"enable_mem_pattern": False}]
     texts = [f"{name}={value}" for name, value in values.items() if "{" not in value]
     if not target.of_runtime:  # a browser takes seconds to start: it is told all of them at once
-        return [knobs.parse_settings(texts)]
-    return [knobs.parse_settings([text]) for text in texts] + [
-        each for each in shared if "session_option" in target.channels
-    ]
+        return [knobs.parse_settings(texts), *needing]
+    alone = [knobs.parse_settings([text]) for text in texts]
+    return [*alone, *needing, *(each for each in shared if "session_option" in target.channels)]
 
 
 def test_settings_arrive(trials: Trials) -> None:

@@ -14,8 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ortune import targets
 from ortune.errors import RuntimeNotFound
 from ortune.fleet.environment import clean_environment
+from ortune.records import Runtime
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
 from ortune.targets.browser.offers import refused
@@ -130,3 +132,17 @@ def test_what_a_browser_refuses_is_told_in_its_words(tmp_path: Path) -> None:
     ends.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
     ends.chmod(0o755)
     assert all("ended" in why for why in refused(str(ends)).values())
+
+
+@pytest.mark.parametrize("headful", [False, True])
+def test_the_browser_that_the_user_chose_is_asked_as_its_trials_will_start_it(
+    headful: bool, tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked"
+    chosen = tmp_path / "browser.sh"
+    chosen.write_text(f'#!/bin/sh\necho "$@" >> {asked}\nexit 3\n', encoding="utf-8")
+    chosen.chmod(0o755)
+    browser = setup.BrowserSetup(browser=str(chosen), headful=headful)
+    found = targets.find("web-webgpu").discover(Runtime(python=""), browser)
+    assert not found.usable and "ended" in found.why
+    assert ("--headless=new" in asked.read_text(encoding="utf-8")) is not headful

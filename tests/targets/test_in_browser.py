@@ -11,8 +11,27 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ortune
 from ortune import targets
-from ortune.records import CompareResult, Plan, ProviderSpec, Runtime, TuneResult
+from ortune.errors import UsageError
+from ortune.inputs.feed_files import write_feeds
+from ortune.records import (
+    CompareResult,
+    FeedRef,
+    Measured,
+    Plan,
+    ProviderSpec,
+    Runtime,
+    TrialRequest,
+    TuneResult,
+    Value,
+)
 from ortune.targets.browser.page import fallbacks_of, placement_of
+from ortune.targets.browser.setup import VERSION, BrowserSetup
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.targets.task import Task
+from ortune.targets.turns import Turns
+from ortune.verbs._options import bits_a_second
+from ortune.verbs.compare import Options
 
 RNG = np.random.default_rng(3)
 
@@ -82,12 +101,68 @@ def test_a_gpu_that_is_software_is_never_timed(tmp_path: Path) -> None:
 def test_tuning_in_a_browser_is_held_against_its_default(tmp_path: Path) -> None:
     needs("web-wasm")
     result = ortune.tune(
-        net(tmp_path / "m.onnx"), target="web-wasm", budget=1, bundle=False, store=tmp_path / "st"
+        net(tmp_path / "m.onnx"), target="web", budget=1, bundle=False, store=tmp_path / "st"
     ).result
     assert isinstance(result, TuneResult)
     assert result.default == Plan(providers=(ProviderSpec(name="wasm"),))
     assert all(c.plan.provider_names == ("wasm",) for c in result.candidates)
     assert result.default_figures is not None and (result.default_figures.peak_bytes or 0) > 100 << 20
+    assert result.ort_web == VERSION
+    # All that the browser offers, in one table: WebGL has no Shrink, and a GPU that is software is never raced.
+    places = {place.target: place for place in result.places}
+    assert list(places) == ["web-wasm", "web-webgl", "web-webgpu", "web-webnn"]
+    assert places["web-wasm"].state == "raced"
+    assert places["web-webgl"].state == "failed" and "Shrink" in places["web-webgl"].why
+    gpu = places["web-webgpu"]
+    if gpu.outputs is not None:
+        assert gpu.outputs.ok and sum(part.n_nodes for part in gpu.placement) > 3
+    else:
+        assert gpu.why
+    assert places["web-webnn"].state != "absent" or "WebNN" in places["web-webnn"].why
+    with pytest.raises(UsageError, match="for tune alone"):
+        ortune.compare(tmp_path / "m.onnx", target="web", store=tmp_path / "st")
+
+
+@pytest.mark.xdist_group("browser")
+def test_what_a_browser_compiled_serves_later_trials_of_the_same_plan_in_groups(tmp_path: Path) -> None:
+    needs("web-wasm")
+    x = RNG.standard_normal((1, 3, 16, 16)).astype(np.float32)
+    write_feeds(tmp_path / "feeds", {"x": x})
+    model = net(tmp_path / "m.onnx")
+
+    def task(name: str, **settings: Value) -> Task:
+        (tmp_path / name).mkdir()
+        request = TrialRequest(
+            model=str(model), feeds=(FeedRef(name="all", path=str(tmp_path / "feeds")),), warmup_runs=1
+        )
+        plan = Plan(providers=(ProviderSpec(name="wasm"),), settings=settings)
+        return Task(
+            plan=plan,
+            runtime=Runtime(python="", ort_version="1.30.0"),
+            request=request,
+            folder=tmp_path / name,
+            scratch=tmp_path,
+        )
+
+    def seen(*tasks: Task) -> list[tuple[bool, int]]:
+        outcomes = run(
+            tasks, Machine(browser=BrowserSetup(network_bps=4e6)), Turns(runs=2000, unmeasured=0, rounds=2)
+        )
+        assert outcomes is not None
+        assert all(isinstance(outcome, Measured) for outcome in outcomes), outcomes
+        done = [outcome.done for outcome in outcomes if isinstance(outcome, Measured)]
+        pages = [each.page for each in done if each.page]
+        for page in pages:
+            assert page.block_ns > 0
+            assert page.download_ns == 2000 * page.download_bytes and page.import_ns
+            # 28 MB of WebAssembly, fetched where nothing was kept.
+            assert (page.download_bytes > 25e6) is not page.compiled
+        return [(each.page.compiled, each.cases[0].first_ns) for each in done if each.page]
+
+    ((first, first_ns),) = seen(task("alone"))
+    (again, again_ns), (other, _) = seen(task("again"), task("other", web_threads=1))
+    assert (first, again, other) == (False, True, False)
+    assert again_ns < first_ns  # of code that need not be compiled once more
 
 
 def test_placement_and_reasons_are_read_off_the_log() -> None:
@@ -108,3 +183,15 @@ def test_placement_and_reasons_are_read_off_the_log() -> None:
     alone = [place % 1260 + " All nodes placed on [WebGpuExecutionProvider]. Number of nodes: 157"]
     assert [(p.provider, p.n_nodes) for p in placement_of(alone)] == [("WebGpuExecutionProvider", 157)]
     assert placement_of(["no such line"]) == ()
+
+
+def test_the_time_to_a_first_result_is_of_pages_at_a_speed_that_is_stated(tmp_path: Path) -> None:
+    options = Options(a="m.onnx", target="web-wasm", network="4G")
+    assert options.in_browser.network_bps == 10e6
+    assert bits_a_second("1.5gbit", "--network") == 1.5e9 and bits_a_second("3g", "--network") == 1.6e6
+    with pytest.raises(UsageError, match="no speed"):
+        bits_a_second("fast", "--network")
+    with pytest.raises(UsageError, match="is none"):
+        ortune.compare(
+            net(tmp_path / "m.onnx"), b_set=["intra=1"], objective="first-result", store=tmp_path / "st"
+        )

@@ -76,7 +76,7 @@ class Device:
 class Tomorrow(Target):
     """Runs on a device."""
 
-    def discover(self, runtime):
+    def discover(self, runtime, browser=None):
         return ProviderReport(name=self.provider, in_build=False, usable=True, why="it is always there")
 
     def runner(self, task, settings, machine, group):

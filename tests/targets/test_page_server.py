@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import http.server
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -73,6 +75,22 @@ def test_it_listens_on_loopback_with_another_token_each_time(asked: Asked, tmp_p
     other.server.close()
     assert len(asked.token) >= 32 and asked.token != other.token
     assert asked.where.port != other.where.port
+
+
+def test_a_body_does_not_wait_until_its_head_is_acknowledged(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That takes 40 ms a message where Nagle's algorithm meets delayed acknowledgements: most of a short turn."""
+    found: list[int] = []
+    usual = http.server.BaseHTTPRequestHandler.parse_request
+
+    def parsed(handler: http.server.BaseHTTPRequestHandler) -> bool:
+        found.append(handler.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        return usual(handler)
+
+    monkeypatch.setattr(http.server.BaseHTTPRequestHandler, "parse_request", parsed)
+    assert asked.ask(f"/{asked.token}/model")[0] == 200
+    assert found and all(found)
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def _copy_models(
         host=host,
         proof=result.against_default,
         applied=resolve(plan),
-        ort_version=(result.runtime or result.side.runtime).ort_version,
+        ort_version=result.ort_web or (result.runtime or result.side.runtime).ort_version,
         requirements=result.adoption.requirements if result.adoption else (),
         session=result.session,
         calibration=result.calibration if _is_quantised(result) else None,

@@ -10,7 +10,7 @@ import msgspec
 from ortune.knobs.facts import ModelFacts
 from ortune.records import WEB_PROVIDERS, Applied, Channel, Record, Value
 
-Objective = Literal["latency", "p95", "throughput", "cold-start", "memory", "cpu"]
+Objective = Literal["latency", "p95", "throughput", "cold-start", "main-thread", "memory", "cpu"]
 Priors = Mapping[Objective, float | Mapping[str, float]]
 """How likely a change pays, for an objective: one number, or one for each value as text. "latency" speaks for "p95",
 "throughput" and "cpu" too where these say nothing. 0 is never tried."""
@@ -25,7 +25,7 @@ MOST_THREADS = 4096
 WEB: tuple[Channel, ...] = ("web_env", "web_session", "web_page")
 """Channels into a page: onnxruntime-web's ``env``, its session options, and the page itself."""
 
-_NOT_RUNS = ("cold-start", "memory")
+_NOT_RUNS = ("cold-start", "main-thread", "memory")
 _WITH_BOOLEANS = ("session_option", *WEB)
 
 

@@ -8,6 +8,7 @@ from ortune.records.comparison import Comparison
 from ortune.records.finding import Finding
 from ortune.records.machine import Side
 from ortune.records.measure import Figures, OutputDifference
+from ortune.records.page import WatchedPage
 from ortune.records.plan import Plan
 from ortune.records.profile import ProfileResult
 
@@ -47,6 +48,7 @@ class DiagnoseResult(Record, frozen=True, kw_only=True):
         not_tried: Codes of findings whose fix needs leave to change more than the time.
         profile: Where the time goes, which the findings are from.
         failed: Whether findings are left at ``--fail-on`` or above.
+        page: The user's own page, where that was watched in place of a model; ``side`` is then its first session.
         tune: The command that looks for more than findings ask for.
     """
 
@@ -65,4 +67,5 @@ class DiagnoseResult(Record, frozen=True, kw_only=True):
     reproduce: str = ""
     tune: str = ""
     session: str = ""
+    page: WatchedPage | None = None
     elapsed_s: float = 0.0

@@ -159,6 +159,15 @@ class PageSeen(Record, frozen=True, kw_only=True):
         fetch_ns: To fetch the model from this machine, before it was loaded.
         visible: From the first to the last run.
         without_kernel: Nodes that the execution provider has no kernel for, operator and name.
+        download_bytes: Files of onnxruntime-web and of the model that it fetched, not compressed.
+        download_ns: What those take at the network's speed that was stated.
+        import_ns: To import onnxruntime-web, before the model was fetched.
+        block_ns: The longest time for which its main thread had no turn while the model ran, once warm; 0 where that
+            was not looked at.
+        frames_lost: Frames of 60 Hz that passed meanwhile, a run.
+        compiled: Its browser began with what an earlier trial of the plan had fetched and compiled: load and first run
+            are no first visit's.
+        cpus: Processors that the browser tells of; 0 where it was not asked.
     """
 
     browser: str
@@ -170,6 +179,13 @@ class PageSeen(Record, frozen=True, kw_only=True):
     fetch_ns: int = 0
     visible: bool = True
     without_kernel: tuple[str, ...] = ()
+    download_bytes: int = 0
+    download_ns: int = 0
+    import_ns: int = 0
+    block_ns: int = 0
+    frames_lost: float = 0.0
+    compiled: bool = False
+    cpus: int = 0
 
 
 class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="message"):

@@ -146,6 +146,30 @@ class Refused(Record, frozen=True, kw_only=True):
     figures: Figures | None = None
 
 
+PlaceState = Literal["raced", "ran", "functional-only", "failed", "absent"]
+"""``ran``: once, untimed, since there is no bundle for it; ``functional-only``: the same, on a GPU that is software."""
+
+
+class BrowserPlace(Record, frozen=True, kw_only=True):
+    """One of the places where a browser can run the model, with ``--target web``.
+
+    Attributes:
+        target: Its name.
+        state: What was done there.
+        why: Why it is absent or failed; "" else.
+        adapter: The GPU, as the browser names it; "" where none is used or told.
+        placement: Which nodes run where, as far as it is told.
+        outputs: Against the default's; None where it did not run.
+    """
+
+    target: str
+    state: PlaceState
+    why: str = ""
+    adapter: str = ""
+    placement: tuple[Placement, ...] = ()
+    outputs: OutputDifference | None = None
+
+
 class TuneResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune tune --json``; the only thing that report and bundle read.
 
@@ -174,6 +198,8 @@ class TuneResult(Record, frozen=True, kw_only=True):
         calibration: What the quantised models were calibrated on; None where none was.
         headroom: Where something is to be won, from a profile of the default before the race.
         default_profile: That profile's categories and most expensive nodes; None where there is none.
+        places: Where else in the browser the model runs (--target web), WebAssembly first; () where that was not asked.
+        ort_web: The version of onnxruntime-web that the winner runs with, in a browser; "" elsewhere.
         why: Where the winner's gain lies: the winner minus what it replaces, both under the profiler; None without a
             winner, and where no time was left for it.
     """
@@ -226,3 +252,5 @@ class TuneResult(Record, frozen=True, kw_only=True):
     placement: tuple[Placement, ...] = ()
     precision: tuple[PrecisionRow, ...] = ()
     calibration: Calibration | None = None
+    places: tuple[BrowserPlace, ...] = ()
+    ort_web: str = ""

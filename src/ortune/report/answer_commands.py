@@ -19,6 +19,8 @@ _OBJECTIVES = {
     "CPU time": "cpu",
     "peak memory": "memory",
     "cold start": "cold-start",
+    "time to first result": "first-result",
+    "main thread blocked": "main-thread",
     "p95": "p95",
     "throughput": "throughput",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import DiagnoseResult, Envelope, Finding, TriedFix
-from ortune.report import finding_words, sides
+from ortune.report import finding_words, page_words, sides
 from ortune.report.answer_commands import lines, told_line
 from ortune.report.checks import control_words
 from ortune.report.document import (
@@ -54,6 +54,8 @@ def moves_outputs(how: str) -> str:
 
 def headline(result: DiagnoseResult) -> str:
     """The largest proven gain, or that there is none."""
+    if result.page is not None:
+        return page_words.headline(result.page)
     best = _best(result)
     if best is not None:
         found = best.comparison
@@ -86,6 +88,8 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
     """The answer, a row a fix, what stands out besides, and the commands that go on."""
     result = envelope.result
     assert result is not None
+    if result.page is not None:
+        return page_words.document(envelope)
     tone: Tone = "good" if _best(result) else "unsure"
     blocks: list[Block] = [*stopped(envelope), Line(headline(result), tone)]
     tried = [*result.tried, *([result.together] if result.together else [])]

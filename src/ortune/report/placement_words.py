@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.records import Placement, TrialDone
+from ortune.records import BrowserPlace, Placement, TrialDone
+from ortune.report import compare_outputs
+from ortune.report.document import Column, Table, table
 
 _MOST_TYPES = 4
 
@@ -45,3 +47,28 @@ def in_browser(name: str, done: TrialDone) -> list[str]:
     more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
     why = f"; no kernel for {', '.join(lacking[:NAMED])}{more}" if lacking else ""
     return [f"{name}: {placed(done.placement)[0]}{why}"]
+
+
+STATES = {
+    "raced": "raced",
+    "ran": "ran once, untimed",
+    "functional-only": "functional only: its GPU is software, so its times are nobody's",
+    "failed": "does not run this model",
+    "absent": "not offered",
+}
+
+
+def places(found: Sequence[BrowserPlace]) -> Table:
+    """What the browser offers and what became of the model there, WebAssembly first; no rows where it was not asked."""
+    return table(
+        [Column(head, "text") for head in ("in the browser", "", "nodes", "outputs")],
+        [
+            (
+                place.target,
+                ": ".join(part for part in (STATES[place.state], place.why) if part),
+                "; ".join(placed(place.placement)),
+                compare_outputs.outputs(place.outputs).removeprefix("outputs ") if place.outputs else "",
+            )
+            for place in found
+        ],
+    )

@@ -47,7 +47,7 @@ from ortune.report.document import (
     table,
 )
 from ortune.report.numbers import change, duration, megabytes, memory, percent, span, three
-from ortune.report.placement_words import placed
+from ortune.report.placement_words import placed, places
 
 NAMED = 6  # plans in a list, at most
 LONGEST_PLAN, LONGEST_LEADER = 70, 40
@@ -511,6 +511,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Line(said, _tone(result)),
             figures_table(result),
             precision_words.side_by_side(result.precision),
+            places(result.places),
             cases(result.cases, base_name(result), "winner", "change"),
             Pairs(rows=[("why", text) for text in causes(result)]),
             *_checks(result),

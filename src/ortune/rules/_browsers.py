@@ -9,6 +9,9 @@ from ortune.model.graphs import nodes
 GPU = ("webgpu", "web-webgpu")
 """Targets that run ONNX Runtime's own WebGPU provider, in a browser and outside."""
 
+NATIVE = ("asyncify", "jspi")
+"""Builds of onnxruntime-web with that provider: WebGPU in the others is JSEP."""
+
 FUSED_PRODUCTS = frozenset({"FusedGemm", "FusedMatMul"})
 FUSED_CONV = "FusedConv"
 _RESIDUAL = 3

@@ -36,6 +36,7 @@ class Facts:
         operators: Where the time goes, as a first look sees it.
         profile: Where the time goes, in full.
         page: The browser's page that it ran in.
+        asked: Options of a session that a program was seen to ask for, by their names in onnxruntime-web.
         native: How far the outputs there are from those of the CPU outside of a browser.
         kinds: Times of one process by kind of invented feed.
         host: The machine.
@@ -52,6 +53,7 @@ class Facts:
     operators: OperatorProfile | None = None
     profile: ProfileResult | None = None
     page: PageSeen | None = None
+    asked: Mapping[str, str] = field(default_factory=dict)
     native: OutputDifference | None = None
     kinds: Sequence[CaseTimes] = ()
     host: Host | None = None

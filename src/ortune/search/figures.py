@@ -15,7 +15,19 @@ from ortune.errors import UsageError
 from ortune.records import Block, CaseTimes, Figures, Measured
 from ortune.stats import pairs
 
-Estimand = Literal["paired", "paired-low", "median", "p10", "p95", "mean", "cold-start", "memory", "cpu"]
+Estimand = Literal[
+    "paired",
+    "paired-low",
+    "median",
+    "p10",
+    "p95",
+    "mean",
+    "cold-start",
+    "first-result",
+    "main-thread",
+    "memory",
+    "cpu",
+]
 
 PAIRED = {"paired": 0.5, "paired-low": 0.25}
 """Estimands that compare turns of the same round, by a quantile of each turn's runs."""
@@ -36,6 +48,8 @@ WORDS: dict[str, str] = {
     "p95": "p95 latency",
     "mean": "throughput (mean latency, back to back)",
     "cold-start": "cold start (load and first run)",
+    "first-result": "time to first result (download, start, load and first run)",
+    "main-thread": "main thread blocked (at most, while the model runs)",
     "memory": "peak memory",
     "cpu": "CPU time per run",
 }
@@ -45,12 +59,21 @@ OBJECTIVES: dict[str, Estimand | None] = {
     "p95": "p95",
     "throughput": "mean",
     "cold-start": "cold-start",
+    "first-result": "first-result",
+    "main-thread": "main-thread",
     "memory": "memory",
     "cpu": "cpu",
 }
 
 TIMES = ("latency", "p95", "throughput")
 """Objectives that a profile of the steady runs says something about."""
+
+
+OF_PAGES = ("first-result", "main-thread")
+"""Objectives that a page alone has."""
+
+FROM_START = ("cold-start", "first-result")
+"""Objectives that are measured of a trial alone; the second is a page's."""
 
 
 def require_objective(name: str) -> None:
@@ -110,8 +133,8 @@ def figure(trial: Measured, estimand: str, case: str | None = None) -> float | N
         # A browser elsewhere tells none.
         return done.cpu_ns / done.n_runs if done.n_runs and done.cpu_ns else None
     cases = [c for c in done.cases if case is None or c.case == case]
-    if estimand == "cold-start":
-        return done.load_ns + _mix(cases, [float(c.first_ns) for c in cases])
+    if estimand in (*FROM_START, *OF_PAGES):
+        return _of_start_or_page(trial, estimand, cases)
     if not all(_n_runs(c) for c in cases):
         return None
     return _mix(cases, [_of_case(c, estimand) for c in cases])
@@ -156,7 +179,7 @@ def describe(trials: Sequence[Measured], estimand: str, alone: Sequence[Measured
     low, middle, high = _middle_half(trials, "median")
     own = (
         _middle_half(trials, estimand)
-        if estimand in ("paired-low", "p10", "p95", "mean")
+        if estimand in ("paired-low", "p10", "p95", "mean", *OF_PAGES)
         else (None, None, None)
     )
     peaks = [t.done.peak_bytes for t in trials if t.done.peak_bytes is not None]
@@ -189,6 +212,16 @@ def _middle_half(trials: Sequence[Measured], estimand: str) -> tuple[float, floa
     values = np.asarray([figure(t, estimand) or np.nan for t in trials])
     low, middle, high = np.nanquantile(values, [0.25, 0.5, 0.75])
     return float(low), float(middle), float(high)
+
+
+def _of_start_or_page(trial: Measured, estimand: str, cases: Sequence[CaseTimes]) -> float | None:
+    done = trial.done
+    if estimand == "main-thread":
+        return float(done.page.block_ns) or None if done.page else None
+    load_and_run = done.load_ns + _mix(cases, [float(c.first_ns) for c in cases])
+    if estimand == "cold-start":
+        return load_and_run
+    return None if done.page is None else done.page.download_ns + done.page.import_ns + load_and_run
 
 
 def _turns(case: CaseTimes, estimand: str) -> np.ndarray:

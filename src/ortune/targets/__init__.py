@@ -13,9 +13,12 @@ from functools import cache
 
 from ortune.errors import UsageError
 from ortune.records import Plan
-from ortune.targets.target import CPU, Target
+from ortune.targets.target import CPU, PAGE, Target
 
-__all__ = ["CPU", "Target", "all_targets", "find", "of", "options"]
+__all__ = ["CPU", "WEB", "Target", "all_targets", "find", "in_browsers", "of", "options"]
+
+WEB = "web"
+"""What ``tune --target`` calls all that a browser offers."""
 
 
 @cache
@@ -33,11 +36,23 @@ def all_targets() -> dict[str, Target]:
 def find(name: str) -> Target:
     """The target of that name; UsageError lists all."""
     found = all_targets().get(name)
+    if found is None and name == WEB:
+        raise UsageError(
+            "all that a browser offers is for tune alone",
+            where="--target web",
+            do=f"one of {', '.join(in_browsers())}",
+        )
     if found is None:
         raise UsageError(
             f"no target is called {name!r}", where="--target", do=f"one of {', '.join(all_targets())}"
         )
     return found
+
+
+def in_browsers() -> tuple[str, ...]:
+    """The names of the targets in a browser, WebAssembly's first: all others are told beside it."""
+    found = [name for name, target in all_targets().items() if target.channels == PAGE]
+    return tuple(sorted(found, key=lambda name: (name != "web-wasm", name)))
 
 
 def of(plan: Plan) -> Target:

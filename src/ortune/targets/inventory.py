@@ -8,16 +8,21 @@ from ortune import targets
 from ortune.fleet.probe import Answer, ask
 from ortune.fleet.runtimes import builds
 from ortune.records import ProviderReport, Runtime, RuntimeReport
+from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.discover import in_build, plugged
 
 REMOTE = "AzureExecutionProvider"
 """A provider that is left out: it calls a remote service, nothing runs here."""
 
 
-def report(runtime: Runtime) -> RuntimeReport:
+def report(runtime: Runtime, browser: BrowserSetup | None = None) -> RuntimeReport:
     """What doctor shows of a runtime.
 
-    Starts one process for what is installed and one for each provider beyond the CPU's.
+    Starts one process for what is installed and one for each provider beyond the CPU's, and the browser once.
+
+    Args:
+        runtime: Which one.
+        browser: What the user said of the browser.
     """
     look = ask(runtime.python, "look") if Path(runtime.python).is_file() else Answer()
     found: list[ProviderReport] = []
@@ -26,7 +31,7 @@ def report(runtime: Runtime) -> RuntimeReport:
         found += plugged(runtime, look.wheels)
         named = {each.name for each in found}
         others = [target for target in targets.all_targets().values() if target.provider not in named]
-        found += [target.discover(runtime) for target in others]
+        found += [target.discover(runtime, browser) for target in others]
     installed = builds(look)
     return RuntimeReport(
         runtime=runtime,

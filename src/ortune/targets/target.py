@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ortune.platform import Snapshot
 from ortune.records import Applied, Channel, ProviderReport, ProviderSpec, Runtime
+from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.discover import in_build
 from ortune.targets.machine import Machine
 from ortune.targets.process import Process
@@ -66,8 +67,9 @@ class Target:
         """The execution providers of its plans; none for the CPU's, which ONNX Runtime takes by itself."""
         return () if self.provider == CPU else (ProviderSpec(name=self.provider),)
 
-    def discover(self, runtime: Runtime) -> ProviderReport:
-        """Whether a runtime can run it, or why not."""
+    def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
+        """Whether a runtime can run it, or why not; in a browser, whether the one that the user chose can."""
+        del browser
         if self.provider in runtime.providers:
             return in_build(self.provider, runtime)
         why = runtime.error or self.why_absent(platform.system())

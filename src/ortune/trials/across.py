@@ -15,11 +15,14 @@ from ortune.knobs.knob import Objective
 from ortune.records import Failed, Plan, Runtime, TuneResult
 from ortune.search.proposals import Proposed, propose_on
 from ortune.targets import Target
+from ortune.targets.browser.setup import BrowserSetup
 from ortune.trials.baseline import Baseline
 from ortune.trials.sides import Resolved
 
 
-def with_targets(side: Resolved, names: Sequence[str], say: Callable[[str], None]) -> Resolved:
+def with_targets(
+    side: Resolved, names: Sequence[str], say: Callable[[str], None], browser: BrowserSetup | None = None
+) -> Resolved:
     """The side with a runtime for each target whose provider its own runtime lacks, made where it is not there yet.
 
     Raises:
@@ -27,12 +30,14 @@ def with_targets(side: Resolved, names: Sequence[str], say: Callable[[str], None
         RuntimeNotFound: None has the provider, and none can be made.
     """
     wanted = [targets.find(name) for name in names]
-    found = {each.name: _runtime(each, side.runtime, say) for each in wanted if each.providers}
+    found = {each.name: _runtime(each, side.runtime, say, browser) for each in wanted if each.providers}
     return replace(side, elsewhere=found)
 
 
-def _runtime(target: Target, own: Runtime, say: Callable[[str], None]) -> Runtime:
-    report = target.discover(own)
+def _runtime(
+    target: Target, own: Runtime, say: Callable[[str], None], browser: BrowserSetup | None
+) -> Runtime:
+    report = target.discover(own, browser)
     if report.usable:
         return own
     if not target.made:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from ortune.analysis import outputs
-from ortune.errors import MeasurementError
+from ortune.errors import MeasurementError, UsageError
 from ortune.inputs import workload
 from ortune.knobs.cpu.graph_optimization_level import KNOB as OPTIMIZATION
 from ortune.records import (
@@ -25,11 +25,11 @@ from ortune.records import (
     Workload,
 )
 from ortune.rules import Facts, all_rules
-from ortune.rules.measurement import depends_on_feeds, software_adapter
+from ortune.rules.measurement import depends_on_feeds, page_out_of_sight, software_adapter
 from ortune.rules.web import wrong_in_the_browser
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS
 from ortune.search.controls import Judgement
-from ortune.search.figures import PAIRED
+from ortune.search.figures import FROM_START, OF_PAGES, PAIRED
 from ortune.stats.warmup import runs_per_trial
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -53,6 +53,16 @@ STARTS = 2  # further processes that show how long a plan takes to load and to r
 def patience_s(trial_ns: float, left_ns: float) -> float:
     """How long one step of a session with a budget may take: never less than a sound plan on a busy machine needs."""
     return max(LEAST_PATIENCE_S, 5e-9 * trial_ns, HANG_SHARE * 1e-9 * left_ns)
+
+
+def require_page(objective: str, trial: Measured, name: str) -> None:
+    """UsageError where a page's objective is asked of a process."""
+    if objective in OF_PAGES and trial.done.page is None:
+        raise UsageError(
+            f"is of a page, and {name} is none",
+            where=f"--objective {objective}",
+            do="--target web-wasm, or another objective",
+        )
 
 
 class Baseline:
@@ -127,12 +137,20 @@ class Baseline:
         base = self.arm(BASE)
         self.executor.timing = Timing(runs=PILOT_RUNS, warmup_runs=1, warmup_ns=0, warmup_cap_ns=0)
         self.first = self.require_measured(base, self.executor.trial(base, keep_outputs=True))
+        require_page(objective, self.first, self.side.label)
+        if objective == "first-result" and (page := self.first.done.page) is not None:
+            speed = f"{8e3 * page.download_bytes / max(1, page.download_ns):.3g} Mbit/s"
+            self.notes.append(
+                f"the download: {page.download_bytes / 1e6:.3g} MB, not compressed, at {speed} "
+                f"take {page.download_ns / 1e9:.3g} s"
+            )
+            self.say(self.notes[-1])
         self.executor.timing = pilot.timing_for(self.first, at_least_runs=self._least_runs)
         # A start is measured alone; everything else beside what it is compared with.
         self.executor.most_alive = (
-            1 if objective == "cold-start" else self.machine.most_alive(self.first.done.peak_bytes)
+            1 if objective in FROM_START else self.machine.most_alive(self.first.done.peak_bytes)
         )
-        if self.executor.most_alive == 1 and objective != "cold-start":
+        if self.executor.most_alive == 1 and objective not in FROM_START:
             self.notes.append(
                 "memory does not hold two of its processes at once: trials run one after another"
             )
@@ -184,7 +202,7 @@ class Baseline:
         if isinstance(native, Measured) and isinstance(ours, Measured) and not self.moments:
             found = self.compared(Path(native.outputs_path), Path(ours.outputs_path), self.refs, None)
         facts = Facts(model=self.side.model, page=first.done.page, native=found)
-        for code in (software_adapter.CODE, wrong_in_the_browser.CODE):
+        for code in (software_adapter.CODE, page_out_of_sight.CODE, wrong_in_the_browser.CODE):
             self.findings += all_rules()[code].findings(facts)
 
     def _answered(self, arm: Arm) -> Outcome:

@@ -92,6 +92,7 @@ def make_result(run: Tuning) -> TuneResult:
         controls=tuple(search.controls),
         findings=(*run.baseline.findings, *_rewritable(run)),
         placement=won[-1].done.placement if won else (),
+        ort_web=(won or default)[-1].done.ort_version if shipped.is_web else "",
         notes=(
             *run.baseline.work.notes,
             *run.baseline.notes,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
@@ -176,6 +176,24 @@ def size_bytes(text: str | int, option: str) -> int:
     return int(float(found.group(1)) * 1024 ** " kmg".index(found.group(2).lower() or " "))
 
 
+NETWORKS = {"3g": 1.6e6, "4g": 10e6, "5g": 100e6}
+"""Bits a second that a phone gets where the network is neither empty nor full."""
+
+
+def bits_a_second(text: str, option: str) -> float:
+    """Reads 10mbit, 1.5gbit, 800kbit or the name of a network."""
+    if text.lower() in NETWORKS:
+        return NETWORKS[text.lower()]
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmg])bit(?:/s|ps)?\s*", text.lower())
+    if not found or not float(found[1]):
+        raise UsageError(
+            f"{text!r} is no speed of a network",
+            where=option,
+            do=f"write e.g. 10mbit, or one of {', '.join(NETWORKS).upper()}",
+        )
+    return float(found[1]) * {"k": 1e3, "m": 1e6, "g": 1e9}[found[2]]
+
+
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     """``a=b`` options."""
     found = {}
@@ -256,6 +274,12 @@ Headful = Annotated[
     bool,
     Option("--headful", "", "The browser has a window: a GPU may be used that it has not without.", MODEL),
 ]
+Network = Annotated[
+    str,
+    Option(
+        "--network", "10mbit|3G|4G|5G", "The speed of a page's downloads, for --objective first-result.", RUN
+    ),
+]
 Shapes = Annotated[
     Sequence[str], Option("--shape", "NAME:1x3x320x320", "Shape of an input. Repeatable.", MODEL)
 ]
@@ -283,7 +307,13 @@ CustomOps = Annotated[
 ]
 Seed = Annotated[int, Option("--seed", "N", "Seed of the inputs.", RUN)]
 Objective = Annotated[
-    str, Option("--objective", "WHAT", "latency, p95, throughput, cold-start, memory or cpu.", RUN)
+    str,
+    Option(
+        "--objective",
+        "WHAT",
+        "latency, p95, throughput, cold-start, first-result, main-thread, memory or cpu.",
+        RUN,
+    ),
 ]
 Gap = Annotated[str | float, Option("--gap", "30ms", "Pause between calls.", RUN)]
 Sessions = Annotated[int, Option("--sessions", "N", "Sessions of the model in one process.", RUN, least=1)]
@@ -391,6 +421,11 @@ class Configured(Feeding):
     target: Target = "cpu"
 
     @property
+    def first_target(self) -> str:
+        """The target of the plan."""
+        return self.target
+
+    @property
     def common(self) -> Plan:
         """The plan file, and over it the settings and the target."""
         from ortune import knobs, targets
@@ -398,16 +433,15 @@ class Configured(Feeding):
         from ortune.search.plan_edits import merge
         from ortune.trials.sides import read_plan
 
-        providers = targets.find(self.target).providers
+        providers = targets.find(self.first_target).providers
         plan = Plan(settings=knobs.parse_settings(list(self.set)), providers=providers)
         return merge(read_plan(Path(self.plan)), plan) if self.plan else plan
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnePlan(Configured):
-    """What of a model is run, and by which onnxruntime."""
+class InBrowser:
+    """Which browser, and which onnxruntime-web."""
 
-    runtime: RuntimeOption = None
     ort_web: OrtWeb = ""
     browser: Browser = ""
     headful: Headful = False
@@ -418,6 +452,25 @@ class OnePlan(Configured):
         from ortune.targets.browser.setup import BrowserSetup
 
         return BrowserSetup(ort_web=self.ort_web, browser=self.browser, headful=self.headful)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Downloaded(InBrowser):
+    """How fast a page's files reach its users."""
+
+    network: Network = "10mbit"
+
+    @property
+    def in_browser(self) -> BrowserSetup:
+        """What was said of the browser, and of the network."""
+        return replace(super().in_browser, network_bps=bits_a_second(self.network, "--network"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnePlan(InBrowser, Configured):
+    """What of a model is run, and by which onnxruntime."""
+
+    runtime: RuntimeOption = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,13 +34,13 @@ from ortune.report.difference_words import no_reason, worded
 from ortune.report.numbers import change, span
 from ortune.report.placement_words import in_browser
 from ortune.report.sides import compared_ns
-from ortune.rules.measurement import software_adapter
+from ortune.rules.measurement import page_out_of_sight, software_adapter
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, NEW, SPIKE, awake, failures, measured
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
 from ortune.stats import evidence
 from ortune.trials import pairing, pilot
-from ortune.trials.baseline import PILOT_RUNS, Baseline
+from ortune.trials.baseline import PILOT_RUNS, Baseline, require_page
 from ortune.trials.compare_result import New, Raced, rank
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, require_unchanged
@@ -48,6 +48,7 @@ from ortune.trials.watcher import Watcher
 from ortune.verbs._options import (
     GATE,
     RUN,
+    Downloaded,
     Kept,
     Load,
     Metric,
@@ -64,7 +65,7 @@ STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Kept, Load, Sides):
+class Options(Kept, Load, Downloaded, Sides):
     """Is B faster than A on this machine?
 
     Runs all sides in fresh processes, in random order, block by block, until the evidence answers or the time is
@@ -223,9 +224,10 @@ class _Run:
     def _functional_only(self, timed: Sequence[New]) -> bool:
         """Whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
         for new in timed:
-            if not self.baseline.functional_only and new.trials[0].done.page is not None:
-                found = rules.Facts(page=new.trials[0].done.page)
-                self.baseline.findings += rules.all_rules()[software_adapter.CODE].findings(found)
+            found = rules.Facts(page=new.trials[0].done.page)
+            for code in (software_adapter.CODE, page_out_of_sight.CODE):
+                if all(finding.code != code for finding in self.baseline.findings):
+                    self.baseline.findings += rules.all_rules()[code].findings(found)
         return self.baseline.functional_only
 
     def _try(self, new: New) -> None:
@@ -240,6 +242,7 @@ class _Run:
                 baseline.require_measured(new.contestant, outcome)
             return
         trial = baseline.require_measured(new.contestant, outcome)
+        require_page(self.options.objective, trial, new.name)
         renames = pairing.pair_outputs(self.a.model.ir, new.side.model.ir)
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, renames)

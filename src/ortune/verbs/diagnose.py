@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -62,15 +63,22 @@ from ortune.verbs._options import (
     Tolerance,
     command,
     named,
+    option_fields,
+    seconds,
     words,
 )
+from ortune.verbs._page import write_page
 from ortune.verbs._session import Session, resolver, session
+from ortune.verbs._watched import watched
 
 FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = "stopping after this block, then telling what is known; Ctrl-C again stops at once"
 
 TOGETHER = "together"
 SEVERITIES = ("error", "warning", "note")
+OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report")
+"""What can be said of a page that is watched."""
+LONGEST_WATCH_S = 3600
 MOST_FIXES = 8
 """Raced at once; findings of less weight wait for another call."""
 
@@ -83,7 +91,16 @@ class Options(Kept, Load, OnePlan):
     model as it is. A fix that does not help is said to not help.
     """
 
-    model: Annotated[AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")]
+    model: Annotated[
+        AnyPath | None, Argument("[MODEL]", "model.onnx, model.ort, NAME.ortune or model.onnx@revision.")
+    ] = None
+    page: Annotated[
+        str,
+        Option("--page", "URL", "In place of a model, your page: what it does with onnxruntime-web.", MODEL),
+    ] = ""
+    watch: Annotated[
+        str | float, Option("--watch", "15s", "How long the page is watched once it has loaded.", RUN)
+    ] = "15s"
     rewrite: Annotated[
         Sequence[str],
         Option("--rewrite", "NAME[:k=v]", "A rewrite that is there already. Repeatable.", MODEL),
@@ -112,6 +129,27 @@ class Options(Kept, Load, OnePlan):
         return frozenset({"exact", *self.allow})
 
     @cached_property
+    def watch_s(self) -> float:
+        """How long a page is watched."""
+        if bool(self.page) == (self.model is not None):
+            raise UsageError(
+                "a model or a page is diagnosed, one of them",
+                where="diagnose",
+                do="ortune diagnose MODEL, or ortune diagnose --page http://localhost:5173",
+            )
+        for each in option_fields(type(self)) if self.page else ():
+            if isinstance(each.spelling, Option) and each.name not in OF_A_PAGE and each.given(self):
+                raise UsageError(
+                    "says nothing of a page", where=each.spelling.flag.partition("/")[0], do="leave it out"
+                )
+        found = seconds(self.watch, "--watch")
+        if not 0 < found <= LONGEST_WATCH_S:
+            raise UsageError(
+                f"{self.watch} is no time to watch a page", where="--watch", do="e.g. 15s; an hour at most"
+            )
+        return found
+
+    @cached_property
     def severity(self) -> str:
         """From which on findings fail."""
         require_objective(self.objective)
@@ -129,6 +167,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
         OrtuneError: The model does not run, or nothing can be measured on this machine now.
     """
     watch = watcher or Watcher()
+    if options.page:
+        return _page(options, watch)
     with scratch_folder() as scratch:
         text = SideText(
             text=str(options.model), rewrites=tuple(options.rewrite), runtime=named(options.runtime)
@@ -140,6 +180,39 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
                 baseline = Baseline(side, options.feeds, scratch, log, watch.say, kept.machine)
                 envelope = _Diagnosis(options, watch, baseline, kept).go()
             return kept.keep(envelope)
+
+
+def _page(options: Options, watch: Watcher) -> Envelope[DiagnoseResult]:
+    """The user's own page, watched."""
+    start = time.monotonic()
+    watch.line(f"watching {options.page}")
+    with scratch_folder() as scratch:
+        page, first = watched(options.page, options.in_browser, options.watch_s, scratch, watch.stop)
+    findings = tuple({(f.code, f.what): f for each in page.sessions for f in each.findings}.values())
+    result = DiagnoseResult(
+        side=first,
+        findings=findings,
+        fail_on=options.severity,
+        failed=_fails(findings, options.severity),
+        reproduce=command("diagnose", options),
+        page=page,
+        elapsed_s=time.monotonic() - start,
+    )
+    envelope = Envelope(
+        schema="ortune/diagnose/1",
+        ortune=__version__,
+        status="interrupted" if watch.stop() else "ok",
+        result=result,
+    )
+    if options.report is not None:
+        write_page(envelope, Path(options.report), watch)
+    return envelope
+
+
+def _fails(findings: Sequence[Finding], severity: str) -> bool:
+    """Whether any is as bad as that."""
+    worst = SEVERITIES[: SEVERITIES.index(severity) + 1] if severity != "never" else ()
+    return any(finding.severity in worst for finding in findings)
 
 
 def exit_code(envelope: Envelope[DiagnoseResult]) -> int:
@@ -359,8 +432,6 @@ class _Diagnosis:
         }
         findings = tuple(msgspec.structs.replace(f, verified=proven.get(f.code)) for f in found)
         ordered = tuple(sorted(measurable(findings, self.asked), key=_order))
-        left = self.options.severity
-        worst = SEVERITIES[: SEVERITIES.index(left) + 1] if left != "never" else ()
         base = measured(self.blocks, BASE)
         claims = [each.comparison for each in alone if each.comparison is not None]
         result = DiagnoseResult(
@@ -374,8 +445,8 @@ class _Diagnosis:
             profile=told,
             controls=tuple(self.controls),
             notes=(*self.baseline.work.notes, *self.baseline.notes, *awake(self.blocks)),
-            fail_on=left,
-            failed=any(finding.severity in worst for finding in ordered),
+            fail_on=self.options.severity,
+            failed=_fails(ordered, self.options.severity),
             reproduce=command("diagnose", self.options),
             tune=shlex.join(["ortune", "tune", *self.asked]),
             session=self.kept.log.id,

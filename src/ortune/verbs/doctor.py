@@ -39,7 +39,17 @@ from ortune.trials.baseline import Baseline
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved
 from ortune.trials.watcher import Watcher
-from ortune.verbs._options import RUN, AnyPath, Argument, Option, Page, RuntimeOption, Stored, named
+from ortune.verbs._options import (
+    RUN,
+    AnyPath,
+    Argument,
+    InBrowser,
+    Option,
+    Page,
+    RuntimeOption,
+    Stored,
+    named,
+)
 from ortune.verbs._session import exclusive, open_store, session
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -52,7 +62,7 @@ STOPPING = "stopping after this trial; Ctrl-C again stops at once"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Stored):
+class Options(InBrowser, Stored):
     """What can this machine run, and what is the smallest difference that it can show?
 
     Lists the ONNX Runtime builds found and why providers are absent, what is in the way of speed, and measures the
@@ -84,9 +94,9 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
         OrtuneError: The model cannot be opened or fed.
     """
     o, watch = options or Options(), watcher or Watcher()
-    machine = Machine()
+    machine = Machine(browser=o.in_browser)
     found = [made.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
-    reports = tuple(report(r) for r in found)
+    reports = tuple(report(r, o.in_browser) for r in found)
     usable = next((r for r in found if not r.error), None)
     noise: NoiseReport | None = None
     peak: MachinePeak | None = None

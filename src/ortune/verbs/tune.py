@@ -22,6 +22,7 @@ from ortune.profiling.headroom import short_profile
 from ortune.profiling.why import why
 from ortune.records import (
     PROTOCOL_VERSION,
+    BrowserPlace,
     Envelope,
     Finding,
     Headroom,
@@ -34,12 +35,12 @@ from ortune.records import (
 from ortune.report import headroom_words, tune_words
 from ortune.report.difference_words import worded
 from ortune.search.blocks import BASE
-from ortune.search.figures import TIMES, figure, require_objective
+from ortune.search.figures import FROM_START, TIMES, figure, require_objective
 from ortune.search.guards import GUARDS
 from ortune.search.plan_edits import merge
 from ortune.search.proposals import propose
 from ortune.search.race import CURRENT
-from ortune.trials import quantising
+from ortune.trials import in_browsers, quantising
 from ortune.trials.across import propose_elsewhere, with_runtime, with_targets
 from ortune.trials.baseline import Baseline
 from ortune.trials.replay import FINDINGS, RESUMED, Replay, stored
@@ -63,6 +64,7 @@ from ortune.verbs._options import (
     AnyPath,
     Argument,
     Budget,
+    Downloaded,
     Kept,
     Load,
     Metric,
@@ -91,7 +93,7 @@ STOPPING = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Kept, Load, OnePlan):
+class Options(Kept, Load, Downloaded, OnePlan):
     """The fastest correct way to run a model on this machine, proven.
 
     Tries settings one at a time against the untouched default, combines those that help, drops those that do not
@@ -172,6 +174,11 @@ class Options(Kept, Load, OnePlan):
         """The smallest gain that is worth a change, as a share."""
         return share(self.worth, "--worth") or 0.0
 
+    @property
+    def first_target(self) -> str:
+        """The target of what all plans are held against: of all that a browser offers, WebAssembly."""
+        return targets.in_browsers()[0] if self.target == targets.WEB else self.target
+
     @cached_property
     def others(self) -> tuple[str, ...]:
         """Targets beside the CPU on which plans are raced."""
@@ -188,7 +195,7 @@ class Options(Kept, Load, OnePlan):
     @property
     def default(self) -> Plan:
         """What all plans are held against: ONNX Runtime's default, or in a browser that of onnxruntime-web."""
-        target = targets.find(self.target)
+        target = targets.find(self.first_target)
         return Plan() if target.of_runtime else Plan(providers=target.providers)
 
     @cached_property
@@ -245,7 +252,7 @@ class Options(Kept, Load, OnePlan):
                 where="--data",
                 do="add --tolerance 0.01, or --allow numerics",
             )
-        if not targets.find(self.target).ships:
+        if not targets.find(self.first_target).ships:
             raise UsageError(
                 f"no bundle can be made for {self.target} yet, so tune does not search its settings",
                 where="--target",
@@ -278,7 +285,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
         everywhere = merge(Plan(providers=side.plan.providers), options.common)
-        side = replace(with_targets(side, options.others, watch.say), plan=options.default)
+        side = replace(
+            with_targets(side, options.others, watch.say, options.in_browser), plan=options.default
+        )
         with session("tune", options, watch) as kept:
             with kept.measuring(side.label):
                 # Journal and clock begin with the lock: waiting for another ortune costs nothing of the budget.
@@ -315,9 +324,11 @@ def _tune(
     watch.line("profiling, to see where the time goes")
     headroom, profiled = _headroom(run, options)
     found = _findings(run, everywhere, options, profiled)
-    objective = cast("ObjectiveName", options.objective)
+    # What makes a start shorter does so whatever the download takes.
+    objective = cast("ObjectiveName", "cold-start" if options.objective in FROM_START else options.objective)
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)
     held, target = facts.facts_of(model.ir), targets.of(everywhere)
+    found_places: tuple[BrowserPlace, ...] = ()
     proposed, refused = propose(
         held,
         rewrites.proposals(
@@ -344,8 +355,13 @@ def _tune(
         as_asked=bool(options.set or options.plan or options.rewrite),
         findings=found,
     )
-    if options.others:
-        more, too = propose_elsewhere(baseline, options.others, held, objective=objective, allow=allow)
+    others = options.others
+    if options.target == targets.WEB:
+        watch.line("trying what else the browser offers")
+        found_places = in_browsers.places(baseline, options.budget_s)
+        others = in_browsers.raced(found_places)
+    if others:
+        more, too = propose_elsewhere(baseline, others, held, objective=objective, allow=allow)
         proposed, refused = sorted([*more, *proposed], key=lambda each: -each.prior), (*refused, *too)
     if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
         inputs = quantising.gather(baseline)
@@ -364,6 +380,7 @@ def _tune(
     result = with_runtime(result, baseline.side)
     result = msgspec.structs.replace(
         result,
+        places=found_places,
         headline=tune_words.headline(result),
         reproduce=command("tune", options),
         headroom=headroom,
@@ -409,7 +426,7 @@ def _findings(
         model=baseline.side.model,
         work=baseline.work,
         plan=merge(everywhere, Plan(rewrites=options.pinned)),
-        target=options.target,
+        target=options.first_target,
         profile=profiled,
         host=baseline.host,
         topology=baseline.machine.topology,

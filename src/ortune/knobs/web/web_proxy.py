@@ -6,7 +6,7 @@ Why it costs: each input is handed over to the worker, each output back. A tenso
 Evidence: the longest time for which the main thread is blocked; latency, which seldom gets better.
 Fix and its safety: on for models whose runs are longer than a frame (16 ms), if the program has no worker of its own;
     behaviour: make a new Tensor for each run.
-Example: ``--target web-wasm --set web_proxy=1``
+Example: ``--target web-wasm --objective main-thread --set web_proxy=1``
 References: onnxruntime-web, ``env.wasm.proxy``; microsoft/onnxruntime#15735.
 """
 
@@ -20,4 +20,6 @@ KNOB = Knob(
     default="off",
     safety="behaviour",
     summary="loading and running in a worker",
+    tries=("1",),
+    priors={"main-thread": 0.9},
 )

@@ -32,6 +32,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"wrong outputs: the build jsep reads 8-bit numbers wrong on WebGPU: {counted(found)}",
             where=tuple(map(name_of, found)),
+            fix="import onnxruntime-web/webgpu",
             plan=Plan(settings={BUILD.name: "asyncify"}),
             safety="exact",
         )

@@ -33,6 +33,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             severity="error",
             what="graph capture with the provider named by text: runs fail, or give the first outputs for ever",
+            fix="name the provider by an object: executionProviders: [{ name: 'webgpu' }]",
             plan=Plan(settings={FORM.name: _RIGHT}),
             safety="exact",
         )

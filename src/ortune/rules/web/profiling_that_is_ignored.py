@@ -16,17 +16,16 @@ from collections.abc import Iterator
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_profiling import KNOB as PROFILING
 from ortune.records import Finding
+from ortune.rules._browsers import NATIVE
 from ortune.rules.facts import Facts
 
 CODE = "WEB010"
-
-_NATIVE = ("asyncify", "jspi")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the settings."""
     build, mode = facts.plan.settings.get(BUILD.name), facts.plan.settings.get(PROFILING.name, "off")
-    if build in _NATIVE and mode != "off":
+    if build in NATIVE and mode != "off":
         yield Finding(
             code=CODE,
             what=f"env.webgpu.profiling does nothing in the build {build}",

@@ -29,6 +29,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             what=f"{threads} threads on a page without cross-origin isolation: there is one",
+            fix="send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp",
             plan=Plan(settings={ISOLATION.name: True}),
             safety="behaviour",
         )

@@ -7,6 +7,7 @@ does.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import itertools
 import json
@@ -16,13 +17,19 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, get_args
 
 from ortune import launcher
 from ortune.errors import RuntimeNotFound
 
 CALL_S = 30.0
 _PIPED = 'exec "$0" "$@" --remote-debugging-pipe --no-startup-window 3<&0 4>&1 </dev/null >&2'
+
+ScriptKind = Literal["Document", "Script", "Other"]
+"""What runs: of a worker, the script that it begins with is something else to the browser."""
+_SCRIPTS = [{"resourceType": kind, "requestStage": "Response"} for kind in get_args(ScriptKind)]
+_FOUND = 200
+_OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
 
 EventKind = Literal["console", "exception", "log", "crash", "gone"]
 
@@ -37,12 +44,14 @@ class PageEvent:
         level: The console's function or the log's severity: ``log``, ``warning``, ``error``, ...
         text: What was said.
         worker: Whether a worker said it.
+        context: Which of the page and its workers; "" for the browser's own.
     """
 
     kind: EventKind
     level: str = ""
     text: str = ""
     worker: bool = False
+    context: str = ""
 
 
 class DevToolsError(Exception):
@@ -84,6 +93,7 @@ class DevTools:
         self._target, self._session, self._workers = "", "", set[str]()
         self._crashed = set[str]()
         self._loaded = threading.Event()
+        self._rewrite: Callable[[ScriptKind, bytes], bytes | None] | None = None
         command = ["/bin/sh", "-c", _PIPED, program, *flags]
         try:
             self.child = launcher.Child(
@@ -120,6 +130,11 @@ class DevTools:
         if crashed:
             self._page_crashed()
 
+    @property
+    def contexts(self) -> list[str]:
+        """The page, and the workers that it started."""
+        return [self._session, *self._workers]
+
     def open(self, url: str, *, before: str = "", limit_s: float = CALL_S) -> None:
         """Opens the page, listens to it, and waits until it has loaded what it names itself.
 
@@ -131,6 +146,25 @@ class DevTools:
         Raises:
             DevToolsError: The browser ended, or the address cannot be opened in time.
         """
+        self.attach(limit_s=limit_s)
+        if before:
+            self.call("Page.addScriptToEvaluateOnNewDocument", source=before)
+        self.navigate(url, limit_s)
+
+    def attach(
+        self, *, rewrite: Callable[[ScriptKind, bytes], bytes | None] | None = None, limit_s: float = CALL_S
+    ) -> None:
+        """Opens an empty page and listens to it.
+
+        Args:
+            rewrite: Is called with each document and script before it runs, from a thread each, and gives what runs
+                in its place, or None.
+            limit_s: Seconds that each step may take.
+
+        Raises:
+            DevToolsError: The browser ended, or did not open it in time.
+        """
+        self._rewrite = rewrite
         self.show("about:blank", limit_s)
         attached = {"targetId": self._target, "flatten": True}
         self._session = self._call("Target.attachToTarget", "", limit_s, attached)["sessionId"]
@@ -138,8 +172,15 @@ class DevTools:
             self.call(f"{domain}.enable", limit_s)
         # A worker waits until its console is listened to, so that nothing of it is missed.
         self.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
-        if before:
-            self.call("Page.addScriptToEvaluateOnNewDocument", source=before)
+        if rewrite is not None:
+            self.call("Fetch.enable", limit_s, patterns=_SCRIPTS)
+
+    def navigate(self, url: str, limit_s: float = CALL_S) -> None:
+        """Loads an address in the page that is attached, and waits for what it names itself.
+
+        Raises:
+            DevToolsError: The browser ended, or the address cannot be opened in time.
+        """
         self._loaded.clear()  # of the empty page that it was
         failed = self.call("Page.navigate", limit_s, url=url).get("errorText")
         if failed:
@@ -147,14 +188,14 @@ class DevTools:
         if not self._loaded.wait(limit_s):
             raise DevToolsError(f"{url} has not loaded within {limit_s:.0f} s")
 
-    def evaluate(self, expression: str, limit_s: float = CALL_S) -> Any:
-        """The value of JavaScript in the page, once it is there; what JSON can hold.
+    def evaluate(self, expression: str, limit_s: float = CALL_S, *, context: str = "") -> Any:
+        """The value of JavaScript in the page, or in one of its ``contexts``, once it is there; what JSON can hold.
 
         Raises:
             DevToolsError: It threw, did not end in time, or the page ended.
         """
         asked = {"expression": expression, "awaitPromise": True, "returnByValue": True}
-        found = self.call("Runtime.evaluate", limit_s, **asked)
+        found = self._call("Runtime.evaluate", context or self._session, limit_s, asked)
         if "exceptionDetails" in found:
             raise DevToolsError(_thrown(found["exceptionDetails"]))
         return found["result"].get("value")
@@ -225,7 +266,13 @@ class DevTools:
             inner = found["sessionId"]
             self._workers.add(inner)
             self._send("Runtime.enable", inner, {})
+            if self._rewrite is not None:
+                self._send("Fetch.enable", inner, {"patterns": _SCRIPTS})
             self._send("Runtime.runIfWaitingForDebugger", inner, {})
+        elif method == "Target.detachedFromTarget":
+            self._workers.discard(found["sessionId"])
+        elif method == "Fetch.requestPaused":
+            threading.Thread(target=self._script, args=(session, found), daemon=True).start()
         elif method == "Page.loadEventFired":
             self._loaded.set()
         elif method == "Target.targetCrashed":
@@ -236,14 +283,46 @@ class DevTools:
                 self._page_crashed()
         elif method == "Runtime.consoleAPICalled":
             text = " ".join(map(_shown, found["args"]))
-            self._happened(PageEvent(kind="console", level=found["type"], text=text, worker=worker))
+            self._happened(
+                PageEvent(kind="console", level=found["type"], text=text, worker=worker, context=session)
+            )
         elif method == "Runtime.exceptionThrown":
             text = _thrown(found["exceptionDetails"])
             self._happened(PageEvent(kind="exception", level="error", text=text, worker=worker))
-        elif method == "Log.entryAdded":
+        elif method == "Log.entryAdded" and found["entry"].get("source") != "worker":  # a worker tells itself
             entry = found["entry"]
             text = f"{entry['text']} ({entry['url']})" if entry.get("url") else entry["text"]
             self._happened(PageEvent(kind="log", level=entry["level"], text=text, worker=worker))
+
+    def _script(self, session: str, paused: Mapping[str, Any]) -> None:
+        """Hands on a script that waits, as it is or rewritten."""
+        request = {"requestId": paused["requestId"]}
+        with contextlib.suppress(DevToolsError):  # a page that is gone needs no script
+            answer = self._rewritten(session, paused)
+            if answer is None:
+                self._call("Fetch.continueRequest", session, CALL_S, request)
+            else:
+                self._call("Fetch.fulfillRequest", session, CALL_S, {**request, **answer})
+
+    def _rewritten(self, session: str, paused: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The answer that takes the place of a server's; None where that stays."""
+        assert self._rewrite is not None
+        if paused.get("responseStatusCode") != _FOUND:
+            return None
+        try:
+            body = self._call("Fetch.getResponseBody", session, CALL_S, {"requestId": paused["requestId"]})
+        except DevToolsError:
+            return None
+        text = base64.b64decode(body["body"]) if body["base64Encoded"] else body["body"].encode()
+        changed = self._rewrite(paused["resourceType"], text)
+        if changed is None:
+            return None
+        kept = [each for each in paused["responseHeaders"] if each["name"].lower() not in _OF_THE_BODY]
+        return {
+            "responseCode": _FOUND,
+            "responseHeaders": kept,
+            "body": base64.b64encode(changed).decode(),
+        }
 
     def _page_crashed(self) -> None:
         self._happened(PageEvent(kind="crash", text="the page crashed"))

@@ -21,19 +21,20 @@ ASKED = {
 
 
 @cache
-def refused(program: str) -> Mapping[str, str]:
+def refused(program: str, *, headful: bool = False) -> Mapping[str, str]:
     """Why the browser cannot run an execution provider, by its name; "" where it can.
 
     Starts the browser.
 
     Args:
         program: The browser.
+        headful: Whether it has a window, as its trials will.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch)
         page = folder / "page.html"  # of a file: a page without an address gets neither
         page.write_text("<!doctype html>", encoding="utf-8")
-        given = setup.flags(webgpu=True, webnn=True, headful=False, profile=folder / "browser")
+        given = setup.flags(webgpu=True, webnn=True, headful=headful, profile=folder / "browser")
         with (folder / "log").open("wb") as log:
             try:
                 tools = DevTools(

@@ -2,6 +2,7 @@
 // worker that runs in a process; the server beside hands them on.
 const here = new URL(".", import.meta.url).href;
 const WARM_MS = 1000; // V8 compiles WebAssembly again, faster, within its first half second of running
+const COMPILED_MS = 300; // where it has done so already, and the runs show it
 
 const PROFILED = 300; // runs before those that count: each of them is printed
 
@@ -77,6 +78,39 @@ const get = (target, key) => key.split(".").reduce((at, part) => at?.[part], tar
 
 const median = (values) => [...values].sort((a, b) => a - b)[(values.length - 1) >> 1];
 
+// Whether the later runs take as long as those before them.
+const level = (taken) => {
+  const part = Math.min(50, Math.floor(taken.length / 3));
+  if (part < 3) return false;
+  const [a, b] = [median(taken.slice(-2 * part, -part)), median(taken.slice(-part))];
+  return Math.abs(a - b) <= 0.05 * Math.min(a, b);
+};
+
+// How long the page's main thread is taken from its user while the model runs: the longest time without a turn of its
+// own, and the frames of 60 Hz that pass meanwhile.
+const BLOCK_RUNS = 8, BLOCK_MS = 300; // of a slow model one run is enough
+const blocked = async (run) => {
+  const { port1, port2 } = new MessageChannel();
+  let last = clock(), longest = 0, lost = 0, over = false;
+  const ended = new Promise((done) => {
+    port1.onmessage = () => {
+      const now = clock();
+      longest = Math.max(longest, now - last);
+      lost += Math.floor((now - last) / (1000 / 60));
+      last = now;
+      if (over) done(); else port2.postMessage(0);
+    };
+  });
+  port2.postMessage(0);
+  const began = clock();
+  let runs = 0;
+  do { await run(); runs++; } while (runs < BLOCK_RUNS && clock() - began < BLOCK_MS);
+  over = true;
+  await ended;
+  port1.close();
+  return { block_ns: ns(longest), frames_lost: lost / runs };
+};
+
 const resolution = () => {
   let least = Infinity;
   for (let i = 0; i < 20; i++) {
@@ -113,7 +147,14 @@ const trial = async () => {
     if (!navigator.ml) throw new Stop("load-error", "this browser has no WebNN");
     await navigator.ml.createContext();
   }
+  if (provider === "webgl") {
+    const gl = document.createElement("canvas").getContext("webgl2");
+    const description = gl?.getParameter(gl.getExtension("WEBGL_debug_renderer_info")?.UNMASKED_RENDERER_WEBGL ?? gl.RENDERER);
+    about.adapter = { description, fallback: /swiftshader|llvmpipe|softpipe|software|basic render/i.test(description ?? "") };
+  }
+  const imported = clock();
   const ort = await import(`${here}ort/${build}`);
+  about.import_ns = ns(clock() - imported);
   ort.env.wasm.wasmPaths = `${here}ort/`;
   for (const [key, value] of Object.entries(env)) put(ort.env, key, value);
   const version = ort.env.versions?.web ?? ort.env.versions?.common ?? "";
@@ -196,10 +237,15 @@ const trial = async () => {
       release(outputs);
     }
     if (!request.warmup_runs) return;
-    for (const one of cases) {
-      const began = clock(), least = Math.max(WARM_MS, request.warmup_ns / 1e6);
+    for (const [i, one] of cases.entries()) {
+      const began = clock(), least = Math.max(WARM_MS, request.warmup_ns / 1e6), asked = Math.max(COMPILED_MS, request.warmup_ns / 1e6);
       const taken = await timed(one, request.warmup_runs, false);
-      while (clock() - began < least && !(profile && taken.length >= PROFILED)) taken.push(...(await timed(one, 1, false)));
+      const warm = () => {
+        const ran = clock() - began;
+        // What is hot in the first case is compiled for the others too.
+        return ran >= least || (profile && taken.length >= PROFILED) || ((request.compiled || i) && ran >= asked && level(taken));
+      };
+      while (!warm()) taken.push(...(await timed(one, 1, false)));
       const tail = taken.slice(-6), half = tail.length >> 1;
       if (half) {
         const [a, b] = [median(tail.slice(0, half)), median(tail.slice(half))];
@@ -207,6 +253,7 @@ const trial = async () => {
       }
       one.warmup = taken.length;
     }
+    if (!profile) Object.assign(about, await blocked(async () => { await timed(cases[0], 1, false); }));
   };
 
   const share = request.feeds.reduce((sum, feed) => sum + feed.weight, 0);

@@ -11,6 +11,7 @@ import json
 import math
 import queue
 import re
+import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,7 @@ from ortune.records import (
 )
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
+from ortune.targets.browser.kept import Kept
 from ortune.targets.browser.remote import Ran, browser_name
 from ortune.targets.browser.server import PageServer, Served
 from ortune.targets.machine import Machine, over_memory_of
@@ -78,6 +80,8 @@ class Page(Process):
         self.console: list[str] = []
         self.missing: list[str] = []
         self._trouble = ""
+        self._kept: Kept | None = None
+        self._sent_bytes = 0
         self._outputs: dict[int, list[dict[str, Any]]] = {}
         self._peak_bytes = 0
         self._began_s = self._ended_s = 0.0
@@ -99,17 +103,26 @@ class Page(Process):
             return
         self._lines = queue.Queue()
         remote = self.machine.remote
-        site = remote.site if remote else None
-        self.server = PageServer(served, self._said, self._printed, self._output, self._cpu_s, site)
         if remote is not None:
+            self._job["compiled"] = False
+            self.server = PageServer(
+                served, self._said, self._printed, self._output, self._cpu_s, remote.site
+            )
             remote.show(self.server.url)
             return
-        name = self.provider.name
+        name, profile = self.provider.name, self.folder / "browser"
+        self._kept = Kept(
+            self.task.scratch,
+            (program, str(web.dist), str(served.isolated), str(served.model), self.task.plan.id),
+        )
+        self._job["compiled"] = name == "wasm" and len(self.group) > 1 and self._kept.give(profile)
+        self.server = PageServer(served, self._said, self._printed, self._output, self._cpu_s, token=_TOKEN)
         given = setup.flags(
             webgpu=name == "webgpu",
             webnn=name == "webnn",
             headful=self.machine.browser.headful,
-            profile=self.folder / "browser",
+            profile=profile,
+            port=self.server.port,
         )
         with (self.folder / LOG).open("wb") as log:
             try:
@@ -125,7 +138,9 @@ class Page(Process):
                 self.end = self.error("no-runtime", error.what)
                 return
         self.child = tools.child
-        threading.Thread(target=self._show, args=(tools, self.server.url), daemon=True).start()
+        threading.Thread(
+            target=self._show, args=(tools, f"http://{setup.HOST}/{_TOKEN}/"), daemon=True
+        ).start()
 
     def send(self, message: TrialRequest | Command | ToolRequest) -> None:
         """Tells the page something."""
@@ -152,12 +167,15 @@ class Page(Process):
     def close(self) -> None:
         """Makes sure that neither browser nor server is left."""
         super().close()
-        setup.tidy(self.folder / "browser")
+        profile = self.folder / "browser"
+        setup.tidy(profile)
+        if self._kept is not None and isinstance(self.end, TrialDone) and self.task.request.warmup_runs:
+            self._kept.take(profile)
         if self.server is not None:
             if self.machine.remote is not None:
                 self.machine.remote.hide(self.server.url)
             self.server.close()
-            self.missing, self.server = self.server.missing, None
+            self.missing, self._sent_bytes, self.server = self.server.missing, self.server.sent_bytes, None
         if self.console:
             with contextlib.suppress(OSError):
                 (self.folder / LOG).write_text("\n".join(self.console) + "\n", encoding="utf-8")
@@ -276,7 +294,13 @@ class Page(Process):
             read_back=tuple(self._read_back(each) for each in self.settings),
             profile=profile,
             placement=placement_of(self.console),
-            page=_seen(self.about, self.console),
+            page=_seen(
+                self.about,
+                self.console,
+                self._sent_bytes,
+                self.machine.browser.network_bps,
+                compiled=bool(self._job["compiled"]),
+            ),
         )
 
     def _read_back(self, each: Applied) -> ReadBack:
@@ -299,7 +323,7 @@ class Page(Process):
         """What the page may have, and what it is asked to do.
 
         Raises:
-            _CannotServe: An input has no counterpart in JavaScript.
+            _CannotServe: An input has no counterpart in JavaScript, or a file is larger than a page can fetch.
         """
         request = self.task.request
         if request.custom_ops or request.sessions > 1 or request.callers > 1:
@@ -313,6 +337,12 @@ class Page(Process):
         feeds = [_feed(Path(feed.path)) for feed in request.feeds]
         model = Path(request.model).absolute()
         external = _external(model)
+        for file in (model, *(model.parent / name for name in external)):
+            if file.is_file() and (size := file.stat().st_size) >= _MOST_FILE:
+                raise _CannotServe(
+                    f"{file.name} has {size / 2**30:.1f} GiB, and a page can fetch no file of 2 GiB: use weights of "
+                    "fewer bits, or keep them in several files"
+                )
         served = Served(
             model=model,
             external=[model.parent / name for name in external],
@@ -345,8 +375,11 @@ class Page(Process):
         return served, job
 
 
+_MOST_FILE = 2 << 30  # beyond it Chromium says "Failed to fetch", after half a minute
 _DAY_S = 86_400.0
 _GONE_S = 1.0
+_TOKEN = secrets.token_urlsafe(24)
+"""Of all pages of this process: what a browser keeps of one is found by the others."""
 
 
 class _CannotServe(Exception):
@@ -389,7 +422,9 @@ _WITHOUT = re.compile(r"kernel not found in registries for Op type: (?P<op>\w+) 
 MOST_FALLBACKS = 200
 
 
-def _seen(about: Mapping[str, Any], console: Sequence[str]) -> PageSeen:
+def _seen(
+    about: Mapping[str, Any], console: Sequence[str], sent_bytes: int, network_bps: float, *, compiled: bool
+) -> PageSeen:
     adapter = about.get("adapter") or {}
     words = [adapter.get("vendor"), adapter.get("architecture"), adapter.get("description")]
     return PageSeen(
@@ -402,6 +437,12 @@ def _seen(about: Mapping[str, Any], console: Sequence[str]) -> PageSeen:
         fetch_ns=int(about.get("fetch_ns", 0)),
         without_kernel=fallbacks_of(console),
         visible=about.get("visible") == about.get("visible_at_end") == "visible",
+        compiled=compiled,
+        download_bytes=sent_bytes,
+        download_ns=int(8e9 * sent_bytes / network_bps),
+        import_ns=int(about.get("import_ns", 0)),
+        block_ns=int(about.get("block_ns", 0)),
+        frames_lost=float(about.get("frames_lost", 0.0)),
     )
 
 

@@ -59,6 +59,8 @@ class Request(http.server.BaseHTTPRequestHandler):
     """One connection of a browser's, and how it is answered."""
 
     protocol_version = "HTTP/1.1"
+    # Head and body are written one after the other: else the body waits 40 ms for the head's acknowledgement.
+    disable_nagle_algorithm = True
     timeout = SILENT_S
     server_version, sys_version = "ortune", ""
     server: _Server
@@ -100,12 +102,12 @@ class Request(http.server.BaseHTTPRequestHandler):
         except OSError:
             self.close_connection = True  # the page is gone
 
-    def begin(self, status: int, kind: str, size: int | None = None) -> None:
+    def begin(self, status: int, kind: str, size: int | None = None, *, keeps: str = "no-store") -> None:
         """Begins an answer; one of no size goes on until its connection ends."""
         self.send_response(status)
         for name, value in (ISOLATING if self.room is not None and self.room.isolated else {}).items():
             self.send_header(name, value)
-        self.send_header("Cache-Control", "no-store")
+        self.send_header("Cache-Control", keeps)
         self.send_header("Referrer-Policy", "no-referrer")  # the token is in the address
         self.send_header("Content-Type", kind)
         if size is None:
@@ -120,8 +122,8 @@ class Request(http.server.BaseHTTPRequestHandler):
         data = files(__package__).joinpath(name).read_bytes()
         self.answer(200, data, TYPES[name[name.rindex(".") :]])
 
-    def file(self, path: Path) -> bool:
-        """Answers with a file; False where it is not there."""
+    def file(self, path: Path, *, keeps: str = "no-store") -> bool:
+        """Answers with a file, and says how long a browser may keep it; False where it is not there."""
         try:
             size = path.stat().st_size
             source = path.open("rb")
@@ -130,7 +132,7 @@ class Request(http.server.BaseHTTPRequestHandler):
             return False
         with source:
             try:
-                self.begin(200, TYPES.get(path.suffix, "application/octet-stream"), size)
+                self.begin(200, TYPES.get(path.suffix, "application/octet-stream"), size, keeps=keeps)
                 while chunk := source.read(1 << 20):
                     self.wfile.write(chunk)
             except OSError:
@@ -195,9 +197,9 @@ class Site:
         self._start = f"http{'s' if tls else ''}://{name or address}:{self.port}"
         threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
 
-    def open(self, room: Room) -> str:
-        """Lets in who has a new token; returns the address with it."""
-        token = secrets.token_urlsafe(24)
+    def open(self, room: Room, token: str = "") -> str:
+        """Lets in who has the token, or a new one; returns the address with it."""
+        token = token or secrets.token_urlsafe(24)
         self._http.rooms[token] = room
         return f"{self._start}/{token}/"
 
@@ -241,10 +243,13 @@ class PageServer:
         cpu_s: Tells the CPU seconds that the browser has taken.
         site: Where it lies; None opens one on loopback for this page alone. A page of a site that others share is
             watched by who opened it: browsers hold few connections to one site.
+        token: Lets the page in; what pages with the same one keep of onnxruntime-web has the same address.
 
     Attributes:
         url: Where the page lies.
+        port: On which it listens.
         missing: Files that the page asked for and that are not there.
+        sent_bytes: Of files: onnxruntime-web's, and the model's.
     """
 
     def __init__(
@@ -255,16 +260,19 @@ class PageServer:
         output: Callable[[Mapping[str, object], bytes], None],
         cpu_s: Callable[[], float],
         site: Site | None = None,
+        token: str = "",
     ) -> None:
         self._served, self._said, self._printed, self._output = served, said, printed, output
         self._cpu_s = cpu_s
         self._outbox: queue.Queue[bytes] = queue.Queue()
         self._closed = threading.Event()
         self.missing: list[str] = []
+        self.sent_bytes = 0
         self.isolated = served.isolated
         self._alone = site is None
         self._site = site or Site()
-        self.url = self._site.open(self)
+        self.port = self._site.port
+        self.url = self._site.open(self, token)
 
     def send(self, message: bytes) -> None:
         """Gives the page its next message."""
@@ -302,7 +310,7 @@ class PageServer:
             except (ValueError, IndexError):
                 request.answer(404)
         elif kind == "ort" and "/" not in rest and "\\" not in rest and Path(rest).suffix in TYPES:
-            self._file(request, served.dist / rest)
+            self._file(request, served.dist / rest, keeps="max-age=86400")
         else:
             request.answer(404)
 
@@ -348,8 +356,10 @@ class PageServer:
         except OSError:
             self._said(None)
 
-    def _file(self, request: Request, path: Path) -> None:
-        if not request.file(path):
+    def _file(self, request: Request, path: Path, *, keeps: str = "no-store") -> None:
+        if request.file(path, keeps=keeps):
+            self.sent_bytes += path.stat().st_size
+        else:
             self.missing.append(path.name)
 
 

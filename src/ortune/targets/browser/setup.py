@@ -28,6 +28,8 @@ PROGRAMS = (
     "microsoft-edge",
     "msedge",
 )
+HOST = "ortune.localhost"
+"""What a browser of ours calls the server of its page, whatever the port: it keeps compiled code by address."""
 _NUMBER = re.compile(r"\d+\.\d+\.\d+(-[\w.]+)?")
 _FETCH_S = 300.0
 _LONGEST_TEMPORARY = 40  # a socket's path has 107 characters at most
@@ -42,11 +44,13 @@ class BrowserSetup:
         ort_web: A folder of onnxruntime-web (or one that holds ``node_modules``), or a version; "" is ortune's choice.
         browser: The program; "" looks for one.
         headful: With a window, where there is a screen: a GPU may be used then that a browser without one has not.
+        network_bps: Bits a second at which the pages' users download.
     """
 
     ort_web: str = ""
     browser: str = ""
     headful: bool = False
+    network_bps: float = 10e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,14 +190,24 @@ def _builds(packed: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:
             yield name, member
 
 
-def flags(*, webgpu: bool, webnn: bool, headful: bool, profile: Path) -> list[str]:
-    """The browser's arguments: a fresh profile, and nothing that fetches or asks by itself."""
+def flags(*, webgpu: bool, webnn: bool, headful: bool, profile: Path, port: int = 0) -> list[str]:
+    """The browser's arguments: a profile of its own, and nothing that fetches or asks by itself.
+
+    Args:
+        webgpu: Whether WebGPU is needed.
+        webnn: Whether WebNN is.
+        headful: Whether it has a window.
+        profile: Folder of the profile.
+        port: Where the server of ``HOST`` listens; 0 where it has none.
+    """
     found = [
         "--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update",
         "--disable-sync", "--disable-quic", "--disable-extensions", "--disable-crash-reporter", "--no-service-autorun",
         "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
         "--disable-backgrounding-occluded-windows", f"--user-data-dir={profile}",
     ]  # fmt: skip
+    if port:
+        found.append(f"--host-resolver-rules=MAP {HOST}:80 127.0.0.1:{port}")
     if not headful:
         found.append("--headless=new")
     if hasattr(os, "geteuid") and os.geteuid() == 0:

@@ -24,15 +24,15 @@ class WebTarget(Target):
     channels: tuple[Channel, ...] = PAGE
     of_runtime: bool = False
 
-    def discover(self, runtime: Runtime) -> ProviderReport:
-        """Whether there is a browser that offers what it needs, and an onnxruntime-web, which is not fetched."""
+    def discover(self, runtime: Runtime, browser: setup.BrowserSetup | None = None) -> ProviderReport:
+        """Whether the browser offers what it needs, and there is an onnxruntime-web, which is not fetched."""
         del runtime
-        chosen = setup.BrowserSetup()
+        chosen = browser or setup.BrowserSetup()
         try:
             program = setup.program(chosen)
         except RuntimeNotFound as error:
             return self._report(error.what)
-        if why := refused(program)[self.provider] if self.provider in ASKED else "":
+        if why := refused(program, headful=chosen.headful)[self.provider] if self.provider in ASKED else "":
             return self._report(why)
         try:
             web = setup.ort_web(chosen, fetch=False)

@@ -1,0 +1,182 @@
+"""What a page does with onnxruntime-web, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ortune.records import DiagnoseResult, Envelope, Finding, PageSeen, PageSession, PageTensor, WatchedPage
+from ortune.report import finding_words
+from ortune.report.document import Annotation, Block, Code, Document, Line, Pairs, Points, stopped
+from ortune.report.numbers import duration, percent, shorten, size
+from ortune.report.placement_words import placed
+
+NAMED = 4
+LONGEST_URL = 80
+LONGEST_VALUE = 120
+_OPEN = "not set"
+
+
+def headline(page: WatchedPage) -> str:
+    """How many sessions and runs there were, and what they take of the page's thread."""
+    watched = f"in {page.watched_ns / 1e9:.1f} s"
+    if not page.sessions:
+        return f"no session of onnxruntime-web {watched}"
+    n, runs = len(page.sessions), sum(session.runs.n for session in page.sessions)
+    findings = {(f.code, f.what) for session in page.sessions for f in session.findings}
+    stands_out = f"{len(findings)} finding{'s' * (len(findings) != 1)}" if findings else "nothing stands out"
+    return (
+        f"{n} session{'s' * (n != 1)} and {runs} run{'s' * (runs != 1)} of onnxruntime-web {watched}; "
+        f"{_share(page)}; {stands_out}"
+    )
+
+
+def document(envelope: Envelope[DiagnoseResult]) -> Document:
+    """The answer, what stands out, each session, the page, and the commands that go on."""
+    result = envelope.result
+    assert result is not None and result.page is not None
+    page = result.page
+    blocks: list[Block] = [*stopped(envelope), Line(headline(page), "unsure")]
+    if not page.sessions:
+        blocks.append(
+            Line(
+                "Nothing was made while it was watched, or a bundler has made something else of onnxruntime-web's "
+                "classes. Where a click begins it: --headful, and --watch 60s."
+            )
+        )
+    blocks.append(
+        Points(title="what stands out", items=[_told(f, page) for f in result.findings], marked=True)
+    )
+    blocks += [
+        Pairs(title=f"session {i}{', in a worker' if s.worker else ''}", rows=list(_session(s, page.seen)))
+        for i, s in enumerate(page.sessions, 1)
+    ]
+    blocks.append(Pairs(title="page", rows=list(_page(page))))
+    blocks.append(Code(title="next", lines=list(_next(result)), commands=True))
+    annotations = [
+        Annotation(level="notice", title="ortune diagnose", lines=[headline(page)]),
+        *finding_words.to_annotate(result.findings),
+    ]
+    return Document(title=f"diagnosis of {page.url}", blocks=blocks, annotations=annotations)
+
+
+def _told(finding: Finding, page: WatchedPage) -> str:
+    """A finding, and which sessions it is about where not all have it."""
+    which = [i for i, session in enumerate(page.sessions, 1) if finding in session.findings]
+    some = len(which) < len(page.sessions)
+    where = f" [session {', '.join(map(str, which))}]" if some and which else ""
+    fix = f" -> {finding.fix}" if finding.fix else ""
+    return f"{finding.code} {finding.what}{finding_words.places(finding)}{where}{fix}"
+
+
+def _session(session: PageSession, seen: PageSeen) -> Iterator[tuple[str, str]]:
+    model = session.model
+    known = [
+        size(model.size_bytes) if model.size_bytes else "",
+        f"{model.n_nodes} nodes" if model.n_nodes else "",
+    ]
+    about = ", ".join(filter(None, known))
+    yield "model", f"{shorten(model.url, LONGEST_URL) or 'passed as bytes'}{f' ({about})' if about else ''}"
+    if model.error:
+        yield "model not read", model.error
+    if session.error:
+        yield "failed", session.error
+    if session.version:
+        build = session.plan.settings.get("web_build", "")
+        yield "onnxruntime-web", f"{session.version}{f', build {build}' if build else ''}"
+    yield "asked for", _options({**session.environment, **session.options}) or "nothing: all is left open"
+    told = {*session.environment, "wasm.numThreads"}
+    changed = {
+        name: value
+        for name, value in session.in_force.items()
+        if name in told and session.environment.get(name) != value
+    }
+    if changed:
+        yield "in force", "; ".join(_in_force(name, value, session) for name, value in changed.items())
+    for sentence in placed(session.placement):
+        yield "runs on", sentence
+    if session.without_kernel:
+        more = (
+            f" and {len(session.without_kernel) - NAMED} more" if len(session.without_kernel) > NAMED else ""
+        )
+        yield "no kernel for", f"{', '.join(session.without_kernel[:NAMED])}{more}"
+    for what, tensors in (("inputs", session.inputs), ("outputs", session.outputs)):
+        if tensors:
+            yield what, _tensors(tensors)
+    if session.create_ns:
+        yield "created in", f"{duration(session.create_ns)}, with ONNX Runtime's log on (one observation)"
+    yield from _runs(session, seen)
+
+
+def _runs(session: PageSession, seen: PageSeen) -> Iterator[tuple[str, str]]:
+    runs = session.runs
+    if runs.n:
+        many = (
+            f", then {duration(runs.median_ns)} at the median, {duration(runs.longest_ns)} at most"
+            if runs.n > 1
+            else ""
+        )
+        yield (
+            "runs",
+            f"{runs.n}: first {duration(runs.first_ns)}{many}; {duration(runs.total_ns)} in all{_doubt(session, seen)}",
+        )
+    if runs.n_failed:
+        yield "runs that failed", f"{runs.n_failed}: {runs.error}"
+    if runs.read_back_bytes:
+        fetched = f"; {runs.n_reads} by getData()" if runs.n_reads else ""
+        yield "read back from the GPU", f"{size(runs.read_back_bytes)} in all{fetched}"
+
+
+def _doubt(session: PageSession, seen: PageSeen) -> str:
+    """What times on WebGPU are where the CPU computes it."""
+    software = seen.software and session.plan.provider_names[0] == "webgpu"
+    return " (functional only: the GPU is software)" if software else ""
+
+
+def _options(options: dict[str, str]) -> str:
+    return ", ".join(f"{name}={shorten(value, LONGEST_VALUE)}" for name, value in options.items())
+
+
+def _in_force(name: str, value: str, session: PageSession) -> str:
+    asked = session.environment.get(name, _OPEN)
+    return f"{name} {shorten(value, LONGEST_VALUE)} ({asked if asked == _OPEN else f'asked: {asked}'})"
+
+
+def _tensors(tensors: Sequence[PageTensor]) -> str:
+    told = []
+    for each in tensors[:NAMED]:
+        where = f" on {each.location}" if each.location not in ("", "cpu") else ""
+        told.append(f"{each.name} {each.type}[{','.join(each.shape)}]{where}")
+    return ", ".join(told) + (f" and {len(tensors) - NAMED} more" if len(tensors) > NAMED else "")
+
+
+def _share(page: WatchedPage) -> str:
+    if not page.main_thread_ns:
+        return "the main thread was not sampled"
+    share = percent(page.model_thread_ns / page.main_thread_ns, 0)
+    return f"WebAssembly takes {share} of the main thread's busy time"
+
+
+def _page(page: WatchedPage) -> Iterator[tuple[str, str]]:
+    seen = page.seen
+    yield "browser", f"{seen.browser}, {seen.cpus} processors"
+    yield "cross-origin isolated", "yes" if seen.isolated else "no: WebAssembly has one thread"
+    if seen.adapter:
+        yield "WebGPU adapter", f"{seen.adapter}{', computed by the CPU' if seen.software else ''}"
+    busy = percent(page.main_thread_ns / page.watched_ns, 0) if page.watched_ns else ""
+    yield (
+        "main thread",
+        (
+            f"busy {busy} of {page.watched_ns / 1e9:.1f} s, {duration(page.model_thread_ns)} of it in WebAssembly"
+            " (one observation, by samples)"
+        ),
+    )
+    for file in page.files:
+        known = f" ({size(file.size_bytes)})" if file.size_bytes else ""
+        yield "loaded", f"{shorten(file.url, LONGEST_URL)}{known}"
+    for text in page.trouble:
+        yield "trouble", text
+
+
+def _next(result: DiagnoseResult) -> Iterator[str]:
+    if result.findings:
+        yield f"ortune explain {result.findings[0].code}"

@@ -1,0 +1,113 @@
+// Put into the class InferenceSession of onnxruntime-web as it is defined, in a page that is watched: what is asked of
+// it goes to the console behind a mark. KEPT and MARK are put in before it is used.
+(InferenceSession) => {
+  const kept = KEPT, say = console.debug.bind(console), clock = () => performance.now();
+  const tell = (message) => say(MARK + JSON.stringify(message));
+  const numbers = new WeakMap();
+  // Several copies may be in one page, each with an environment of its own, which lies before its class.
+  const own = { wasm: kept.wasm, webgpu: kept.webgpu, versions: kept.versions };
+  kept.wasm = kept.webgpu = kept.versions = undefined;
+  const part = (name) => own[name] ?? kept[name];
+  let before, file = ""; // the environment is read once, at the first session
+  const safely = (read, otherwise) => { try { return read(); } catch { return otherwise; } };
+  const isBytes = (value) => ArrayBuffer.isView(value) || value instanceof ArrayBuffer || Object.prototype.toString.call(value) === "[object SharedArrayBuffer]";
+
+  const text = (value) => (typeof value === "string" ? value : JSON.stringify(plain(value, 0)) ?? String(value)).slice(0, 500);
+  const plain = (value, depth) => {
+    if (typeof value === "function" || typeof value === "bigint") return typeof value === "bigint" ? String(value) : "function";
+    if (isBytes(value)) return `${value.byteLength} bytes`;
+    if (value === null || typeof value !== "object") return value;
+    if (depth > 3) return "...";
+    if (Array.isArray(value)) return value.slice(0, 50).map((each) => plain(each, depth + 1));
+    return Object.fromEntries(Object.entries(value).slice(0, 50).map(([name, each]) => [name, plain(each, depth + 1)]));
+  };
+  const described = (given) => Object.fromEntries(Object.entries(given ?? {}).filter(([, value]) => value !== undefined).slice(0, 100).map(([name, value]) => [name, text(value)]));
+  const environment = () => {
+    const found = {};
+    for (const name of ["numThreads", "simd", "proxy", "wasmPaths", "trace"]) if (part("wasm")?.[name] !== undefined) found[`wasm.${name}`] = part("wasm")[name];
+    for (const name of ["profiling", "profilingMode", "powerPreference", "forceFallbackAdapter"]) {
+      const value = safely(() => part("webgpu")?.[name]);
+      if (value !== undefined) found[`webgpu.${name}`] = value;
+    }
+    return described(found);
+  };
+
+  // Of several copies' files the one that this session waited for; a program may have fetched it before.
+  const loadedSince = (start) => {
+    const found = performance.getEntriesByType("resource").filter(({ name }) => /\.wasm([?#]|$)/.test(name));
+    return (found.findLast(({ startTime }) => startTime >= start) ?? found.findLast(({ name }) => name.includes("ort-wasm")))?.name ?? "";
+  };
+
+  const BITS = { int4: 4, uint4: 4, int8: 8, uint8: 8, bool: 8, int16: 16, uint16: 16, float16: 16, int32: 32, uint32: 32, float32: 32, int64: 64, uint64: 64, float64: 64 };
+  const bytes = (tensor) => safely(() => Math.ceil((tensor.dims.reduce((a, b) => a * b, 1) * (BITS[tensor.type] ?? 0)) / 8), 0);
+  const tensors = (named) => Object.entries(named).slice(0, 200).filter(([, value]) => value?.dims).map(([name, value]) =>
+    ({ name, type: String(value.type), shape: value.dims.map(String), location: String(safely(() => value.location, "")) }));
+  const declared = (read) => safely(() => (read() ?? []).slice(0, 200).map((each) =>
+    ({ name: String(each.name), type: String(each.type ?? ""), shape: (each.shape ?? []).map(String) })), []);
+
+  kept.open = async (number, size) => {
+    let model = kept.models[number], url = "";
+    if (typeof model === "string") url = safely(() => new URL(model, location.href).href, model);
+    else url = (size && performance.getEntriesByType("resource").find((each) => each.decodedBodySize === size)?.name) || "";
+    // What was passed may have been moved to a worker.
+    const gone = typeof model === "string" || (size && !model.byteLength);
+    if (gone && url) model = kept.models[number] = new Uint8Array(await (await fetch(url, { cache: "force-cache" })).arrayBuffer());
+    return { url, size: model.byteLength };
+  };
+  kept.piece = (number, from, length) => {
+    const found = kept.models[number].subarray(from, from + length), parts = [];
+    for (let at = 0; at < found.length; at += 8192) parts.push(String.fromCharCode(...found.subarray(at, at + 8192)));
+    return btoa(parts.join(""));
+  };
+
+  const { create } = InferenceSession, { run } = InferenceSession.prototype;
+  InferenceSession.create = async function (...given) {
+    const number = kept.models.length, model = given[0];
+    const last = given[given.length - 1];
+    const has = given.length > 1 && last !== null && typeof last === "object" && !isBytes(last);
+    const options = has ? last : {};
+    // What is passed may be moved away by then: a view is kept, never a copy.
+    kept.models.push(typeof model === "string" ? model : ArrayBuffer.isView(model) ? new Uint8Array(model.buffer, model.byteOffset, model.byteLength) : new Uint8Array(model));
+    const url = typeof model === "string" ? safely(() => new URL(model, location.href).href, model) : "";
+    tell({ kind: "asked", number, url, bytes: typeof model === "string" ? 0 : model.byteLength, options: described(options), environment: (before ??= environment()) });
+    given[has ? given.length - 1 : given.length] = { ...options, logSeverityLevel: 0 }; // its log tells which provider has which node
+    const start = clock();
+    try {
+      const session = await create.apply(this, given);
+      const took = clock() - start;
+      file ||= loadedSince(start);
+      numbers.set(session, { number, runs: 0 });
+      tell({ kind: "created", number, ms: took, inputs: declared(() => session.inputMetadata), outputs: declared(() => session.outputMetadata), environment: environment(), version: String(part("versions")?.web ?? part("versions")?.common ?? ""), file });
+      return session;
+    } catch (error) {
+      tell({ kind: "failed", number, what: String(error?.message ?? error).slice(0, 1000) });
+      throw error;
+    }
+  };
+  InferenceSession.prototype.run = async function (...given) {
+    const known = numbers.get(this);
+    if (!known) return run.apply(this, given);
+    const first = !known.runs++, { number } = known;
+    const inputs = first ? safely(() => tensors(given[0]), []) : [];
+    const start = clock();
+    let outputs;
+    try {
+      outputs = await run.apply(this, given);
+    } catch (error) {
+      tell({ kind: "run-failed", number, what: String(error?.message ?? error).slice(0, 1000) });
+      throw error;
+    }
+    const ms = clock() - start;
+    safely(() => {
+      const values = Object.values(outputs);
+      for (const value of values) {
+        if (value.location !== "gpu-buffer" && value.location !== "ml-tensor") continue;
+        const { getData } = value;
+        value.getData = function (...rest) { tell({ kind: "read", number, bytes: bytes(value) }); return getData.apply(this, rest); };
+      }
+      const there = values.filter((value) => value.location === "cpu" || value.location === "cpu-pinned");
+      tell({ kind: "run", number, ms, back: there.reduce((sum, value) => sum + bytes(value), 0), inputs, outputs: first ? tensors(outputs) : [] });
+    });
+    return outputs;
+  };
+}

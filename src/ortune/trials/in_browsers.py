@@ -1,0 +1,49 @@
+"""Where else in a browser a model runs: each place is asked what is there, and the model is run there once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ortune import targets
+from ortune.records import BrowserPlace, Failed, Plan
+from ortune.trials.baseline import Baseline
+
+
+def places(baseline: Baseline, budget_s: float) -> tuple[BrowserPlace, ...]:
+    """Every target of the browser, that of the baseline first.
+
+    Args:
+        baseline: In the browser, and timed already.
+        budget_s: Each of the others may take some of it; a GPU that is software may need minutes.
+    """
+    here = targets.of(baseline.side.plan).name
+    baseline.expect(baseline.trial_ns, 1e9 * budget_s)
+    found = [_place(baseline, name) for name in targets.in_browsers() if name != here]
+    baseline.expect(baseline.trial_ns)
+    return (BrowserPlace(target=here, state="raced"), *found)
+
+
+def raced(found: Sequence[BrowserPlace]) -> tuple[str, ...]:
+    """The places, beside the baseline's, where plans are to be raced."""
+    return tuple(place.target for place in found[1:] if place.state == "raced")
+
+
+def _place(baseline: Baseline, name: str) -> BrowserPlace:
+    target = targets.find(name)
+    report = target.discover(baseline.side.runtime, baseline.machine.browser)
+    if not report.usable:
+        return BrowserPlace(target=name, state="absent", why=report.why)
+    arm = baseline.arm(name, plan=Plan(providers=target.providers))
+    outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+    if isinstance(outcome, Failed):
+        line = (outcome.what.strip().splitlines() or ["no message"])[0]
+        return BrowserPlace(target=name, state="failed", why=f"{outcome.reason}: {line[:240]}")
+    page, outputs = outcome.done.page, baseline.difference(outcome, again=arm)
+    assert page is not None
+    return BrowserPlace(
+        target=name,
+        state="functional-only" if page.software else "raced" if target.ships and outputs.ok else "ran",
+        adapter=page.adapter,
+        placement=outcome.done.placement,
+        outputs=outputs,
+    )

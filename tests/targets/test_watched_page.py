@@ -1,0 +1,194 @@
+"""A page of the user's own, watched in a real Chromium: by the global script, by import, and in a worker."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_in_browser import net
+
+import ortune
+from chromium import CHROMIUM, HEADERS, Site, serving, web_modules
+from ortune.errors import UsageError
+from ortune.records import DiagnoseResult, PageSession, Plan, ProviderSpec
+from ortune.report import diagnose_words, markdown
+from ortune.targets.browser.watch import plan_of, thread_times
+
+PAGE = """<!doctype html><title>mine</title>
+<script src="/ort/ort.wasm.min.js"></script>
+<script>
+const x = () => new Float32Array(3 * 16 * 16);
+ort.env.wasm.wasmPaths = "/ort/";
+ort.env.wasm.numThreads = 4;
+const scripted = ort.InferenceSession.create("/m/m.onnx").then(async (session) => {
+  for (let i = 0; i < 3; i++) await session.run({ x: new ort.Tensor("float32", x(), [1, 3, 16, 16]) });
+  try { await session.run({ wrong: new ort.Tensor("float32", x(), [1, 3, 16, 16]) }); } catch {}
+});
+</script>
+<script type="module">
+import * as ort from "/ort/ort.min.mjs";
+ort.env.wasm.wasmPaths = "/ort/";
+const bytes = new Uint8Array(await (await fetch("/m/m.onnx")).arrayBuffer());
+const session = await ort.InferenceSession.create(bytes, {
+  executionProviders: [{ name: "wasm" }], enableProfiling: true,
+});
+await session.run({ x: new ort.Tensor("float32", x(), [1, 3, 16, 16]) });
+try { await ort.InferenceSession.create(new Uint8Array(8)); } catch {}
+await scripted;
+new Worker("/worker.js");
+</script>"""
+WORKER = """importScripts("/ort/ort.wasm.min.js");
+ort.env.wasm.wasmPaths = "/ort/";
+ort.InferenceSession.create("/m/m.onnx", { graphOptimizationLevel: "basic" }).then(async (session) => {
+  await session.run({ x: new ort.Tensor("float32", new Float32Array(3 * 16 * 16), [1, 3, 16, 16]) });
+  await fetch("/over", { method: "POST", body: "1" });
+});"""
+PROXY = """<!doctype html>
+<script src="/ort/ort.wasm.min.js" integrity="sha384-%s" crossorigin="anonymous"></script>
+<script>
+ort.env.wasm.wasmPaths = "/ort/";
+ort.env.wasm.proxy = true;
+fetch("/m/m.onnx").then(async (got) => {
+  const session = await ort.InferenceSession.create(new Uint8Array(await got.arrayBuffer()));
+  await session.run({ x: new ort.Tensor("float32", new Float32Array(3 * 16 * 16), [1, 3, 16, 16]) });
+  await fetch("/over", { method: "POST", body: "1" });
+});
+</script>"""
+
+
+def watched(site: Site) -> ortune.Answer[DiagnoseResult]:
+    """What is told of a page, watched until it says that it is over."""
+    page = f"http://127.0.0.1:{site.port}/"
+    return ortune.diagnose(
+        page=page, watch="60s", watcher=ortune.Watcher(stop=lambda: not site.answers.empty())
+    )
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ortune.Answer[DiagnoseResult]]:
+    if CHROMIUM is None:
+        pytest.skip("NOT TESTED HERE: there is no Chromium")
+    folder = tmp_path_factory.mktemp("page")
+    net(folder / "m.onnx")
+    dist = web_modules() / "onnxruntime-web" / "dist"
+    files: dict[str, Path | str] = {"/ort/": dist, "/m/": folder, "/": PAGE, "/worker.js": WORKER}
+    with serving(Site(files=files, headers={})) as site:
+        yield watched(site)
+
+
+def sessions(answer: ortune.Answer[DiagnoseResult]) -> list[PageSession]:
+    assert answer.result is not None and answer.result.page is not None
+    return list(answer.result.page.sessions)
+
+
+@pytest.mark.xdist_group("browser")
+def test_sessions_are_seen_however_onnxruntime_web_was_loaded(answer: ortune.Answer[DiagnoseResult]) -> None:
+    script, module, broken, worker = sessions(answer)
+    assert [s.worker for s in (script, module, broken, worker)] == [False, False, False, True]
+    assert [s.version for s in (script, module, worker)] == ["1.30.0"] * 3
+    assert [s.plan.settings.get("web_build") for s in (script, module, worker)] == ["wasm", "jsep", "wasm"]
+    assert (script.environment["wasm.numThreads"], script.in_force["wasm.numThreads"]) == ("4", "1")
+    assert module.options["enableProfiling"] == "true" and worker.options == {
+        "graphOptimizationLevel": "basic"
+    }
+    assert (script.runs.n, script.runs.n_failed, module.runs.n, worker.runs.n) == (3, 1, 1, 1)
+    assert "'x' is missing" in script.runs.error and "protobuf" in broken.error
+    assert [(t.name, t.type, t.shape) for t in script.inputs] == [("x", "float32", ("1", "3", "16", "16"))]
+    assert [t.type for t in worker.outputs] == ["float32"]
+    assert [(p.provider, p.n_nodes) for p in worker.placement] == [("CPUExecutionProvider", 4)]
+
+
+@pytest.mark.xdist_group("browser")
+def test_models_are_read_out_of_the_page(answer: ortune.Answer[DiagnoseResult]) -> None:
+    script, module, broken, worker = sessions(answer)
+    for session in (script, module, worker):
+        assert session.model.url.endswith("/m/m.onnx") and session.model.n_nodes == 4
+        assert len(session.model.sha256) == 64
+    assert broken.model.size_bytes == 8 and broken.model.error
+
+
+@pytest.mark.xdist_group("browser")
+def test_rules_are_asked_of_what_the_page_does(answer: ortune.Answer[DiagnoseResult]) -> None:
+    script, module, _, worker = ({f.code for f in s.findings} for s in sessions(answer))
+    assert "WEB011" in script and not {"WEB011", "WEB015"} & worker
+    assert {"WEB015", "WEB020"} <= module
+    assert answer.result is not None and answer.result.page is not None
+    page = answer.result.page
+    assert not page.seen.isolated and 0 < page.model_thread_ns < page.main_thread_ns < page.watched_ns
+    assert answer.status == "interrupted"
+    told = markdown.render(diagnose_words.document(answer))
+    for words in (
+        "4 sessions and 5 runs",
+        "asked: 4",
+        "in a worker",
+        "Cross-Origin-Opener-Policy",
+        "enableProfiling",
+    ):
+        assert words in told, told
+
+
+@pytest.mark.xdist_group("browser")
+def test_a_script_with_a_digest_and_a_model_given_to_a_worker(tmp_path: Path) -> None:
+    if CHROMIUM is None:
+        pytest.skip("NOT TESTED HERE: there is no Chromium")
+    net(tmp_path / "m.onnx")
+    dist = web_modules() / "onnxruntime-web" / "dist"
+    digest = base64.b64encode(hashlib.sha384((dist / "ort.wasm.min.js").read_bytes()).digest()).decode()
+    files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": PROXY % digest}
+    with serving(Site(files=files, headers=HEADERS)) as site:
+        answer = watched(site)
+    (session,) = sessions(answer)
+    assert session.model.url.endswith("/m/m.onnx") and session.model.n_nodes == 4
+    assert session.plan.settings == {"web_isolation": True, "web_build": "wasm", "web_proxy": True}
+    assert session.runs.n == 1 and [p.n_nodes for p in session.placement] == [3]
+    assert "WEB013" in {f.code for f in session.findings}
+    assert answer.result is not None and answer.result.page is not None
+    assert answer.result.page.model_thread_ns == 0 and not answer.result.page.trouble
+
+
+def test_what_a_page_asks_for_as_settings() -> None:
+    options = {"executionProviders": '["webgpu","wasm"]', "enableGraphCapture": "true"}
+    environment = {"wasm.numThreads": "0", "webgpu.profiling": '{"mode":"default"}'}
+    file = "https://x.test/assets/ort-wasm-simd-threaded.asyncify-B1xZ_3aq.wasm?v=1"
+    assert plan_of(options, environment, isolated=True, file=file) == Plan(
+        settings={
+            "web_isolation": True, "web_build": "asyncify", "web_profiling": "default",
+            "web_provider_form": "string", "web_graph_capture": True,
+        },
+        providers=(ProviderSpec(name="webgpu"), ProviderSpec(name="wasm")),
+    )  # fmt: skip
+    odd = plan_of({"executionProviders": "[[[1"}, {"wasm.numThreads": "x"}, isolated=False, file="")
+    assert odd == Plan(settings={"web_isolation": False}, providers=(ProviderSpec(name="wasm"),))
+
+
+def test_samples_in_webassembly_and_what_it_calls_are_the_models() -> None:
+    def frame(name: str, url: str = "") -> dict[str, str]:
+        return {"functionName": name, "url": url}
+
+    nodes = [
+        {"id": 1, "callFrame": frame("(root)"), "children": [2, 3]},
+        {"id": 2, "callFrame": frame("(idle)")},
+        {"id": 3, "callFrame": frame("app", "http://x/a.js"), "children": [4]},
+        {"id": 4, "callFrame": frame("f", "http://x/ort.wasm?v=1"), "children": [5]},
+        {"id": 5, "callFrame": frame("kernel", "http://x/a.js")},
+    ]
+    samples, deltas = [2, 3, 4, 5, 2], [7, 1000, 2000, 4000, 8000]
+    assert thread_times({"nodes": nodes, "samples": samples, "timeDeltas": deltas}) == (0.014, 0.012)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({}, "a model or a page"),
+        ({"model": "m.onnx", "page": "http://127.0.0.1:1/"}, "a model or a page"),
+        ({"page": "http://127.0.0.1:1/", "set": ["web_threads=2"]}, "says nothing of a page"),
+        ({"page": "http://127.0.0.1:1/", "watch": "2h"}, "no time to watch"),
+        ({"page": "file:///etc/passwd"}, "no address of a page"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_page(asked: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        ortune.diagnose(**asked)  # type: ignore[arg-type]
