@@ -18,6 +18,7 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 TABLES = {
     "bench": "rows",
+    "serve": "rows",
     "bisect": "values",
     "check": "models",
     "compare": "comparison",

@@ -73,6 +73,7 @@ class BenchRow(Record, frozen=True, kw_only=True):
         tails: p10, p90, p95, p99 and p99.9 over the requests of all processes.
         throughput_per_s: Requests a second of the whole process, all callers and sessions together.
         load_ns: Of all sessions of the process together.
+        cpu_per_run_ns: 0 where a browser elsewhere ran it, which does not tell.
         peak_bytes: High-water mark of resident memory; None where the system does not tell.
         outputs: Name, shape and how it would be compared, of each output, in words.
     """

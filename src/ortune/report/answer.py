@@ -201,6 +201,12 @@ KINDS: dict[str, Kind[Any]] = {
         headline=_bench_headline,
         ort_version=lambda r: r.side.runtime.ort_version,
     ),
+    "serve": Kind(
+        result=BenchResult,
+        document=bench_words.document,
+        headline=_bench_headline,
+        ort_version=lambda r: r.side.runtime.ort_version,
+    ),
     "look": Kind(
         result=LookResult,
         document=look_words.document,

@@ -46,7 +46,7 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
         (name, value, interval + (of if interval == SINGLE else ""))
         for name, value, interval in extremes(row)
     ]
-    rows.append(("CPU time per request", *time(row.cpu_per_run_ns)))
+    rows.append(("CPU time per request", *cpu_time(row.cpu_per_run_ns)))
     rows.append(("peak memory", *memory(row.peak_bytes)))
     rows += [("load time", *time(row.load_ns)), ("first run", *time(row.first_run_ns))]
     value, interval = throughput(row.throughput_per_s)
@@ -88,6 +88,11 @@ def no_slo(result: BenchResult) -> str:
 def time(item: Estimate) -> tuple[str, str]:
     """A duration and its interval: ("9.87 ms", "9.81 to 9.93 ms")."""
     return _scaled(item, TIMES)
+
+
+def cpu_time(item: Estimate) -> tuple[str, str]:
+    """The same of CPU time, which a browser elsewhere does not tell."""
+    return time(item) if item.value else ("not known", "the browser does not tell")
 
 
 def memory(item: Estimate | None) -> tuple[str, str]:
@@ -190,7 +195,7 @@ def document(envelope: Envelope[BenchResult]) -> Document:
     n = len(result.failures)
     failed = f"{n} {'process' if n == 1 else 'processes'} failed (-v)" if n else ""
     return Document(
-        title=f"ortune bench: {result.side.label}",
+        title=f"ortune {envelope.schema.split('/')[1]}: {result.side.label}",
         blocks=[
             *stopped(envelope),
             *(Line(headline(row, result), "strong") for row in result.rows),
@@ -236,7 +241,7 @@ def _shapes(result: BenchResult) -> list[Block]:
             throughput(row.throughput_per_s),
             time(row.load_ns),
             time(row.first_run_ns),
-            time(row.cpu_per_run_ns),
+            cpu_time(row.cpu_per_run_ns),
             memory(row.peak_bytes),
         ]
         for row in rows
@@ -261,3 +266,12 @@ def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[st
     ]
     columns = [Column("", "text"), *(Column(head, "text") for head in heads)]
     return table(columns, ([row.case, *c] for row, c in zip(rows, cells, strict=True)), dense=True)
+
+
+def warmed(browser: str, ratio: float | None) -> str:
+    """The last minute in a browser elsewhere against its first; None where it did not run for two."""
+    if ratio is None:
+        return f"{browser}: it ran for less than two minutes, so heat is not seen (a --budget of 5m shows it)"
+    change = 100 * (ratio - 1)
+    how = "slower" if change >= 0 else "faster"
+    return f"{browser}: the last minute was {abs(change):.0f} % {how} than the first"

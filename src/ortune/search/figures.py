@@ -130,7 +130,8 @@ def figure(trial: Measured, estimand: str, case: str | None = None) -> float | N
     if estimand == "mean" and case is None and done.n_callers > 1:
         return done.wall_ns / done.n_runs if done.n_runs else None
     if estimand == "cpu":
-        return done.cpu_ns / done.n_runs if done.n_runs else None
+        # A browser elsewhere tells none.
+        return done.cpu_ns / done.n_runs if done.n_runs and done.cpu_ns else None
     cases = [c for c in done.cases if case is None or c.case == case]
     if estimand in (*FROM_START, *OF_PAGES):
         return _of_start_or_page(trial, estimand, cases)

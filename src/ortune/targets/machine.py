@@ -11,6 +11,7 @@ import msgspec
 from ortune import platform
 from ortune.platform.pod import Pod
 from ortune.records import Host, PodSize
+from ortune.targets.browser.remote import MOST_PAGES, Remote, described
 from ortune.targets.browser.setup import BrowserSetup
 
 UNKNOWN_ALIVE = 4  # processes of a block where the system does not tell their memory
@@ -24,6 +25,7 @@ class Machine:
     Args:
         pod: The container that is emulated around each trial; None for none.
         browser: What the user said of the browser, for targets in one.
+        remote: A browser elsewhere, in which the pages of such targets are; None starts one here for each.
 
     Attributes:
         host: The machine itself.
@@ -33,14 +35,22 @@ class Machine:
         UsageError: The container cannot be emulated on this system.
     """
 
-    def __init__(self, pod: PodSize | None = None, browser: BrowserSetup | None = None) -> None:
+    def __init__(
+        self,
+        pod: PodSize | None = None,
+        browser: BrowserSetup | None = None,
+        remote: Remote | None = None,
+    ) -> None:
         self.browser = browser or BrowserSetup()
+        self.remote = remote
         self.host = platform.host()
         self.pod = Pod(pod) if pod else None
 
     @cached_property
     def seen(self) -> Host:
-        """The machine as the trials see it: an emulated pod is smaller than what it stands on."""
+        """The machine as the trials see it: a browser elsewhere, or an emulated pod on this one, which is smaller."""
+        if self.remote is not None and self.remote.hello is not None:
+            return described(self.remote.hello)
         if self.pod is None:
             return self.host
         host, cpus = self.host, self.pod.size.cpus
@@ -86,6 +96,8 @@ class Machine:
         """How many processes that take so much memory may be alive at once."""
         if self.pod_bytes is not None:
             return 1
+        if self.remote is not None:
+            return MOST_PAGES
         left = self.memory_left_bytes()
         if left is None or not peak_bytes:
             return UNKNOWN_ALIVE

@@ -69,9 +69,9 @@ class Process(Worker):
             for s in settings
         )
         self.open(settings)
-        if self.child is None:
+        if not self.live:
             return
-        if pod is not None:
+        if pod is not None and self.child is not None:
             pod.enter(self.child.pid)
         request = msgspec.structs.replace(
             task.request,
@@ -125,7 +125,7 @@ class Process(Worker):
                 before,
                 after,
                 involuntary_switches=end.involuntary_switches,
-                cpu_over_wall=end.cpu_ns / end.wall_ns if end.wall_ns else None,
+                cpu_over_wall=end.cpu_ns / end.wall_ns if end.wall_ns and end.cpu_ns else None,
             ),
             log=self.log(),
             outputs_path=self.task.request.outputs_path,
@@ -134,8 +134,8 @@ class Process(Worker):
         )
 
     def _turn(self, command: Command, until: type[TurnOver | TrialDone] = TurnOver) -> None:
-        if self.live and self.child is not None:
-            if len(self.group) > 1:
+        if self.live:
+            if len(self.group) > 1 and self.child is not None:
                 self.child.sleep(False)
             self.send(command)
             self.follow(until)

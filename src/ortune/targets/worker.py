@@ -121,9 +121,10 @@ class Worker:
 
     def log(self) -> tuple[str, ...]:
         """The end of what ONNX Runtime and the process printed."""
-        if self.child is None:
+        path = self.folder / LOG
+        if not path.is_file():
             return ()
-        text = (self.folder / LOG).read_bytes()[-LOG_BYTES:].decode("utf-8", "replace")
+        text = path.read_bytes()[-LOG_BYTES:].decode("utf-8", "replace")
         return tuple(line for line in text.splitlines() if line.strip())[-LOG_LINES:]
 
     def error(self, reason: FailureReason, what: str) -> TrialError:
@@ -158,7 +159,6 @@ class Worker:
         return message if isinstance(message, until | TrialError) else None
 
     def _over_limits(self) -> TrialError | None:
-        assert self.child is not None
         what = self._memory_trouble()
         if what:
             return self.error("out-of-memory", what)

@@ -82,6 +82,7 @@ def _row(case: Case, trials: Sequence[Measured], outputs: tuple[str, ...]) -> Be
     samples = [np.asarray(t.done.cases[0].latency_ns, dtype=float) for t in trials]
     made = sum(s.size for s in samples)
     peaks = [float(t.done.peak_bytes) for t in trials if t.done.peak_bytes]
+    cpu = [t.done.cpu_ns / t.done.n_runs for t in trials]
     return BenchRow(
         case=case.name,
         n_processes=len(trials),
@@ -91,7 +92,7 @@ def _row(case: Case, trials: Sequence[Measured], outputs: tuple[str, ...]) -> Be
         throughput_per_s=typical([1e9 * t.done.n_runs / t.done.wall_ns for t in trials]),
         load_ns=typical([float(t.done.load_ns) for t in trials]),
         first_run_ns=typical([float(t.done.cases[0].first_ns) for t in trials]),
-        cpu_per_run_ns=typical([t.done.cpu_ns / t.done.n_runs for t in trials]),
+        cpu_per_run_ns=typical(cpu) if all(cpu) else Estimate(value=0, single=True),
         peak_bytes=typical(peaks) if len(peaks) == len(trials) else None,
         outputs=outputs,
         mean_ns=typical([float(s.mean()) for s in samples]),

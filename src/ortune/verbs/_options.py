@@ -516,3 +516,33 @@ class Load(Feeding):
     callers: Callers = 1
     cpus: Cpus = None
     memory: Memory = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneBench(Kept, OnePlan):
+    """How long one plan takes."""
+
+    model: Annotated[
+        AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
+    ]
+    rewrite: Rewrites = ()
+    dim: Annotated[
+        Sequence[str],
+        Option(
+            "--dim",
+            "seq=16,128,512",
+            "Value of a dynamic dimension; several give a row each. Repeatable.",
+            MODEL,
+        ),
+    ] = ()
+    processes: Annotated[
+        int | None,
+        Option(
+            "--processes",
+            "N",
+            "Fresh processes a shape. Default: as many as the budget holds, 3 or more.",
+            RUN,
+        ),
+    ] = None
+    runs: Annotated[int | None, Option("--runs", "N", "Timed requests a process and caller.", RUN)] = None
+    budget: Budget = "20s"

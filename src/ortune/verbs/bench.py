@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +26,8 @@ from ortune.records import BenchResult, Envelope, Failed, FeedRef, Measured, Out
 from ortune.report import bench_words
 from ortune.search.blocks import BASE
 from ortune.stats.processes import LEAST_PROCESSES
+from ortune.targets.browser.remote import browser_name, heat
+from ortune.targets.machine import Machine
 from ortune.trials import pilot
 from ortune.trials.baseline import Baseline
 from ortune.trials.bench_result import CaseTrial, make_result
@@ -35,16 +36,10 @@ from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, SideText, require_unchanged
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import (
-    MODEL,
     RUN,
-    AnyPath,
-    Argument,
-    Budget,
-    Kept,
     Load,
-    OnePlan,
+    OneBench,
     Option,
-    Rewrites,
     command,
     named,
 )
@@ -61,61 +56,19 @@ STOPPING = "stopping after this process, then telling what is known; Ctrl-C agai
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Kept, Load, OnePlan):
+class Options(Load, OneBench):
     """How long does this model take with these settings?
 
     Latency with its tails, throughput, load time, memory and CPU time, each with an interval over several fresh
     processes; a row for each shape. To find out whether something else is faster, use compare.
     """
 
-    model: Annotated[
-        AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
-    ]
-    rewrite: Rewrites = ()
-    dim: Annotated[
-        Sequence[str],
-        Option(
-            "--dim",
-            "seq=16,128,512",
-            "Value of a dynamic dimension; several give a row each. Repeatable.",
-            MODEL,
-        ),
-    ] = ()
     shared_pool: Annotated[bool, Option("--shared-pool", "", "One thread pool for all sessions.", RUN)] = (
         False
     )
     shared_arena: Annotated[bool, Option("--shared-arena", "", "One memory arena for all sessions.", RUN)] = (
         False
     )
-    processes: Annotated[
-        int | None,
-        Option(
-            "--processes",
-            "N",
-            "Fresh processes a shape. Default: as many as the budget holds, 3 or more.",
-            RUN,
-        ),
-    ] = None
-    runs: Annotated[int | None, Option("--runs", "N", "Timed requests a process and caller.", RUN)] = None
-    budget: Budget = "20s"
-
-    def check(self) -> None:
-        """Raises UsageError for what cannot be measured."""
-        model = str(self.model)
-        if model.endswith(".json"):
-            raise UsageError(
-                "is a plan, and a plan has no model",
-                where=model,
-                do=f"ortune bench model.onnx --plan {model}",
-            )
-        if self.processes is not None and self.processes < LEAST_PROCESSES:
-            raise UsageError(
-                f"{self.processes} processes give no interval",
-                where="--processes",
-                do=f"{LEAST_PROCESSES} or more",
-            )
-        if self.runs is not None and self.runs < 1:
-            raise UsageError("a process must make at least one request", where="--runs", do="1 or more")
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:
@@ -124,8 +77,44 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
     Raises:
         OrtuneError: Nothing could be measured; the exit code is the error's.
     """
+    check("bench", options)
     watch = watcher or Watcher()
-    options.check()
+    return measured("bench", options, watch, pool=options.shared_pool, arena=options.shared_arena)
+
+
+def check(verb: str, options: OneBench) -> None:
+    """Raises UsageError for what cannot be measured."""
+    model = str(options.model)
+    if model.endswith(".json"):
+        raise UsageError(
+            "is a plan, and a plan has no model",
+            where=model,
+            do=f"ortune {verb} model.onnx --plan {model}",
+        )
+    if options.processes is not None and options.processes < LEAST_PROCESSES:
+        raise UsageError(
+            f"{options.processes} processes give no interval",
+            where="--processes",
+            do=f"{LEAST_PROCESSES} or more",
+        )
+    if options.runs is not None and options.runs < 1:
+        raise UsageError("a process must make at least one request", where="--runs", do="1 or more")
+
+
+def measured(
+    verb: str,
+    options: OneBench,
+    watch: Watcher,
+    machine: Machine | None = None,
+    *,
+    pool: bool = False,
+    arena: bool = False,
+) -> Envelope[BenchResult]:
+    """Measures one plan for a verb, on a machine that was made already or on this one.
+
+    Raises:
+        OrtuneError: Nothing could be measured; the exit code is the error's.
+    """
     with scratch_folder() as scratch:
         text = SideText(
             text=str(options.model),
@@ -135,9 +124,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
         )
         side = resolver(options, scratch, watch)(text)
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
-        with session("bench", options, watch) as kept:
+        with session(verb, options, watch, machine) as kept:
             cpus = kept.machine.seen.effective_cpus
-            plan = shared(side.plan, pool=options.shared_pool, arena=options.shared_arena, cpus=cpus)
+            plan = shared(side.plan, pool=pool, arena=arena, cpus=cpus)
             side = replace(side, plan=plan)
             with kept.measuring(side.label):
                 kept.begin(f"{side.model.info.sha256} {side.plan.id}", model=side.label)
@@ -174,8 +163,9 @@ def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None
 class _Run:
     """One bench while it runs."""
 
-    def __init__(self, o: Options, watch: Watcher, side: Resolved, scratch: Path, kept: Session) -> None:
+    def __init__(self, o: OneBench, watch: Watcher, side: Resolved, scratch: Path, kept: Session) -> None:
         self.options, self.watch, self.side, self.scratch, self.log = o, watch, side, scratch, kept.log
+        self.kept = kept
         self.start = time.monotonic_ns()
         self.baseline = Baseline(side, o.feeds, scratch, kept.log, watch.say, kept.machine)
         self.trials: list[CaseTrial] = []
@@ -202,13 +192,13 @@ class _Run:
             self.baseline,
             self.trials,
             self.failed,
-            self.given_up,
+            [*self.given_up, *self._heat()],
             self.log.id,
             (time.monotonic_ns() - self.start) / 1e9,
-            command("bench", self.options),
+            command(self.kept.verb, self.options),
         )
         return Envelope(
-            schema="ortune/bench/1",
+            schema=f"ortune/{self.kept.verb}/1",
             ortune=__version__,
             host=self.baseline.host,
             model=self.side.model.ref,
@@ -216,6 +206,14 @@ class _Run:
             status="interrupted" if stopped else "ok",
             result=result,
         )
+
+    def _heat(self) -> list[str]:
+        """What a device elsewhere lost while it grew warm; nothing tells its temperature."""
+        remote = self.kept.machine.remote
+        if remote is None:
+            return []
+        name = remote.hello.agent if remote.hello else ""
+        return [bench_words.warmed(browser_name(name), heat(remote.ran))]
 
     def _pilot(self) -> tuple[list[Timing], list[float]]:
         """How each shape's processes spend their time, and what one costs, nanoseconds."""

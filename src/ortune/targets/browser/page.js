@@ -140,8 +140,8 @@ const trial = async () => {
   if (provider === "webgpu") {
     const adapter = await navigator.gpu?.requestAdapter();
     if (!adapter) throw new Stop("load-error", "this browser gives no WebGPU adapter");
-    const { vendor, architecture, description } = adapter.info;
-    about.adapter = { vendor, architecture, description, fallback: Boolean(adapter.isFallbackAdapter ?? adapter.info.isFallbackAdapter), float16: adapter.features.has("shader-f16") };
+    const { vendor, architecture, description, isFallbackAdapter } = adapter.info ?? {}; // older browsers tell nothing
+    about.adapter = { vendor, architecture, description, fallback: Boolean(adapter.isFallbackAdapter ?? isFallbackAdapter), float16: adapter.features.has("shader-f16") };
   }
   if (provider === "webnn") {
     if (!navigator.ml) throw new Stop("load-error", "this browser has no WebNN");

@@ -13,6 +13,7 @@ import queue
 import re
 import secrets
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from ortune.records import (
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
 from ortune.targets.browser.kept import Kept
+from ortune.targets.browser.remote import Ran, browser_name
 from ortune.targets.browser.server import PageServer, Served
 from ortune.targets.machine import Machine, over_memory_of
 from ortune.targets.process import Process
@@ -57,7 +59,9 @@ FILES = {
 
 
 class Page(Process):
-    """A runner that is a page in a browser of its own.
+    """A runner that is a page in a browser of its own, or in the one elsewhere that the machine has.
+
+    The one elsewhere is not stopped between turns: its page waits for the next one, as a page does.
 
     Args:
         task: What it runs.
@@ -80,6 +84,7 @@ class Page(Process):
         self._sent_bytes = 0
         self._outputs: dict[int, list[dict[str, Any]]] = {}
         self._peak_bytes = 0
+        self._began_s = self._ended_s = 0.0
 
     # --- what the worker has a process for
 
@@ -87,7 +92,7 @@ class Page(Process):
         """Starts the server and the browser; where that cannot be, its end says so."""
         del settings, arguments
         try:
-            program = setup.program(self.machine.browser)
+            program = "" if self.machine.remote else setup.program(self.machine.browser)
             web = setup.ort_web(self.machine.browser)
             served, self._job = self._prepared(web)
         except RuntimeNotFound as error:
@@ -96,14 +101,22 @@ class Page(Process):
         except _CannotServe as error:
             self.end = self.error("unsupported", str(error))
             return
+        self._lines = queue.Queue()
+        remote = self.machine.remote
+        if remote is not None:
+            self._job["compiled"] = False
+            self.server = PageServer(
+                served, self._said, self._printed, self._output, self._cpu_s, remote.site
+            )
+            remote.show(self.server.url)
+            return
         name, profile = self.provider.name, self.folder / "browser"
         self._kept = Kept(
             self.task.scratch,
             (program, str(web.dist), str(served.isolated), str(served.model), self.task.plan.id),
         )
         self._job["compiled"] = name == "wasm" and len(self.group) > 1 and self._kept.give(profile)
-        self._lines = queue.Queue()
-        self.server = PageServer(served, self._said, self._printed, self._output, self._cpu_s, _TOKEN)
+        self.server = PageServer(served, self._said, self._printed, self._output, self._cpu_s, token=_TOKEN)
         given = setup.flags(
             webgpu=name == "webgpu",
             webnn=name == "webnn",
@@ -146,7 +159,9 @@ class Page(Process):
 
     def batch(self, runs: int, unmeasured: int) -> None:
         """Its turn to time a batch."""
+        self._began_s = self._began_s or time.monotonic()
         super().batch(runs, unmeasured)
+        self._ended_s = time.monotonic()
         self._peak_bytes = max(self._peak_bytes, self.held_bytes)
 
     def close(self) -> None:
@@ -157,6 +172,8 @@ class Page(Process):
         if self._kept is not None and isinstance(self.end, TrialDone) and self.task.request.warmup_runs:
             self._kept.take(profile)
         if self.server is not None:
+            if self.machine.remote is not None:
+                self.machine.remote.hide(self.server.url)
             self.server.close()
             self.missing, self._sent_bytes, self.server = self.server.missing, self.server.sent_bytes, None
         if self.console:
@@ -167,6 +184,7 @@ class Page(Process):
         """What became of it, with what was seen from outside."""
         if isinstance(self.end, TrialDone):
             self.end = self._completed(self.end)
+            self._keep_times(self.end)
         elif isinstance(self.end, TrialError) and self.end.phase != "running" and self.missing:
             names = ", ".join(dict.fromkeys(self.missing))
             what = f"onnxruntime-web has no file {names}: {self.end.what}"
@@ -232,15 +250,33 @@ class Page(Process):
 
     # --- its ends
 
+    def _over_limits(self) -> TrialError | None:
+        remote = self.machine.remote
+        what = remote.lost(self.server.url) if remote is not None and self.server is not None else ""
+        return self.error("crash", f"{what} while {self.phase}") if what else super()._over_limits()
+
     def _ended_silently(self) -> TrialError:
-        assert self.child is not None
-        code = self.child.ended_within(
-            _GONE_S
-        )  # a browser's pipe ends before it does, and how it ends tells more
+        # A browser's pipe ends before it does, and how it ends tells more.
+        code = self.child.ended_within(_GONE_S) if self.child is not None else None
         if code is None:
             return self.error("crash", f"{self._trouble or 'the page was closed'} while {self.phase}")
         ended = launcher.signal_name(code) or f"exit code {code}"
         return self.error("crash", f"the browser ended ({ended}) while {self.phase}")
+
+    def _keep_times(self, done: TrialDone) -> None:
+        """What a browser elsewhere took, and when: a device that grows hot is seen over all trials alone."""
+        if self.machine.remote is None:
+            return
+        for case in done.cases:
+            if case.latency_ns:
+                ran = Ran(
+                    plan=self.task.plan.id,
+                    case=case.case,
+                    start_s=self._began_s,
+                    end_s=self._ended_s,
+                    latency_ns=case.latency_ns,
+                )
+                self.machine.remote.ran.append(ran)
 
     def _memory_trouble(self) -> str:
         self._peak_bytes = max(self._peak_bytes, held := self.held_bytes)
@@ -294,6 +330,10 @@ class Page(Process):
             raise _CannotServe("custom operators, several sessions and callers are nothing for a page")
         told = in_page(self.provider, (*self.settings, *request.applied))
         isolated = [each.value for each in self.settings if each.knob == ISOLATION.name]
+        if self.machine.remote and isolated and not _truth(isolated[-1]):
+            raise _CannotServe(
+                f"a page elsewhere is always isolated: {ISOLATION.name}=0 needs a browser here"
+            )
         feeds = [_feed(Path(feed.path)) for feed in request.feeds]
         model = Path(request.model).absolute()
         external = _external(model)
@@ -404,19 +444,6 @@ def _seen(
         block_ns=int(about.get("block_ns", 0)),
         frames_lost=float(about.get("frames_lost", 0.0)),
     )
-
-
-def browser_name(agent: str) -> str:
-    """The browser's name and version, out of what it sends to every server."""
-    for mark, name in (
-        ("Edg/", "Edge"),
-        ("Firefox/", "Firefox"),
-        ("Chrome/", "Chromium"),
-        ("Version/", "Safari"),
-    ):
-        if mark in agent:
-            return f"{name} {agent.partition(mark)[2].partition(' ')[0]}"
-    return agent[:80]
 
 
 _DTYPES = {

@@ -1,4 +1,8 @@
-"""The server between ortune and one page: on loopback, behind a token, with what that page needs and nothing else."""
+"""The server between ortune and pages: on loopback unless asked otherwise, and nothing is given without a token.
+
+A site listens; rooms are what lies behind its tokens, one for each page, so that a page reaches what it needs and
+nothing of another.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,20 @@ import http.server
 import json
 import queue
 import secrets
+import socketserver
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import unquote
 
 POLL_S = 20.0  # a page asks again after so long without a message
 BEAT_S = 0.5
+SILENT_S = 120.0  # a connection that neither asks nor takes anything for so long is let go
 MOST_BODY = 1 << 31
 TYPES = {
     ".html": "text/html",
@@ -28,6 +36,181 @@ ISOLATING = {
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+
+class Room(Protocol):
+    """What lies behind one token."""
+
+    @property
+    def isolated(self) -> bool:
+        """Whether its pages get the headers that threads need."""
+        ...
+
+    def get(self, path: str, request: Request) -> None:
+        """Answers what is asked for, by its path below the token."""
+        ...
+
+    def post(self, path: str, body: bytes, request: Request) -> None:
+        """Takes what is sent to a path."""
+        ...
+
+
+class Request(http.server.BaseHTTPRequestHandler):
+    """One connection of a browser's, and how it is answered."""
+
+    protocol_version = "HTTP/1.1"
+    # Head and body are written one after the other: else the body waits 40 ms for the head's acknowledgement.
+    disable_nagle_algorithm = True
+    timeout = SILENT_S
+    server_version, sys_version = "ortune", ""
+    server: _Server
+    room: Room | None = None
+
+    def do_GET(self) -> None:
+        """Answers."""
+        if (found := self._room()) is not None:
+            room, path = found
+            room.get(path, self)
+
+    def do_POST(self) -> None:
+        """Takes."""
+        if (found := self._room()) is None:
+            return
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > MOST_BODY:
+            self.close_connection = True  # what follows is no request
+            self.answer(413)
+            return
+        room, path = found
+        room.post(path, self.rfile.read(int(length)), self)
+
+    def _room(self) -> tuple[Room, str] | None:
+        """Whose token it has, and what is asked for below that; None, and refused, without one."""
+        token, _, rest = self.path.partition("?")[0].lstrip("/").partition("/")
+        self.room = room = self.server.room(token)
+        if room is None:
+            self.close_connection = True  # nothing is read of what is sent along
+            self.answer(403)
+            return None
+        return room, rest
+
+    def answer(self, status: int, body: bytes = b"", kind: str = "application/octet-stream") -> None:
+        """Answers at once."""
+        try:
+            self.begin(status, kind, len(body))
+            self.wfile.write(body)
+        except OSError:
+            self.close_connection = True  # the page is gone
+
+    def begin(self, status: int, kind: str, size: int | None = None, *, keeps: str = "no-store") -> None:
+        """Begins an answer; one of no size goes on until its connection ends."""
+        self.send_response(status)
+        for name, value in (ISOLATING if self.room is not None and self.room.isolated else {}).items():
+            self.send_header(name, value)
+        self.send_header("Cache-Control", keeps)
+        self.send_header("Referrer-Policy", "no-referrer")  # the token is in the address
+        self.send_header("Content-Type", kind)
+        if size is None:
+            self.close_connection = True
+            self.send_header("Connection", "close")
+        else:
+            self.send_header("Content-Length", str(size))
+        self.end_headers()
+
+    def own(self, name: str) -> None:
+        """Answers with a file of ours."""
+        data = files(__package__).joinpath(name).read_bytes()
+        self.answer(200, data, TYPES[name[name.rindex(".") :]])
+
+    def file(self, path: Path, *, keeps: str = "no-store") -> bool:
+        """Answers with a file, and says how long a browser may keep it; False where it is not there."""
+        try:
+            size = path.stat().st_size
+            source = path.open("rb")
+        except OSError:
+            self.answer(404)
+            return False
+        with source:
+            try:
+                self.begin(200, TYPES.get(path.suffix, "application/octet-stream"), size, keeps=keeps)
+                while chunk := source.read(1 << 20):
+                    self.wfile.write(chunk)
+            except OSError:
+                self.close_connection = True
+        return True
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is logged: tokens are in the addresses."""
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, place: tuple[str, int]) -> None:
+        self.rooms: dict[str, Room] = {}
+        super().__init__(place, Request)
+
+    def server_bind(self) -> None:
+        """Without asking the network for this machine's name, as http.server does."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def room(self, token: str) -> Room | None:
+        found = None
+        for known, room in list(self.rooms.items()):
+            if secrets.compare_digest(known.encode(), token.encode("utf-8", "replace")):
+                found = room
+        return found
+
+    def handle_error(self, *_: object) -> None:
+        """A browser that is closed drops its connections; what became of the page is told by other means."""
+
+
+class Site:
+    """Listens for browsers.
+
+    Args:
+        address: Of this machine, where it listens.
+        port: There; 0 takes a free one.
+        name: What browsers call the address.
+        tls: The certificate and its key; None speaks plain http.
+
+    Raises:
+        OSError: It cannot listen there.
+    """
+
+    def __init__(
+        self,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        name: str = "",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._http = _Server((address, port))
+        if tls is not None:
+            # Shaken hands with in the thread of each connection: one that does not answer holds up no other.
+            self._http.socket = tls.wrap_socket(
+                self._http.socket, server_side=True, do_handshake_on_connect=False
+            )
+        self.port = self._http.server_port
+        self._start = f"http{'s' if tls else ''}://{name or address}:{self.port}"
+        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
+
+    def open(self, room: Room, token: str = "") -> str:
+        """Lets in who has the token, or a new one; returns the address with it."""
+        token = token or secrets.token_urlsafe(24)
+        self._http.rooms[token] = room
+        return f"{self._start}/{token}/"
+
+    def shut(self, url: str) -> None:
+        """Its token opens nothing any more."""
+        self._http.rooms.pop(url.rstrip("/").rpartition("/")[2], None)
+
+    def close(self) -> None:
+        """Stops listening."""
+        self._http.shutdown()
+        self._http.server_close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +241,8 @@ class PageServer:
         printed: The same with the lines that it printed.
         output: The same with what describes an output, and its bytes.
         cpu_s: Tells the CPU seconds that the browser has taken.
+        site: Where it lies; None opens one on loopback for this page alone. A page of a site that others share is
+            watched by who opened it: browsers hold few connections to one site.
         token: Lets the page in; what pages with the same one keep of onnxruntime-web has the same address.
 
     Attributes:
@@ -74,70 +259,44 @@ class PageServer:
         printed: Callable[[Sequence[str]], None],
         output: Callable[[Mapping[str, object], bytes], None],
         cpu_s: Callable[[], float],
+        site: Site | None = None,
         token: str = "",
     ) -> None:
         self._served, self._said, self._printed, self._output = served, said, printed, output
         self._cpu_s = cpu_s
         self._outbox: queue.Queue[bytes] = queue.Queue()
         self._closed = threading.Event()
-        self._token = token or secrets.token_urlsafe(24)
         self.missing: list[str] = []
         self.sent_bytes = 0
-        server = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            # Head and body are written one after the other: else the body waits 40 ms for the head's acknowledgement.
-            disable_nagle_algorithm = True
-
-            def do_GET(self) -> None:
-                server._get(self)
-
-            def do_POST(self) -> None:
-                server._post(self)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._http = _Quiet(("127.0.0.1", 0), Handler)
-        self.port = self._http.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}/{self._token}/"
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
+        self.isolated = served.isolated
+        self._alone = site is None
+        self._site = site or Site()
+        self.port = self._site.port
+        self.url = self._site.open(self, token)
 
     def send(self, message: bytes) -> None:
         """Gives the page its next message."""
         self._outbox.put(message)
 
     def close(self) -> None:
-        """Stops listening; what a page still waits for ends."""
+        """Gives nothing any more; what a page still waits for ends."""
         self._closed.set()
-        self._http.shutdown()
-        self._http.server_close()
+        self._site.shut(self.url)
+        if self._alone:
+            self._site.close()
 
     # --- what a page asks for
 
-    def _path(self, request: http.server.BaseHTTPRequestHandler) -> str | None:
-        """What is asked for, below the token; None, and refused, without it."""
-        first, _, rest = request.path.partition("?")[0].lstrip("/").partition("/")
-        if not secrets.compare_digest(first.encode(), self._token.encode()):
-            self._answer(request, 403, b"")
-            return None
-        return rest
-
-    def _get(self, request: http.server.BaseHTTPRequestHandler) -> None:
-        path = self._path(request)
-        if path is None:
-            return
+    def get(self, path: str, request: Request) -> None:
+        """Answers what is asked for, by its path below the token."""
         kind, _, rest = path.partition("/")
         served = self._served
         if path in ("", "page.js"):
-            name = path or "page.html"
-            data = files(__package__).joinpath(name).read_bytes()
-            self._answer(request, 200, data, TYPES[name[name.rindex(".") :]])
+            request.own(path or "page.html")
         elif path == "next":
             self._next(request)
         elif path == "cpu":
-            self._answer(request, 200, str(int(1e9 * self._cpu_s())).encode(), "application/json")
+            request.answer(200, str(int(1e9 * self._cpu_s())).encode(), "application/json")
         elif path == "alive":
             self._alive(request)
         elif path == "model":
@@ -147,23 +306,16 @@ class PageServer:
         elif kind == "feed":
             case, _, number = rest.partition("/")
             try:
-                self._answer(request, 200, served.feeds[int(case)][int(number)])
+                request.answer(200, served.feeds[int(case)][int(number)])
             except (ValueError, IndexError):
-                self._answer(request, 404, b"")
+                request.answer(404)
         elif kind == "ort" and "/" not in rest and "\\" not in rest and Path(rest).suffix in TYPES:
             self._file(request, served.dist / rest, keeps="max-age=86400")
         else:
-            self._answer(request, 404, b"")
+            request.answer(404)
 
-    def _post(self, request: http.server.BaseHTTPRequestHandler) -> None:
-        path = self._path(request)
-        if path is None:
-            return
-        length = request.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > MOST_BODY:
-            self._answer(request, 413, b"")
-            return
-        body = request.rfile.read(int(length))
+    def post(self, path: str, body: bytes, request: Request) -> None:
+        """Takes what is sent to a path."""
         if path == "say":
             self._said(body)
         elif path == "console":
@@ -172,89 +324,43 @@ class PageServer:
             try:
                 about = json.loads(unquote(request.headers.get("x-about", "")))
                 self._output(about, body)
-            except (ValueError, KeyError, TypeError):
-                self._answer(request, 400, b"")
+            except (ValueError, LookupError, TypeError):
+                request.answer(400)
                 return
         else:
-            self._answer(request, 404, b"")
+            request.answer(404)
             return
-        self._answer(request, 204, b"")
+        request.answer(204)
 
-    def _next(self, request: http.server.BaseHTTPRequestHandler) -> None:
+    def _next(self, request: Request) -> None:
         until = time.monotonic() + POLL_S
         while not self._closed.is_set() and time.monotonic() < until:
             try:
                 message = self._outbox.get(timeout=BEAT_S)
             except queue.Empty:
                 continue
-            self._answer(request, 200, message, "application/json")
+            request.answer(200, message, "application/json")
             return
-        self._answer(request, 204, b"")
+        request.answer(204)
 
-    def _alive(self, request: http.server.BaseHTTPRequestHandler) -> None:
+    def _alive(self, request: Request) -> None:
         """Stays open as long as the page: where writing fails, it is gone."""
-        request.close_connection = True
+        if not self._alone:
+            request.answer(204)
+            return
         try:
-            request.send_response(200)
-            self._headers(request)
-            request.send_header("Content-Type", "text/plain")
-            request.send_header("Connection", "close")
-            request.end_headers()
+            request.begin(200, "text/plain")
             while not self._closed.wait(BEAT_S):
                 request.wfile.write(b".")
                 request.wfile.flush()
         except OSError:
             self._said(None)
 
-    def _file(self, request: http.server.BaseHTTPRequestHandler, path: Path, keeps: str = "no-store") -> None:
-        try:
-            size = path.stat().st_size
-            source = path.open("rb")
-        except OSError:
+    def _file(self, request: Request, path: Path, *, keeps: str = "no-store") -> None:
+        if request.file(path, keeps=keeps):
+            self.sent_bytes += path.stat().st_size
+        else:
             self.missing.append(path.name)
-            self._answer(request, 404, b"")
-            return
-        self.sent_bytes += size
-        with source:
-            request.send_response(200)
-            self._headers(request, keeps)
-            request.send_header("Content-Type", TYPES.get(path.suffix, "application/octet-stream"))
-            request.send_header("Content-Length", str(size))
-            request.end_headers()
-            try:
-                while chunk := source.read(1 << 20):
-                    request.wfile.write(chunk)
-            except OSError:
-                request.close_connection = True
-
-    def _answer(
-        self,
-        request: http.server.BaseHTTPRequestHandler,
-        status: int,
-        body: bytes,
-        kind: str = "application/octet-stream",
-    ) -> None:
-        try:
-            request.send_response(status)
-            self._headers(request)
-            request.send_header("Content-Type", kind)
-            request.send_header("Content-Length", str(len(body)))
-            request.end_headers()
-            request.wfile.write(body)
-        except OSError:
-            request.close_connection = True  # the page is gone
-
-    def _headers(self, request: http.server.BaseHTTPRequestHandler, keeps: str = "no-store") -> None:
-        for name, value in (ISOLATING if self._served.isolated else {}).items():
-            request.send_header(name, value)
-        request.send_header("Cache-Control", keeps)
-
-
-class _Quiet(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_: object) -> None:
-        """A browser that is closed drops its connections; what became of the page is told by other means."""
 
 
 def _lines(body: bytes) -> list[str]:

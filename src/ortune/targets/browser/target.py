@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ortune.errors import RuntimeNotFound
+from ortune.platform import Snapshot
 from ortune.records import Applied, Channel, ProviderReport, Runtime
 from ortune.targets.browser import setup
 from ortune.targets.browser.offers import ASKED, refused
@@ -46,5 +47,9 @@ class WebTarget(Target):
     def runner(
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
-        """A page in a browser of its own."""
+        """A page in a browser of its own, or in the one elsewhere."""
         return Page(task, settings, machine, group)
+
+    def sensors(self, machine: Machine) -> Snapshot:
+        """Those of this machine tell nothing of another."""
+        return Snapshot() if machine.remote else machine.sensors()

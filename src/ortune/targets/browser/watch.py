@@ -38,7 +38,8 @@ from ortune.records import (
 )
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent, ScriptKind
-from ortune.targets.browser.page import browser_name, fallbacks_of, placement_of
+from ortune.targets.browser.page import fallbacks_of, placement_of
+from ortune.targets.browser.remote import browser_name
 
 MOST_MODEL = 512 << 20
 MOST_SESSIONS = 50

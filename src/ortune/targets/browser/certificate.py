@@ -1,0 +1,31 @@
+"""A certificate for one run, where the user has none: browsers want HTTPS beyond loopback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ortune import launcher
+from ortune.errors import UsageError
+
+CERTIFICATE_S = 30.0
+
+
+def made(address: str, scratch: Path) -> tuple[Path, Path]:
+    """A certificate for one address and its key, by the user's openssl.
+
+    Raises:
+        UsageError: There is no openssl, or it makes none.
+    """
+    program = launcher.program("openssl")
+    if not program:
+        what = f"browsers need HTTPS at {address}, and there is no openssl to make a certificate with"
+        raise UsageError(what, where="--address", do="install openssl, or give --cert and --key")
+    cert, key = scratch / "serve.crt", scratch / "serve.key"
+    command = [
+        program, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "7",
+        "-subj", "/CN=ortune", "-addext", f"subjectAltName=IP:{address}", "-keyout", str(key), "-out", str(cert),
+    ]  # fmt: skip
+    done = launcher.run(command, limit_s=CERTIFICATE_S, folder=scratch)
+    if not (done.code == 0 and cert.is_file() and key.is_file()):
+        raise UsageError("openssl made no certificate", where="--address", do="give --cert and --key")
+    return cert, key

@@ -1,0 +1,267 @@
+"""A browser elsewhere that somebody opens by hand: what it can do, and which pages it has open.
+
+It stays on one page, which has the page of each trial in a frame. That page is told by server-sent events which ones
+should be there; the frames speak for themselves, as in a browser of ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ortune.records import Host
+from ortune.targets.browser.server import Request, Site
+
+BEAT_S = 1.0
+MINUTE_S = 60.0
+AWAY_S = 60.0
+"""A trial waits so long for somebody to open the page again."""
+MOST_PAGES = 2
+"""Pages at a time: their memory is not seen, phones have little, and a browser holds six connections to one site."""
+_VANISHED_MS = 20_000  # of nothing arriving there
+_AGAIN_MS = 1000
+_SYSTEM = re.compile(r"(Android \d+|iPhone|iPad|Android|Windows|Mac OS X|CrOS|Linux)")
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """What a browser tells of itself.
+
+    Attributes:
+        id: Its own, the same after a reload.
+        agent: What it sends to every server.
+        secure: Whether the address is one that it takes for secure; WebGPU and threads need that.
+        isolated: Whether the page is cross-origin isolated; threads need that too.
+        webgpu: Whether there is WebGPU, with an adapter or without.
+        cores: Logical processors, as far as it tells.
+        memory_gib: Memory, of which browsers tell at most 8 GiB, and some nothing.
+    """
+
+    id: str
+    agent: str
+    secure: bool
+    isolated: bool
+    webgpu: bool = False
+    cores: int = 1
+    memory_gib: float = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What one trial there measured of one input shape.
+
+    Attributes:
+        plan: Its plan.
+        case: The input shape.
+        start_s: When it began, on the monotonic clock.
+        end_s: When it was over.
+        latency_ns: Of each run, in their order.
+    """
+
+    plan: str
+    case: str
+    start_s: float
+    end_s: float
+    latency_ns: Sequence[int]
+
+
+def described(hello: Hello) -> Host:
+    """The browser's machine, as far as it tells of it."""
+    name = browser_name(hello.agent)
+    system = _SYSTEM.search(hello.agent)
+    memory_bytes = int(hello.memory_gib * 2**30)
+    return Host(
+        system=system[1] if system else "",
+        machine="browser",
+        cpu=f"{name} ({system[1]})" if system else name,
+        cores=hello.cores,
+        logical=hello.cores,
+        affinity=hello.cores,
+        effective_cpus=hello.cores,
+        memory_bytes=memory_bytes,
+        fingerprint=hashlib.sha256(f"{hello.agent} {hello.cores} {memory_bytes}".encode()).hexdigest()[:16],
+    )
+
+
+def browser_name(agent: str) -> str:
+    """The browser's name and version, out of what it sends to every server."""
+    for mark, name in (
+        ("Edg/", "Edge"),
+        ("Firefox/", "Firefox"),
+        ("Chrome/", "Chromium"),
+        ("Version/", "Safari"),
+    ):
+        if mark in agent:
+            return f"{name} {agent.partition(mark)[2].partition(' ')[0]}"
+    return agent[:80]
+
+
+def heat(ran: Sequence[Ran]) -> float | None:
+    """The time of a run in the last minute over that in the first; None where they would overlap.
+
+    Compared within each plan and shape, so that what ran when is not taken for heat.
+    """
+    if not ran or max(r.end_s for r in ran) - min(r.start_s for r in ran) < 2 * MINUTE_S:
+        return None
+    first_s, last_s = min(r.start_s for r in ran) + MINUTE_S, max(r.end_s for r in ran) - MINUTE_S
+    ratios = []
+    for kind in {(r.plan, r.case) for r in ran}:
+        mine = [r for r in ran if (r.plan, r.case) == kind]
+        early = [median(r.latency_ns) for r in mine if r.end_s <= first_s]
+        late = [median(r.latency_ns) for r in mine if r.start_s >= last_s]
+        if early and late:
+            ratios.append(median(late) / median(early))
+    return median(ratios) if ratios else None
+
+
+class Remote:
+    """The browser that opens the address first, and no other.
+
+    Args:
+        site: Where it is opened.
+        say: Is told what somebody must do.
+
+    Attributes:
+        site: The same.
+        url: What to open; who has it is let in.
+        hello: What the browser told of itself; None before it came.
+        ran: What its trials measured.
+    """
+
+    isolated = True
+
+    def __init__(self, site: Site, say: Callable[[str], None]) -> None:
+        self.site, self._say = site, say
+        self.hello: Hello | None = None
+        self.ran: list[Ran] = []
+        self._changed = threading.Condition()
+        self._version = self._connection = 0
+        self._connected = self._over = False
+        self._away_since = time.monotonic()
+        self._pages: dict[str, int | None] = {}  # by their connection; None of those that nobody has got yet
+        self.url = site.open(self)
+
+    def wait(self, limit_s: float, stop: Callable[[], bool]) -> bool:
+        """Waits until a browser is there; False where none came, or a stop was asked for."""
+        until = time.monotonic() + limit_s
+        with self._changed:
+            while not self._connected and time.monotonic() < until and not stop():
+                self._changed.wait(0.2)
+            return self._connected
+
+    def show(self, url: str) -> None:
+        """Has it open a page of the site's."""
+        with self._changed:
+            self._pages[_path(url)] = None
+            self._touch()
+            away = not self._connected
+        if away:
+            self._say(f"the browser is gone; open the page there again within {AWAY_S:.0f} s")
+
+    def hide(self, url: str) -> None:
+        """Has it close a page."""
+        with self._changed:
+            self._pages.pop(_path(url), None)
+            self._touch()
+
+    def lost(self, url: str) -> str:
+        """Why a page is no more, or never was; "" while it may be there."""
+        with self._changed:
+            had = self._pages.get(_path(url))
+            if had is not None and not (self._connected and had == self._connection):
+                return "the browser went away"
+            if had is None and not self._connected and time.monotonic() > self._away_since + AWAY_S:
+                return f"no browser had the page open for {AWAY_S:.0f} s"
+            return ""
+
+    def close(self) -> None:
+        """Tells it that this was all."""
+        with self._changed:
+            self._pages.clear()
+            self._over = True
+            self._touch()
+            self._changed.wait_for(lambda: not self._connected, BEAT_S)
+        self.site.shut(self.url)
+
+    def _touch(self) -> None:
+        self._version += 1
+        self._changed.notify_all()
+
+    # --- what it asks for
+
+    def get(self, path: str, request: Request) -> None:
+        """Answers what is asked for, by its path below the token."""
+        kind, _, rest = path.partition("/")
+        if path in ("", "remote.js"):
+            request.own(path or "remote.html")
+        elif kind == "pages" and self.hello is not None and rest == self.hello.id:
+            self._tell(request)
+        else:
+            request.answer(404)
+
+    def post(self, path: str, body: bytes, request: Request) -> None:
+        """Takes what it tells of itself; of the first browser alone."""
+        if path != "hello":
+            request.answer(404)
+            return
+        try:
+            hello = msgspec.json.decode(body, type=Hello)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            request.answer(400)
+            return
+        if not re.fullmatch(r"[0-9a-f]{32}", hello.id) or not 1 <= hello.cores <= 1024:
+            request.answer(400)
+            return
+        with self._changed:
+            mine = self.hello is None or self.hello.id == hello.id
+            if mine:
+                self.hello = hello
+        request.answer(204 if mine else 409)
+
+    def _tell(self, request: Request) -> None:
+        """Tells which pages are to be open, whenever that changes; a beat in between shows that it is there."""
+        if hasattr(
+            socket, "TCP_USER_TIMEOUT"
+        ):  # else one without a network is there for a quarter of an hour
+            request.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _VANISHED_MS)
+        with self._changed:
+            self._connection += 1
+            mine, told = self._connection, -1
+            self._connected = True
+            self._changed.notify_all()
+        try:
+            request.begin(200, "text/event-stream")
+            request.wfile.write(b"retry: %d\n\n" % _AGAIN_MS)
+            over = False
+            while not over and mine == self._connection:
+                with self._changed:
+                    if told == self._version:
+                        self._changed.wait(BEAT_S)
+                    news, told, over = told != self._version, self._version, self._over
+                    for page in self._pages if news else ():
+                        self._pages[page] = self._pages[page] or mine
+                    # Those of a connection before are left out: they ended with it.
+                    message = {"pages": [p for p, had in self._pages.items() if had == mine], "over": over}
+                request.wfile.write(b"data: %s\n\n" % json.dumps(message).encode() if news else b":\n\n")
+                request.wfile.flush()
+        except OSError:
+            pass  # it is gone
+        finally:
+            with self._changed:
+                if mine == self._connection:
+                    self._connected, self._away_since = False, time.monotonic()
+                self._changed.notify_all()
+
+
+def _path(url: str) -> str:
+    """A page of the site as the browser has it, whatever it calls the site: a tunnel has a name of its own."""
+    return urlsplit(url).path

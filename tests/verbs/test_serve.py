@@ -1,0 +1,212 @@
+"""A browser elsewhere: a real Chromium that opens the address as a phone would, and nothing else is told to it."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import ortune
+from chromium import CHROMIUM, FLAGS, web_modules
+from ortune.errors import MeasurementError, OrtuneError, UsageError
+from ortune.records import BenchResult
+from ortune.targets.browser import certificate, remote
+from ortune.targets.browser.remote import Ran, heat
+from ortune.trials.watcher import Watcher
+
+
+def net(path: Path) -> Path:
+    """One product of matrices."""
+    weight = numpy_helper.from_array(np.eye(16, dtype=np.float32), "w")
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 16]) for n in "xy"]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", values[:1], values[1:], [weight]
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return path
+
+
+class Phone:
+    """Reads what is said, and opens the address that it finds there."""
+
+    def __init__(self, profile: Path, *, leaves_at: str = "") -> None:
+        self.said: list[str] = []
+        self.profile, self.leaves_at = profile, leaves_at
+        self.browser: subprocess.Popen[bytes] | None = None
+        self.refused = 0
+
+    def say(self, sentence: str) -> None:
+        self.said.append(sentence)
+        if self.leaves_at and self.leaves_at in sentence:
+            threading.Timer(1.0, self.leave).start()
+        found = re.search(r"(http://127\.0\.0\.1:\d+)/\S+/$", sentence)
+        if found:
+            try:
+                urllib.request.urlopen(f"{found[1]}/model", timeout=10)
+            except urllib.error.HTTPError as error:
+                self.refused = error.code
+            command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={self.profile}", found[0]]
+            self.browser = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            )
+
+    def leave(self) -> None:
+        if self.browser is not None and self.browser.poll() is None:
+            os.killpg(self.browser.pid, signal.SIGKILL)
+            self.browser.wait()
+
+
+@contextmanager
+def phone(profile: Path, leaves_at: str = "") -> Iterator[Phone]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is on this machine")
+    made = Phone(profile, leaves_at=leaves_at)
+    try:
+        yield made
+    finally:
+        made.leave()
+
+
+@pytest.mark.xdist_group("browser")
+def test_a_browser_that_opens_the_address_is_measured(tmp_path: Path) -> None:
+    with phone(tmp_path / "profile") as there:
+        envelope = ortune.serve(
+            net(tmp_path / "m.onnx"),
+            ort_web=str(web_modules() / "onnxruntime-web"),
+            processes=3,
+            runs=5,
+            budget=8,
+            store=tmp_path / "st",
+            watcher=Watcher(say=there.say),
+        )
+    result = envelope.result
+    assert isinstance(result, BenchResult)
+    assert there.refused == 403
+    assert envelope.schema == "ortune/serve/1"
+    assert result.rows[0].n_processes == 3 and result.rows[0].median_ns.value > 0
+    assert result.rows[0].cpu_per_run_ns.value == 0 and result.rows[0].peak_bytes is None
+    assert "Chromium" in envelope.host.cpu and envelope.host.machine == "browser"
+    assert any("less than two minutes" in note for note in result.notes)
+    assert result.reproduce.startswith("ortune serve ")
+    token = next(s for s in there.said if "http://" in s).rstrip("/").rpartition("/")[2]
+    kept = b"".join(p.read_bytes() for p in (tmp_path / "st").rglob("*") if p.is_file())
+    assert token.encode() not in kept and token not in str(envelope)
+
+
+@pytest.mark.xdist_group("browser")
+def test_a_browser_that_goes_away_fails_its_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "AWAY_S", 2.0)  # where a trial is begun once more, nobody waits a minute
+    with (
+        phone(tmp_path / "profile", leaves_at="for the first time") as there,
+        pytest.raises(OrtuneError, match="the browser went away while"),
+    ):
+        ortune.serve(
+            net(tmp_path / "m.onnx"),
+            ort_web=str(web_modules() / "onnxruntime-web"),
+            store=tmp_path / "st",
+            watcher=Watcher(say=there.say, line=there.say),
+        )
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(UsageError, match="cannot listen"):
+            ortune.serve(net(tmp_path / "m.onnx"), port=taken.getsockname()[1])
+
+
+def test_nobody_comes(tmp_path: Path) -> None:
+    with pytest.raises(MeasurementError, match="no browser came"):
+        ortune.serve(net(tmp_path / "m.onnx"), open_within="300ms", store=tmp_path / "st")
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"address": "0.0.0.0"}, "every address"),
+        ({"address": "phone"}, "IPv4"),
+        ({"cert": "c.pem"}, "needs its key"),
+        ({"cert": "c.pem", "key": "k.pem"}, "cannot be used"),
+        ({"target": "cpu"}, "not in a browser"),
+    ],
+)
+def test_what_cannot_be_served(given: dict[str, str], what: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=what):
+        ortune.serve(net(tmp_path / "m.onnx"), **given)  # type: ignore[arg-type]
+
+
+def test_beyond_127_0_0_1_it_is_https(tmp_path: Path) -> None:
+    """127.0.0.2 with a certificate of one's own stands for an address of a network."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl is on this machine")
+    cert, key = tmp_path / "c.pem", tmp_path / "k.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    command += [
+        "-subj",
+        "/CN=x",
+        "-addext",
+        "subjectAltName=IP:127.0.0.2",
+        "-keyout",
+        str(key),
+        "-out",
+        str(cert),
+    ]
+    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    seen: list[tuple[int, str]] = []
+
+    def asks(sentence: str) -> None:
+        found = re.search(r"https://(127\.0\.0\.2):(\d+)(/\S+/)$", sentence)
+        if found:
+            trusting = ssl.create_default_context(cafile=str(cert))
+            asked = http.client.HTTPSConnection(found[1], int(found[2]), context=trusting, timeout=10)
+            asked.request("GET", found[3])
+            answer = asked.getresponse()
+            seen.append((answer.status, answer.headers["Referrer-Policy"]))
+            asked.close()
+
+    with pytest.raises(MeasurementError, match="no browser came"):
+        ortune.serve(
+            net(tmp_path / "m.onnx"),
+            address="127.0.0.2",
+            cert=str(cert),
+            key=str(key),
+            open_within="300ms",
+            watcher=Watcher(say=asks),
+        )
+    assert seen == [(200, "no-referrer")]
+
+
+def test_a_certificate_is_made_where_the_user_has_none(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl is on this machine")
+    cert, key = certificate.made("127.0.0.2", tmp_path)
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    assert key.stat().st_mode & 0o077 == 0
+
+
+def test_heat_is_the_last_minute_against_the_first() -> None:
+    def ran(plan: str, start_s: float, ms: int) -> Ran:
+        return Ran(plan=plan, case="c", start_s=start_s, end_s=start_s + 10, latency_ns=[ms * 10**6] * 3)
+
+    # The slow plan ran late: that alone is no heat.
+    both = [ran("a", 0, 10), ran("b", 20, 100), ran("b", 130, 120), ran("b", 150, 120), ran("a", 170, 12)]
+    assert heat(both) == pytest.approx(1.2)
+    assert heat(both[:2]) is None
+    assert heat([]) is None
