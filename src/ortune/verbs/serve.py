@@ -21,8 +21,8 @@ from ortune.trials.watcher import Watcher
 from ortune.verbs import bench
 from ortune.verbs._options import RUN, OneBench, Option, Target, seconds
 
-FORMATS = bench.FORMATS
-STOPPING = bench.STOPPING
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = "stopping after this process, then telling what is known; Ctrl-C again stops at once"
 
 
 @dataclass(frozen=True, kw_only=True)
