@@ -1,4 +1,4 @@
-"""Help of a verb is made without its code being run, so that it comes at once: each must have what that reads."""
+"""What the command line reads of each verb by its name: its help, made without its code being run, and its words."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ def test_every_verb_has_its_help(verb: str) -> None:
     found, real = command(verb, for_help=True), command(verb)
     assert found.__doc__ == real.__doc__ and found.__doc__
     assert list(found.__signature__.parameters) == list(real.__signature__.parameters)  # type: ignore[attr-defined]
-    assert importlib.import_module(f"ortune.verbs.{verb}").STOPPING is not None
+    assert callable(importlib.import_module(f"ortune.report.{verb}_words").document)

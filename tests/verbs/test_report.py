@@ -182,7 +182,8 @@ def test_each_verb_is_told_in_its_own_words(tmp_path: Path, document: Envelope, 
 @pytest.mark.parametrize("verb", sorted(KINDS))
 def test_every_verb_that_is_told_has_its_document_and_its_result(verb: str) -> None:
     assert KINDS[verb].document.__module__ == f"ortune.report.{verb}_words"
-    assert KINDS[verb].result.__name__ == f"{verb.capitalize()}Result"
+    result = "bench" if verb == "serve" else verb  # a bench elsewhere
+    assert KINDS[verb].result.__name__ == f"{result.capitalize()}Result"
 
 
 def test_page_of_a_tuning_says_first_that_it_is_stored(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from ortune.report import (
     history_words,
     look_words,
     profile_words,
+    serve_words,
     tune_words,
 )
 from ortune.report.document import Document
@@ -203,7 +204,7 @@ KINDS: dict[str, Kind[Any]] = {
     ),
     "serve": Kind(
         result=BenchResult,
-        document=bench_words.document,
+        document=serve_words.document,
         headline=_bench_headline,
         ort_version=lambda r: r.side.runtime.ort_version,
     ),

@@ -1,0 +1,19 @@
+"""A bench in a browser elsewhere, in words: a bench's, and what it ran in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ortune.records import BenchResult, Envelope
+from ortune.report import bench_words
+from ortune.report.document import Document, Line
+
+
+def document(envelope: Envelope[BenchResult]) -> Document:
+    """That of a bench; below its headlines, the browser that somebody opened."""
+    found, host = bench_words.document(envelope), envelope.host
+    if host is None:
+        return found
+    where = f"in {host.cpu}, {host.logical} logical processors, which somebody opened"
+    n = next((i for i, block in enumerate(found.blocks) if not isinstance(block, Line)), len(found.blocks))
+    return replace(found, blocks=[*found.blocks[:n], Line(where), *found.blocks[n:]])
