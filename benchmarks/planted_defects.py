@@ -294,10 +294,13 @@ def _scaled(model: onnx.ModelProto) -> bool:
 
 
 def _wide_bias(model: onnx.ModelProto) -> bool:
+    """Beside a product of three axes or more: with two, a row is a bias like any other."""
     found = _held(model, "MatMul", rank=2)
-    if found is None:
+    known = onnx.shape_inference.infer_shapes(model).graph
+    ranks = {v.name: len(v.type.tensor_type.shape.dim) for v in (*known.value_info, *known.input)}
+    if found is None or ranks.get(found[0].input[0], 0) < 3:
         return False
-    _give(model, planted_bias=np.ones((1, found[1].dims[1]), np.float32))
+    _give(model, planted_bias=np.ones((1, 1, found[1].dims[1]), np.float32))
     return _behind(model, found[0], lambda x, y: [helper.make_node("Add", [x, "planted_bias"], [y])])
 
 
@@ -665,7 +668,7 @@ DEFECTS = {
     "a sum read twice before its normalisation": Defect(
         code="GRA020", plant=_behind_product(17, _residual, planted_scale=np.ones(1, np.float32))
     ),
-    "a bias of two axes": Defect(code="GRA021", plant=_wide_bias),
+    "a bias of three axes": Defect(code="GRA021", plant=_wide_bias),
     "a convolution given out": Defect(code="GRA022", plant=_given_out),
     "sizes computed at each call": Defect(code="SHP004", plant=_sizes),
     "threads beside a GPU": Defect(code="THR005", target="cuda"),

@@ -191,6 +191,11 @@ def test_the_reason_why_it_is_not_fused_is_told_and_holds(reason: str, tmp_path:
     assert not optimised(path)[fused]
 
 
+def test_a_row_is_a_bias_of_a_product_of_two_axes(tmp_path: Path) -> None:
+    path = saved(onnx.parser.parse_model(HEAD17 + BIAS.replace("float[2] b", "float[1,2] b")), tmp_path)
+    assert found("GRA021", path) == [] and optimised(path)["Gemm"] == 1
+
+
 @pytest.mark.parametrize("reason", APART)
 def test_the_reason_why_two_stay_apart_is_told_and_holds(reason: str, tmp_path: Path) -> None:
     code, text, changes = APART[reason]
