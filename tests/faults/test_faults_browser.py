@@ -19,6 +19,7 @@ import pytest
 from box import save_model
 from onnx import TensorProto, helper
 
+import ortune
 from ortune.errors import RuntimeNotFound
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, ProviderSpec, Runtime, TrialRequest
@@ -277,3 +278,14 @@ with Meanwhile(Path.cwd(), kill):
     command = [sys.executable, "-c", text]
     done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+
+
+@pytest.mark.parametrize("option", ["ort_web", "browser"])
+def test_what_is_not_there_is_named_with_what_helps(option: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    save_model(path)
+    with pytest.raises(RuntimeNotFound) as refused:
+        ortune.bench(path, target="web-wasm", budget="3s", store=tmp_path / "store", **{option: "/nowhere"})
+    said = str(refused.value)
+    assert f"--{option.replace('_', '-')} /nowhere" in said and "name" in said
+    assert "--runtime" not in said

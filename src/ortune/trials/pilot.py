@@ -83,9 +83,10 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
     """
     where = place(arm)
     if outcome.reason == "no-runtime":
-        raise RuntimeNotFound(
-            outcome.what, where=arm.runtime.python, do="pip install onnxruntime, or --runtime PATH"
-        )
+        # A browser, or onnxruntime-web, is not there by --runtime, and says itself what helps.
+        what, _, do = outcome.what.partition(" -> ")
+        where = "" if do else arm.runtime.python
+        raise RuntimeNotFound(what, where=where, do=do or "pip install onnxruntime, or --runtime PATH")
     loading = outcome.phase in ("starting", "importing", "preparing", "loading")
     if outcome.phase != "preparing" and loading and outcome.reason in ("load-error", "unsupported"):
         newer = _too_new(outcome.what, arm.runtime.ort_version)

@@ -96,7 +96,8 @@ class Page(Process):
             web = setup.ort_web(self.machine.browser)
             served, self._job = self._prepared(web)
         except RuntimeNotFound as error:
-            self.end = self.error("no-runtime", f"{error.what}{f' -> {error.do}' if error.do else ''}")
+            what = f"{error.where}: {error.what}" if error.where else error.what
+            self.end = self.error("no-runtime", f"{what} -> {error.do}")
             return
         except _CannotServe as error:
             self.end = self.error("unsupported", str(error))
