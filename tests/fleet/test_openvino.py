@@ -16,7 +16,9 @@ from ortune.bundle.settings import portable, providers, resolve
 from ortune.bundle.shared import put_option
 from ortune.errors import MeasurementError
 from ortune.records import MadeRuntime, Plan, ProviderSpec
+from ortune.report.bench_words import figures
 from ortune.report.placement_words import placed
+from ortune.report.sides import FIRST_LOAD
 
 OPENVINO = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
 
@@ -70,6 +72,10 @@ def test_the_settings_reach_openvino_and_its_nodes_are_told(openvino: MadeRuntim
     assert found.side.plan.provider_names == ("OpenVINOExecutionProvider",)
     cache = next(item for item in found.read_back if item.knob == "openvino_cache")
     assert (cache.level, cache.seen) == ("effect", "read from its cache")
+    # The load that compiled is told beside those that read what it left.
+    row = found.rows[0]
+    assert row.first_load_ns is not None and row.first_load_ns > 0
+    assert [name for name, _, _ in figures(row, found)].count(FIRST_LOAD) == 1
     placement = {part.provider: part for part in found.side.placement}
     # A single node before it is left to the CPU too.
     assert placement["CPUExecutionProvider"].operators == {"MatMul": 1, "IsNaN": 1}

@@ -76,6 +76,8 @@ class BenchRow(Record, frozen=True, kw_only=True):
         cpu_per_run_ns: 0 where a browser elsewhere ran it, which does not tell.
         peak_bytes: High-water mark of resident memory; None where the system does not tell.
         outputs: Name, shape and how it would be compared, of each output, in words.
+        first_load_ns: The load that wrote what a setting keeps on disk, a single observation; None where nothing is
+            kept.
     """
 
     case: str
@@ -92,6 +94,7 @@ class BenchRow(Record, frozen=True, kw_only=True):
     mean_ns: Estimate | None = None
     min_ns: float | None = None
     max_ns: float | None = None
+    first_load_ns: float | None = None
 
 
 class BenchResult(Record, frozen=True, kw_only=True):

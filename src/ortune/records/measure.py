@@ -137,6 +137,8 @@ class Figures(Record, frozen=True, kw_only=True):
         objective_ns: The time a run that was compared, where that is another: its p95, p25 or p10, or for throughput
             the wall time of all callers over their runs. None where it is the p50, or no time of a run at all.
         p95_ns: The same of each one's own p95; None in documents of older versions.
+        first_load_ns: The load that wrote what a setting keeps on disk, once; ``load_ns`` is then of loads that read
+            it. None where nothing is kept, or that load was not seen.
         spread_ratio: p90 over p10 of the runs within a process, the variance that users feel; with its 95 %
             interval over processes, None below six of them.
     """
@@ -157,3 +159,4 @@ class Figures(Record, frozen=True, kw_only=True):
     objective_low_ns: float | None = None
     objective_high_ns: float | None = None
     p95_ns: float | None = None
+    first_load_ns: float | None = None

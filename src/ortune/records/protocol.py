@@ -199,6 +199,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         idle_cpu_ratio: CPU over wall seconds in a short idle stretch after the warm-up (spinning threads).
         peak_bytes: High-water mark of resident memory; ``base_bytes`` is before the session was created.
         threads: Threads that the creation of one session added.
+        wrote: Whether it wrote what a setting keeps on disk, rather than read it; None where no setting keeps anything.
         waiting_cpu_ns, waiting_ns: CPU time that the process took while others had their turn, and how long that was.
         page: Of a page in a browser; None for a process.
     """
@@ -218,6 +219,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     placement: tuple[Placement, ...] = ()
     ort_version: str = ""
     involuntary_switches: int | None = None
+    wrote: bool | None = None
     waiting_cpu_ns: int = 0
     waiting_ns: int = 0
     profile: str = ""

@@ -13,6 +13,7 @@ from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pa
 from ortune.report.numbers import duration
 from ortune.report.numbers import memory as gibibytes
 from ortune.report.placement_words import placed
+from ortune.report.sides import FIRST_LOAD
 
 MOST_DIGITS = 4
 SINGLE = "single observation"
@@ -48,7 +49,10 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     ]
     rows.append(("CPU time per request", *cpu_time(row.cpu_per_run_ns)))
     rows.append(("peak memory", *memory(row.peak_bytes)))
-    rows += [("load time", *time(row.load_ns)), ("first run", *time(row.first_run_ns))]
+    rows.append(("load time", *time(row.load_ns)))
+    if row.first_load_ns is not None:
+        rows.append((FIRST_LOAD, duration(row.first_load_ns), SINGLE))
+    rows.append(("first run", *time(row.first_run_ns)))
     value, interval = throughput(row.throughput_per_s)
     return [*rows, ("throughput", value, f"{interval}{apart}")]
 

@@ -11,6 +11,7 @@ from ortune.report.document import Cell, Column, Table, Tone, table
 from ortune.report.numbers import change, duration, memory, rate, span
 
 _LATENCY = re.compile(r"(p\d+) latency")
+FIRST_LOAD = "first load (writes its cache)"
 DRIFTED = (
     "changes are paired, block by block: where performance drifted, medians of each side alone tell less"
 )
@@ -148,6 +149,8 @@ def _rows(
     if first != "peak memory":
         yield "peak memory", [memory(f.peak_bytes) for f in figures], None
     yield "load time", [duration(f.load_ns) for f in figures], None
+    if any(f.first_load_ns for f in figures):
+        yield FIRST_LOAD, [duration(f.first_load_ns) if f.first_load_ns else "" for f in figures], None
 
 
 def _number(figures: Figures, estimand: str) -> float | None:

@@ -168,13 +168,21 @@ def samples(trial: Measured) -> np.ndarray:
     return np.concatenate([np.asarray(p, dtype=float) for p in parts]) if parts else np.empty(0)
 
 
-def describe(trials: Sequence[Measured], estimand: str, alone: Sequence[Measured] = ()) -> Figures:
+def describe(
+    trials: Sequence[Measured],
+    estimand: str,
+    alone: Sequence[Measured] = (),
+    first_load_ns: float | None = None,
+) -> Figures:
     """Medians over one side's trials, with the span of the middle half of them.
 
     The latency is the median whatever was compared: readers take it for one. What was compared stands beside it. The
-    trials of a block load at once, so that load and first run are those of trials ``alone`` where there are any.
+    trials of a block load at once, so that load and first run are those of trials ``alone`` where there are any. Where
+    the first load wrote what a setting keeps on disk, they are those of trials that read it.
     """
     starts = alone or trials
+    if first_load_ns is not None:
+        starts = [t for t in starts if not t.done.wrote] or starts
     load_ns = float(np.median([t.done.load_ns for t in starts]))
     low, middle, high = _middle_half(trials, "median")
     own = (
@@ -204,6 +212,7 @@ def describe(trials: Sequence[Measured], estimand: str, alone: Sequence[Measured
         objective_low_ns=own[0],
         objective_high_ns=own[2],
         p95_ns=_middle_half(trials, "p95")[1],
+        first_load_ns=first_load_ns,
     )
 
 

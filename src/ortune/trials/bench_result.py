@@ -22,6 +22,7 @@ from ortune.records import (
     TailEstimate,
     Workload,
 )
+from ortune.search.blocks import BASE
 from ortune.stats.intervals import Interval
 from ortune.stats.processes import pooled_quantile, typical_interval
 from ortune.stats.tails import minimum_requests
@@ -58,7 +59,7 @@ def make_result(
     for i, case in enumerate(work.cases):
         mine = [t.trial for t in trials if t.case == i]
         if mine:
-            rows.append(_row(case, mine, _outputs(baseline, mine[0])))
+            rows.append(_row(case, mine, _outputs(baseline, mine[0]), baseline.executor.first_load_ns(BASE)))
     notes = [*work.notes, *baseline.notes, *_notes(work, trials, baseline), *given_up]
     own = own_threads(work, side.plan, trials)
     return BenchResult(
@@ -78,7 +79,9 @@ def make_result(
     )
 
 
-def _row(case: Case, trials: Sequence[Measured], outputs: tuple[str, ...]) -> BenchRow:
+def _row(
+    case: Case, trials: Sequence[Measured], outputs: tuple[str, ...], first_load_ns: float | None
+) -> BenchRow:
     samples = [np.asarray(t.done.cases[0].latency_ns, dtype=float) for t in trials]
     made = sum(s.size for s in samples)
     peaks = [float(t.done.peak_bytes) for t in trials if t.done.peak_bytes]
@@ -98,6 +101,7 @@ def _row(case: Case, trials: Sequence[Measured], outputs: tuple[str, ...]) -> Be
         mean_ns=typical([float(s.mean()) for s in samples]),
         min_ns=float(min(s.min() for s in samples)),
         max_ns=float(max(s.max() for s in samples)),
+        first_load_ns=first_load_ns,
     )
 
 

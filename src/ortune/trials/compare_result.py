@@ -38,6 +38,7 @@ class New:
         trials: Those alone, which show how long it takes to start; its outputs are the first one's.
         difference: Of its outputs from the base's; None where it does not run.
         failed: Why it does not run.
+        first_load_ns: Of the load that wrote what a setting keeps on disk; None without one.
     """
 
     arm: str
@@ -47,6 +48,7 @@ class New:
     trials: list[Measured] = field(default_factory=list)
     difference: OutputDifference | None = None
     failed: Failed | None = None
+    first_load_ns: float | None = None
 
     @property
     def name(self) -> str:
@@ -122,7 +124,7 @@ def _one(raced: Raced, new: New, found: Comparison | None) -> ComparedSide:
         side=new.side.seen(trials),
         comparison=found,
         outputs=new.difference,
-        figures=describe(trials, estimand, new.trials) if trials else None,
+        figures=describe(trials, estimand, new.trials, new.first_load_ns) if trials else None,
         cases=case_results(blocks, raced.work, estimand, scale, arm=new.arm) if found else (),
         read_back=trials[-1].done.read_back if trials else (),
         mapped_inputs={a: b for b, a in new.pairs.items()},

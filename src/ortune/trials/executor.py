@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ortune.records import FeedRef, Outcome, Plan, Runtime, TrialRequest, Workload
+from ortune.records import FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest, Workload
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
@@ -74,6 +74,7 @@ class Executor:
         self.recorded: Callable[[str, str], Outcome | None] | None = None
         self.ended: Callable[[], int] | None = None
         self.last: Outcome | None = None
+        self._wrote: list[tuple[Arm, float]] = []  # what a setting keeps on disk: who wrote it, and its load
         self._rng = random.Random(workload.seed)
         self._workload = workload
         self._folder = folder
@@ -187,7 +188,14 @@ class Executor:
             at = {} if fresh or self.ended is None else {"ended_ns": self.ended()}
             event = {"trial": name, "arm": arm.name, "plan_id": arm.plan.id, "outcome": outcome, **at}
             self._log.add(kinds[1], event)
+            if isinstance(outcome, Measured) and outcome.done.wrote:
+                self._wrote.append((arm, float(outcome.done.load_ns)))
         return outcomes
+
+    def first_load_ns(self, name: str, plan: Plan | None = None) -> float | None:
+        """The first load of an arm, or of a plan under whatever name, that wrote what later ones read; None without."""
+        same = (load for arm, load in self._wrote if (arm.plan.id == plan.id if plan else arm.name == name))
+        return next(same, None)
 
     def _task(self, arm: Arm, name: str, timing: Timing, *, keep: bool, profile: bool) -> Task:
         folder = self._folder / name

@@ -61,6 +61,7 @@ def make_result(run: Tuning) -> TuneResult:
     won = measured(search.confirmation, winner.arm) if winner else []
     default_figures = describe(default, estimand, [run.baseline.first, *measured(search.alone, BASE)])
     alone = measured(search.alone, winner.arm) or search.starts if winner else []
+    written = run.baseline.executor.first_load_ns(winner.arm, winner.plan) if winner else None
     seen = tuple(points(search))
     found = candidates(search, run.entries, shipped, refused)
     return TuneResult(
@@ -76,7 +77,7 @@ def make_result(run: Tuning) -> TuneResult:
         current=search.current,
         default_figures=default_figures,
         current_figures=describe(current, estimand, measured(search.alone, CURRENT)) if current else None,
-        winner_figures=describe(won, estimand, alone) if won else None,
+        winner_figures=describe(won, estimand, alone, written) if won else None,
         against_default=against_default,
         against_current=against_current,
         alone=search.comparison_alone(),

@@ -257,7 +257,11 @@ class _Run:
     def _starts(self, state: duel.Duel, design: duel.Design) -> None:
         """How long each side takes to load and to run first, alone."""
         raced = [new for new in self.news if new.arm in state.arms and new.arm not in state.failed]
-        more = state.ended != "stopped" and design.controlled and raced
+        for new in raced:
+            new.first_load_ns = self.baseline.executor.first_load_ns(new.arm)
+        # A side that keeps something on disk has been seen to write it, and not yet, alone, to load with it.
+        wrote = self.baseline.executor.first_load_ns(BASE) or any(new.first_load_ns for new in raced)
+        more = state.ended != "stopped" and (design.controlled or wrote) and raced
         arms = [new.contestant for new in raced if new.contestant]
         base, *others = self.baseline.starts(self.baseline.arm(BASE), *arms) if more else [[]]
         self.starts = [self.baseline.first, *base]
@@ -359,7 +363,9 @@ class _Run:
             new=first.side,
             comparison=first.comparison,
             outputs=first.outputs,
-            base_figures=describe(base, estimand, self.starts) if base else None,
+            base_figures=describe(base, estimand, self.starts, self.baseline.executor.first_load_ns(BASE))
+            if base
+            else None,
             new_figures=first.figures,
             cases=first.cases,
             controls=tuple(state.controls) if state else (),

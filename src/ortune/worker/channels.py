@@ -25,10 +25,8 @@ class Settings:
         self.provider_options: Dict[str, Dict[str, str]] = {}  # by provider
         self.call_style = "run"
         self.arena: Any = None  # the OrtArenaCfg registered with the environment
-        self.files: Tuple[int, int] = (
-            0,
-            0,
-        )  # in the folders that settings name, before the session and after
+        # In the folders that settings name, before the session and after; None where none names one.
+        self.files: Optional[Tuple[int, int]] = None
         self.pool_threads: Optional[int] = None  # threads that making the global pool added
 
 

@@ -123,7 +123,7 @@ class Trial:
             self.added = (threads_after - threads_before) // len(self.sessions)
         _require_providers(self.sessions[0], request["providers"])
         self.placement = _placement(self.sessions[0], request["providers"])
-        settings.files = files, probes.files(request["applied"])
+        settings.files = None if files is None else (files, probes.files(request["applied"]) or 0)
         link.phase = "running"
         link.send("loaded", load_ns=self.load_ns)
 
@@ -173,6 +173,7 @@ class Trial:
             ),
             "providers": session.get_providers(), "placement": self.placement, "ort_version": self.ort.__version__,
             "involuntary_switches": self.switches,
+            "wrote": self.settings.files[1] > self.settings.files[0] if self.settings.files else None,
             "profile": session.end_profiling() if self.request["profile_path"] else "",
         }  # fmt: skip
 

@@ -113,9 +113,11 @@ def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
     return "none", True, ""
 
 
-def files(applied: List[Dict[str, Any]]) -> int:
-    """Files in the folders that settings name."""
+def files(applied: List[Dict[str, Any]]) -> Optional[int]:
+    """Files in the folders that settings name; None where none names one."""
     folders = [str(item["value"]) for item in applied if item.get("probe") == "folder"]
+    if not folders:
+        return None
     return sum(len(os.listdir(folder)) for folder in folders if os.path.isdir(folder))
 
 
@@ -137,9 +139,9 @@ def _effect(
     if probe == "idle" and idle_cpu_ratio is not None and idle_cpu_ratio < QUIET:
         # A busy neighbour makes threads look idle, never the other way round: seen is proof only for "off".
         return ("effect", True, "idle CPU %.2f" % idle_cpu_ratio) if _stops(item) else None
-    if probe == "folder":
+    if probe == "folder" and settings.files is not None:
         before, after = settings.files
-        return "effect", after > 0, "read from its cache" if before else "its cache was written"
+        return "effect", after > 0, "its cache was written" if after > before else "read from its cache"
     if probe == "maps":
         return _mapped(str(value))
     if probe == "affinity":
