@@ -305,6 +305,27 @@ def test_several_sides_are_one_table_with_their_errors() -> None:
     assert markdown.render(words.document(several())).count("c.int8.onnx") >= 2
 
 
+def test_where_all_others_are_slower_the_first_words_name_the_fastest() -> None:
+    found = several().result
+    slower = {"ratio_low": 1.45, "ratio_high": 1.6, "verdict": "slower"}
+    sides = tuple(
+        msgspec.structs.replace(
+            side,
+            comparison=msgspec.structs.replace(side.comparison, ratio=ratio, **slower)
+            if side.comparison
+            else None,
+        )
+        for side, ratio in zip(found.candidates, (1.51, 1.55, 0), strict=True)
+    )
+    told = msgspec.structs.replace(found, candidates=sides, comparison=sides[0].comparison)
+    assert words.headline(told).startswith("A is the fastest of 3; C is 1.51x slower than A in p50")
+    undecided = msgspec.structs.replace(
+        sides[1], comparison=msgspec.structs.replace(sides[1].comparison, verdict="inconclusive")
+    )
+    told = msgspec.structs.replace(told, candidates=(sides[0], undecided, sides[2]))
+    assert words.headline(told).startswith("C is 1.51x slower")
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_table_of_several_sides_fits_its_width(width: int) -> None:
     assert max(len(line) for line in shown(several(), width).splitlines()) <= width

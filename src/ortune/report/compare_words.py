@@ -69,7 +69,8 @@ def claim(result: CompareResult) -> str:
         faster = c.verdict == "faster"
         ends = (1 / high, 1 / c.ratio_low if c.ratio_low > 0 else None) if faster else (c.ratio_low, high)
         low, up = ("anything" if end is None else factor(end) for end in ends)
-        return f"{name} {_better_or_worse(c)}{f': {both}' if both else ''} ({level} {low}-{up}, {c.n_blocks} blocks)"
+        text = f"{name} {_better_or_worse(c)}{f': {both}' if both else ''}"
+        return f"{_fastest(result)}{text} ({level} {low}-{up}, {c.n_blocks} blocks)"
     start = "no difference" if c.verdict == "equivalent" else "no difference shown"
     blocks = "one block" if c.n_blocks == 1 else f"{c.n_blocks} blocks"
     ratio, low_end, high_end = sides.as_shown(c)
@@ -77,6 +78,16 @@ def claim(result: CompareResult) -> str:
     if c.ratio_high is None and not c.ratio_low:
         return f"{start} ({blocks}, too few for an interval)"
     return f"{start} ({level} {span(low_end, high_end)}, {blocks})"
+
+
+def _fastest(result: CompareResult) -> str:
+    """That A is ahead of several sides, where each is proven slower: the one told first is then the next."""
+    compared = [side.comparison for side in result.candidates if side.comparison]
+    if len(compared) < 2 or any(
+        c.verdict != "slower" or sides.kind(c.estimand) != "latency" for c in compared
+    ):
+        return ""
+    return f"A is the fastest of {len(compared) + 1}; "
 
 
 def _better_or_worse(c: Comparison) -> str:
