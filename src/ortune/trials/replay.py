@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ortune.records import Finding, Headroom, Outcome, OutputDifference
+from ortune.records import Finding, Headroom, Outcome, OutputDifference, RewriteSpec
 from ortune.search.budget import Split
 from ortune.store.db import Event, Store
 
@@ -23,6 +23,8 @@ FINDINGS = "findings"
 """Journalled before the race: a profile made again may tell other things, and so propose other plans."""
 SEEN = "outputs-seen"
 """Journalled after the trial that checks the outputs of the plan to confirm: it stands in no block."""
+ROW = "row"
+"""Journalled before the race: which rewrites are raced together, which a graph saved in time decides."""
 NO_MODEL = "no-model"
 """Journalled when a rewritten model could not be made."""
 
@@ -71,6 +73,7 @@ class Replay:
         split: How the budget was divided, None for a new session.
         headroom: What the profile before the race told.
         findings: What rules found then; None where they were not asked.
+        row: The rewrites that were raced together; None where that was not settled.
         played: Trials played back.
         live: A trial was measured since, so that what comes now is new.
     """
@@ -81,6 +84,7 @@ class Replay:
     split: Split | None = None
     headroom: Headroom | None = None
     findings: tuple[Finding, ...] | None = None
+    row: tuple[RewriteSpec, ...] | None = None
     played: int = 0
     live: bool = False
     _passed_ns: int = 0
@@ -150,6 +154,8 @@ def read(events: list[Event]) -> Replay:
             replay.headroom = msgspec.json.decode(event.body, type=Headroom)
         elif event.kind == FINDINGS:
             replay.findings = msgspec.json.decode(event.body, type=tuple[Finding, ...])
+        elif event.kind == ROW:
+            replay.row = msgspec.json.decode(event.body, type=tuple[RewriteSpec, ...])
         elif event.kind == RESUMED:
             _cut(replay, whole)
     _cut(replay, whole)

@@ -43,7 +43,8 @@ from ortune.search.race import CURRENT
 from ortune.trials import in_browsers, quantising
 from ortune.trials.across import propose_elsewhere, with_runtime, with_targets
 from ortune.trials.baseline import Baseline
-from ortune.trials.replay import FINDINGS, RESUMED, Replay, stored
+from ortune.trials.needed_rewrites import needed
+from ortune.trials.replay import FINDINGS, RESUMED, ROW, Replay, stored
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import (
     Resolved,
@@ -85,6 +86,9 @@ WHY_TRIALS = (
     4.6  # that each of them takes: both plans with and without the profiler, which costs something itself
 )
 """Profiled processes of winner and base, and what of the budget they may take beyond it."""
+
+ROW_SHARE = 0.1
+"""Of the budget at most, for seeing which rewrites of the row do nothing of their own."""
 
 FORMATS = ("text", "json", "markdown", "github", "html")
 STOPPING = (
@@ -349,9 +353,7 @@ def _tune(
         providers=everywhere.provider_names,
         channels=target.channels,
         allocators=baseline.machine.allocators.keys(),
-        row=()
-        if model.info.format == "ort"
-        else rewrites.row(model.ir, workload=baseline.work, objective=objective, target=target.name),
+        row=_row(run, everywhere, target.name, objective),
         as_asked=bool(options.set or options.plan or options.rewrite),
         findings=found,
     )
@@ -413,6 +415,21 @@ def _headroom(run: Tuning, options: Options) -> tuple[Headroom | None, ProfileRe
     run.log.add("headroom", found)
     run.watch.say(found.sentence)
     return found, profiled
+
+
+def _row(run: Tuning, everywhere: Plan, target: str, objective: str) -> tuple[RewriteSpec, ...]:
+    """The exact rewrites that are raced together."""
+    if run.replay.row is not None:
+        return run.replay.row
+    model, work = run.side.model, run.baseline.work
+    if model.info.format == "ort":
+        return ()
+    row = rewrites.row(model.ir, workload=work, objective=objective, target=target)
+    if objective in TIMES:
+        run.watch.line("optimising the graph with each rewrite left out")
+        row = needed(run.baseline, run.models, row, everywhere, ROW_SHARE * run.budget_s)
+    run.log.add(ROW, row)
+    return row
 
 
 def _findings(

@@ -5,6 +5,7 @@ It is started like a trial (``ortune-worker tool``) and speaks the same JSON lin
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import Any, Callable, Dict
@@ -117,6 +118,18 @@ def _levels(ort: Any, request: Dict[str, Any]) -> str:
     return "Saved the graph as onnxruntime %s optimises it at levels %s." % (ort.__version__, levels)
 
 
+def _graphs(ort: Any, request: Dict[str, Any]) -> str:
+    """Saves the graphs of several models as a session runs them, as ``<number>.onnx`` in the folder ``output``."""
+    models = json.loads(request["params"]["models"])
+    options = channels.apply(ort, request["applied"]).session
+    for library in request["custom_ops"]:
+        options.register_custom_ops_library(library)
+    for i, model in enumerate(models):
+        options.optimized_model_filepath = os.path.join(request["output"], "%d.onnx" % i)
+        ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return "Saved %d graphs as onnxruntime %s optimises them." % (len(models), ort.__version__)
+
+
 def _peaks(ort: Any, request: Dict[str, Any]) -> str:
     """What the machine can do at most; see ``peaks``, which imports numpy."""
     from . import peaks
@@ -164,6 +177,7 @@ def _ort_format(ort: Any, request: Dict[str, Any]) -> str:
 
 TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "optimize": _optimize,
+    "graphs": _graphs,
     "levels": _levels,
     "peaks": _peaks,
     "quantize-dynamic": _quantize("dynamic"),

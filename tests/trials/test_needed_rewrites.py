@@ -1,0 +1,52 @@
+"""Of rewrites that stand together, those go without which ONNX Runtime makes the same graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import zoo
+from ortune import rewrites
+from ortune.records import Plan, RewriteSpec
+from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.trials.baseline import Baseline
+from ortune.trials.input_options import InputOptions
+from ortune.trials.needed_rewrites import needed
+from ortune.trials.rewriting import Models
+from ortune.trials.sides import SideText, resolve
+
+
+def left(name: str, folder: Path, *, limit_s: float = 120.0) -> tuple[set[str], set[str]]:
+    """The rewrites that a model calls for together, and those that stay."""
+    side = resolve(SideText(text=str(zoo.model_path(name))), common=Plan(), scratch=folder)
+    baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
+    models = Models(side, folder, (), lambda _: None)
+    row = rewrites.row(side.model.ir, objective="latency")
+    return names(row), names(needed(baseline, models, row, Plan(), limit_s))
+
+
+def names(row: tuple[RewriteSpec, ...]) -> set[str]:
+    return {spec.name for spec in row}
+
+
+@pytest.mark.parametrize(
+    ("name", "idle", "stays"),
+    [
+        ("ppocrv2-cls", {"constant-folding", "no-op-nodes"}, {"hard-swish", "affine-into-weights"}),
+        # Nodes without effect stand between what cascaded-nodes brings together, and ONNX Runtime keeps those.
+        ("basic-pitch", {"duplicate-nodes"}, {"no-op-nodes", "cascaded-nodes", "transpose-before-concat"}),
+    ],
+)
+def test_what_onnx_runtime_does_by_itself_goes(
+    tmp_path: Path, name: str, idle: set[str], stays: set[str]
+) -> None:
+    row, rest = left(name, tmp_path)
+    assert idle | stays <= row
+    assert stays <= rest and not idle & rest
+
+
+def test_without_the_time_to_look_the_row_stays(tmp_path: Path) -> None:
+    row, rest = left("ppocrv2-cls", tmp_path, limit_s=0.0)
+    assert row == rest
