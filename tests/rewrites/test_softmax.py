@@ -113,6 +113,10 @@ def test_a_logarithm_of_shares_is_not_that_of_the_sum() -> None:
     g = Graph()
     model = g.model([2, 8], [g.op("Log", softmax_guarded(g, "x", -1))])
     assert check(SOFTMAX, model, [values(2, 8)]) == {"Softmax": 1, "Log": 1}
+    g = Graph()
+    model = g.model([1, 2], [g.op("Log", g.op("Softmax", "x", axis=-1))])
+    assert "minus infinity" in reason(SOFTMAX, model)
+    assert run(model, np.array([[0, -120]], np.float32))[0][0, 1] == -np.inf
 
 
 def test_other_types_and_other_functions_are_left() -> None:

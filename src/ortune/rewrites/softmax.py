@@ -3,7 +3,8 @@
 What it is: ``exp(x - max) / sum`` over the last axis (JAX, handwritten attention and losses), with or without the
     maximum, the sum divided by or multiplied with its reciprocal, the axis kept or brought back by a Reshape; and
     ``x - log(sum(exp(x)))``, which is LogSoftmax. What is computed from ``x`` is recognised by its values. Over an
-    inner axis they are left: there ONNX Runtime's Softmax turns the tensor twice.
+    inner axis they are left: there ONNX Runtime's Softmax turns the tensor twice. So is the logarithm of a Softmax:
+    from 88 below the largest on it loses digits, from 104 on it is minus infinity, where LogSoftmax has the number.
 Why it costs: three to six passes over the tensor in place of one. ONNX Runtime fuses none of these.
 Evidence: Exp, ReduceSum and Div in the optimised graph.
 Fix and its safety: exact: the same sums, rounded in another order, wherever the written form gives shares that add up
@@ -163,7 +164,19 @@ def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
                 known[_replace(editor, match)] = known.get(match.y, Known())
         elif match:
             reasons.append(match)
+    reasons += [why for scope, _ in scopes_of(model) for node in scope if (why := _of_shares(node))]
     return count, list(dict.fromkeys(reasons))
+
+
+def _of_shares(node: ir.Node) -> str:
+    """Why the logarithm of a Softmax stays; "" for others."""
+    source = node.inputs[0].producer() if is_op(node, "Log") and node.inputs[0] is not None else None
+    if source is None or not is_op(source, "Softmax"):
+        return ""
+    return (
+        f"Log {node.name!r} of Softmax {source.name!r} is minus infinity where a share is too small for a number, "
+        "and LogSoftmax is not"
+    )
 
 
 def _replace(editor: Editor, match: _Match) -> ir.Value:
