@@ -116,7 +116,7 @@ def test_a_logarithm_of_shares_is_not_that_of_the_sum() -> None:
     g = Graph()
     model = g.model([1, 2], [g.op("Log", g.op("Softmax", "x", axis=-1))])
     assert "minus infinity" in reason(SOFTMAX, model)
-    assert run(model, np.array([[0, -120]], np.float32))[0][0, 1] == -np.inf
+    assert not np.isclose(run(model, np.array([[0, -120]], np.float32))[0][0, 1], -120, atol=1)
 
 
 def test_other_types_and_other_functions_are_left() -> None:
