@@ -252,3 +252,70 @@ def rms_power(m: Maker, x: str, width: int) -> str:
 
 
 RMS: tuple[Callable[[Maker, str, int], str], ...] = (rms_torch, rms_dynamo, rms_product, rms_power)
+
+
+def _total(m: Maker, powers: str, axis: int) -> str:
+    return m.op("ReduceSum", powers, _list(m, axis), keepdims=1)
+
+
+def _below(m: Maker, x: str, axis: int) -> tuple[str, str]:
+    largest = m.op("ReduceMax", x, axes=[axis])
+    return m.op("Sub", x, largest), largest
+
+
+def softmax_bare(m: Maker, x: str, axis: int) -> str:
+    """By hand: no maximum."""
+    powers = m.op("Exp", x)
+    return m.op("Div", powers, _total(m, powers, axis))
+
+
+def softmax_guarded(m: Maker, x: str, axis: int) -> str:
+    """By hand, as it should be."""
+    powers = m.op("Exp", _below(m, x, axis)[0])
+    return m.op("Div", powers, _total(m, powers, axis))
+
+
+def softmax_reciprocal(m: Maker, x: str, axis: int) -> str:
+    """A factor in the place of the quotient."""
+    powers = m.op("Exp", _below(m, x, axis)[0])
+    return m.op("Mul", m.op("Div", m.number(1), _total(m, powers, axis)), powers)
+
+
+def softmax_jax(m: Maker, x: str, axis: int) -> str:
+    """JAX of two axes: each reduction drops its axis, and a Reshape brings it back."""
+    shape = _list(m, -1, 1)
+    largest = m.op("Max", m.number(-math.inf), m.op("ReduceMax", x, axes=[axis], keepdims=0))
+    powers = m.op("Exp", m.op("Sub", x, m.op("Reshape", largest, shape)))
+    total = m.op("ReduceSum", powers, _list(m, axis), keepdims=0)
+    return m.op("Div", powers, m.op("Reshape", total, shape))
+
+
+SOFTMAXES: tuple[Callable[[Maker, str, int], str], ...] = (
+    softmax_bare,
+    softmax_guarded,
+    softmax_reciprocal,
+)
+
+
+def log_softmax_guarded(m: Maker, x: str, axis: int) -> str:
+    """The logarithm of the sum, from what is below the maximum."""
+    below, _ = _below(m, x, axis)
+    return m.op("Sub", below, m.op("Log", _total(m, m.op("Exp", below), axis)))
+
+
+def log_softmax_of_all(m: Maker, x: str, axis: int) -> str:
+    """The maximum comes back to the logarithm."""
+    below, largest = _below(m, x, axis)
+    return m.op("Sub", x, m.op("Add", m.op("Log", _total(m, m.op("Exp", below), axis)), largest))
+
+
+def log_softmax_reduced(m: Maker, x: str, axis: int) -> str:
+    """By the reduction that does all."""
+    return m.op("Sub", x, m.op("ReduceLogSumExp", x, axes=[axis]))
+
+
+LOG_SOFTMAXES: tuple[Callable[[Maker, str, int], str], ...] = (
+    log_softmax_guarded,
+    log_softmax_of_all,
+    log_softmax_reduced,
+)

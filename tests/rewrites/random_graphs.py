@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from fused_forms import ATTENTIONS, GELUS, HEADS, NORMS, RMS, WIDTH
+from fused_forms import ATTENTIONS, GELUS, HEADS, LOG_SOFTMAXES, NORMS, RMS, SOFTMAXES, WIDTH
 from onnx import TensorProto, helper, numpy_helper
 from structural_steps import STEPS as STRUCTURAL_STEPS
 
@@ -302,6 +302,23 @@ def _softmax(g: _Graph) -> None:
     g.add("GlobalAveragePool", [shares], (*shape[:2], 1, 1))
 
 
+def _written_softmax(g: _Graph) -> None:
+    """Softmax or its logarithm written out, over the last axis or another, which others now and then read within."""
+    x = g.pick(2, 3, 4)
+    if x is None or g.opset < 13:
+        return
+    shape = g.values[x]
+    forms = (*SOFTMAXES, *LOG_SOFTMAXES)
+    axis = -1 if g.rng.random() < 0.7 else int(g.rng.integers(-len(shape), len(shape)))
+    given = g.add("Tanh", [x], shape)  # what overflows without the maximum is another number with it
+    made = forms[int(g.rng.integers(len(forms)))](_Within(g), given, axis)
+    if g.rng.random() < 0.15:
+        made = _Within(g).op(
+            "Add", made, next(n.output[0] for n in g.nodes[::-1] if n.op_type in ("Exp", "Sub"))
+        )
+    g.add("Identity", [made], shape)
+
+
 def _one_hot(g: _Graph) -> None:
     x = g.pick()
     assert x is not None
@@ -356,6 +373,7 @@ _STEPS = (
     _rms_norm,
     _attention,
     _softmax,
+    _written_softmax,
     *STRUCTURAL_STEPS,
 )
 

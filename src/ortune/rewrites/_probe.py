@@ -23,6 +23,7 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "Pow": np.power,
     "Neg": np.negative,
     "Exp": np.exp,
+    "Log": np.log,
     "Tanh": np.tanh,
     "Sqrt": np.sqrt,
     "Reciprocal": np.reciprocal,
@@ -33,7 +34,19 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "Identity": np.array,
 }
 ELEMENTWISE = tuple(_FUNCTIONS)
-_REDUCTIONS: dict[str, Callable[..., Array]] = {"ReduceMean": np.mean, "ReduceSum": np.sum}
+
+
+def _log_sum_exp(x: Array, axis: int, keepdims: bool) -> Array:
+    made: Array = np.log(np.exp(x).sum(axis=axis, keepdims=keepdims))
+    return made
+
+
+_REDUCTIONS: dict[str, Callable[..., Array]] = {
+    "ReduceMean": np.mean,
+    "ReduceSum": np.sum,
+    "ReduceMax": np.max,
+    "ReduceLogSumExp": _log_sum_exp,
+}
 
 
 def spread(
@@ -47,7 +60,7 @@ def spread(
         rank: Of ``x`` at least: a constant of more axes would change the shape.
         axes: How many axes, counted from the last, a constant may vary along.
         limit: Values after which to stop.
-        reductions: Also follows sums and means over one axis, and what brings that axis back.
+        reductions: Also follows sums, means and maxima over one axis, and what brings that axis back.
     """
     found: dict[ir.Value, Probes] = {x: list(probes)}
     queue = [x]

@@ -2,7 +2,8 @@
 
 What it is: Mul, Div, Add, Sub with a constant and BatchNormalization are a scale and a shift by channel. After a Conv,
     ConvTranspose, Gemm or MatMul with constant weights they become part of weights and bias; before one too, a shift
-    only where no padding stands between.
+    only where no padding stands between. Who reads but the shape of the product is served by the new one as well. Who
+    reads its numbers is not: a second product would cost more than the normalisation does.
 Why it costs: each reads and writes the whole tensor for a product and a sum. ONNX Runtime folds some of them, after a
     Conv and by channel; it leaves those with one number for all channels, those before a convolution, those after
     a transposed one, and a BatchNormalization behind an Add. Beside a convolution they also break its blocked layout.
@@ -21,15 +22,16 @@ import onnx_ir as ir
 from ortune.records import Workload
 from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, least_rank, only_user, scopes_of
+from ortune.rewrites._graph import Editor, is_op, least_rank, only_user, scopes_of
 
 _MOST_CHANNELS = 1 << 24  # numbers of a weight that are looked at: larger ones take longer than they give
+_OF_SHAPE = ("Shape", "Size")  # read nothing but a shape
 
 
 def after(node: ir.Node, editor: Editor | None = None) -> ir.Node | None:
     """The scale or shift behind a product that this can take up, folded where an editor is given."""
     made = _affine.product(node) if _light(node) else None
-    user = only_user(node.outputs[0]) if made else None
+    user = _only_reader(node.outputs[0]) if made else None
     if made is None or user is None:
         return None
     found = _affine.affine(user, max(made.rank, least_rank(node.outputs[0])))
@@ -64,6 +66,32 @@ def before(node: ir.Node, editor: Editor | None = None) -> ir.Node | None:
     return source
 
 
+def _only_reader(value: ir.Value) -> ir.Node | None:
+    """The node that alone reads the numbers of a value, once, in the same graph: a shape is the same afterwards."""
+    readers = [use.node for use in value.uses() if not is_op(use.node, *_OF_SHAPE)]
+    if len(readers) != 1 or value.is_graph_output():
+        return None
+    producer = value.producer()
+    return readers[0] if producer is None or readers[0].graph is producer.graph else None
+
+
+def _left(norm: ir.Node) -> str:
+    """Why a BatchNormalization behind a product with constant weights stays there; "" where it is no such one."""
+    value = norm.inputs[0] if norm.inputs else None
+    node = value.producer() if value is not None else None
+    if value is None or node is None or not is_op(node, *_affine.PRODUCTS) or not _light(node):
+        return ""
+    made = _affine.product(node)
+    found = _affine.affine(norm, made.rank) if made is not None else None
+    if made is None or found is None or not _affine.fits(found, made.outs, made):
+        return ""
+    what = f"BatchNormalization {norm.name!r} stays: the result of {node.op_type} {node.name!r} is"
+    if value.is_graph_output():
+        return f"{what} the output {value.name!r} too"
+    others = [use.node for use in value.uses() if use.node is not norm and not is_op(use.node, *_OF_SHAPE)]
+    return f"{what} read by {others[0].op_type} {others[0].name!r} too" if others else ""
+
+
 def _same_shape(found: _affine.Affine, made: _affine.Product) -> bool:
     """Whether ``x`` has the rank and the channels that ``scale * x + shift`` has."""
     if least_rank(found.x) < max(found.rank, made.rank if found.rank else 0):
@@ -88,11 +116,13 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
             # What is folded away is a node of the list too.
             while node.graph is not None and (after(node, editor) or before(node, editor)):
                 count += 1
+    norms = [n for scope, _ in scopes_of(model) for n in scope if is_op(n, "BatchNormalization")]
+    left = tuple(filter(None, map(_left, norms)))
     if not count:
         why = "no scale or shift stands alone between a product with constant weights and its one neighbour"
-        return RewriteResult(modified=False, what="Nothing was changed.", reasons=(why,))
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=left or (why,))
     folded = "1 scale or shift" if count == 1 else f"{count} scales and shifts"
-    return RewriteResult(modified=True, what=f"Folded {folded} into weights.")
+    return RewriteResult(modified=True, what=f"Folded {folded} into weights.", reasons=left)
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:

@@ -1,0 +1,215 @@
+"""Makes Softmax and LogSoftmax of the reductions and arithmetic that they were exported as.
+
+What it is: ``exp(x - max) / sum`` over the last axis (JAX, handwritten attention and losses), with or without the
+    maximum, the sum divided by or multiplied with its reciprocal, the axis kept or brought back by a Reshape; and
+    ``x - log(sum(exp(x)))``, which is LogSoftmax. What is computed from ``x`` is recognised by its values. Over an
+    inner axis they are left: there ONNX Runtime's Softmax turns the tensor twice. So is the logarithm of a Softmax:
+    from 88 below the largest on it loses digits, from 104 on it is minus infinity, where LogSoftmax has the number.
+Why it costs: three to six passes over the tensor in place of one. ONNX Runtime fuses none of these.
+Evidence: Exp, ReduceSum and Div in the optimised graph.
+Fix and its safety: exact: the same sums, rounded in another order, wherever the written form gives shares that add up
+    to one. Without the maximum it does not where Exp or its sum overflows (numbers above 88: NaN, infinity or all
+    zeros) or vanishes (all of a row below -87); there the operator gives the right shares.
+Example: ``--rewrite softmax``
+References: ONNX operators, "Softmax" and "LogSoftmax"; Blanchard, Higham and Higham, "Accurately computing the
+    log-sum-exp and softmax functions", 2021.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Array, Editor, constant, is_op, scopes_of
+from ortune.rewrites._known import Known, known_values
+from ortune.rewrites._probe import Probes, between, spread
+
+_ONE_AXIS_OPSET = (
+    13  # before it, Softmax is over its axis and all that follow, and the last counts from the first
+)
+_FOLLOWED = 40  # values from x on
+_NEAR = 1e-9  # relative, in float64
+_MOST_ELEMENTS = 1 << 16  # of a probe with the sizes of x
+_UNKNOWN, _SMALL = (
+    3,
+    5,
+)  # sizes of a probe: where one is not known, and at most where all together are too large
+_HARMLESS = {1.0, -math.inf, float(np.finfo(np.float32).min)}
+"""Constants that may stand between: what a sum divides, and what a maximum is not below."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """A Softmax or LogSoftmax over the last axis.
+
+    Attributes:
+        x, y: What goes in, and what comes out.
+        operator: Which of the two.
+        axis: As its opset wants it.
+    """
+
+    x: ir.Value
+    y: ir.Value
+    operator: str
+    axis: int
+
+
+def _starts(anchor: ir.Node) -> list[ir.Value]:
+    """What the function may be of: what Exp is taken of, or before what is subtracted from that."""
+    value = anchor.inputs[0] if anchor.inputs else None
+    source = value.producer() if value is not None else None
+    before = source.inputs[0] if source is not None and is_op(source, "Sub") else None
+    found = [v for v in (before, value) if v is not None and constant(v) is None]
+    return list(dict.fromkeys(found))
+
+
+def _shape(known: Known) -> tuple[int, ...] | None:
+    """Sizes to try a value with; None where the last axis has one element, or another none."""
+    if known.dims is None:
+        return _UNKNOWN, _SMALL
+    sizes = [_UNKNOWN if not isinstance(size, int) else size for size in known.dims]
+    if not sizes or 0 in sizes or sizes[-1] == 1:
+        return None
+    return tuple(sizes if math.prod(sizes) <= _MOST_ELEMENTS else (min(size, _SMALL) for size in sizes))
+
+
+def _log_shares(x: Array, axis: int) -> Array:
+    below = x - x.max(axis, keepdims=True)
+    made: Array = below - np.log(np.exp(below).sum(axis, keepdims=True))
+    return made
+
+
+def _operator(made: Probes, probes: Probes, axis: int) -> str:
+    """Which function of the probes something is, along an axis; "" for neither."""
+    if made[0].shape != probes[0].shape:
+        return ""
+    logs = [_log_shares(p, axis) for p in probes]
+    for name, wanted in (("LogSoftmax", logs), ("Softmax", [np.exp(p) for p in logs])):
+        if all(np.allclose(a, b, rtol=_NEAR, atol=0) for a, b in zip(made, wanted, strict=True)):
+            return name
+    return ""
+
+
+def _match(anchor: ir.Node, known: Mapping[ir.Value, Known], opset: int) -> _Match | str:
+    """The function around an Exp or ReduceLogSumExp; "" for others, or why it is nearly one."""
+    why = ""
+    for x in _starts(anchor):
+        of_x = known.get(x, Known())
+        shape = _shape(of_x)
+        if shape is None:
+            continue
+        rng = np.random.default_rng(0)
+        probes = [rng.standard_normal(shape) * 2 for _ in range(2)]
+        rank = len(of_x.dims or ())
+        found = spread(x, probes, rank=rank, axes=len(shape), limit=_FOLLOWED, reductions=True)
+        for y in reversed(found) if anchor.outputs[0] in found else ():
+            operator = _operator(found[y], probes, -1)
+            if operator and (operator == "Softmax" or _of_the_sum(anchor)):
+                match = _checked(_Match(x=x, y=y, operator=operator, axis=-1), found, of_x, opset)
+                if isinstance(match, _Match):
+                    return match
+                why = why or match
+            elif not operator and any(_operator(found[y], probes, axis) for axis in range(len(shape) - 1)):
+                why = why or f"the Softmax around {anchor.op_type} {anchor.name!r} is not over the last axis"
+    return why
+
+
+def _of_the_sum(anchor: ir.Node) -> bool:
+    """Whether a logarithm is taken of the sum: that of shares is another where they are too small for a number."""
+    return is_op(anchor, "ReduceLogSumExp") or all(
+        is_op(use.node, "ReduceSum") for use in anchor.outputs[0].uses()
+    )
+
+
+def _checked(match: _Match, found: dict[ir.Value, Probes], of_x: Known, opset: int) -> _Match | str:
+    nodes, elsewhere = between(match.x, match.y, found)
+    what = f"the {match.operator} of {match.x.name!r}"
+    if elsewhere is not None:
+        return f"of {what}, {elsewhere.name!r} is used elsewhere too"
+    if (of_x.dtype or match.x.dtype) != ir.DataType.FLOAT:
+        return f"{what} is not known to be of float32"
+    numbers = [
+        n for node in nodes for v in node.inputs if (n := constant(v)) is not None and n.dtype.kind == "f"
+    ]
+    if any(n.size != 1 or float(n.reshape(())) not in _HARMLESS for n in numbers):
+        return f"{what} is computed with constants, which would be left out"
+    if opset >= _ONE_AXIS_OPSET:
+        return match
+    if of_x.dims is None:
+        return f"the model is of opset {opset}, and of {what} it is not known which axis is the last"
+    return _Match(x=match.x, y=match.y, operator=match.operator, axis=len(of_x.dims) - 1)
+
+
+def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
+    """How many match, replaced where an editor is given; and why something nearly does."""
+    count, reasons = 0, list[str]()
+    anchors = [
+        (node, scope, opset)
+        for scope, opset in scopes_of(model)
+        for node in scope
+        if is_op(node, "Exp", "ReduceLogSumExp")
+    ]
+    known = known_values(model) if anchors else {}
+    for anchor, scope, opset in anchors:
+        match = _match(anchor, known, opset) if anchor.graph is scope else ""
+        if isinstance(match, _Match):
+            count += 1
+            if editor is not None:
+                known[_replace(editor, match)] = known.get(match.y, Known())
+        elif match:
+            reasons.append(match)
+    reasons += [why for scope, _ in scopes_of(model) for node in scope if (why := _of_shares(node))]
+    return count, list(dict.fromkeys(reasons))
+
+
+def _of_shares(node: ir.Node) -> str:
+    """Why the logarithm of a Softmax stays; "" for others."""
+    source = node.inputs[0].producer() if is_op(node, "Log") and node.inputs[0] is not None else None
+    if source is None or not is_op(source, "Softmax"):
+        return ""
+    return (
+        f"Log {node.name!r} of Softmax {source.name!r} is minus infinity where a share is too small for a number, "
+        "and LogSoftmax is not"
+    )
+
+
+def _replace(editor: Editor, match: _Match) -> ir.Value:
+    at = match.y.producer()
+    assert at is not None
+    name = f"{at.name or match.y.name or 'shares'}_{match.operator.lower()}"
+    made = editor.node(at, match.operator, [match.x], [ir.AttrInt64("axis", match.axis)], name=name)
+    editor.replace(match.y, made)
+    return made
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    count, found, editor = 0, 1, Editor(model)
+    # Two that share something hide each other until one of them is replaced.
+    while found:
+        found, reasons = _walk(model, editor)
+        count += found
+    if not count:
+        why = tuple(reasons) or ("no Softmax is written out",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    return RewriteResult(modified=True, what=f"Made {count} Softmax of arithmetic.", reasons=tuple(reasons))
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    count, _ = _walk(model, None)
+    return [({}, f"{count} Softmax {'are' if count > 1 else 'is'} written out")] if count else []
+
+
+REWRITE = Rewrite(
+    name="softmax",
+    summary="exponentials divided by their sum become Softmax or LogSoftmax",
+    safety="exact",
+    stage=2,
+    change=_change,
+    proposes=_proposes,
+)

@@ -1,0 +1,156 @@
+"""A Softmax that is written out becomes one operator, in every form; what is another number is left and told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from fused_forms import LOG_SOFTMAXES, SOFTMAXES, Maker, softmax_bare, softmax_guarded, softmax_jax
+from onnx import TensorProto
+from test_fused_patterns import Graph, apply, check, fused_by_ort, outputs, reason, run, values
+
+import zoo
+from ortune import rewrites
+from ortune.inputs import workload as workloads
+from ortune.inputs.feeds import make_feeds
+from ortune.model.open import open_model
+from ortune.model.save import save_model
+
+SOFTMAX = "softmax"
+Form = Callable[[Maker, str, int], str]
+
+
+def kept_by_ort(model: onnx.ModelProto, folder: Path) -> bool:
+    """Whether ONNX Runtime itself makes no operator of it."""
+    return not {"Softmax", "LogSoftmax"} & fused_by_ort(model, folder).keys()
+
+
+@pytest.mark.parametrize("form", [*SOFTMAXES, *LOG_SOFTMAXES])
+@pytest.mark.parametrize(("axis", "opset"), [(-1, 13), (2, 17)])
+def test_every_form_becomes_one_operator(form: Form, axis: int, opset: int, tmp_path: Path) -> None:
+    g = Graph()
+    model = g.model(["n", 5, 8], [form(g, "x", axis)], opset=opset)
+    assert kept_by_ort(model, tmp_path)
+    kinds = check(SOFTMAX, model, [values(2, 5, 8), values(1, 5, 8, seed=1) * 10, values(0, 5, 8)])
+    assert kinds == {"LogSoftmax" if form in LOG_SOFTMAXES else "Softmax": 1}
+
+
+@pytest.mark.parametrize("shape", [["n", 8], ["n", "k"], [3, 1000]])
+def test_an_axis_may_go_and_come_back(shape: list[int | str]) -> None:
+    g = Graph()
+    x = values(3, 1000 if shape[1] == 1000 else 8)
+    assert check(SOFTMAX, g.model(shape, [softmax_jax(g, "x", 1)]), [x]) == {"Softmax": 1}
+
+
+def test_one_of_what_came_out_of_another() -> None:
+    g = Graph()
+    model = g.model([2, 8], [softmax_guarded(g, softmax_bare(g, "x", -1), 1)])
+    assert check(SOFTMAX, model, [values(2, 8)]) == {"Softmax": 2}
+
+
+def test_large_tensors_are_tried_with_smaller_ones() -> None:
+    g = Graph()
+    model = g.model([4, 300, 900], [softmax_guarded(g, "x", 2)])
+    assert check(SOFTMAX, model, [values(4, 300, 900)]) == {"Softmax": 1}
+
+
+def test_where_the_written_form_overflows_the_operator_does_not() -> None:
+    g = Graph()
+    model = g.model([3, 4], [softmax_bare(g, "x", -1)])
+    made, _, _ = apply(SOFTMAX, model)
+    x = np.array([[100, 0, 0, 0], [88, 88, 88, 88], [-200, -200, -200, -200]], np.float32)
+    (before,), (after,) = run(model, x), run(made, x)
+    assert not np.isclose(before.sum(axis=1), 1).any()
+    np.testing.assert_allclose(after, [[1, 0, 0, 0], [0.25] * 4, [0.25] * 4], atol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [9, 11])
+def test_before_opset_13_the_last_axis_counts_from_the_first(opset: int) -> None:
+    g = Graph()
+    powers = g.op("Exp", g.op("Sub", "x", g.op("ReduceMax", "x", axes=[2])))
+    model = g.model([2, 5, 8], [g.op("Div", powers, g.op("ReduceSum", powers, axes=[2]))], opset=opset)
+    assert check(SOFTMAX, model, [values(2, 5, 8)]) == {"Softmax": 1}
+    (node,) = apply(SOFTMAX, model)[0].graph.node
+    assert node.attribute[0].i == 2
+
+
+def test_before_opset_13_the_rank_must_be_known() -> None:
+    g = Graph()
+    free = g.op("Reshape", "x", "sizes")
+    powers = g.op("Exp", free)
+    y = g.op("Div", powers, g.op("ReduceSum", powers, axes=[-1]))
+    model = g.model([2, 5, 8], [y], opset=11)
+    model.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info(y, TensorProto.FLOAT, [None] * 3))
+    model.graph.input.append(onnx.helper.make_tensor_value_info("sizes", TensorProto.INT64, ["r"]))
+    assert "which axis is the last" in reason(SOFTMAX, model)
+
+
+def test_an_inner_axis_is_left_and_told() -> None:
+    g = Graph()
+    assert "not over the last axis" in reason(SOFTMAX, g.model([2, 5, 8], [softmax_guarded(g, "x", 1)]))
+    # What was written out for speed stays as it is.
+    g = Graph()
+    made, result, _ = apply(
+        "softmax-over-inner-axis", g.model([1, 4, 40, 40], [g.op("Softmax", "x", axis=1)])
+    )
+    assert result.modified
+    assert "not over the last axis" in reason(SOFTMAX, made)
+
+
+def test_who_else_reads_the_exponentials_is_told() -> None:
+    g = Graph()
+    y = softmax_guarded(g, "x", -1)
+    powers = next(node.output[0] for node in g.nodes if node.op_type == "Exp")
+    why = reason(SOFTMAX, g.model([2, 8], [y, powers]))
+    assert powers in why
+    assert "used elsewhere" in why
+
+
+def test_a_logarithm_of_shares_is_not_that_of_the_sum() -> None:
+    g = Graph()
+    model = g.model([2, 8], [g.op("Log", softmax_guarded(g, "x", -1))])
+    assert check(SOFTMAX, model, [values(2, 8)]) == {"Softmax": 1, "Log": 1}
+    g = Graph()
+    model = g.model([1, 2], [g.op("Log", g.op("Softmax", "x", axis=-1))])
+    assert "minus infinity" in reason(SOFTMAX, model)
+    assert not np.isclose(run(model, np.array([[0, -120]], np.float32))[0][0, 1], -120, atol=1)
+
+
+def test_other_types_and_other_functions_are_left() -> None:
+    g = Graph(np.float64)
+    model = g.model([2, 8], [softmax_guarded(g, "x", -1)], dtype=TensorProto.DOUBLE)
+    assert "float32" in reason(SOFTMAX, model)
+    g = Graph()
+    shifted = g.op("Exp", g.op("Sub", "x", g.number(5)))
+    total = g.op("ReduceSum", shifted, g.weight(np.array([-1])))
+    kinds = check(SOFTMAX, g.model([2, 8], [g.op("Div", shifted, total)]), [values(2, 8)])
+    assert kinds == {"Sub": 1, "Softmax": 1}
+    g = Graph()
+    powers = g.op("Exp", "x")
+    total = g.op("Add", g.op("ReduceSum", powers, g.weight(np.array([-1]))), g.number(1e-12))
+    assert "constants" in reason(SOFTMAX, g.model([2, 8], [g.op("Div", powers, total)]))
+    g = Graph()
+    warm = g.op("Exp", g.op("Mul", g.op("Tanh", "x"), g.number(0.5)))
+    tempered = g.op("Div", warm, g.op("ReduceSum", warm, g.weight(np.array([-1]))))
+    assert check(SOFTMAX, g.model([2, 8], [tempered]), [values(2, 8)])["Softmax"] == 1
+    g = Graph()
+    powers = g.op("Exp", "x")
+    mean = g.op("Div", powers, g.op("ReduceMean", powers, axes=[-1]))
+    assert "no Softmax" in reason(SOFTMAX, g.model([2, 8], [mean]))
+
+
+def test_a_real_model_from_jax(tmp_path: Path) -> None:
+    opened = open_model(zoo.model_path("magika"))
+    made = opened.ir.clone()
+    assert "1 Softmax" in rewrites.find(SOFTMAX).apply(made).what
+    save_model(made, tmp_path / "made.onnx")
+    assert not [n for n in onnx.load(tmp_path / "made.onnx").graph.node if n.op_type in ("Exp", "ReduceMax")]
+    case = workloads.propose(opened.ir).cases[0]
+    for seed in range(2):
+        feeds = {k: v for k, v in make_feeds(opened.ir, case, seed=seed).items() if isinstance(v, np.ndarray)}
+        pairs = zip(outputs(tmp_path / "made.onnx", feeds), outputs(opened.path, feeds), strict=True)
+        for ours, theirs in pairs:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
