@@ -22,9 +22,8 @@ IN_MEMORY = [r for r in rewrites.all_rewrites().values() if r.change and r.safet
 _ROUNDING = ("cast-round-trips", "float16-to-float32")
 """Outputs of these move by what float16 rounds."""
 _MOST_DEVIATION = 1e6
-_MOST_OFF = (
-    0.1  # share of an output's numbers that float32 itself may get wrong: of more, a double is no judge
-)
+_MOST_OFF = 0.1
+"""Share of an output's numbers that float32 itself may get wrong: of more, a double is no judge."""
 
 
 def run(model: onnx.ModelProto, feeds: Feeds) -> list[np.ndarray]:
@@ -48,7 +47,7 @@ def check(rewrite: Rewrite, model: onnx.ModelProto, feeds: Feeds, expected: list
     proto = ir.serde.serialize_model(made)
     onnx.checker.check_model(proto)
     rounding = 1e-2 if rewrite.name in _ROUNDING else 1e-4
-    made_of = run(proto, feeds)
+    made_of = _run_or_evaluate(proto, feeds)
     try:
         _all_same(made_of, expected, rounding)
     except AssertionError:
@@ -56,6 +55,19 @@ def check(rewrite: Rewrite, model: onnx.ModelProto, feeds: Feeds, expected: list
             raise
     assert not rewrite.apply(made).modified
     return True
+
+
+def _run_or_evaluate(model: onnx.ModelProto, feeds: Feeds) -> list[np.ndarray]:
+    """Its outputs; by the reference where ONNX Runtime loses a value that only a body reads.
+
+    It takes out an input's casts there and back, and leaves their name in the body of an If.
+    """
+    try:
+        return run(model, feeds)
+    except Fail as error:
+        if "Missing Input" not in str(error):
+            raise
+        return ReferenceEvaluator(model).run(None, feeds)
 
 
 def _all_same(ours: list[np.ndarray], theirs: list[np.ndarray], rounding: float) -> None:
