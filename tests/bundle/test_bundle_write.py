@@ -56,6 +56,19 @@ def test_inputs_are_read_as_the_users_own(tmp_path: Path, make_bundle: Bundle, f
     np.testing.assert_array_equal(read["x"], np.arange(64, dtype=np.float32).reshape(1, 64))
 
 
+def test_of_the_outputs_those_are_stored_that_the_shipped_model_gives(
+    tmp_path: Path, make_bundle: Bundle
+) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    proto = onnx.load(model)
+    proto.graph.node.add(op_type="Relu", input=["y"], output=["z"], name="relu")
+    proto.graph.output.insert(0, onnx.helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, ["n", 8]))
+    onnx.save(proto, tmp_path / "two.onnx")
+    bundle = make_bundle(tmp_path / "two.onnx", FEEDS, rewritten=model)
+    stored = [onnx.load_tensor(path) for path in (bundle / "outputs").iterdir()]
+    assert [tensor.name for tensor in stored] == ["y"]
+
+
 def test_outputs_are_onnx_tensors(tmp_path: Path, make_bundle: Bundle) -> None:
     model = matmul(tmp_path / "net.onnx")
     bundle = make_bundle(model, FEEDS)

@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import onnxruntime as ort
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 from random_graphs import Feeds, random_graph
 
@@ -21,6 +22,8 @@ IN_MEMORY = [r for r in rewrites.all_rewrites().values() if r.change and r.safet
 _ROUNDING = ("cast-round-trips", "float16-to-float32")
 """Outputs of these move by what float16 rounds."""
 _MOST_DEVIATION = 1e6
+_MOST_OFF = 0.1
+"""Share of an output's numbers that float32 itself may get wrong: of more, a double is no judge."""
 
 
 def run(model: onnx.ModelProto, feeds: Feeds) -> list[np.ndarray]:
@@ -44,10 +47,95 @@ def check(rewrite: Rewrite, model: onnx.ModelProto, feeds: Feeds, expected: list
     proto = ir.serde.serialize_model(made)
     onnx.checker.check_model(proto)
     rounding = 1e-2 if rewrite.name in _ROUNDING else 1e-4
-    for ours, theirs in zip(run(proto, feeds), expected, strict=True):
-        same(ours, theirs, rounding)
+    made_of = _run_or_evaluate(proto, feeds)
+    try:
+        _all_same(made_of, expected, rounding)
+    except AssertionError:
+        if not _rounded_worse(model, feeds, made_of, expected, rounding):
+            raise
     assert not rewrite.apply(made).modified
     return True
+
+
+def _run_or_evaluate(model: onnx.ModelProto, feeds: Feeds) -> list[np.ndarray]:
+    """Its outputs; by the reference where ONNX Runtime loses a value that only a body reads.
+
+    It takes out an input's casts there and back, and leaves their name in the body of an If.
+    """
+    try:
+        return run(model, feeds)
+    except Fail as error:
+        if "Missing Input" not in str(error):
+            raise
+        return ReferenceEvaluator(model).run(None, feeds)
+
+
+def _all_same(ours: list[np.ndarray], theirs: list[np.ndarray], rounding: float) -> None:
+    for one, other in zip(ours, theirs, strict=True):
+        same(one, other, rounding)
+
+
+def _rounded_worse(
+    model: onnx.ModelProto,
+    feeds: Feeds,
+    ours: list[np.ndarray],
+    theirs: list[np.ndarray],
+    rounding: float,
+) -> bool:
+    """Whether outputs differ only where the model itself is off: at a few numbers, by what float32 rounds.
+
+    One over the Gelu of -4.5, say: half of the digits of ``1 + tanh`` are gone, whoever computes it.
+    """
+    exact = _in_double(model, feeds)
+    if exact is None or any(not isinstance(v, np.ndarray) or v.dtype != np.float32 for v in theirs):
+        return False
+    for one, other, true in zip(ours, theirs, exact, strict=True):
+        if other.shape != true.shape or one.shape != other.shape:
+            return False
+        off = np.abs(other - true) > rounding / 4 * np.abs(true)
+        if off.sum() > max(1, off.size * _MOST_OFF):
+            return False
+        try:
+            same(np.where(off, 0, one), np.where(off, 0, other), rounding)
+        except AssertionError:
+            return False
+    return True
+
+
+def _in_double(model: onnx.ModelProto, feeds: Feeds) -> list[np.ndarray] | None:
+    """Its outputs, all of float32 in it computed in float64; None where that cannot be run."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for graph in (copy.graph, *copy.functions):
+        _widen(graph)
+    try:
+        return ReferenceEvaluator(copy).run(None, {k: _wide(v) for k, v in feeds.items()})
+    # The evaluator fails in as many ways as there are operators.
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float64) if array.dtype == np.float32 else array
+
+
+def _widen(graph: onnx.GraphProto | onnx.FunctionProto) -> None:
+    """Makes float64 of the float32 in a graph, in its nodes and in the graphs within."""
+    if isinstance(graph, onnx.GraphProto):
+        for tensor in graph.initializer:
+            tensor.CopyFrom(numpy_helper.from_array(_wide(numpy_helper.to_array(tensor)), tensor.name))
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+                value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                wide = _wide(numpy_helper.to_array(attribute.t))
+                attribute.t.CopyFrom(numpy_helper.from_array(wide, attribute.t.name))
+            if node.op_type == "Cast" and attribute.name == "to" and attribute.i == TensorProto.FLOAT:
+                attribute.i = TensorProto.DOUBLE
+            if attribute.HasField("g"):
+                _widen(attribute.g)
 
 
 def same(ours: object, theirs: object, rounding: float) -> None:

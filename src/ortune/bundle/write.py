@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -76,7 +77,7 @@ def write_bundle(
         if rewritten is not None and rewritten.samefile(model):
             rewritten = None
         info, shipped = _copy_models(result, host, model, rewritten, work, model_settings)
-        _write_values(feeds, outputs, work)
+        _write_values(feeds, outputs, {value.name for value in shipped.ir.graph.outputs}, work)
         used = _portable_workload(workload, own_ops)
         if result.winner.is_web:
             texts = web_files(info, shipped)
@@ -205,12 +206,14 @@ def _copy_custom_ops(workload: Workload, work: Path) -> tuple[str, ...]:
     return tuple(places)
 
 
-def _write_values(feeds: Path, outputs: Path | None, work: Path) -> None:
+def _write_values(feeds: Path, outputs: Path | None, given: Collection[str | None], work: Path) -> None:
+    """Writes what goes in, and of the default's outputs those that the shipped model gives."""
     values = read_index(feeds, "feeds")
     write_protobufs(values, work / "inputs", "input")
     write_npz(values, work / "feeds.npz")
     if outputs is not None:
-        write_protobufs(read_index(outputs, "outputs"), work / "outputs", "output")
+        told = [value for value in read_index(outputs, "outputs") if value.name in given]
+        write_protobufs(told, work / "outputs", "output")
 
 
 def _portable_workload(workload: Workload, own_ops: tuple[str, ...]) -> Workload:

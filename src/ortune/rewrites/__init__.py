@@ -21,8 +21,8 @@ from ortune.rewrites._registry import all_rewrites, canonical, find
 
 __all__ = [
     "ANY_NAME", "CLEAN_UP", "FAMILY", "MODEL_KEY", "NODE_KEY", "ORT", "Param", "Rewrite", "RewriteResult", "Rewritten",
-    "Step", "Tool", "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "made_by", "parse",
-    "proposals", "rewrite_model", "row", "settings_for",
+    "Step", "Tool", "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "left_out", "made_by",
+    "parse", "proposals", "rewrite_model", "row", "settings_for",
 ]  # fmt: skip
 
 
@@ -58,6 +58,16 @@ def settings_for(specs: Iterable[RewriteSpec]) -> dict[str, Value]:
     for spec in specs:
         settings.update(find(spec.name).settings)
     return settings
+
+
+def left_out(specs: Iterable[RewriteSpec], outputs: Collection[str]) -> frozenset[str]:
+    """Of the outputs of a model, by their names, those that it has no more after these rewrites, as was asked."""
+    gone: frozenset[str] = frozenset()
+    for spec in specs:
+        leaves_out = find(spec.name).leaves_out
+        if leaves_out is not None:
+            gone |= leaves_out(outputs, spec.params)
+    return gone
 
 
 def row(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -103,6 +103,8 @@ class Rewrite:
         needs: For a task: the package that it is done with; proposed only where the environment has it.
         refuses: For a task: why it has nothing to do for this model; empty when it has.
         mends: For a task: puts right, in its output (second), what it lost of the model it was given (first).
+        leaves_out: Of the outputs of a model, by their names, those that it takes from it, since the user asked for the
+            others alone; None: it takes none.
         proposes: What to try on this model; the workload is None where it is not known yet.
     """
 
@@ -123,6 +125,7 @@ class Rewrite:
     needs: str = ""
     refuses: Callable[[ir.Model], tuple[str, ...]] | None = None
     mends: Callable[[ir.Model, ir.Model], None] | None = None
+    leaves_out: Callable[[Iterable[str], Mapping[str, str]], frozenset[str]] | None = None
     proposes: Callable[[ir.Model, Workload | None], Sequence[Proposed]]
 
     def pays(self, objective: str, target: str) -> bool:

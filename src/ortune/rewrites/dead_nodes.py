@@ -44,7 +44,7 @@ def _read_inside(node: ir.Node) -> bool:
     return any(use.node.graph is not node.graph for value in node.outputs for use in value.uses())
 
 
-def _remove(model: ir.Model) -> tuple[int, int, list[str]]:
+def remove(model: ir.Model) -> tuple[int, int, list[str]]:
     """Takes out what is dead: how many nodes, how many weights (constants too), and why others stay."""
     found = [0, 0]
     reasons: dict[str, None] = {}
@@ -75,27 +75,28 @@ def _remove(model: ir.Model) -> tuple[int, int, list[str]]:
     return found[0], found[1], list(reasons)
 
 
-def _counts(nodes: int, weights: int) -> str:
+def counted(nodes: int, weights: int) -> str:
+    """So many of both, in words."""
     counts = [f"{nodes} node{'s' if nodes > 1 else ''}"] if nodes else []
     counts += [f"{weights} weight{'s' if weights > 1 else ''}"] if weights else []
     return " and ".join(counts)
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    nodes, weights, reasons = _remove(model)
+    nodes, weights, reasons = remove(model)
     if not nodes and not weights:
         why = tuple(reasons) or ("every node and every weight is read",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    what = f"Took {_counts(nodes, weights)} out that nobody reads."
+    what = f"Took {counted(nodes, weights)} out that nobody reads."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if not any(map(dead_nodes, graphs(model))):
         return []
-    nodes, _, _ = _remove(model.clone())
+    nodes, _, _ = remove(model.clone())
     # Weights that nobody reads ONNX Runtime leaves out by itself.
-    return [({}, f"nobody reads what {_counts(nodes, 0)} make")] if nodes else []
+    return [({}, f"nobody reads what {counted(nodes, 0)} make")] if nodes else []
 
 
 REWRITE = Rewrite(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
+from ortune import rewrites
 from ortune.analysis import outputs
 from ortune.errors import MeasurementError, UsageError
 from ortune.inputs import workload
@@ -22,6 +23,7 @@ from ortune.records import (
     Outcome,
     OutputDifference,
     Plan,
+    RewriteSpec,
     Workload,
 )
 from ortune.rules import Facts, all_rules
@@ -325,7 +327,12 @@ class Baseline:
         )
 
     def difference(
-        self, trial: Measured, key: str = "", again: Arm | None = None, tolerance: Tolerance | None = None
+        self,
+        trial: Measured,
+        key: str = "",
+        again: Arm | None = None,
+        tolerance: Tolerance | None = None,
+        rewritten: Sequence[RewriteSpec] = (),
     ) -> OutputDifference:
         """The outputs that a trial left against the reference; the worst of all cases.
 
@@ -334,7 +341,9 @@ class Baseline:
             key: With a key the answer is journalled, and taken from the journal of a session that goes on.
             again: Run once more, untimed, where the trial's outputs went with an interrupted session.
             tolerance: In place of the session's.
+            rewritten: How its model was: outputs that were left out on request are passed over, which is noted.
         """
+        without = self.left_out(rewritten)
         if key and key in self.known_differences:
             return self.known_differences[key]
         self.reference()
@@ -344,7 +353,7 @@ class Baseline:
                 arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
             )
         tolerance = self.options.tolerance if tolerance is None else tolerance
-        found = self._difference(trial, tolerance)
+        found = self._difference(trial, tolerance, without)
         undecided = rounding.doubtful(found) or (not found.ok and found.accepting_tolerance is not None)
         if undecided and tolerance is None and not self.moments:
             found = self._by_own_rounding(found)
@@ -393,11 +402,29 @@ class Baseline:
             )
         return Path(self.first.outputs_path)
 
-    def _difference(self, trial: Measured, tolerance: Tolerance | None) -> OutputDifference:
-        return self.compared(Path(self.first.outputs_path), Path(trial.outputs_path), self.refs, tolerance)
+    def left_out(self, rewritten: Sequence[RewriteSpec]) -> frozenset[str]:
+        """The model's outputs that these rewrites leave out on request; a note says so."""
+        names = [str(value.name) for value in self.side.model.ir.graph.outputs]
+        gone = rewrites.left_out(rewritten, names)
+        note = f"left out on request, so compared with nothing: {', '.join(n for n in names if n in gone)}"
+        if gone and note not in self.notes:
+            self.notes.append(note)
+        return gone
+
+    def _difference(
+        self, trial: Measured, tolerance: Tolerance | None, without: Collection[str] = ()
+    ) -> OutputDifference:
+        return self.compared(
+            Path(self.first.outputs_path), Path(trial.outputs_path), self.refs, tolerance, without
+        )
 
     def compared(
-        self, reference: Path, outputs: Path, refs: Sequence[FeedRef], asked: Tolerance | None
+        self,
+        reference: Path,
+        outputs: Path,
+        refs: Sequence[FeedRef],
+        asked: Tolerance | None,
+        without: Collection[str] = (),
     ) -> OutputDifference:
         """The outputs for these inputs against a reference: the worst of all, and the top-1 agreement over all."""
         found = [
@@ -408,6 +435,7 @@ class Baseline:
                 # A budget has limits of its own: then only what has nothing in common fails here.
                 tolerance=(asked.number or NOTHING_IN_COMMON) if asked else None,
                 as_moments=self.moments,
+                without=without,
             )
             for name in (ref.name for ref in refs)
         ]

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -102,6 +102,7 @@ def compare_outputs(
     kinds: Mapping[str, str] | None = None,
     tolerance: float | None = None,
     as_moments: bool = False,
+    without: Collection[str] = (),
 ) -> OutputDifference:
     """Compares two folders of outputs, output by output, by name.
 
@@ -112,6 +113,7 @@ def compare_outputs(
         tolerance: Replaces the limit of the relative L2 distance; that of the largest error becomes ten
             times as much. For all floating-point types.
         as_moments: The baseline differs from itself: compare every output by its moments.
+        without: Outputs that the candidate was asked to leave out: passed over.
 
     Returns:
         The distance over all floating-point outputs compared as values; ``what`` names the first output
@@ -128,6 +130,7 @@ def compare_outputs(
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0.0):
         raise OrtuneError(f"the tolerance must be a positive number, not {tolerance}", do="e.g. 1e-3")
     before, after = read_outputs(reference), read_outputs(candidate)
+    before = {name: value for name, value in before.items() if name not in without}
     found = _Found()
     ways = {name: "moments" if as_moments else kinds.get(name, "values") for name in before}
     # Sets and indices of integers come last: they are forgiven more where the scores agree.

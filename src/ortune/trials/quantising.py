@@ -183,6 +183,7 @@ class Quantising:
             Path(outcome.outputs_path),
             self._inputs.checking,
             self._run.tolerance_of(plan),
+            baseline.left_out(plan.rewrites),
         )
         shutil.rmtree(outcome.outputs_path, ignore_errors=True)
         self._run.log.add("difference", {"key": key, "difference": found})

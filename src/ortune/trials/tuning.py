@@ -324,7 +324,8 @@ class Tuning:
 
     def _check(self, entry: Entry, trial: Measured) -> OutputDifference | None:
         arm = self.baseline.executor.arms[entry.arm]
-        found = self.baseline.difference(trial, entry.arm, arm, self.tolerance_of(entry.plan))
+        tolerance = self.tolerance_of(entry.plan)
+        found = self.baseline.difference(trial, entry.arm, arm, tolerance, entry.plan.rewrites)
         # Dozens of plans with large outputs would fill a disk.
         shutil.rmtree(trial.outputs_path, ignore_errors=True)
         return found

@@ -249,7 +249,7 @@ class _Run:
         baseline.live_with(trial)
         baseline.notes += in_browser(new.name, trial.done)
         new.trials = [trial]
-        new.difference = baseline.difference(trial)
+        new.difference = baseline.difference(trial, rewritten=new.side.plan.rewrites)
         if new.comparable:
             told = [*(setting(r, new.side.plan) for r in trial.done.read_back), outputs(new.difference)]
             self.watch.say(f"{new.name} ran: {'; '.join(told)}")

@@ -268,7 +268,7 @@ def _outputs(baseline: Baseline, made: Rewritten, watch: Watcher) -> OutputDiffe
     plan = merge(Plan(settings=made.settings), side.plan)
     new = baseline.arm(NEW, plan=plan, model=made.path, refs=refs)
     trial = baseline.require_measured(new, baseline.executor.trial(new, runs=0, keep_outputs=True))
-    return baseline.difference(trial)
+    return baseline.difference(trial, rewritten=[step.spec for step in made.steps])
 
 
 def _envelope(baseline: Baseline, result: RewritingResult, verdict: str) -> Envelope[RewritingResult]:
