@@ -14,7 +14,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
-from rich.markup import escape
 
 from ortune.cli.output import write_document, write_envelope, write_text
 from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell
@@ -88,12 +87,12 @@ def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
     for each in fields:
         spelling = each.spelling
         if isinstance(spelling, Argument):
-            shown = typer.Argument(metavar=spelling.metavar, help=escape(spelling.help), show_default=False)
+            shown = typer.Argument(metavar=spelling.metavar, help=_kept(spelling.help), show_default=False)
         else:
             assert isinstance(spelling, Option)
             flags = [flag for flag in (spelling.flag, spelling.also, spelling.short) if flag]
             shown = typer.Option(
-                *flags, metavar=spelling.metavar or None, help=escape(spelling.help), rich_help_panel=spelling.panel,
+                *flags, metavar=spelling.metavar or None, help=_kept(spelling.help), rich_help_panel=spelling.panel,
                 min=spelling.least, hidden=spelling.hidden, show_default=each.default is not None and not each.many,
             )  # fmt: skip
         parameters.append(_parameter(each.name, _type(each), _default(each), shown))
@@ -105,8 +104,15 @@ def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
 
 
 def _paragraphs(doc: str) -> str:
-    """A docstring as typer shows it best: a line a paragraph, and brackets, which it takes for markup, kept."""
-    return "\n\n".join(" ".join(part.split()) for part in escape(doc).split("\n\n"))
+    """A docstring as typer shows it best: a line a paragraph."""
+    return "\n\n".join(" ".join(part.split()) for part in _kept(doc).split("\n\n"))
+
+
+def _kept(text: str) -> str:
+    """With what stands in brackets, which typer takes for markup and leaves out."""
+    from rich.markup import escape
+
+    return escape(text)
 
 
 def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], Any]:
