@@ -239,6 +239,16 @@ def test_a_scale_is_told_of_where_it_stays(nodes: str, shape: str, stays: bool, 
     assert bool(found("GRA016", path)) == stays == bool(sum(left[op] for op in ("Mul", "Add", "Sub", "Div")))
 
 
+def test_a_batch_normalization_before_a_gemm_stays_and_is_told_of(tmp_path: Path) -> None:
+    held = "".join(f", float[2] {name} = {{1,2}}" for name in "sbmv")
+    text = f"{HEAD17} g (float[4,2] x) => (float[4,2] y) <float[2,2] w = {{1,2,3,4}}{held}> {{ r = Relu (x)\n"
+    path = saved(
+        onnx.parser.parse_model(text + "n = BatchNormalization (r, s, b, m, v)\n y = Gemm (n, w) }"), tmp_path
+    )
+    (told,) = found("GRA016", path)
+    assert told.plan is not None and optimised(path)["BatchNormalization"] == 1
+
+
 def test_optimisers_that_are_left_out_are_told(tmp_path: Path) -> None:
     facts = Facts(plan=Plan(settings={"disabled_optimizers": "GeluFusionL2;MatMulAddFusion"}))
     (told,) = rules.find_rule("SES002").findings(facts)

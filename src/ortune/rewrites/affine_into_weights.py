@@ -21,7 +21,7 @@ import onnx_ir as ir
 from ortune.records import Workload
 from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, least_rank, only_user, scopes_of
+from ortune.rewrites._graph import Editor, is_op, least_rank, only_user, scopes_of
 
 _MOST_CHANNELS = 1 << 24  # numbers of a weight that are looked at: larger ones take longer than they give
 
@@ -52,7 +52,9 @@ def before(node: ir.Node, editor: Editor | None = None) -> ir.Node | None:
     if made is None or given is None or source is None or only_user(given) is not node:
         return None
     found = _affine.affine(source, max(made.rank, least_rank(given)))
-    if found is None or found.y is not given or not _same_shape(found, made):
+    if found is None or found.y is not given:
+        return None
+    if not (is_op(source, "BatchNormalization") or _same_shape(found, made)):
         return None
     new = _affine.before(made, found)
     if new is None:
