@@ -224,6 +224,8 @@ BESIDE = [
     ("c = Conv (x, w) y = Mul (c, k)", "[2,1,1]", False), ("c = Conv (x, w) y = Add (c, k)", "[1]", True),
     ("c = Conv (x, w) y = Add (c, k)", "[1,2,1,1]", False), ("c = Conv (x, w) y = Sub (c, k)", "[2,1,1]", True),
     ("c = Conv (x, w) y = Div (c, k)", "", True), ("c = ConvTranspose (x, w) y = Mul (c, k)", "[2,1,1]", True),
+    ("o = Conv (x, w) c = Mul (o, k) y = Conv (c, w)", "[2,1,1]", False),
+    ("o = Conv (x, w) c = Mul (o, k) y = Conv (c, w)", "[1]", True),
     ("c = Add (x, k) y = Conv (c, w)", "[2,1,1]", True), ("c = Div (x, k) y = Conv (c, w)", "", True),
 ]  # fmt: skip
 
@@ -237,6 +239,14 @@ def test_a_scale_is_told_of_where_it_stays(nodes: str, shape: str, stays: bool, 
     path = saved(onnx.parser.parse_model(text), tmp_path)
     left = optimised(path)
     assert bool(found("GRA016", path)) == stays == bool(sum(left[op] for op in ("Mul", "Add", "Sub", "Div")))
+
+
+def test_a_batch_normalization_between_convolutions_goes_into_the_first(tmp_path: Path) -> None:
+    second = CONV.replace("y = Batch", "n = Batch").replace("s, s) }", "s, s)\n y = Conv (n, w) }")
+    path = saved(onnx.parser.parse_model(HEAD17 + second), tmp_path)
+    assert found("GRA016", path) == []
+    left = optimised(path)
+    assert (left["Conv"], left["BatchNormalization"]) == (2, 0)
 
 
 def test_a_batch_normalization_before_a_gemm_stays_and_is_told_of(tmp_path: Path) -> None:
