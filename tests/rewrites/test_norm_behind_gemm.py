@@ -1,4 +1,4 @@
-"""A batch normalisation behind a Gemm goes into its weights, as behind a convolution."""
+"""A batch normalisation beside a Gemm goes into its weights, as beside a convolution."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import onnx
 import onnx_ir as ir
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from ortune import rewrites
 from ortune.model.open import open_model
@@ -38,5 +38,32 @@ def test_a_batch_normalization_behind_a_gemm_goes_into_its_weights(tmp_path: Pat
     made = [
         onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, x)[0]
         for data in (path.read_bytes(), new.SerializeToString())
+    ]
+    np.testing.assert_allclose(made[1], made[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("between", ["", "Relu"])
+def test_a_batch_normalization_before_a_gemm_goes_into_its_weights(tmp_path: Path, between: str) -> None:
+    """Straight from what is fed, and behind an activation, where nothing says what shape it has."""
+    rng = np.random.default_rng(0)
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[4,3] x) => (float[4,5] y) {%s
+        n = BatchNormalization (r, s, b, m, v)
+        y = Gemm <transB = 1> (n, w, c)
+    }"""
+    model = parser.parse_model(text % (f"r = {between} (x)" if between else ""))
+    if not between:
+        model.graph.node[0].input[0] = "x"
+    held = {"w": (5, 3), "c": (5,), **dict.fromkeys("sbmv", (3,))}
+    weights = [numpy_helper.from_array(rng.random(shape).astype(np.float32), n) for n, shape in held.items()]
+    model.graph.initializer.extend(weights)
+    onnx.save(model, tmp_path / "m.onnx")
+    changed = open_model(tmp_path / "m.onnx").ir.clone()
+    assert rewrites.find("affine-into-weights").apply(changed).modified
+    new = ir.to_proto(changed)
+    assert [node.op_type for node in new.graph.node] == [*filter(None, [between]), "Gemm"]
+    x = {"x": rng.standard_normal((4, 3)).astype(np.float32)}
+    made = [
+        onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, x)[0]
+        for data in (model.SerializeToString(), new.SerializeToString())
     ]
     np.testing.assert_allclose(made[1], made[0], rtol=1e-5)

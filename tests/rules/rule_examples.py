@@ -252,6 +252,10 @@ def steady(*runs_ns: float) -> Facts:
     return profile(ran("a"), variance=RunVariance(warmup_runs=0, runs_ns=runs_ns))
 
 
+def unequal(spread: float, *nodes: ProfiledNode) -> Facts:
+    return profile(*nodes, variance=RunVariance(warmup_runs=0, runs_ns=(), spread_ratio=spread))
+
+
 def timed(*latencies_ms: float, shape: tuple[int, ...] = (8, 96)) -> CaseTimes:
     return CaseTimes(
         case="usual",
@@ -476,6 +480,11 @@ EXAMPLES = {
     "THR005": Example(
         bad=lambda folder: on_a_gpu(folder, "cuda"),
         good=lambda folder: on_a_gpu(folder, "cuda", settings={"allow_spinning": False}),
+    ),
+    "THR006": Example(
+        bad=lambda _: unequal(2.0, ran("conv", imbalance_ns=1e5), ran("relu")),
+        where=("conv",),
+        good=lambda _: unequal(1.1, ran("conv", imbalance_ns=1e5), ran("relu")),
     ),
     "CUD002": Example(
         bad=lambda folder: on_a_gpu(folder, "tensorrt"),

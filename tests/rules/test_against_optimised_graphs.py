@@ -89,6 +89,40 @@ APART = {
 FUSED = {"GRA020": "SkipLayerNormalization", "GRA021": "Gemm", "GRA022": "BatchNormalization"}
 
 
+PAIRS = """ pairs (float[8,4,1,1] x) => (float[8,4,1,1] y)
+<int8[4,4,1,1] w = {ONES}, float s = {0.1}, uint8 z = {0}, uint8 m = {128}, int8 t = {0},
+ float lo = {0.0}, float hi = {6.0}>
+{ q = QuantizeLinear (x, s, z)
+  i = DequantizeLinear (q, s, z)
+  k = DequantizeLinear (w, s, t)
+  p = Conv (i, k)
+  o = QuantizeLinear (p, s, z)
+  y = DequantizeLinear (o, s, z) }""".replace("ONES", ONES)
+MATRIX = PAIRS.replace("[8,4,1,1]", "[8,4]").replace("[4,4,1,1]", "[4,4]").replace("Conv", "MatMul")
+SYMMETRIC = {"o = Q": "r = Relu (p)\n o = Q", "(p, s, z)": "(r, s, t)", "(o, s, z)": "(o, s, t)"}
+OPEN = {
+    "Relu stays, since the zero point of QuantizeLinear is 0, not -128": SYMMETRIC,
+    "Relu stays, since the zero point of QuantizeLinear is 128, not 0": {
+        "o = Q": "r = Relu (p)\n o = Q", "(p, s, z)": "(r, s, m)", "(o, s, z)": "(o, s, m)",
+    },
+    "Clip stays, since it leaves 0 to 6 of the 0 to 25.5 that QuantizeLinear holds": {
+        "o = Q": "r = Clip (p, lo, hi)\n o = Q", "(p, s, z)": "(r, s, z)",
+    },
+    "its input is not quantized: it is the model's own": {"(i, k)": "(x, k)"},
+    "its input is not quantized: Sigmoid makes it": {"(i, k)": "(f, k)", "p = ": "f = Sigmoid (i)\n p = "},
+}  # fmt: skip
+CLOSED = {
+    "a Relu, and the zero point is the least number": {"o = Q": "r = Relu (p)\n o = Q", "(p, s, z)": "(r, s, z)"},
+    "a Clip beyond what eight bits hold": {
+        "{6.0}": "{60.0}", "o = Q": "r = Clip (p, lo, hi)\n o = Q", "(p, s, z)": "(r, s, z)",
+    },
+    "a Transpose behind": {
+        "o = Q": "r = Transpose (p)\n o = Q", "(p, s, z)": "(r, s, z)", ") => (float[8,4": ") => (float[a,b",
+    },
+    "an Identity before": {"(i, k)": "(f, k)", "p = ": "f = Identity (i)\n p = "},
+}  # fmt: skip
+
+
 def optimised(path: Path) -> Counter[str]:
     """Operators of the graph that ONNX Runtime makes of a model."""
     options = onnxruntime.SessionOptions()
@@ -191,6 +225,55 @@ def test_the_reason_why_it_is_not_fused_is_told_and_holds(reason: str, tmp_path:
     assert not optimised(path)[fused]
 
 
+def changed(text: str, changes: dict[str, str]) -> onnx.ModelProto:
+    for was, becomes in changes.items():
+        assert was in text
+        text = text.replace(was, becomes, 1)
+    return onnx.parser.parse_model(HEAD17 + text)
+
+
+QUANTIZED = pytest.mark.parametrize(
+    ("code", "text", "operator"), [("QNT004", PAIRS, "QLinearConv"), ("QNT010", MATRIX, "QLinearMatMul")]
+)
+
+
+@QUANTIZED
+@pytest.mark.parametrize("reason", OPEN)
+def test_the_reason_why_pairs_stay_is_told_and_holds(
+    code: str, text: str, operator: str, reason: str, tmp_path: Path
+) -> None:
+    path = saved(changed(text, OPEN[reason]), tmp_path)
+    (told,) = found(code, path)
+    assert told.evidence == reason
+    assert not optimised(path)[operator]
+
+
+@QUANTIZED
+@pytest.mark.parametrize("way", ["nothing else", *CLOSED])
+def test_pairs_that_go_into_the_product_are_not_told_of(
+    code: str, text: str, operator: str, way: str, tmp_path: Path
+) -> None:
+    model = changed(text, CLOSED.get(way, {}))
+    path = saved(model, tmp_path)
+    assert found(code, path) == []
+    assert optimised(path)[operator] == 1
+
+
+def test_a_product_that_others_read_too_stays_and_one_without_quantizing_behind_does_not(
+    tmp_path: Path,
+) -> None:
+    shared = {"y = D": "n = Neg (p)\n y = D", "[8,4] y)": "[8,4] y, float[8,4] n)"}
+    path = saved(changed(MATRIX, shared), tmp_path)
+    (told,) = found("QNT010", path)
+    assert (
+        told.evidence == "QuantizeLinear is not alone in reading its output"
+        and optimised(path)["MatMul"] == 1
+    )
+    last = {"o = QuantizeLinear (p, s, z)": "", "DequantizeLinear (o, s, z)": "Neg (p)"}
+    path = saved(changed(MATRIX, last), tmp_path)
+    assert found("QNT010", path) == [] and optimised(path)["MatMulIntegerToFloat"] == 1
+
+
 def test_a_row_is_a_bias_of_a_product_of_two_axes(tmp_path: Path) -> None:
     path = saved(onnx.parser.parse_model(HEAD17 + BIAS.replace("float[2] b", "float[1,2] b")), tmp_path)
     assert found("GRA021", path) == [] and optimised(path)["Gemm"] == 1
@@ -224,6 +307,8 @@ BESIDE = [
     ("c = Conv (x, w) y = Mul (c, k)", "[2,1,1]", False), ("c = Conv (x, w) y = Add (c, k)", "[1]", True),
     ("c = Conv (x, w) y = Add (c, k)", "[1,2,1,1]", False), ("c = Conv (x, w) y = Sub (c, k)", "[2,1,1]", True),
     ("c = Conv (x, w) y = Div (c, k)", "", True), ("c = ConvTranspose (x, w) y = Mul (c, k)", "[2,1,1]", True),
+    ("o = Conv (x, w) c = Mul (o, k) y = Conv (c, w)", "[2,1,1]", False),
+    ("o = Conv (x, w) c = Mul (o, k) y = Conv (c, w)", "[1]", True),
     ("c = Add (x, k) y = Conv (c, w)", "[2,1,1]", True), ("c = Div (x, k) y = Conv (c, w)", "", True),
 ]  # fmt: skip
 
@@ -237,6 +322,24 @@ def test_a_scale_is_told_of_where_it_stays(nodes: str, shape: str, stays: bool, 
     path = saved(onnx.parser.parse_model(text), tmp_path)
     left = optimised(path)
     assert bool(found("GRA016", path)) == stays == bool(sum(left[op] for op in ("Mul", "Add", "Sub", "Div")))
+
+
+def test_a_batch_normalization_between_convolutions_goes_into_the_first(tmp_path: Path) -> None:
+    second = CONV.replace("y = Batch", "n = Batch").replace("s, s) }", "s, s)\n y = Conv (n, w) }")
+    path = saved(onnx.parser.parse_model(HEAD17 + second), tmp_path)
+    assert found("GRA016", path) == []
+    left = optimised(path)
+    assert (left["Conv"], left["BatchNormalization"]) == (2, 0)
+
+
+def test_a_batch_normalization_before_a_gemm_stays_and_is_told_of(tmp_path: Path) -> None:
+    held = "".join(f", float[2] {name} = {{1,2}}" for name in "sbmv")
+    text = f"{HEAD17} g (float[4,2] x) => (float[4,2] y) <float[2,2] w = {{1,2,3,4}}{held}> {{ r = Relu (x)\n"
+    path = saved(
+        onnx.parser.parse_model(text + "n = BatchNormalization (r, s, b, m, v)\n y = Gemm (n, w) }"), tmp_path
+    )
+    (told,) = found("GRA016", path)
+    assert told.plan is not None and optimised(path)["BatchNormalization"] == 1
 
 
 def test_optimisers_that_are_left_out_are_told(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import onnx
@@ -62,6 +63,17 @@ def test_what_a_fix_brought_is_told_as_an_estimate_until_it_is_measured() -> Non
     made = finding_words.estimate(mended("GRA002", "initializers-out-of-inputs"))
     assert "not proven) as on one made for it (weights among the inputs)" in made
     assert prize.brought(Finding(code="GRA017", what="a", fix="by hand")) == ()
+
+
+def test_more_than_the_share_of_a_finding_is_not_promised() -> None:
+    def told(share: float, source: Literal["profile", "cost"]) -> str:
+        finding = msgspec.structs.replace(
+            mended("GRA017", "hard-swish"), share_ratio=share, share_from=source
+        )
+        return finding_words.estimate(msgspec.structs.replace(finding, brought=prize.brought(finding)))
+
+    assert "1.38x (1.24-1.40)" in told(0.3, "profile") and "1.38x (1.24-1.40)" in told(0.1, "cost")
+    assert told(0.1, "profile") == "" and told(0.01, "cost") == ""
 
 
 def test_what_seldom_pays_is_said_by_those_who_measure_its_fix_alone(tmp_path: Path) -> None:

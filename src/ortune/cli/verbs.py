@@ -87,20 +87,32 @@ def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
     for each in fields:
         spelling = each.spelling
         if isinstance(spelling, Argument):
-            shown = typer.Argument(metavar=spelling.metavar, help=spelling.help, show_default=False)
+            shown = typer.Argument(metavar=spelling.metavar, help=_kept(spelling.help), show_default=False)
         else:
             assert isinstance(spelling, Option)
             flags = [flag for flag in (spelling.flag, spelling.also, spelling.short) if flag]
             shown = typer.Option(
-                *flags, metavar=spelling.metavar or None, help=spelling.help, rich_help_panel=spelling.panel,
+                *flags, metavar=spelling.metavar or None, help=_kept(spelling.help), rich_help_panel=spelling.panel,
                 min=spelling.least, hidden=spelling.hidden, show_default=each.default is not None and not each.many,
             )  # fmt: skip
         parameters.append(_parameter(each.name, _type(each), _default(each), shown))
     parameters += _answer(module.FORMATS, own_output)
-    run.__name__, run.__doc__ = verb, inspect.getdoc(module.Options)
+    run.__name__, run.__doc__ = verb, _paragraphs(inspect.getdoc(module.Options) or "")
     vars(run)["__signature__"] = inspect.Signature(parameters)  # what typer reads
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def _paragraphs(doc: str) -> str:
+    """A docstring as typer shows it best: a line a paragraph."""
+    return "\n\n".join(" ".join(part.split()) for part in _kept(doc).split("\n\n"))
+
+
+def _kept(text: str) -> str:
+    """With what stands in brackets, which typer takes for markup and leaves out."""
+    from rich.markup import escape
+
+    return escape(text)
 
 
 def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], Any]:

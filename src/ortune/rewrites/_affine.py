@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from ortune.rewrites._graph import FLOATS, Array, Editor, constant, is_op, least_rank
+from ortune.rewrites._graph import FLOATS, Array, Editor, constant, is_op, least_rank, only_user
 
 PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
@@ -108,11 +108,24 @@ def _batch_normalization(node: ir.Node) -> Affine | None:
         scale = gamma / np.sqrt(variance + (epsilon.as_float() if epsilon is not None else 1e-5))
     x = node.inputs[0]
     assert x is not None
-    # Its channels are axis 1, which of a Gemm's result is the last.
-    source = x.producer()
-    last = source is not None and is_op(source, "Gemm")
-    made = Affine(x=x, y=node.outputs[0], scale=scale, shift=beta - mean * scale, rank=2, last=last)
+    made = Affine(
+        x=x,
+        y=node.outputs[0],
+        scale=scale,
+        shift=beta - mean * scale,
+        rank=2,
+        last=_is_matrix(x, node.outputs[0]),
+    )
     return made if made.finite else None
+
+
+def _is_matrix(x: ir.Value, y: ir.Value) -> bool:
+    """Whether a batch normalisation's channels, which are axis 1, lie on the last: from the shape, or from a Gemm."""
+    if x.shape is not None:
+        return len(x.shape) == 2
+    source, user = x.producer(), only_user(y)
+    gives, takes = (each is not None and is_op(each, "Gemm") for each in (source, user))
+    return gives or (takes and user is not None and user.inputs[0] is y)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

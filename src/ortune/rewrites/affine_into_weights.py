@@ -54,7 +54,9 @@ def before(node: ir.Node, editor: Editor | None = None) -> ir.Node | None:
     if made is None or given is None or source is None or only_user(given) is not node:
         return None
     found = _affine.affine(source, max(made.rank, least_rank(given)))
-    if found is None or found.y is not given or not _same_shape(found, made):
+    if found is None or found.y is not given:
+        return None
+    if not (is_op(source, "BatchNormalization") or _same_shape(found, made)):
         return None
     new = _affine.before(made, found)
     if new is None:

@@ -20,6 +20,10 @@ OPERATIONS_A_BYTE = 16.0
 """What a core computes while it moves one byte from memory: 50 to 100 GFLOP/s against 3 to 6 GB/s. A share needs no
 more than the order of it."""
 
+SHARE_MAY_BE = 3.0
+"""How many times its estimated share a part may really take: small nodes cost more than their operations and bytes,
+and a finding names some of the nodes of a pattern."""
+
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The table.
@@ -40,14 +44,26 @@ def measured() -> Measured:
 
 
 def brought(finding: Finding) -> tuple[Brought, ...]:
-    """What the finding's fix brought where it was measured; nothing where it has none that can be."""
+    """What the finding's fix brought where it was measured; nothing where it has none that can be.
+
+    Left out is what this model cannot gain, because the part that the finding is about is too small a share of it.
+    """
     if finding.plan is None:
         return ()
     table = measured()
     known = list(table.rules.get(finding.code, ()))
     if len(finding.plan.rewrites) == 1 and not finding.plan.settings:
         known += table.rewrites.get(finding.plan.rewrites[0].name, ())
-    return tuple(sorted(known, key=lambda each: (each.made, not each.proven, bool(each.others))))
+    possible = (each for each in known if _possible(each, finding))
+    return tuple(sorted(possible, key=lambda each: (each.made, not each.proven, bool(each.others))))
+
+
+def _possible(each: Brought, finding: Finding) -> bool:
+    """Whether the least that it brought is no more than what is left without the part that the finding is about."""
+    if finding.share_ratio is None:
+        return True
+    share = finding.share_ratio * (SHARE_MAY_BE if finding.share_from == "cost" else 1.0)
+    return each.ratio_high >= 1 - share
 
 
 def estimated(findings: Iterable[Finding], cost: ModelCost) -> tuple[Finding, ...]:
@@ -69,4 +85,5 @@ def _with_share(finding: Finding, work: dict[str, float], total: float) -> Findi
     concerned = sum(work.get(name, 0.0) for name in {*finding.where} if name)
     if finding.share_ratio is not None or not concerned or not total:
         return finding
-    return msgspec.structs.replace(finding, share_ratio=concerned / total, share_from="cost")
+    found = msgspec.structs.replace(finding, share_ratio=concerned / total, share_from="cost")
+    return msgspec.structs.replace(found, brought=brought(found))

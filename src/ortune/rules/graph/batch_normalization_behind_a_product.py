@@ -4,8 +4,8 @@ What it is: BatchNormalization after Gemm, or after MatMul and Add, with weights
 Why it costs: a pass over the tensor for what could be part of weights and bias. ONNX Runtime folds it into a
     convolution and into a bare MatMul, and leaves it behind these.
 Evidence: the nodes. The graph that ONNX Runtime 1.31 optimises keeps them.
-Fix and its safety: advice: fold it at export, where weights and bias are still at hand: a product of each output's
-    weights, and a sum.
+Fix and its safety: exact: the rewrite ``affine-into-weights``, behind a Gemm. Advice where the bias is an Add of its
+    own: fold it at export, where weights and bias are still at hand.
 Example: ``torch.nn.utils.fusion.fuse_linear_bn_eval``
 References: Jacob et al., "Quantization and Training of Neural Networks", 2018, section 3.2 (folding);
     microsoft/onnxruntime#12522.

@@ -75,8 +75,17 @@ def _beside(product: ir.Node) -> Iterator[ir.Node]:
     source = product.inputs[0].producer() if product.inputs[0] is not None else None
     if source is None or not is_op(source, "BatchNormalization", *held):
         return
-    if not _joined(product, source) and before(product):
+    if not _joined(product, source) and not _taken_up(source) and before(product):
         yield source
+
+
+def _taken_up(scale: ir.Node) -> bool:
+    """Whether a product before it takes it up instead: in ONNX Runtime, or as another rule tells."""
+    makers = [value.producer() for value in scale.inputs if value is not None and only_user(value) is scale]
+    product = next((each for each in makers if each is not None and is_op(each, *PRODUCTS)), None)
+    if product is None or constant(product.inputs[1]) is None:
+        return False
+    return is_op(scale, "BatchNormalization") or _folded(product, scale)
 
 
 def _folded(product: ir.Node, scale: ir.Node) -> bool:

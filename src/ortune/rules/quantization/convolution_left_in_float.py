@@ -1,11 +1,14 @@
 """Convolutions between quantized values are computed in float.
 
-What it is: Conv whose input and weights come from DequantizeLinear, and whose output does not go to a QuantizeLinear
-    alone (straight, or through Relu or Clip).
+What it is: Conv whose weights come from DequantizeLinear, and whose input does not, or whose output does not go to a
+    QuantizeLinear alone (straight, through Relu or Clip, or through what only moves values). A Relu or Clip between is
+    left to the QuantizeLinear only where that cuts off at the same numbers: a Relu stays before one whose zero point is
+    not the least number, as of activations that are quantized symmetrically.
 Why it costs: ONNX Runtime makes QLinearConv only of the whole group; without it the values are widened and the
     convolution runs in float32: the cost of quantizing on top of that of the float model.
 Evidence: the nodes around each convolution. The graph that ONNX Runtime 1.31 optimises keeps them as they are.
-Fix and its safety: advice: let the quantizer quantize what follows too, or leave these convolutions out of it.
+Fix and its safety: advice: let the quantizer quantize what stands before and behind too, with zero points where a Relu
+    follows (``ActivationSymmetric=False``), or leave these convolutions out of it.
 Example: ``quantize_static(..., op_types_to_quantize=[...])`` with the operator that follows
 References: microsoft/onnxruntime#5319, #1543, #17389.
 """
@@ -18,7 +21,8 @@ import onnx_ir as ir
 
 from ortune.model.graphs import nodes
 from ortune.records import Finding
-from ortune.rewrites._graph import is_op, only_user
+from ortune.rewrites._graph import is_op
+from ortune.rules._pairs import closing, dequantized, open_input
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -57,20 +61,16 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"in float between quantized values: {counted([*why])}",
             where=tuple(map(name_of, why)),
             evidence="; ".join(dict.fromkeys(why.values())),
-            fix="quantize what follows too",
+            fix="quantize what stands before and behind them too, with zero points where a Relu follows",
         )
 
 
 def _island(node: ir.Node) -> str:
     """Why a convolution between quantized values is computed in float; "" where it is not, or is not between any."""
-    makers = [value.producer() if value is not None else None for value in node.inputs[:2]]
-    if not all(maker is not None and is_op(maker, "DequantizeLinear") for maker in makers):
+    if len(node.inputs) < 2 or not dequantized(node.inputs[1]):
         return ""
-    value = node.outputs[0]
-    user = only_user(value)
-    if user is not None and is_op(user, "Relu", "Clip"):
-        value = user.outputs[0]
-        user = only_user(value)
-    if user is None:
-        return "its output is the model's own" if value.is_graph_output() else "several nodes read its output"
-    return "" if is_op(user, "QuantizeLinear") else f"{user.op_type} follows, and no QuantizeLinear"
+    quantize, why = closing(node)
+    if dequantized(node.inputs[0]):
+        return why
+    # With nothing quantized around it only its weights were meant to be.
+    return open_input(node.inputs[0]) if quantize is not None else ""

@@ -1,0 +1,104 @@
+"""Pairs of QuantizeLinear and DequantizeLinear around a product, and what keeps them from being made one with it.
+
+What is said here of ONNX Runtime was seen in the graphs that 1.31 optimises.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.model.graphs import op_set
+from ortune.rewrites._graph import constant, is_op, only_user
+
+PASSED = op_set("Cast Dropout Expand Identity MaxPool Reshape Slice Squeeze Transpose Unsqueeze")
+"""Operators over which ONNX Runtime moves a QuantizeLinear up and a DequantizeLinear down; Cast and Expand where they
+change nothing, which is not looked into."""
+_PASSED_DOWN = PASSED | op_set("Flatten Pad")
+
+
+def dequantized(value: ir.Value | None) -> bool:
+    """Whether a DequantizeLinear makes a value."""
+    maker = value.producer() if value is not None else None
+    return maker is not None and is_op(maker, "DequantizeLinear")
+
+
+def closing(node: ir.Node) -> tuple[ir.Node | None, str]:
+    """The QuantizeLinear that closes a product's pairs, or None; and why it does not, or what else stands between."""
+    value = node.outputs[0]
+    user = only_user(value)
+    activation = user if user is not None and is_op(user, "Relu", "Clip") else None
+    if activation is not None:
+        value = activation.outputs[0]
+        user = only_user(value)
+    while user is not None and is_op(user, *PASSED) and user.inputs[0] is value:
+        value = user.outputs[0]
+        user = only_user(value)
+    if user is None:
+        return (
+            None,
+            "its output is the model's own" if value.is_graph_output() else "several nodes read its output",
+        )
+    if not is_op(user, "QuantizeLinear"):
+        return None, f"{user.op_type} follows, and no QuantizeLinear"
+    return user, _kept(activation, user) if activation is not None else ""
+
+
+def open_input(value: ir.Value | None) -> str:
+    """Why a value is not from a DequantizeLinear; "" where it is, or may come to be."""
+    maker = value.producer() if value is not None else None
+    first = maker
+    while maker is not None and is_op(maker, *_PASSED_DOWN):
+        given = maker.inputs[0]
+        maker = given.producer() if given is not None else None
+    if maker is not None and is_op(maker, "DequantizeLinear"):
+        return ""
+    source = "it is the model's own" if first is None else f"{first.op_type} makes it"
+    return f"its input is not quantized: {source}"
+
+
+def _kept(activation: ir.Node, quantize: ir.Node) -> str:
+    """Why an activation is not left to the QuantizeLinear behind it, which cuts off too; "" where it is."""
+    bounds = _bounds(quantize)
+    if bounds is None:
+        return ""
+    low, high, zero_point, lowest = bounds
+    if is_op(activation, "Relu"):
+        stays = f"Relu stays, since the zero point of QuantizeLinear is {zero_point}, not {lowest}"
+        return stays if zero_point != lowest else ""
+    least, most = (_limit(activation, place, name) for place, name in ((1, "min"), (2, "max")))
+    step = (high - low) / 255
+    if least is None or most is None or (least < low + step and most > high - step):
+        return ""
+    return f"Clip stays, since it leaves {least:g} to {most:g} of the {low:g} to {high:g} that QuantizeLinear holds"
+
+
+def _bounds(quantize: ir.Node) -> tuple[float, float, int, int] | None:
+    """What 8 bits hold: the least and the most, the zero point, the least number; None where that is not known."""
+    if {"output_dtype", "block_size"} & quantize.attributes.keys():
+        return None
+    scale = constant(quantize.inputs[1])
+    given = quantize.inputs[2] if len(quantize.inputs) > 2 else None
+    zero = np.zeros((), np.uint8) if given is None else constant(given)
+    if (
+        scale is None
+        or zero is None
+        or scale.size != 1
+        or zero.size != 1
+        or zero.dtype not in (np.uint8, np.int8)
+    ):
+        return None
+    kind, zero_point, step = np.iinfo(zero.dtype), int(zero.item()), float(scale.item())
+    return (kind.min - zero_point) * step, (kind.max - zero_point) * step, zero_point, int(kind.min)
+
+
+def _limit(clip: ir.Node, place: int, name: str) -> float | None:
+    """A limit of a Clip; None where it is not known. One that is left out is none at all."""
+    attribute = clip.attributes.get(name)
+    if attribute is not None and not attribute.is_ref():
+        return attribute.as_float()
+    value = clip.inputs[place] if len(clip.inputs) > place else None
+    if value is None:
+        return -np.inf if name == "min" else np.inf
+    numbers = constant(value)
+    return float(numbers.item()) if numbers is not None and numbers.size == 1 else None

@@ -1,0 +1,89 @@
+"""Matrix products between quantized values are computed in float.
+
+What it is: MatMul or Gemm whose weights come from DequantizeLinear, with something around it that keeps ONNX Runtime
+    from making one operator of the group: an input that is not quantized, a Relu or Clip before a QuantizeLinear that
+    does not cut off at the same numbers, or a QuantizeLinear that is not alone in reading the product. Or MatMul
+    between quantized values with weights that are not.
+Why it costs: the values are widened and the product runs in float32: the cost of quantizing on top of that of the float
+    model.
+Evidence: the nodes around each product. The graph that ONNX Runtime 1.31 optimises keeps them as they are. Where no
+    QuantizeLinear follows at all it makes MatMulIntegerToFloat or QGemm, and this says nothing.
+Fix and its safety: advice: let the quantizer quantize what stands before and behind too, with zero points where a Relu
+    follows (``ActivationSymmetric=False``), or leave these products out of it.
+Example: ``quantize_static(..., extra_options={"ActivationSymmetric": False})``
+References: microsoft/onnxruntime#5319, #1543, #17389.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from ortune.model.graphs import nodes
+from ortune.records import Finding
+from ortune.rewrites._graph import constant, is_op
+from ortune.rules._pairs import closing, dequantized, open_input
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
+
+CODE = "QNT010"
+
+_HEAD = """
+<ir_version: 8, opset_import: ["" : 17]>
+island (float[8,4] x, int8[4,4] w, float s, uint8 z, int8 t) => (float[8,4] y)
+<int8 middle = {0}, int8 least = {-128}, float step = {0.1}>
+{
+    q = QuantizeLinear (x, s, z)
+    dx = DequantizeLinear (q, s, z)
+    dw = DequantizeLinear (w, s, t)"""
+
+BAD = f"""{_HEAD}
+    [bad_product] p = MatMul (dx, dw)
+    r = Relu (p)
+    qr = QuantizeLinear (r, step, middle)
+    y = DequantizeLinear (qr, step, middle)
+}}
+"""
+GOOD = f"""{_HEAD}
+    p = MatMul (dx, dw)
+    r = Relu (p)
+    qr = QuantizeLinear (r, step, least)
+    y = DequantizeLinear (qr, step, least)
+}}
+"""
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Everywhere in the model, where the CPU runs it."""
+    if facts.model is None or facts.target != "cpu":
+        return
+    products = (node for node in nodes(facts.model.ir) if is_op(node, "MatMul", "Gemm"))
+    why = {node: why for node in products if (why := _island(node))}
+    if why:
+        yield Finding(
+            code=CODE,
+            what=f"in float between quantized values: {counted([*why])}",
+            where=tuple(map(name_of, why)),
+            evidence="; ".join(dict.fromkeys(why.values())),
+            fix="quantize what stands before and behind them too, with zero points where a Relu follows",
+        )
+
+
+def _island(node: ir.Node) -> str:
+    """Why a product between quantized values is computed in float; "" where it is not, or is not between any."""
+    x, weight = node.inputs[:2]
+    quantize, why = closing(node)
+    if dequantized(x) and dequantized(weight):
+        readers = [use.node for use in node.outputs[0].uses()]
+        shared = len(readers) > 1 or node.outputs[0].is_graph_output()
+        if shared and any(is_op(each, "QuantizeLinear") for each in readers):
+            return "QuantizeLinear is not alone in reading its output"
+        return why if quantize is not None else ""
+    if quantize is None or why:
+        return ""
+    if dequantized(weight):
+        return open_input(x)
+    held = constant(weight)
+    floats = held is not None and held.dtype.kind == "f"
+    return "its weights are not quantized" if floats and dequantized(x) and is_op(node, "MatMul") else ""
