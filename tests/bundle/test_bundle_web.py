@@ -305,6 +305,26 @@ def test_a_browser_runs_it_with_the_tuned_settings(
     assert not [line for line in found["said"] if "ONE thread" in line or "FALLING" in line]
 
 
+@pytest.mark.parametrize("kind", [".wasm", ".mjs"])
+def test_a_server_that_tells_a_wrong_type(
+    kind: str, tmp_path: Path, make_bundle: Bundle, web_modules: Path
+) -> None:
+    """WebAssembly is then compiled later, with a warning; a module is refused, and nothing of it has run."""
+    model = matmul(tmp_path / "net.onnx")
+    bundle = make_bundle(model, FEEDS, {"web_build": "wasm"}, providers=(WASM,))
+    files: dict[str, Path | str] = {
+        "/ort/": web_modules / "onnxruntime-web" / "dist", "/bundle/": bundle, "/": page(),
+    }  # fmt: skip
+    found = answered(files, HEADERS, {kind: "text/plain"})
+    if kind == ".mjs":
+        assert "load.web.mjs" in found["failed"], found
+        return
+    assert found.get("provider") == "wasm" and any("MIME" in line for line in found["said"]), found
+    np.testing.assert_allclose(
+        np.reshape(found["data"], found["dims"]), expected(model), rtol=1e-4, atol=1e-5
+    )
+
+
 def test_it_falls_back_loudly(tmp_path: Path, make_bundle: Bundle, web_modules: Path) -> None:
     model = matmul(tmp_path / "net.onnx")
     bundle = make_bundle(model, FEEDS, {"web_build": "asyncify", "web_threads": 2}, providers=(WEBGPU, WASM))
