@@ -26,6 +26,12 @@ HEADERS = {
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+TYPES = {
+    ".html": "text/html",
+    ".mjs": "text/javascript",
+    ".js": "text/javascript",
+    ".wasm": "application/wasm",
+}
 ONNXRUNTIME_WEB = "1.30.0"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
 FLAGS = (
@@ -41,23 +47,18 @@ class Site:
     Attributes:
         files: Folders and texts by the beginning of their paths.
         headers: Sent with everything.
+        types: What files are said to be, by how their names end.
     """
 
     files: dict[str, Path | str]
     headers: dict[str, str]
+    types: dict[str, str] = field(default_factory=lambda: dict(TYPES))
     answers: queue.Queue[Any] = field(default_factory=queue.Queue)
     port: int = 0
 
 
 @contextmanager
 def serving(site: Site) -> Iterator[Site]:
-    types = {
-        ".html": "text/html",
-        ".mjs": "text/javascript",
-        ".js": "text/javascript",
-        ".wasm": "application/wasm",
-    }
-
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = unquote(urlsplit(self.path).path)
@@ -72,7 +73,9 @@ def serving(site: Site) -> Iterator[Site]:
                 ):
                     body = (held / path[len(start) :]).read_bytes()
             self.send_response(200 if body is not None else 404)
-            kind = "text/html" if path == "/" else types.get(Path(path).suffix, "application/octet-stream")
+            kind = (
+                "text/html" if path == "/" else site.types.get(Path(path).suffix, "application/octet-stream")
+            )
             for name, value in {**site.headers, "Content-Type": kind}.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(body or b"")))
@@ -177,11 +180,13 @@ def ran(folder: Path, feeds: dict[str, dict[str, np.ndarray]], build: str) -> di
     return answered(files, HEADERS)
 
 
-def answered(files: dict[str, Path | str], headers: dict[str, str]) -> dict[str, Any]:
+def answered(
+    files: dict[str, Path | str], headers: dict[str, str], types: dict[str, str] | None = None
+) -> dict[str, Any]:
     """What the page "/" sends back from a browser of its own, in which nothing is left of another."""
     if CHROMIUM is None:
         pytest.skip("no Chromium is on this machine")
-    site = Site(files=files, headers=headers)
+    site = Site(files=files, headers=headers, types=TYPES | (types or {}))
     with serving(site), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", f"http://127.0.0.1:{site.port}/"]
         browser = subprocess.Popen(

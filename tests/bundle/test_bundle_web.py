@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from emitted_code import HOSTILE
 
 import ortune
-from chromium import HEADERS, ONNXRUNTIME_WEB, answered
+from chromium import HEADERS, ONNXRUNTIME_WEB, answered, installed
 from conftest import Bundle, matmul
 from ortune import knobs, platform
 from ortune.bundle.settings import portable, resolve
@@ -25,7 +26,9 @@ from ortune.bundle.web import FILES, SERVED, javascript_lines, literal, web_file
 from ortune.errors import UsageError
 from ortune.model.open import OpenModel, open_model
 from ortune.records import BundleInfo, Plan, ProviderSpec, Value
+from patience import held, with_budgets
 
+TYPESCRIPT = "5.9.3"
 FEEDS = {"x": np.ones((2, 64), np.float32)}
 WASM, WEBGPU = ProviderSpec(name="wasm"), ProviderSpec(name="webgpu")
 
@@ -114,7 +117,7 @@ def test_what_a_model_calls_its_parts_is_text_and_nothing_else(tmp_path: Path) -
         assert files[name].isascii()
         checked(files[name], tmp_path, Path(name).name.replace(".js", ".mjs").replace(".mmjs", ".mjs"))
     assert '["__proto__"]: 1' in files["load.web.mjs"]
-    assert files["load.web.d.ts"].isascii() and "*/ evil" not in files["load.web.d.ts"]
+    assert files["load.web.d.mts"].isascii() and "*/ evil" not in files["load.web.d.mts"]
 
 
 def test_a_literal_is_the_value(tmp_path: Path) -> None:
@@ -185,6 +188,43 @@ def test_whatever_serves_a_page_sends_the_same_headers(tmp_path: Path) -> None:
         == HEADERS
     )
     assert dict(re.findall(r'headers.set\("(\S+)", "(\S+)"\)', files["deploy/isolate.js"])) == HEADERS
+
+
+PROGRAM = """
+import { load, type Feeds, type Results } from "./load.web.mjs";
+
+const { session, ort, provider } = await load();
+const feeds: Feeds = { "x y": new ort.Tensor("float32", new Float32Array(128), [2, 64]) };
+const results = (await session.run(feeds)) as Results;
+export const which: "webgpu" | "wasm" = provider;
+export const y: Float32Array = results.y.data;
+"""
+
+
+@pytest.mark.parametrize(("module", "resolution"), [("nodenext", "nodenext"), ("esnext", "bundler")])
+def test_a_program_in_typescript_has_the_types_of_inputs_and_outputs(
+    module: str, resolution: str, tmp_path: Path, web_modules: Path
+) -> None:
+    files = emitted(open_model(matmul(tmp_path / "net.onnx", "x y")), WEBGPU, WASM)
+    for name in FILES:
+        (tmp_path / name).write_text(files[name], encoding="utf-8")
+    (tmp_path / "node_modules").symlink_to(web_modules)
+    programs = {
+        "right": PROGRAM,
+        "input": PROGRAM.replace('"x y":', '"z":'),
+        "output": PROGRAM.replace("y: Float32Array", "y: BigInt64Array"),
+    }
+    for name, text in programs.items():
+        (tmp_path / f"{name}.mts").write_text(text, encoding="utf-8")
+    compiler = installed("typescript", TYPESCRIPT, f"typescript-{TYPESCRIPT}") / "typescript" / "bin" / "tsc"
+    options = ["--noEmit", "--strict", "--target", "es2022", "--module", module]
+    command = ["node", str(compiler), *options, "--moduleResolution", resolution]
+    said = subprocess.run(
+        [*command, *(f"{name}.mts" for name in programs)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    found = re.findall(r"^(\S+)\.mts\(\d+,\d+\): error (TS\d+)", said.stdout, re.MULTILINE)
+    assert found == [("input", "TS2353"), ("output", "TS2322")], said.stdout
 
 
 # --- in a browser ----------------------------------------------------------------------------------------
@@ -265,6 +305,26 @@ def test_a_browser_runs_it_with_the_tuned_settings(
     assert not [line for line in found["said"] if "ONE thread" in line or "FALLING" in line]
 
 
+@pytest.mark.parametrize("kind", [".wasm", ".mjs"])
+def test_a_server_that_tells_a_wrong_type(
+    kind: str, tmp_path: Path, make_bundle: Bundle, web_modules: Path
+) -> None:
+    """WebAssembly is then compiled later, with a warning; a module is refused, and nothing of it has run."""
+    model = matmul(tmp_path / "net.onnx")
+    bundle = make_bundle(model, FEEDS, {"web_build": "wasm"}, providers=(WASM,))
+    files: dict[str, Path | str] = {
+        "/ort/": web_modules / "onnxruntime-web" / "dist", "/bundle/": bundle, "/": page(),
+    }  # fmt: skip
+    found = answered(files, HEADERS, {kind: "text/plain"})
+    if kind == ".mjs":
+        assert "load.web.mjs" in found["failed"], found
+        return
+    assert found.get("provider") == "wasm" and any("MIME" in line for line in found["said"]), found
+    np.testing.assert_allclose(
+        np.reshape(found["data"], found["dims"]), expected(model), rtol=1e-4, atol=1e-5
+    )
+
+
 def test_it_falls_back_loudly(tmp_path: Path, make_bundle: Bundle, web_modules: Path) -> None:
     model = matmul(tmp_path / "net.onnx")
     bundle = make_bundle(model, FEEDS, {"web_build": "asyncify", "web_threads": 2}, providers=(WEBGPU, WASM))
@@ -305,3 +365,53 @@ def test_a_service_worker_isolates_a_page_without_headers(
     before = f"globalThis.waiting = !crossOriginIsolated;\n{shown[1]}"
     found = answer(bundle, web_modules, isolated=False, before=before, **{"/isolate.js": script})
     assert found["isolated"] and found.get("provider") == "wasm", found
+
+
+@pytest.mark.xdist_group("measuring")
+def test_what_tune_writes_runs_in_a_page_behind_the_headers_that_it_writes(
+    tmp_path: Path, web_modules: Path
+) -> None:
+    model = matmul(tmp_path / "net.onnx")
+    command = [
+        sys.executable,
+        "-m",
+        "ortune",
+        "tune",
+        model.name,
+        "--target",
+        "web-wasm",
+        "--shape",
+        "x:2x64",
+    ]
+    command += ["--ort-web", str(web_modules / "onnxruntime-web"), "--store", "store", "--json", "--force"]
+
+    def tuned(budget: str) -> dict[str, Any]:
+        done = subprocess.run(
+            [*command, "--budget", budget],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        result: dict[str, Any] = json.loads(done.stdout)["result"]
+        held(result["budget"]["n_trials"], done.stderr)
+        return result
+
+    result = with_budgets(tuned, "90s", "240s")
+    bundle = tmp_path / result["bundle"]
+    assert bundle == tmp_path / "net.ortune" and result["ort_web"] == ONNXRUNTIME_WEB
+    assert {"report.html", "ortune.json", *FILES, *(f"deploy/{name}" for name in SERVED)} <= {
+        str(path.relative_to(bundle)) for path in bundle.rglob("*")
+    }
+    settings = json.loads((bundle / "ortune.json").read_text(encoding="utf-8"))["plan"]["settings"]
+    assert set(settings) == set(result["winner"]["settings"])
+    nginx = (bundle / "deploy" / "nginx.conf").read_text(encoding="utf-8")
+    headers = dict(re.findall(r"^add_header (\S+) (\S+) always;$", nginx, re.MULTILINE))
+    dist = web_modules / "onnxruntime-web" / "dist"
+    found = answered({"/ort/": dist, "/bundle/": bundle, "/": page()}, headers)
+    assert found.get("provider") == "wasm" and found["isolated"] and not found["said"], found
+    np.testing.assert_allclose(
+        np.reshape(found["data"], found["dims"]), expected(model), rtol=1e-4, atol=1e-5
+    )

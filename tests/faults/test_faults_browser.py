@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shlex
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import numpy as np
 import onnx
 import psutil
 import pytest
-from box import save_model
+from box import Box, refused, save_model
 from onnx import TensorProto, helper
 
 import ortune
@@ -24,9 +25,12 @@ from ortune.errors import RuntimeNotFound
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, ProviderSpec, Runtime, TrialRequest
 from ortune.targets.browser import setup
-from ortune.targets.browser.page import BUILDS, FILES
+from ortune.targets.browser.devtools import DevTools
+from ortune.targets.browser.page import BUILDS, FILES, Page
+from ortune.targets.browser.server import PageServer, Request
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
+from ortune.targets.process import Process
 from ortune.targets.runner import run
 from ortune.targets.task import Limits, Task
 from ortune.targets.turns import Turns
@@ -147,7 +151,78 @@ def crash_page(found: list[psutil.Process]) -> None:
 
 
 def test_a_trial_that_works(folder: Path) -> None:
-    assert isinstance(trial(folder), Measured)
+    outcome = trial(folder)
+    assert isinstance(outcome, Measured)
+    assert outcome.done.page is not None and outcome.done.page.repeated_turns == 0
+
+
+class Tabs:
+    """Puts another tab before the page of the one trial that runs, and takes it away again."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.said: list[str] = []
+        self.tools: DevTools | None = None
+        self.at: dict[str, Callable[[], None]] = {}
+        usual_show, usual_said = DevTools.show, Page._said
+
+        def show(tools: DevTools, url: str, limit_s: float) -> None:
+            self.tools = tools
+            usual_show(tools, url, limit_s)
+
+        def said(page: Page, line: bytes | None) -> None:
+            usual_said(page, line)
+            message = json.loads(line or b"{}").get("message", "")
+            self.said.append(message)
+            if message in self.at:
+                self.at.pop(message)()
+
+        monkeypatch.setattr(DevTools, "show", show)
+        monkeypatch.setattr(Page, "_said", said)
+
+    def hide(self) -> None:
+        assert self.tools is not None
+        self.tools._call("Target.createTarget", "", PATIENCE_S, {"url": "about:blank"})
+
+    def show_again(self) -> None:
+        assert self.tools is not None
+        self.tools._call("Target.activateTarget", "", PATIENCE_S, {"targetId": self.tools._target})
+
+
+def test_a_turn_in_a_hidden_page_is_taken_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tabs = Tabs(monkeypatch)
+
+    def batch(page: Page, runs: int, unmeasured: int) -> None:
+        threading.Timer(0.3, tabs.hide).start()  # in the pause between its two runs
+        threading.Timer(2.0, tabs.show_again).start()
+        Process.batch(page, runs, unmeasured)
+
+    monkeypatch.setattr(Page, "batch", batch)
+    outcome = trial(folder, gap_ns=500_000_000)
+    assert isinstance(outcome, Measured), outcome
+    assert outcome.done.page is not None and outcome.done.page.repeated_turns == 1
+    assert outcome.done.n_runs == 2 and outcome.done.cases[0].turn_runs == (2,)
+    assert outcome.done.wall_ns < 1_900_000_000  # of the turn that counts alone
+
+
+def test_a_page_that_stays_hidden(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tabs = Tabs(monkeypatch)
+    tabs.at["loaded"] = tabs.hide
+    failed = failure("hidden", folder, limits=Limits(run_s=4))
+    assert "hidden for 2 s" in failed.what and failed.phase == "running"
+
+
+def test_a_load_in_a_hidden_page_is_no_figure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tabs, usual = Tabs(monkeypatch), PageServer._file
+
+    def file(server: PageServer, request: Request, path: Path, *, keeps: str = "no-store") -> None:
+        if path.suffix == ".wasm":  # a session that is created fetches it
+            tabs.hide()
+            tabs.show_again()
+        usual(server, request, path, keeps=keeps)
+
+    monkeypatch.setattr(PageServer, "_file", file)
+    failed = failure("hidden", folder)
+    assert "while it loaded the model" in failed.what and failed.phase == "loading"
 
 
 def test_a_browser_that_is_killed(folder: Path) -> None:
@@ -260,6 +335,28 @@ def test_weights_beyond_what_a_page_can_fetch(folder: Path) -> None:
 def test_a_model_that_is_none(folder: Path) -> None:
     (folder / "m.onnx").write_bytes(b"\0" * 100)
     failure("load-error", folder)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_stopped_in_a_browsers_trial(box: Box, number: signal.Signals) -> None:
+    long = (
+        "compare",
+        "m.onnx",
+        "--target",
+        "web-wasm",
+        "--b-set",
+        "web_threads=1",
+        "--budget",
+        "10m",
+        "--json",
+    )
+    running = box.start(*long, "--gap", "100ms", "--ort-web", str(WEB.dist.parent))
+    running.until(lambda: box.events("outcome") and pages(members(box.folder)))
+    running.signal(number)
+    refused(running.wait(), 130, "interrupted")
+    assert members(box.folder) == []
+    assert list((box.folder / "tmp").iterdir()) == []
+    assert len(box.events("trial")) >= len(box.events("outcome")) >= 1
 
 
 def test_ortune_that_is_killed_leaves_no_browser(folder: Path) -> None:

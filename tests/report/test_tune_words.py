@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from golden_tune_parts import confirmed
 
-from ortune.records import Control, Guard, Plan
+from ortune.records import Control, Guard, Plan, ProviderSpec
 from ortune.report import tune_words as words
 from ortune.report.checks import guard_state
 
@@ -41,6 +41,16 @@ def test_default_is_best() -> None:
     text = said("default-best")
     facts(text, "default", "best", "7 configurations", "1.5 %")
     assert "faster" not in text and "confirmed" not in text
+
+
+def test_where_a_browsers_default_is_best_no_profile_of_a_process_is_named() -> None:
+    page = Plan(providers=(ProviderSpec(name="wasm"),))
+    known = {"workload": golden_tune.workload(), "store": ""}
+    lines = [
+        words._next(msgspec.structs.replace(golden_tune.default_best(**plans), **known))
+        for plans in ({}, {"default": page, "winner": page})
+    ]
+    assert [any(line.startswith("ortune profile") for line in each) for each in lines] == [True, False]
 
 
 def test_current() -> None:

@@ -33,7 +33,7 @@ IMPORTS = {
 }
 """What a page imports for each build."""
 
-FILES = ("load.web.mjs", "load.web.d.ts")
+FILES = ("load.web.mjs", "load.web.d.mts")
 SERVED = ("nginx.conf", "vite.config.mjs", "express.mjs", "isolate.js")
 """What gives a page its headers, in ``deploy/``."""
 

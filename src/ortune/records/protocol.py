@@ -157,7 +157,8 @@ class PageSeen(Record, frozen=True, kw_only=True):
         float16: It has shaders for float16.
         resolution_ns: Of the page's clock.
         fetch_ns: To fetch the model from this machine, before it was loaded.
-        visible: From the first to the last run.
+        visible: Whether it was in sight, of a page that is watched; of a trial, what ran unseen does not count.
+        repeated_turns: Turns that were run again, since the page was hidden during them.
         without_kernel: Nodes that the execution provider has no kernel for, operator and name.
         download_bytes: Files of onnxruntime-web and of the model that it fetched, not compressed.
         download_ns: What those take at the network's speed that was stated.
@@ -178,6 +179,7 @@ class PageSeen(Record, frozen=True, kw_only=True):
     resolution_ns: int = 0
     fetch_ns: int = 0
     visible: bool = True
+    repeated_turns: int = 0
     without_kernel: tuple[str, ...] = ()
     download_bytes: int = 0
     download_ns: int = 0
@@ -228,7 +230,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
 
 FailureReason = Literal[
     "crash", "timeout", "out-of-memory", "wrong-output", "not-applied", "unknown-key", "unsupported",
-    "load-error", "run-error", "input-error", "no-runtime", "protocol", "disk-full",
+    "load-error", "run-error", "input-error", "no-runtime", "protocol", "disk-full", "hidden",
 ]  # fmt: skip
 
 

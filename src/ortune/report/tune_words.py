@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ortune.printable import visible
 from ortune.records import (
     Adoption,
@@ -586,7 +588,8 @@ def _next(envelope: Envelope[TuneResult]) -> list[str]:
     if _left_out(result.candidates):
         more = with_budget(result.reproduce, MORE_TIME * result.budget.budget_s)
     prove = ["ortune", "compare", result.bundle] if result.bundle and _replaces(result) else []
-    why = [] if _replaces(result) else profile_line(result.side, envelope.workload)
+    ran = msgspec.structs.replace(result.side, plan=result.default)  # a browser's is no profile of a process
+    why = [] if _replaces(result) else profile_line(ran, envelope.workload)
     unproven = [f.plan for f in _mended(result) if f.plan is not None and not _shipped(result, f.plan)]
     measure = [
         ["ortune", "compare", model_of(result.side), *plan_options(plan, "--b-")] for plan in unproven[:1]

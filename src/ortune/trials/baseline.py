@@ -27,7 +27,7 @@ from ortune.records import (
     Workload,
 )
 from ortune.rules import Facts, all_rules
-from ortune.rules.measurement import depends_on_feeds, page_out_of_sight, software_adapter
+from ortune.rules.measurement import depends_on_feeds, software_adapter
 from ortune.rules.web import wrong_in_the_browser
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS
 from ortune.search.controls import Judgement
@@ -204,7 +204,7 @@ class Baseline:
         if isinstance(native, Measured) and isinstance(ours, Measured) and not self.moments:
             found = self.compared(Path(native.outputs_path), Path(ours.outputs_path), self.refs, None)
         facts = Facts(model=self.side.model, page=first.done.page, native=found)
-        for code in (software_adapter.CODE, page_out_of_sight.CODE, wrong_in_the_browser.CODE):
+        for code in (software_adapter.CODE, wrong_in_the_browser.CODE):
             self.findings += all_rules()[code].findings(facts)
 
     def _answered(self, arm: Arm) -> Outcome:

@@ -95,7 +95,7 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
             raise ModelError(newer, where=where, do=do)
         raise ModelError(outcome.what, where=where, do=remedy(outcome))
     if loading or outcome.reason in (
-        "crash", "timeout", "out-of-memory", "disk-full", "protocol", "not-applied"
+        "crash", "timeout", "out-of-memory", "disk-full", "hidden", "protocol", "not-applied"
     ):  # fmt: skip
         raise MeasurementError(describe(outcome), where=where, code=outcome.reason, do=remedy(outcome))
 
@@ -135,6 +135,7 @@ def remedy(outcome: Failed) -> str:
         "timeout": "give smaller inputs (--shape, --dim) or a larger --budget",
         "out-of-memory": "give smaller inputs (--shape, --dim) or run where there is more memory",
         "disk-full": "free space in the temporary folder, or set TMPDIR",
+        "hidden": "leave the page in front and the screen awake, and measure again",
         "not-applied": "leave it out, or use an onnxruntime that has it (--runtime); ortune doctor lists them",
         "unknown-key": "leave it out, or use an onnxruntime that knows it (--runtime)",
         "protocol": "see what that interpreter prints by itself; the worker's stdout is ortune's alone",

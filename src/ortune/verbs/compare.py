@@ -34,7 +34,7 @@ from ortune.report.difference_words import no_reason, worded
 from ortune.report.numbers import change, span
 from ortune.report.placement_words import in_browser
 from ortune.report.sides import compared_ns
-from ortune.rules.measurement import page_out_of_sight, software_adapter
+from ortune.rules.measurement import software_adapter
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, NEW, SPIKE, awake, failures, measured
 from ortune.search.figures import OBJECTIVES, TIMES, describe, require_objective
@@ -225,9 +225,8 @@ class _Run:
         """Whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
         for new in timed:
             found = rules.Facts(page=new.trials[0].done.page)
-            for code in (software_adapter.CODE, page_out_of_sight.CODE):
-                if all(finding.code != code for finding in self.baseline.findings):
-                    self.baseline.findings += rules.all_rules()[code].findings(found)
+            if not self.baseline.functional_only:
+                self.baseline.findings += rules.all_rules()[software_adapter.CODE].findings(found)
         return self.baseline.functional_only
 
     def _try(self, new: New) -> None:

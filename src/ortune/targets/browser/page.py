@@ -58,6 +58,10 @@ FILES = {
 }  # fmt: skip
 
 
+HIDDEN_S = 60.0
+"""A trial waits so long for somebody to look at its page, and at most for half of its own limit."""
+
+
 class Page(Process):
     """A runner that is a page in a browser of its own, or in the one elsewhere that the machine has.
 
@@ -363,6 +367,8 @@ class Page(Process):
                 request.profile_path or (request.outputs_path and self.provider.name != "wasm")
             ),
             "keep": bool(request.outputs_path),
+            "alone": len(self.group) == 1,
+            "hidden_ms": int(1000 * min(HIDDEN_S, self.limits.load_s / 2, self.limits.run_s / 2)),
             "external": external,
             "gap_ns": request.gap_ns,
             "wait_ratio": request.wait_ratio,
@@ -437,7 +443,7 @@ def _seen(
         resolution_ns=int(about.get("resolution_ns", 0)),
         fetch_ns=int(about.get("fetch_ns", 0)),
         without_kernel=fallbacks_of(console),
-        visible=about.get("visible") == about.get("visible_at_end") == "visible",
+        repeated_turns=int(about.get("repeated_turns", 0)),
         compiled=compiled,
         download_bytes=sent_bytes,
         download_ns=int(8e9 * sent_bytes / network_bps),
