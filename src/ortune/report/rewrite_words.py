@@ -11,6 +11,7 @@ from ortune.report.document import Annotation, Code, Document, Line, Pairs, Poin
 from ortune.report.numbers import shorten
 
 AFTER_OTHERS = "there is something for it once those before it are applied"
+CLEAN_UP = "cleans up for those after it; alone it gains nothing that ONNX Runtime does not do too"
 MOST_OPERATORS = 10
 MOST_REASONS = 3
 

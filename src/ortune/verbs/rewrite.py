@@ -165,7 +165,14 @@ def _listed(baseline: Baseline) -> RewritingResult:
     known = [each.rewrite for each in called]
     # What one rewrite leaves another may take up, which alone would find nothing.
     called += [
-        CalledFor(rewrite=spec, safety="exact", reason=rewrite_words.AFTER_OTHERS, in_row=True)
+        CalledFor(
+            rewrite=spec,
+            safety="exact",
+            reason=rewrite_words.CLEAN_UP
+            if rewrites.find(spec.name).stage == rewrites.CLEAN_UP
+            else rewrite_words.AFTER_OTHERS,
+            in_row=True,
+        )
         for spec in row
         if spec not in known
     ]
