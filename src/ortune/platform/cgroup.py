@@ -7,6 +7,7 @@ container's own group: limits set above it cannot be seen, except memory's, whic
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -56,6 +57,12 @@ def find_groups(root: Path = Path("/")) -> Groups:
     paths = _memberships(read_text(root / "proc/self/cgroup") or "")
     mounts = _mounts(read_text(root / "proc/self/mountinfo") or "")
     return Groups(cpu=_levels("cpu", paths, mounts, root), memory=_levels("memory", paths, mounts, root))
+
+
+@functools.lru_cache(maxsize=8)
+def groups_once(root: Path = Path("/")) -> Groups:
+    """The same, found once: that reads the whole mount table, and a process practically never changes its group."""
+    return find_groups(root)
 
 
 def cpu_quota(groups: Groups) -> float | None:

@@ -58,9 +58,10 @@ def meminfo(root: Path = Path("/")) -> dict[str, int]:
 def memory_left_bytes(root: Path = Path("/")) -> int | None:
     """Bytes this process may still take before the kernel must reclaim or kill; None where not told.
 
-    The least of what the machine has and what each control group above this process allows.
+    The least of what the machine has and what each control group above this process allows. Cheap enough to ask many
+    times a second.
     """
-    known = (meminfo(root).get("MemAvailable"), cgroup.memory_left_bytes(cgroup.find_groups(root)))
+    known = (meminfo(root).get("MemAvailable"), cgroup.memory_left_bytes(cgroup.groups_once(root)))
     return min((left for left in known if left is not None), default=None)
 
 

@@ -6,7 +6,6 @@ itself does not disturb what it is there to explain. What a system does not tell
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import time
@@ -57,7 +56,7 @@ def read_sensors(root: Path = Path("/")) -> Snapshot:
         load1=_load1(root),
         psi_cpu_some_us=_psi_cpu_some_us(root),
         steal_ticks=_steal_ticks(root),
-        throttling=cgroup.throttling(_groups(root)),
+        throttling=cgroup.throttling(cgroup.groups_once(root)),
         cpu_mhz=_cpu_mhz(root, cpus),
         governor=governor(cpus, root),
         swap_bytes=_swap_bytes(root),
@@ -98,12 +97,6 @@ def between(
         cpu_over_wall=cpu_over_wall,
         elapsed_ns=_difference(before.at_ns, after.at_ns),
     )
-
-
-@functools.lru_cache(maxsize=8)
-def _groups(root: Path) -> cgroup.Groups:
-    """Finding the groups reads the whole mount table; a process practically never changes its group."""
-    return cgroup.find_groups(root)
 
 
 def _difference(before: int | None, after: int | None) -> int | None:

@@ -40,6 +40,7 @@ __all__ = [
     "findings",
     "fixable",
     "found_by",
+    "rule_of",
 ]  # fmt: skip
 
 FAMILIES = {
@@ -115,6 +116,11 @@ def all_rules() -> dict[str, Rule]:
     """Every rule by its code."""
     found = [_rule(family, module) for family in FAMILIES for module in _modules(family)]
     return {rule.code: rule for rule in sorted(found, key=lambda rule: rule.code)}
+
+
+def rule_of(module: ModuleType) -> Rule:
+    """One rule by its file, without importing the others."""
+    return _rule(module.__name__.split(".")[-2], module)
 
 
 def _modules(family: str) -> Iterator[ModuleType]:

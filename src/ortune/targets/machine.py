@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ortune import platform
 from ortune.platform.pod import Pod
 from ortune.records import Host, PodSize
-from ortune.targets.browser.remote import MOST_PAGES, Remote, described
 from ortune.targets.browser.setup import BrowserSetup
+
+if TYPE_CHECKING:
+    from ortune.targets.browser.remote import Remote
 
 UNKNOWN_ALIVE = 4  # processes of a block where the system does not tell their memory
 MOST_ALIVE = 8  # processes of a block; more would only make its rounds longer
@@ -50,6 +53,8 @@ class Machine:
     def seen(self) -> Host:
         """The machine as the trials see it: a browser elsewhere, or an emulated pod on this one, which is smaller."""
         if self.remote is not None and self.remote.hello is not None:
+            from ortune.targets.browser.remote import described  # brings an HTTP server
+
             return described(self.remote.hello)
         if self.pod is None:
             return self.host
@@ -97,6 +102,8 @@ class Machine:
         if self.pod_bytes is not None:
             return 1
         if self.remote is not None:
+            from ortune.targets.browser.remote import MOST_PAGES
+
             return MOST_PAGES
         left = self.memory_left_bytes()
         if left is None or not peak_bytes:

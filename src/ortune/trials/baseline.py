@@ -26,7 +26,7 @@ from ortune.records import (
     RewriteSpec,
     Workload,
 )
-from ortune.rules import Facts, all_rules
+from ortune.rules import Facts, rule_of
 from ortune.rules.measurement import depends_on_feeds, software_adapter
 from ortune.rules.web import wrong_in_the_browser
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS
@@ -204,8 +204,8 @@ class Baseline:
         if isinstance(native, Measured) and isinstance(ours, Measured) and not self.moments:
             found = self.compared(Path(native.outputs_path), Path(ours.outputs_path), self.refs, None)
         facts = Facts(model=self.side.model, page=first.done.page, native=found)
-        for code in (software_adapter.CODE, wrong_in_the_browser.CODE):
-            self.findings += all_rules()[code].findings(facts)
+        for rule in (software_adapter, wrong_in_the_browser):
+            self.findings += rule_of(rule).findings(facts)
 
     def _answered(self, arm: Arm) -> Outcome:
         return self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
@@ -228,7 +228,7 @@ class Baseline:
         """Times the baseline on several kinds of invented feed, and keeps what that tells."""
         kinds = pilot.kinds_of_feed(self.executor, base, self.side.model.ir, self.work, self.scratch)
         facts = Facts(model=self.side.model, kinds=kinds)
-        for finding in all_rules()[depends_on_feeds.CODE].findings(facts):
+        for finding in rule_of(depends_on_feeds).findings(facts):
             self.findings.append(finding)
             self.say(f"{finding.code} {finding.what}; {finding.fix}")
 

@@ -226,7 +226,7 @@ class _Run:
         for new in timed:
             found = rules.Facts(page=new.trials[0].done.page)
             if not self.baseline.functional_only:
-                self.baseline.findings += rules.all_rules()[software_adapter.CODE].findings(found)
+                self.baseline.findings += rules.rule_of(software_adapter).findings(found)
         return self.baseline.functional_only
 
     def _try(self, new: New) -> None:
