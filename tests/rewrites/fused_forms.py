@@ -126,6 +126,46 @@ NORMS: tuple[Callable[[Maker, str, int, int, int], str], ...] = (
 )
 
 
+def _moments(m: Maker, x: str, rank: int) -> tuple[str, str, str]:
+    """What is above the mean, the mean, and the variance, over all axes behind the channels."""
+    axes = list(range(2, rank))
+    mean = m.op("ReduceMean", x, axes=axes)
+    centred = m.op("Sub", x, mean)
+    return centred, mean, m.op("ReduceMean", m.op("Mul", centred, centred), axes=[a - rank for a in axes])
+
+
+def instance_torch(m: Maker, x: str, channels: int, rank: int) -> str:
+    """By hand in torch: the deviation divides."""
+    centred = m.op("Sub", x, m.op("ReduceMean", x, axes=list(range(2, rank))))
+    variance = m.op("ReduceMean", m.op("Pow", centred, m.number(2)), axes=list(range(2, rank)))
+    scaled = m.op("Div", centred, m.op("Sqrt", m.op("Add", variance, m.number(1e-5))))
+    return _affine(m, scaled, 1, channels, rank)
+
+
+def instance_plain(m: Maker, x: str, channels: int, rank: int) -> str:
+    """No factors; a reciprocal root."""
+    centred, _, variance = _moments(m, x, rank)
+    return m.op("Mul", m.op("Reciprocal", m.op("Sqrt", m.op("Add", m.number(1e-3), variance))), centred)
+
+
+def instance_tensorflow(m: Maker, x: str, channels: int, rank: int) -> str:
+    """TensorFlow: gamma in the root, and the mean is subtracted from beta."""
+    _, mean, variance = _moments(m, x, rank)
+    root = m.op("Reciprocal", m.op("Sqrt", m.op("Add", variance, m.number(1e-3))))
+    rng = np.random.default_rng(channels)
+    shape = (channels, *[1] * (rank - 2))
+    factor = m.op("Mul", root, m.weight((rng.standard_normal(shape) * 0.4 + 1).astype(np.float32)))
+    shift = m.op("Sub", m.weight(rng.standard_normal(shape).astype(np.float32)), m.op("Mul", mean, factor))
+    return m.op("Add", m.op("Mul", x, factor), shift)
+
+
+INSTANCES: tuple[Callable[[Maker, str, int, int], str], ...] = (
+    instance_torch,
+    instance_plain,
+    instance_tensorflow,
+)
+
+
 HEADS, SIZE = 2, 4
 WIDTH = HEADS * SIZE
 

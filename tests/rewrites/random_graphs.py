@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from fused_forms import ATTENTIONS, GELUS, HEADS, LOG_SOFTMAXES, NORMS, RMS, SOFTMAXES, WIDTH
+from fused_forms import ATTENTIONS, GELUS, HEADS, INSTANCES, LOG_SOFTMAXES, NORMS, RMS, SOFTMAXES, WIDTH
 from onnx import TensorProto, helper, numpy_helper
 from structural_steps import STEPS as STRUCTURAL_STEPS
 
@@ -212,11 +212,10 @@ class _Forms:
     def op(self, operator: str, *inputs: str, **attributes: object) -> str:
         given = [self.shapes.get(name, self.g.values.get(name, ())) for name in inputs]
         shape = tuple(np.broadcast_shapes(*given))
-        if "axes" in attributes:
-            shape = tuple(
-                1 if attributes["axes"] in ([axis], [axis - len(shape)]) else d
-                for axis, d in enumerate(shape)
-            )
+        axes = attributes.get("axes")
+        if isinstance(axes, list):
+            gone = {axis % len(shape) for axis in axes}
+            shape = tuple(1 if axis in gone else d for axis, d in enumerate(shape))
         return self.g.add(operator, list(inputs), shape, **attributes)
 
     def number(self, value: float) -> str:
@@ -241,6 +240,13 @@ def _layer_norm(g: _Graph) -> None:
     if axes:
         axis = int(g.rng.choice(axes))
         NORMS[int(g.rng.integers(len(NORMS)))](_Forms(g), "x", axis, shape[axis], len(shape))
+
+
+def _instance_norm(g: _Graph) -> None:
+    """Of the input only, as well."""
+    shape = g.values["x"]
+    if len(shape) > 2 and np.prod(shape[2:]) >= 4:
+        INSTANCES[int(g.rng.integers(len(INSTANCES)))](_Forms(g), "x", shape[1], len(shape))
 
 
 def _rms_norm(g: _Graph) -> None:
@@ -374,6 +380,7 @@ _STEPS = (
     _attention,
     _softmax,
     _written_softmax,
+    _instance_norm,
     *STRUCTURAL_STEPS,
 )
 

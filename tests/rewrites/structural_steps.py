@@ -291,6 +291,52 @@ def padded(g: G) -> None:
         g.add("Relu", [made], (n, c, height, width))
 
 
+def meeting(g: G) -> None:
+    """Transposes, mostly alike, whose results meet behind other operators; sometimes others read within."""
+    x = g.pick(2, 3, 4)
+    if x is None:
+        return
+    shape = g.values[x]
+    order = [0, *(1 + int(k) for k in g.rng.permutation(len(shape) - 1))]  # the first axis may have a name
+    after = tuple(shape[k] for k in order)
+    ways = []
+    for operator in ("Tanh", "Sigmoid"):
+        source = g.add(operator, [x], shape)
+        other = order if g.rng.random() < 0.9 else list(range(len(shape)))
+        if other != order and shape != after:
+            return
+        way = hidden(g, "Transpose", [source], perm=other)
+        kind = int(g.rng.integers(6))
+        axis = int(g.rng.integers(-len(shape), len(shape)))
+        if kind == 0:
+            way = hidden(g, "Mul", [way, g.constant(g.some(*after[int(g.rng.integers(len(after))) :]))])
+        elif kind == 1:
+            way = hidden(g, "Neg", [way])
+        elif kind == 2 and g.opset >= 13:
+            way = hidden(g, "Softmax", [way], axis=axis)
+        elif kind == 3 and g.opset >= 11:
+            pads = [int(k) for k in g.rng.integers(0, 3, size=2 * len(shape))]
+            way = hidden(g, "Pad", [way, ints(g, *pads)])
+            ends = [int(pads[k] + after[k]) for k in range(len(after))]
+            axes = list(range(-len(after), 0))
+            way = hidden(g, "Slice", [way, ints(g, *pads[: len(after)]), ints(g, *ends), ints(g, *axes)])
+        elif kind == 4:
+            way = hidden(g, "Mul", [way, hidden(g, "ReduceMean", [way], axes=[axis], keepdims=1)])
+        if g.rng.random() < 0.1:
+            g.values[way] = after
+        ways.append(way)
+    axis = int(g.rng.integers(1, len(shape)))
+    last = float(g.rng.random())
+    if last < 0.5:
+        g.add(str(g.rng.choice(["Add", "Mul", "Sub"])), ways, after)
+    elif last < 0.75:
+        joined = tuple(2 * size if k == axis else size for k, size in enumerate(after))
+        g.add("Concat", ways, joined, axis=axis)
+    else:
+        left = tuple(size for k, size in enumerate(after) if k != axis)
+        g.add("ReduceMean", [hidden(g, "Neg", [ways[0]])], left, axes=[axis], keepdims=0)
+
+
 STEPS = (
     computed_constant,
     shape_arithmetic,
@@ -305,4 +351,5 @@ STEPS = (
     left_over,
     same_input,
     padded,
+    meeting,
 )

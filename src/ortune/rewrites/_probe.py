@@ -36,7 +36,7 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
 ELEMENTWISE = tuple(_FUNCTIONS)
 
 
-def _log_sum_exp(x: Array, axis: int, keepdims: bool) -> Array:
+def _log_sum_exp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     made: Array = np.log(np.exp(x).sum(axis=axis, keepdims=keepdims))
     return made
 
@@ -60,7 +60,7 @@ def spread(
         rank: Of ``x`` at least: a constant of more axes would change the shape.
         axes: How many axes, counted from the last, a constant may vary along.
         limit: Values after which to stop.
-        reductions: Also follows sums, means and maxima over one axis, and what brings that axis back.
+        reductions: Also follows sums, means and maxima over axes that are known, and what brings one back.
     """
     found: dict[ir.Value, Probes] = {x: list(probes)}
     queue = [x]
@@ -141,15 +141,7 @@ def _reduced(node: ir.Node, found: dict[ir.Value, Probes], rank_known: bool) -> 
         return None
     probes = found[value]
     if is_op(node, *_REDUCTIONS):
-        axis, keep = reduced_axis(node), node.attributes.get("keepdims")
-        if axis is None or (keep is not None and keep.is_ref()):
-            return None
-        if any(not -p.ndim <= axis < p.ndim for p in probes):
-            return None
-        kept = keep is None or bool(keep.as_int())
-        if not rank_known and (axis >= 0 or not kept):
-            return None
-        return [_REDUCTIONS[node.op_type](p, axis=axis, keepdims=kept) for p in probes]
+        return _over_axes(node, probes, rank_known)
     if not rank_known:
         return None
     if is_op(node, "Unsqueeze"):
@@ -184,17 +176,35 @@ def _reduced(node: ir.Node, found: dict[ir.Value, Probes], rank_known: bool) -> 
     return None
 
 
+def _over_axes(node: ir.Node, probes: Probes, rank_known: bool) -> Probes | None:
+    axes, keep, rank = reduced_axes(node), node.attributes.get("keepdims"), probes[0].ndim
+    if not axes or (keep is not None and keep.is_ref()):
+        return None
+    if any(not -rank <= axis < rank for axis in axes) or len({axis % rank for axis in axes}) < len(axes):
+        return None
+    kept = keep is None or bool(keep.as_int())
+    if not rank_known and (max(axes) >= 0 or not kept):
+        return None
+    return [_REDUCTIONS[node.op_type](p, axis=axes, keepdims=kept) for p in probes]
+
+
 def reduced_axis(node: ir.Node) -> int | None:
     """The one axis that a reduction goes over; None where it is not known or not one."""
+    axes = reduced_axes(node)
+    return axes[0] if axes is not None and len(axes) == 1 else None
+
+
+def reduced_axes(node: ir.Node) -> tuple[int, ...] | None:
+    """The axes that a reduction goes over, as they are written; None where they are not."""
     attribute = node.attributes.get("axes")
-    axes = (
+    numbers = (
         constant(node.inputs[1])
         if len(node.inputs) > 1 and node.inputs[1] is not None
         else np.asarray(attribute.value)
         if attribute is not None and not attribute.is_ref()
         else None
     )
-    return int(axes.reshape(())) if axes is not None and axes.size == 1 else None
+    return tuple(int(axis) for axis in numbers.reshape(-1)) if numbers is not None else None
 
 
 def elements(value: ir.Value | None) -> tuple[int | None, ...] | None:

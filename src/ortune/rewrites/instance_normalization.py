@@ -1,0 +1,241 @@
+"""Makes InstanceNormalization of the reductions and arithmetic that it was exported as.
+
+What it is: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, mean and variance over all axes behind the
+    channels (style transfer, image translation, speech), in whatever order it was written: what is computed from ``x``
+    is recognised by its values. GroupNormalization is left as exporters write it, an InstanceNormalization between
+    two Reshapes: ONNX Runtime has no kernel of it for CPUs.
+Why it costs: seven to twelve nodes, of which five or more read and write the whole tensor. The operator goes over each
+    channel three times, which is in the cache by then. It does so with one thread, so that with many threads the
+    written form can be as fast.
+Evidence: ReduceMean over height and width, Sub, Pow, Sqrt, Div in the optimised graph.
+Fix and its safety: exact: the same sums in another order.
+Example: ``--rewrite instance-normalization``
+References: Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016; ONNX Runtime
+    source, ``core/providers/cpu/nn/instance_norm.cc``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Array, Editor, constant, is_op, scalar, scopes_of
+from ortune.rewrites._known import Dims, Known, known_values
+from ortune.rewrites._probe import Probes, between, reduced_axes, spread
+
+_FOLLOWED = 40  # values from x on
+_NEAR = 1e-6  # relative
+_MOST_ELEMENTS = 1 << 18  # of a probe with the sizes of x
+_UNKNOWN, _SMALL = (
+    3,
+    4,
+)  # sizes of a probe: where one is not known, and at most where all together are too large
+_ROWS = (1.0, 0.03, 5.0, 0.004, 0.5)  # standard deviations: small ones tell where epsilon is added
+_MOST_EPSILON = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """An instance normalisation.
+
+    Attributes:
+        x, y: What goes in, and what comes out.
+        epsilon: Added to the variance.
+        gamma, beta: Factors and shifts, one a channel.
+    """
+
+    x: ir.Value
+    y: ir.Value
+    epsilon: float
+    gamma: Array
+    beta: Array
+
+
+def _starts(mean: ir.Node) -> Iterator[ir.Value]:
+    """What a mean may be a part of the normalisation of: what it is taken of, or what that is the square of."""
+    value = mean.inputs[0]
+    if value is None:
+        return
+    yield value
+    square = value.producer()
+    if square is None or square.inputs[0] is None:
+        return
+    if (is_op(square, "Mul") and square.inputs[0] is square.inputs[1]) or (
+        is_op(square, "Pow") and scalar(square.inputs[1]) == 2.0
+    ):
+        yield square.inputs[0]
+
+
+def _shape(dims: Dims) -> tuple[int, ...]:
+    """Sizes to try ``x`` with."""
+    sizes = [_UNKNOWN if not isinstance(size, int) else size for size in dims]
+    if math.prod(sizes) <= _MOST_ELEMENTS:
+        return tuple(sizes)
+    return tuple(size if axis == 1 else min(size, _SMALL) for axis, size in enumerate(sizes))
+
+
+def _probes(shape: tuple[int, ...]) -> Probes:
+    """Channels of other means and deviations each."""
+    made: Probes = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        rows = rng.standard_normal((shape[0] * shape[1], math.prod(shape[2:])))
+        rows *= np.asarray(_ROWS)[(np.arange(len(rows)) + seed) % len(_ROWS)][:, None]
+        rows += rng.standard_normal((len(rows), 1))
+        made.append(rows.reshape(shape))
+    return made
+
+
+def _by_channel(values: Array) -> Array:
+    """One row a channel of what has channels on the second axis."""
+    made: Array = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1)
+    return made
+
+
+def _normalised(x: Array, epsilon: float) -> Array:
+    axes = tuple(range(2, x.ndim))
+    centred = x - x.mean(axes, keepdims=True)
+    made: Array = centred / np.sqrt((centred**2).mean(axes, keepdims=True) + epsilon)
+    return made
+
+
+def _factors(found: Probes, plain: Probes) -> tuple[Array, Array] | None:
+    """(gamma, beta) where ``found`` is ``gamma * plain + beta`` by channel for every probe; else None."""
+    ours, theirs = [_by_channel(p) for p in plain], [_by_channel(p) for p in found]
+    channels = np.arange(len(ours[0]))
+    low, high = ours[0].argmin(axis=1), ours[0].argmax(axis=1)
+    with np.errstate(all="ignore"):
+        apart = ours[0][channels, high] - ours[0][channels, low]
+        gamma = (theirs[0][channels, high] - theirs[0][channels, low]) / apart
+        beta = theirs[0][channels, low] - gamma * ours[0][channels, low]
+        if not np.isfinite(gamma).all() or not np.isfinite(beta).all():
+            return None
+        size = max(np.abs(gamma).max(), np.abs(beta).max(), 1e-12)
+        same = all(
+            np.abs(gamma[:, None] * a + beta[:, None] - b).max() <= _NEAR * size * np.abs(a).max()
+            for a, b in zip(ours, theirs, strict=True)
+        )
+    # A factor of zero leaves nothing of x: what is constant is not normalised.
+    return (gamma, beta) if same and np.abs(gamma).max() > _NEAR * np.abs(beta).max() else None
+
+
+def _epsilons(found: dict[ir.Value, Probes]) -> list[float]:
+    """The small numbers that are added to something on the way."""
+    nodes = [node for v in found if (node := v.producer()) is not None and is_op(node, "Add")]
+    numbers = [scalar(v) for node in nodes for v in node.inputs]
+    return list(dict.fromkeys(n for n in numbers if n is not None and 0 < n < _MOST_EPSILON))
+
+
+def _match(mean: ir.Node, known: Mapping[ir.Value, Known]) -> _Match | str:
+    """The normalisation that begins with a mean; "" for others, or why it is nearly one."""
+    why = ""
+    for x in _starts(mean):
+        dims = known.get(x, Known()).dims
+        axes = reduced_axes(mean)
+        if dims is None or axes is None or len(dims) < 3:
+            continue
+        if {axis % len(dims) for axis in axes} != set(range(2, len(dims))) or 0 in dims:
+            continue
+        shape = _shape(dims)
+        if math.prod(shape[2:]) == 1:
+            continue  # one element is its own mean
+        probes = _probes(shape)
+        found = spread(x, probes, rank=len(dims), axes=len(dims), limit=_FOLLOWED, reductions=True)
+        match = _found(x, probes, found, isinstance(dims[1], int))
+        if isinstance(match, _Match):
+            return match
+        why = why or match
+    return why
+
+
+def _found(x: ir.Value, probes: Probes, found: dict[ir.Value, Probes], channels_known: bool) -> _Match | str:
+    why = ""
+    for epsilon in _epsilons(found):
+        plain = [_normalised(p, epsilon) for p in probes]
+        for y in reversed(found):
+            factors = _factors(found[y], plain) if found[y][0].shape == probes[0].shape else None
+            if factors is None:
+                continue
+            gamma, beta = factors
+            if probes[0].ndim == 3 and max(np.ptp(gamma), np.ptp(beta)) <= _NEAR * np.abs(gamma).max():
+                continue  # over one axis, without factors by channel: a LayerNormalization
+            what = f"the normalisation of {x.name!r}"
+            nodes, elsewhere = between(x, y, found)
+            if elsewhere is not None:
+                why = why or f"of {what}, {elsewhere.name!r} is used elsewhere too"
+                continue
+            if not _is_float32(nodes):
+                return f"{what} is not of float32"
+            if not channels_known:
+                return f"how many channels {x.name!r} has, which is normalised, is not known"
+            return _Match(x=x, y=y, epsilon=epsilon, gamma=gamma, beta=beta)
+    return why
+
+
+def _is_float32(nodes: Sequence[ir.Node]) -> bool:
+    found = [constant(v) for node in nodes for v in node.inputs]
+    return {n.dtype for n in found if n is not None and n.dtype.kind == "f"} == {np.dtype(np.float32)}
+
+
+def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
+    """How many match, replaced where an editor is given; and why something nearly does."""
+    count, reasons = 0, list[str]()
+    means = [(n, scope) for scope, _ in scopes_of(model) for n in scope if is_op(n, "ReduceMean")]
+    known = known_values(model) if means else {}
+    for mean, scope in means:
+        match = _match(mean, known) if mean.graph is scope else ""
+        if isinstance(match, _Match):
+            count += 1
+            if editor is not None:
+                known[_replace(editor, match)] = known.get(match.y, Known())
+        elif match:
+            reasons.append(match)
+    return count, list(dict.fromkeys(reasons))
+
+
+def _replace(editor: Editor, match: _Match) -> ir.Value:
+    at = match.y.producer()
+    assert at is not None
+    name = f"{at.name or match.y.name or 'instance'}_normalization"
+    scale = editor.constant(at, f"{name}_gamma", match.gamma.astype(np.float32))
+    shift = editor.constant(at, f"{name}_beta", match.beta.astype(np.float32))
+    epsilon = [ir.AttrFloat32("epsilon", match.epsilon)]
+    made = editor.node(at, "InstanceNormalization", [match.x, scale, shift], epsilon, name=name)
+    editor.replace(match.y, made)
+    return made
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    count, found, editor = 0, 1, Editor(model)
+    # Two of one tensor hide each other until one of them is replaced.
+    while found:
+        found, reasons = _walk(model, editor)
+        count += found
+    if not count:
+        why = tuple(reasons) or ("no instance normalisation is written out",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    return RewriteResult(
+        modified=True, what=f"Made {count} InstanceNormalization of arithmetic.", reasons=tuple(reasons)
+    )
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    count, _ = _walk(model, None)
+    their = "s are" if count > 1 else " is"
+    return [({}, f"{count} instance normalisation{their} written out")] if count else []
+
+
+REWRITE = Rewrite(
+    name="instance-normalization",
+    summary="reductions and arithmetic become InstanceNormalization",
+    safety="exact",
+    stage=3,
+    change=_change,
+    proposes=_proposes,
+)

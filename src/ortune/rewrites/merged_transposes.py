@@ -1,0 +1,358 @@
+"""Makes one Transpose of several alike whose results meet.
+
+What it is: values that were transposed alike, each on its own way through operators that do not care (arithmetic,
+    activations, Pad, Slice, Softmax and reductions along axes that are known), until one operator takes them together.
+    All are computed in the order of axes before, and one Transpose follows. A reduction that drops the axes which
+    were moved needs none at all.
+Why it costs: each Transpose reads and writes its tensor. ONNX Runtime's own optimiser moves a Transpose to meet its
+    inverse, and joins two that meet at once; it leaves those with an operator between, since each step by itself
+    takes none away. Before a product of matrices the one that is left may become part of it.
+Evidence: Transposes with the same order before two inputs of an Add, Mul or Concat in the optimised graph.
+Fix and its safety: exact: the same numbers; reductions over several axes sum in another order. Only where all of these
+    Transposes go, and what comes out is no larger than what they turn now.
+Example: ``--rewrite merged-transposes``
+References: ONNX operators, "Transpose"; ONNX Runtime source, ``core/optimizer/transpose_optimization``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from ortune.model.graphs import op_set
+from ortune.records import Workload
+from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
+from ortune.rewrites._graph import Editor, constant, is_op, scopes_of
+from ortune.rewrites._known import Dims, Known, known_values
+from ortune.rewrites._probe import reduced_axes
+
+_LEAST_OPSET = 13  # Softmax is over one axis, and Pad and Slice take what they need as inputs
+_MOST_NODES = 32  # between the Transposes and where they meet
+
+_UNARY = op_set(
+    "Abs Cast Ceil Celu Clip DequantizeLinear Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Log Mish "
+    "Neg Not QuantizeLinear Reciprocal Relu Round Selu Sigmoid Sign Softplus Softsign Sqrt Tanh ThresholdedRelu"
+)
+"""What each number becomes depends on that number, and on further inputs that are single constants."""
+_BROADCASTING = op_set(
+    "Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Or Pow PRelu Sub Where Xor"
+)
+_REDUCTIONS = op_set("ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare")
+_ALONG_AN_AXIS = op_set("LogSoftmax Softmax")
+
+Order = tuple[int, ...]
+"""Of axes: axis ``n`` of what comes out of a Transpose is ``order[n]`` of what goes in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """Transposes that meet.
+
+    Attributes:
+        nodes: From the Transposes to where they meet, which is the last.
+        entries: The Transposes.
+        order: Theirs.
+        direct: They meet at once, which ONNX Runtime sees by itself.
+    """
+
+    nodes: tuple[ir.Node, ...]
+    entries: tuple[ir.Node, ...]
+    order: Order
+    direct: bool
+
+
+def _order(node: ir.Node | None) -> Order | None:
+    given = node.attributes.get("perm") if node is not None and is_op(node, "Transpose") else None
+    return None if given is None or given.is_ref() else tuple(given.as_ints())
+
+
+class _Finder:
+    """Follows an operator's inputs back to Transposes."""
+
+    def __init__(self, known: Mapping[ir.Value, Known], last: ir.Node) -> None:
+        self.known, self.last = known, last
+        self.seen: set[ir.Node] = set()
+        self.nodes: dict[ir.Node, None] = {}
+        self.entries: dict[ir.Node, None] = {}
+        self.orders: set[Order] = set()
+
+    def find(self) -> _Match | str:
+        """The Transposes that meet at the operator; "" where none do, or why they stay."""
+        if not self._follow(self.last):
+            return ""
+        needed = 1 if _drops(self.last) else 2
+        if len(self.entries) < needed or len(self.orders) != 1:
+            return ""
+        (order,) = self.orders
+        if order == tuple(sorted(order)) or not all(self._moves(node, order) for node in self.nodes):
+            return ""
+        what = f"the Transposes that meet at {self.last.op_type} {self.last.name!r} stay"
+        for node in (*self.entries, *self.nodes):
+            value = node.outputs[0]
+            readers = [use.node for use in value.uses()]
+            if node is not self.last and (
+                value.is_graph_output() or any(r not in self.nodes for r in readers)
+            ):
+                return f"{what}: {value.name!r} is used elsewhere too"
+        if not all(self._no_larger(node, len(order)) for node in self.nodes):
+            return f"{what}: what comes out is not known to be as small as what they turn"
+        direct = len(self.nodes) == 1 and not _drops(self.last)
+        return _Match(nodes=tuple(self.nodes), entries=tuple(self.entries), order=order, direct=direct)
+
+    def _follow(self, node: ir.Node) -> bool:
+        """Whether all that a node reads comes of Transposes, or is one number or constant; adds it after those."""
+        if len(self.seen) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *_MOVERS):
+            return False
+        self.seen.add(node)
+        if node.graph is not self.last.graph or any(a.is_ref() for a in node.attributes.values()):
+            return False
+        for value in _moved_inputs(node):
+            source = value.producer()
+            if constant(value) is not None or self._dims(value) == () or source in self.nodes:
+                continue
+            order = _order(source)
+            if source is not None and order is not None and source.graph is node.graph:
+                self.entries[source] = None
+                self.orders.add(order)
+            elif source is None or not self._follow(source):
+                return False
+        self.nodes[node] = None
+        return True
+
+    def _dims(self, value: ir.Value) -> Dims | None:
+        return self.known.get(value, Known()).dims
+
+    def _moves(self, node: ir.Node, order: Order) -> bool:
+        """Whether a node can be computed before the Transposes."""
+        if _drops(node):
+            left = _left(node, order)
+            return node is self.last and left == sorted(left)
+        return _MOVERS[node.op_type](node, order)
+
+    def _no_larger(self, node: ir.Node, rank: int) -> bool:
+        """Whether what broadcasting gives is surely as large as one of what it takes."""
+        if not is_op(node, *_BROADCASTING):
+            return True
+        turned: list[Dims | None] = []
+        fixed: list[Dims] = []
+        for value in _moved_inputs(node):
+            numbers = constant(value)
+            if numbers is None:
+                dims = self._dims(value)
+                turned += [] if dims == () else [dims]
+            elif numbers.size > 1:
+                fixed.append((1,) * (rank - numbers.ndim) + numbers.shape)
+        if len(turned) == 1 and not fixed:
+            return True
+        sizes = [dims for dims in turned if dims is not None]
+        if len(sizes) < len(turned):
+            return False
+        if any(all(_fits(one, other) for other in (*sizes, *fixed) if other is not one) for one in sizes):
+            return True
+        # On one axis either may be the longer one.
+        return (
+            not fixed and sum(len({*along}) > 1 or None in along for along in zip(*sizes, strict=True)) <= 1
+        )
+
+
+def _fits(whole: Dims, part: Dims) -> bool:
+    """Whether what has these sizes surely broadcasts to those."""
+    return all(b == 1 or (b is not None and a == b) for a, b in zip(whole, part, strict=True))
+
+
+def _moved_inputs(node: ir.Node) -> list[ir.Value]:
+    """The inputs of a node that have its axes."""
+    given = list(node.inputs) if is_op(node, "Concat", *_BROADCASTING) else list(node.inputs[:1])
+    return [value for value in given if value is not None]
+
+
+def _axis(node: ir.Node, default: int, rank: int) -> int:
+    attribute = node.attributes.get("axis")
+    return (default if attribute is None else attribute.as_int()) % rank
+
+
+def _drops(node: ir.Node) -> bool:
+    """Whether a node is a reduction that drops its axes."""
+    keep = node.attributes.get("keepdims")
+    return is_op(node, *_REDUCTIONS) and keep is not None and not keep.as_int()
+
+
+def _left(node: ir.Node, order: Order) -> list[int]:
+    """The axes that a reduction leaves, as they are counted before the Transpose, in the order after it."""
+    gone = {axis % len(order) for axis in reduced_axes(node) or ()}
+    return [before for axis, before in enumerate(order) if axis not in gone]
+
+
+# What of a node is there to be moved: whether it can be, by kind.
+
+
+def _any_rank(node: ir.Node, order: Order) -> bool:
+    found = [constant(value) for value in node.inputs]
+    return all(numbers is None or numbers.ndim <= len(order) for numbers in found)
+
+
+def _by_number(node: ir.Node, order: Order) -> bool:
+    more = [constant(value) for value in node.inputs[1:] if value is not None]
+    return all(numbers is not None and numbers.ndim == 0 for numbers in more)
+
+
+def _concat(node: ir.Node, order: Order) -> bool:
+    """Along the last axis pieces are copied one by one, which costs more than the Transposes do."""
+    found = [constant(value) for value in node.inputs]
+    whole = all(numbers is None or numbers.ndim == len(order) for numbers in found)
+    return whole and order[_axis(node, 0, len(order))] != len(order) - 1
+
+
+def _reduction(node: ir.Node, order: Order) -> bool:
+    return bool(reduced_axes(node))
+
+
+def _along(node: ir.Node, order: Order) -> bool:
+    """Over an inner axis ONNX Runtime turns the tensor by itself, twice."""
+    axis, last = _axis(node, -1, len(order)), len(order) - 1
+    return axis != last or order[axis] == last
+
+
+def _pad(node: ir.Node, order: Order) -> bool:
+    numbers = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+    return numbers is not None and len(node.inputs) < 4 and numbers.size == 2 * len(order)
+
+
+def _slice(node: ir.Node, order: Order) -> bool:
+    return len(node.inputs) > 3 and constant(node.inputs[3]) is not None
+
+
+_MOVERS: Mapping[str, Callable[[ir.Node, Order], bool]] = {
+    **dict.fromkeys(_UNARY, _by_number),
+    **dict.fromkeys(_BROADCASTING, _any_rank),
+    **dict.fromkeys(_REDUCTIONS, _reduction),
+    **dict.fromkeys(_ALONG_AN_AXIS, _along),
+    "Concat": _concat,
+    "Pad": _pad,
+    "Slice": _slice,
+}
+
+
+class _Mover:
+    """Computes a match before its Transposes."""
+
+    def __init__(self, editor: Editor, match: _Match) -> None:
+        self.editor, self.order = editor, match.order
+        self.last = match.nodes[-1]
+        self.before: dict[ir.Value, ir.Value] = {}
+        for entry in match.entries:
+            given = entry.inputs[0]
+            assert given is not None
+            self.before[entry.outputs[0]] = given
+
+    def move(self, node: ir.Node) -> ir.Value:
+        """The node as it is before the Transposes; what comes out."""
+        name, rank = node.name or node.op_type.lower(), len(self.order)
+        attributes = dict(node.attributes)
+        inputs = list(node.inputs)
+        for place, value in enumerate(inputs):
+            if value is not None and value in _moved_inputs(node):
+                inputs[place] = self._turned_back(value, name)
+        if is_op(node, "Concat", *_ALONG_AN_AXIS):
+            axis = self.order[_axis(node, -1, rank)]
+            attributes["axis"] = ir.AttrInt64("axis", axis)
+        elif is_op(node, *_REDUCTIONS):
+            axes = sorted(self.order[axis % rank] for axis in reduced_axes(node) or ())
+            if "axes" in attributes:
+                attributes["axes"] = ir.AttrInt64s("axes", axes)
+            else:
+                inputs[1] = self.editor.constant(self.last, f"{name}_axes", np.array(axes, np.int64))
+        elif is_op(node, "Pad"):
+            pads = constant(inputs[1])
+            assert pads is not None
+            back = np.argsort(self.order)
+            turned = np.concatenate([pads.reshape(2, -1)[side][back] for side in (0, 1)])
+            inputs[1] = self.editor.constant(self.last, f"{name}_pads", turned)
+        elif is_op(node, "Slice"):
+            axes_given = constant(inputs[3])
+            assert axes_given is not None
+            moved = np.array(
+                [self.order[int(axis) % rank] for axis in axes_given.reshape(-1)], axes_given.dtype
+            )
+            inputs[3] = self.editor.constant(self.last, f"{name}_axes", moved)
+        made = self.editor.node(self.last, node.op_type, inputs, list(attributes.values()), name=name)
+        made.type = node.outputs[0].type
+        self.before[node.outputs[0]] = made
+        return made
+
+    def _turned_back(self, value: ir.Value, name: str) -> ir.Value:
+        """What a value is before the Transposes."""
+        numbers = constant(value)
+        if value in self.before or numbers is None:
+            return self.before.get(value, value)  # a single number is the same anywhere
+        if numbers.size == 1:
+            return value
+        whole = numbers.reshape((1,) * (len(self.order) - numbers.ndim) + numbers.shape)
+        turned = np.transpose(whole, np.argsort(self.order))
+        made = self.editor.constant(self.last, f"{name}_turned", turned)
+        self.before[value] = made
+        return made
+
+
+def _replace(editor: Editor, match: _Match) -> ir.Value:
+    mover = _Mover(editor, match)
+    for node in match.nodes:
+        made = mover.move(node)
+    last = match.nodes[-1]
+    if not _drops(last):
+        order = [ir.AttrInt64s("perm", list(match.order))]
+        name = f"{last.name or last.op_type.lower()}_transpose"
+        made = editor.node(last, "Transpose", [made], order, name=name)
+    editor.replace(last.outputs[0], made)
+    return made
+
+
+def _walk(model: ir.Model, editor: Editor | None) -> tuple[list[_Match], list[str]]:
+    """What meets, replaced where an editor is given; and why something stays."""
+    found, reasons = list[_Match](), list[str]()
+    known: dict[ir.Value, Known] | None = None
+    for scope, opset in scopes_of(model):
+        if opset < _LEAST_OPSET or not any(is_op(node, "Transpose") for node in scope):
+            continue
+        known = known_values(model) if known is None else known
+        for node in list(scope):
+            if node.graph is not scope or not (is_op(node, "Concat", *_BROADCASTING) or _drops(node)):
+                continue
+            match = _Finder(known, node).find()
+            if isinstance(match, _Match):
+                found.append(match)
+                old = node.outputs[0]
+                if editor is not None:
+                    known[_replace(editor, match)] = known.get(old, Known())
+            elif match:
+                reasons.append(match)
+    return found, list(dict.fromkeys(reasons))
+
+
+def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    found, reasons = _walk(model, Editor(model))
+    if not found:
+        why = tuple(reasons) or ("no Transposes alike meet",)
+        return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
+    gone = sum(len(match.entries) - (not _drops(match.nodes[-1])) for match in found)
+    what = f"Took {gone} Transpose{'s' if gone > 1 else ''} out where several meet."
+    return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
+
+
+def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
+    count = sum(not match.direct for match in _walk(model, None)[0])
+    places = "1 place" if count == 1 else f"{count} places"
+    return [({}, f"Transposes alike meet behind other operators in {places}")] if count else []
+
+
+REWRITE = Rewrite(
+    name="merged-transposes",
+    summary="several Transposes alike whose results meet become one, or none",
+    safety="exact",
+    stage=4,
+    change=_change,
+    proposes=_proposes,
+)
