@@ -101,6 +101,18 @@ def convolutions(path: Path) -> Path:
     return path
 
 
+def with_defaults(model: onnx.ModelProto, but: onnx.NodeProto) -> None:
+    """Convolutions say how many groups they have where it is one too, and do not where they did."""
+    for node in model.graph.node:
+        if node.op_type != "Conv" or node is but:
+            continue
+        said = [a for a in node.attribute if a.name == "group"]
+        if not said:
+            node.attribute.append(helper.make_attribute("group", 1))
+        elif said[0].i == 1:
+            node.attribute.remove(said[0])
+
+
 def rewritten_elsewhere(model: onnx.ModelProto, seed: int = 0) -> dict[str, str]:
     """Every name is another, and nodes stand in another order that runs; the new names of nodes by the old."""
     graph, draw = model.graph, np.random.default_rng(seed)

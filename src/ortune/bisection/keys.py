@@ -34,33 +34,71 @@ class Keys:
         return self.of.get(str(value.name)) if value is not None and str(value.name) in self.fixed else None
 
 
-def keys(side: Running, inputs: Mapping[str, str]) -> Keys:
-    """The keys of a side.
+class Keying:
+    """Gives the values of one side their keys.
 
     Args:
         side: Its graph.
         inputs: What each of its inputs is called in both sides' keys.
     """
-    found = Keys()
-    graph = side.graph.graph
-    for value in graph.inputs:
-        if str(value.name) in inputs:
-            found.of[str(value.name)] = _digest("input", inputs[str(value.name)])
-    for name, value in graph.initializers.items():
-        if not value.is_graph_input() and value.const_value is not None:
-            found.of[name] = _tensor(value.const_value)
-            found.fixed.add(name)
-    for node in graph:
-        given = _node(node, found, side.graph)
-        if given is None:
-            continue
-        fixed = all(v is None or str(v.name) in found.fixed for v in node.inputs)
-        for place, value in enumerate(node.outputs):
-            if value.name:
-                found.of[value.name] = _digest(given, place) if place else given
-                if fixed and not _is_random(node):
-                    found.fixed.add(value.name)
-    return found
+
+    def __init__(self, side: Running, inputs: Mapping[str, str]) -> None:
+        self._side, self._inputs = side, inputs
+        self._tensors: dict[int, bytes] = {}  # by identity: the graph keeps them alive
+
+    def keys(self, paired: Mapping[str, str]) -> Keys:
+        """The keys, with values that are taken for those of the other side: these have one key for both."""
+        found = Keys()
+        graph = self._side.graph.graph
+        for value in graph.inputs:
+            if str(value.name) in self._inputs:
+                found.of[str(value.name)] = _digest("input", self._inputs[str(value.name)])
+        for name, value in graph.initializers.items():
+            if not value.is_graph_input() and value.const_value is not None:
+                found.of[name] = self._tensor(value.const_value)
+                found.fixed.add(name)
+        for node in graph:
+            given = self._node(node, found)
+            fixed = all(v is None or str(v.name) in found.fixed for v in node.inputs) and not _is_random(node)
+            for place, value in enumerate(node.outputs):
+                name = str(value.name)
+                if name in paired:
+                    found.of[name] = _digest("pair", paired[name])
+                elif given is not None:
+                    found.of[name] = _digest(given, place) if place else given
+                if fixed and given is not None:
+                    found.fixed.add(name)
+        return found
+
+    def _node(self, node: ir.Node, found: Keys) -> bytes | None:
+        if node.op_identifier() in self._side.graph.functions:
+            return None
+        held: list[bytes] = []
+        for name in sorted(node.attributes):
+            attribute = node.attributes[name]
+            if attribute.is_ref() or attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+                return None
+            if attribute.type == ir.AttributeType.TENSOR:
+                held.append(self._tensor(attribute.as_tensor()))
+            elif attribute.type == ir.AttributeType.TENSORS:
+                held += map(self._tensor, attribute.as_tensors())
+        standard = node.domain in ("", "ai.onnx")
+        if standard and node.op_type == "Constant" and len(held) == 1:
+            return held[0]  # stored so or as a weight: the same
+        into: list[bytes] = []
+        for value in node.inputs:
+            key = b"" if value is None else found.of.get(str(value.name))
+            if key is None:
+                return None
+            into.append(key)
+        if standard and node.op_type in COMMUTATIVE:
+            into.sort()
+        return _digest("" if standard else node.domain, node.op_type, attributes(node), held, into)
+
+    def _tensor(self, tensor: ir.TensorProtocol) -> bytes:
+        if id(tensor) not in self._tensors:
+            self._tensors[id(tensor)] = _content(tensor)
+        return self._tensors[id(tensor)]
 
 
 def attributes(node: ir.Node) -> tuple[tuple[str, str], ...]:
@@ -72,35 +110,11 @@ def attributes(node: ir.Node) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _node(node: ir.Node, found: Keys, model: ir.Model) -> bytes | None:
-    if node.op_identifier() in model.functions:
-        return None
-    held: list[bytes] = []
-    for name in sorted(node.attributes):
-        attribute = node.attributes[name]
-        if attribute.is_ref() or attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
-            return None
-        if attribute.type == ir.AttributeType.TENSOR:
-            held.append(_tensor(attribute.as_tensor()))
-        elif attribute.type == ir.AttributeType.TENSORS:
-            held += map(_tensor, attribute.as_tensors())
-    standard = node.domain in ("", "ai.onnx")
-    if standard and node.op_type == "Constant" and len(held) == 1:
-        return held[0]  # stored so or as a weight: the same
-    given = [b"" if v is None else found.of.get(str(v.name)) for v in node.inputs]
-    if any(each is None for each in given):
-        return None
-    into = [each for each in given if each is not None]
-    if standard and node.op_type in COMMUTATIVE:
-        into.sort()
-    return _digest("" if standard else node.domain, node.op_type, attributes(node), held, into)
-
-
 def _is_random(node: ir.Node) -> bool:
     return node.op_type.startswith("Random") or node.op_type in ("Bernoulli", "Multinomial")
 
 
-def _tensor(tensor: ir.TensorProtocol) -> bytes:
+def _content(tensor: ir.TensorProtocol) -> bytes:
     shape = tuple(map(int, tensor.shape.numpy()))
     if tensor.dtype == ir.DataType.STRING:
         return _digest("text", shape, tensor.numpy().tolist())
