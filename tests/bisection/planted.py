@@ -99,3 +99,44 @@ def convolutions(path: Path) -> Path:
     )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     return path
+
+
+def with_defaults(model: onnx.ModelProto, but: onnx.NodeProto) -> None:
+    """Convolutions say how many groups they have where it is one too, and do not where they did."""
+    for node in model.graph.node:
+        if node.op_type != "Conv" or node is but:
+            continue
+        said = [a for a in node.attribute if a.name == "group"]
+        if not said:
+            node.attribute.append(helper.make_attribute("group", 1))
+        elif said[0].i == 1:
+            node.attribute.remove(said[0])
+
+
+def rewritten_elsewhere(model: onnx.ModelProto, seed: int = 0) -> dict[str, str]:
+    """Every name is another, and nodes stand in another order that runs; the new names of nodes by the old."""
+    graph, draw = model.graph, np.random.default_rng(seed)
+    called: dict[str, str] = {"": ""}
+
+    def new(name: str) -> str:
+        return called.setdefault(name, f"v{(7919 * len(called)) % 100003}")
+
+    told = {}
+    for i, node in enumerate(graph.node):
+        told[node.name], node.name = f"layer_{(31 * i) % 9973}", f"layer_{(31 * i) % 9973}"
+        for field in (node.input, node.output):
+            field[:] = [new(name) for name in field]
+        assert not any(a.HasField("g") for a in node.attribute)
+    for value in (*graph.input, *graph.output, *graph.initializer):
+        value.name = new(value.name)
+    del graph.value_info[:]
+    made = {v.name for v in (*graph.input, *graph.initializer)} | {""}
+    waiting, ordered = list(graph.node), list[onnx.NodeProto]()
+    while waiting:
+        ready = [i for i, node in enumerate(waiting) if made.issuperset(node.input)]
+        node = waiting.pop(int(draw.choice(ready)))
+        made.update(node.output)
+        ordered.append(node)
+    del graph.node[:]
+    graph.node.extend(ordered)
+    return told

@@ -12,7 +12,17 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ortune
-from bisection.planted import attribute, convolutions, counted, half_precision, middle, weight
+from bisection.planted import (
+    attribute,
+    convolutions,
+    counted,
+    half_precision,
+    middle,
+    rewritten_elsewhere,
+    weight,
+    with_defaults,
+)
+from edited_models import squeezenet
 from ortune.bisection import looked_at, seen
 from ortune.errors import InputError, UsageError
 from ortune.records import BisectResult
@@ -79,6 +89,96 @@ def test_what_was_planted_in_a_convolution_net_is_named(
         b = [numbers[name] for name in b]
     mine, theirs = names(bisected(path, model, tmp_path))
     assert (mine, theirs[:1]) == (a, b)
+
+
+def dilated(model: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    """The taps of a convolution of 3 x 3 stand twice as far apart; what it makes is as large as before."""
+    kept = [a for a in node.attribute if a.name not in ("pads", "dilations")]
+    del node.attribute[:]
+    node.attribute.extend([*kept, *(helper.make_attribute(n, v) for n, v in DILATED.items())])
+
+
+DILATED = {"dilations": [2, 2], "pads": [2, 2, 2, 2]}
+
+
+def padded(model: onnx.ModelProto) -> onnx.NodeProto:
+    """A convolution of 3 x 3 in the middle."""
+    found = [
+        n for n in model.graph.node if any(a.name == "pads" and list(a.ints) == [1] * 4 for a in n.attribute)
+    ]
+    return [n for n in found if n.op_type == "Conv"][3]
+
+
+@pytest.mark.parametrize(
+    ("name", "pick", "plant", "changed"),
+    [
+        ("light-squeezenet", padded, dilated, {"dilations", "pads"}),
+        (
+            "ppocrv2-cls",
+            lambda model: middle(model, "HardSigmoid"),
+            partial(attribute, name="alpha", factor=1.5),
+            {"alpha"},
+        ),
+    ],
+    ids=["squeezenet", "ppocrv2-cls"],
+)
+def test_an_attribute_is_named_where_every_name_is_another(
+    name: str,
+    pick: Callable[[onnx.ModelProto], onnx.NodeProto],
+    plant: Plant,
+    changed: set[str],
+    tmp_path: Path,
+) -> None:
+    model = squeezenet() if name == "light-squeezenet" else onnx.load(model_path(name))
+    for i, node in enumerate(model.graph.node):
+        node.name = f"{node.op_type}/{i}"
+    onnx.save(model, tmp_path / "a.onnx")
+    planted = pick(model)
+    plant(model, planted)
+    with_defaults(model, planted)
+    told = rewritten_elsewhere(model)
+    makers = {value: node.name for node in model.graph.node for value in node.output}
+    onnx.save(model, tmp_path / "b.onnx")
+    answer = ortune.bisect(tmp_path / "a.onnx", tmp_path / "b.onnx")
+    found = answer.result
+    first = found.partings[0]
+    assert [told[node.name] for node in first.a] == [node.name for node in first.b] == [planted.name]
+    assert {change.name for change in first.changes} == changed
+    # Every value of the one is the right one of the other, behind the difference too.
+    assert len(found.values) == found.n_values_a == found.n_values_b
+    assert all(told[pair.node] == makers[pair.b] for pair in found.values)
+    by_structure = sum(pair.matched_by == "structure" for pair in found.values)
+    assert by_structure > 5
+    assert f"{by_structure} by structure" in " ".join(answer.summary(verbose=True).split())
+
+
+def sized(order: tuple[int, ...], factor: float = 2.0) -> onnx.ModelProto:
+    """Two sizes of the input, cut out in this order, are multiplied with it; few elements, all alike in kind."""
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [3, 5]) for n in ("x", "y")]
+    stored = [numpy_helper.from_array(np.array(i, np.int64), f"at{i}") for i in (0, 1)]
+    stored.append(numpy_helper.from_array(np.array(factor, np.float32), "k"))
+    cuts = [helper.make_node("Gather", ["s", f"at{i}"], [f"size{i}"], f"gather{i}") for i in order]
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"], "shape"),
+        *cuts,
+        *(helper.make_node("Cast", [f"size{i}"], [f"f{i}"], f"cast{i}", to=TensorProto.FLOAT) for i in order),
+        helper.make_node("Sub", ["f0", "f1"], ["d"], "difference"),
+        helper.make_node("Mul", ["k", "d"] if order[0] else ["d", "k"], ["m"], "times"),
+        helper.make_node("Add", ["x", "m"], ["y"], "add"),
+    ]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], stored)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_values_of_few_elements_are_told_apart_by_what_they_are_computed_of(tmp_path: Path) -> None:
+    onnx.save(sized((0, 1)), tmp_path / "a.onnx")
+    other = sized((1, 0), factor=2.5)
+    told = rewritten_elsewhere(other)
+    found = bisected(tmp_path / "a.onnx", other, tmp_path)
+    assert names(found) == (["times"], [told["times"]])
+    makers = {value: node.name for node in other.graph.node for value in node.output}
+    assert all(told[pair.node] == makers[pair.b] for pair in found.values)
+    assert len(found.partings) == 1
 
 
 def test_a_fused_model_is_held_against_the_one_that_it_was_made_of(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Which value of one graph is which of another: by name where that holds, by its elements, by what makes it of what."""
+"""Which value of one graph is which of another: by what it is computed of, by name where that holds, by its elements.
+
+What is left is matched by what makes it of what: the same operator on values that belong together.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from ortune.bisection.keys import COMMUTATIVE, Keying, Keys, attributes
 from ortune.bisection.looked_at import Running
 from ortune.bisection.seen import Seen, alike, relative_l2
 from ortune.records import MatchedBy
@@ -21,6 +25,8 @@ FEWEST = 16
 """Elements below which values are too often the same by chance: lengths, axes, flags."""
 MOST_COMPARED = 64
 """Candidates for one value whose elements are compared."""
+MOST_ROUNDS = 32
+"""Nodes that differ, behind each of which the keys of all values are made anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +60,21 @@ def match(
         if mine in seen_a and theirs in seen_b:
             found.take(mine, theirs, "name")
     names = [str(v.name) for node in a.nodes for v in node.outputs if v.name in seen_a]
+    called = {theirs: mine for mine, theirs in outputs.items()}
+    sides = Keying(a, {str(v.name): str(v.name) for v in a.graph.graph.inputs}), Keying(b, called)
+    known = found.by_key(names, sides)
     for name in names:
         found.by_equal_name(name)
     for name in names:
         found.by_elements(name)
+    known = found.by_key(names, sides, known)
     joined = {mine: theirs for mine, theirs in outputs.items() if mine not in seen_a}
-    _by_structure(a, b, found, joined)
+    # What is behind a node that differs is told by its key once that node is paired.
+    for _ in range(MOST_ROUNDS):
+        if not _by_structure(a, b, found, joined, known, most=1):
+            break
+        known = found.by_key(names, sides, known)
+    _by_structure(a, b, found, joined, known)
     return {name: found.pairs[name] for name in names if name in found.pairs}
 
 
@@ -77,6 +92,7 @@ class _Matching:
         self.makers_a, self.makers_b = makers_a, makers_b
         self.pairs: dict[str, Pair] = {}
         self.taken: set[str] = set()
+        self.differing: dict[str, str] = {}  # pairs that are not computed in one way
         self._by_size: dict[int, list[str]] = defaultdict(list)
         for name, value in seen_b.items():
             self._by_size[value.size].append(name)
@@ -93,6 +109,38 @@ class _Matching:
         if a is None or b is None:
             return False
         return a.shape == b.shape and family(a.onnx_type) == family(b.onnx_type)
+
+    def by_key(
+        self, names: Iterable[str], sides: tuple[Keying, Keying], known: tuple[Keys, Keys] | None = None
+    ) -> tuple[Keys, Keys]:
+        """Values that are computed in one way of the same; of several that of the same name, or the next.
+
+        Args:
+            names: Of A's values in the order of its nodes.
+            sides: What gives both their keys.
+            known: The keys so far: pairs that they do not explain are taken for the same from here on.
+
+        Returns:
+            The keys that were used.
+        """
+        if known is not None:
+            mine, others = (each.of for each in known)
+            unlike = (p for p in self.pairs.values() if p.a not in mine or mine[p.a] != others.get(p.b))
+            self.differing |= {pair.a: pair.b for pair in unlike}
+        keys_a = sides[0].keys({mine: mine for mine in self.differing})
+        keys_b = sides[1].keys({theirs: mine for mine, theirs in self.differing.items()})
+        theirs: dict[bytes, list[str]] = defaultdict(list)
+        for name in self.seen_b:
+            if name in keys_b.of and name not in self.taken:
+                theirs[keys_b.of[name]].append(name)
+        for name in names:
+            free = theirs.get(keys_a.of[name], []) if name in keys_a.of and name not in self.pairs else []
+            fitting = [other for other in free if self.fits(name, other)]
+            if fitting:
+                other = name if name in fitting else fitting[0]
+                self.take(name, other, "name" if name == other else "structure")
+                free.remove(other)
+        return keys_a, keys_b
 
     def by_equal_name(self, name: str) -> None:
         """A name that both have, of values that are alike: exporters that count give one name to different values."""
@@ -142,40 +190,83 @@ def _flat(value: Seen) -> bool:
     return value.figures[3] == value.figures[4]
 
 
-def _by_structure(a: Running, b: Running, found: _Matching, joined: Mapping[str, str]) -> None:
-    """The same operator on values that belong together; where none is, what has the same name in both."""
+def _by_structure(
+    a: Running,
+    b: Running,
+    found: _Matching,
+    joined: Mapping[str, str],
+    known: tuple[Keys, Keys],
+    most: int | None = None,
+) -> bool:
+    """The same operator on values that belong together; where none is, what has the same name in both.
+
+    Args:
+        a: The base.
+        b: What is held against it.
+        found: The pairs so far.
+        joined: Inputs of B by those of A.
+        known: The keys of both.
+        most: Nodes after which to stop.
+
+    Returns:
+        Whether any were found.
+    """
     readers: dict[str, list[ir.Node]] = defaultdict(list)
     for node in b.nodes:
-        for value in {v for v in node.inputs if v is not None}:
+        for value in dict.fromkeys(v for v in node.inputs if v is not None):
             readers[str(value.name)].append(node)
     partners = {**joined, **{pair.a: pair.b for pair in found.pairs.values()}}
+    keys_a, keys_b = known
 
     def same_input(mine: ir.Value | None, theirs: ir.Value | None) -> bool:
         if mine is None or theirs is None:
             return mine is theirs
         if str(mine.name) in partners:
             return partners[str(mine.name)] == theirs.name
-        return _is_stored(mine) and _is_stored(theirs)
+        return _is_stored(mine, keys_a) and _is_stored(theirs, keys_b)
+
+    def same_inputs(node: ir.Node, other: ir.Node) -> bool:
+        if all(map(same_input, node.inputs, other.inputs)):
+            return True
+        swapped = len(node.inputs) == 2 and other.op_type == node.op_type in COMMUTATIVE
+        return swapped and all(map(same_input, node.inputs, reversed(other.inputs)))
+
+    def unlike(node: ir.Node, other: ir.Node) -> tuple[int, int, int]:
+        """How much of two nodes is not the same: sizes of what they make, stored inputs, attributes."""
+        made = zip(node.outputs, other.outputs, strict=False)
+        stored = zip(node.inputs, other.inputs, strict=False)
+        return (
+            sum(not found.fits(str(mine.name), str(theirs.name)) for mine, theirs in made),
+            sum(keys_a.stored(mine) != keys_b.stored(theirs) for mine, theirs in stored),
+            len(set(attributes(node)) ^ set(attributes(other))),
+        )
 
     def partner(node: ir.Node, *, same: bool) -> ir.Node | None:
-        """A node of B on the counterparts of this one's inputs: the same operator, or any."""
+        """The node of B on the counterparts of this one's inputs that is most like it: the same operator, or any."""
         starts = [partners[str(v.name)] for v in node.inputs if v is not None and str(v.name) in partners]
+        fitting = []
         for other in readers[starts[0]] if starts else ():
             alike_ones = (other.op_type, other.domain) == (node.op_type, node.domain)
             if len(other.inputs) != len(node.inputs) or (same and not alike_ones):
                 continue
             free = any(str(v.name) not in found.taken for v in other.outputs)
-            if free and all(map(same_input, node.inputs, other.inputs)):
-                return other
-        return None
+            if free and same_inputs(node, other):
+                fitting.append(other)
+        return (
+            min(fitting, key=lambda other: unlike(node, other))
+            if len(fitting) > 1
+            else next(iter(fitting), None)
+        )
 
     def join(node: ir.Node, other: ir.Node | None) -> None:
         for mine, theirs in zip(node.outputs, other.outputs if other else (), strict=False):
             if found.fits(str(mine.name), str(theirs.name)):
                 found.take(str(mine.name), str(theirs.name), "structure")
 
+    count = 0
     for node in a.nodes:
         names = [str(v.name) for v in node.outputs if v.name in found.seen_a]
+        was = len(found.pairs)
         if any(name not in found.pairs for name in names):
             join(node, partner(node, same=True))
             for name in names:
@@ -183,9 +274,16 @@ def _by_structure(a: Running, b: Running, found: _Matching, joined: Mapping[str,
                     found.take(name, name, "name")
             join(node, partner(node, same=False))
         partners |= {name: found.pairs[name].b for name in names if name in found.pairs}
+        count += len(found.pairs) > was
+        if count == most:
+            break
+    return count > 0
 
 
-def _is_stored(value: ir.Value) -> bool:
+def _is_stored(value: ir.Value, known: Keys | None = None) -> bool:
+    """Whether a value is in the file; with keys, whether it is computed of such alone too."""
+    if known is not None and str(value.name) in known.fixed:
+        return True
     producer = value.producer()
     if producer is None:
         return value.const_value is not None

@@ -9,8 +9,8 @@ from ortune.records.machine import Side
 from ortune.records.measure import OutputDifference
 
 MatchedBy = Literal["name", "values", "structure"]
-"""How two values found each other: by their name; by their elements, in any layout; as what the same operator makes of
-values that belong together."""
+"""How two values found each other: by their name; by their elements, in any layout; as what the same operators make of
+the same inputs and weights, or one operator of values that belong together."""
 
 
 class GraphNode(Record, frozen=True, kw_only=True):

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from ortune.records import BisectResult, Envelope, GraphNode, NodeChange, NotFinite, Parting, ValuePair
+from ortune.records import (
+    BisectResult,
+    Envelope,
+    GraphNode,
+    MatchedBy,
+    NodeChange,
+    NotFinite,
+    Parting,
+    ValuePair,
+)
 from ortune.report.compare_outputs import outputs
 from ortune.report.document import Annotation, Cell, Column, Document, Line, Pairs, Points, Table, Tone, table
 from ortune.report.numbers import shorten
 
 MOST_NODES = 4
 MOST_PARTINGS = 5
+_WAYS: dict[MatchedBy, str] = {"name": "by name", "values": "by their elements", "structure": "by structure"}
 AROUND = 3
 """Values shown before the first that differs, and behind it."""
 
@@ -103,6 +114,13 @@ def not_finite(found: NotFinite) -> str:
     return f"{found.side}: {' and '.join(kinds)} of {found.size} values come out of {_node(found.node)}"
 
 
+def _matched(values: Sequence[ValuePair]) -> str:
+    """How many found each other, and how."""
+    ways = Counter(pair.matched_by for pair in values)
+    told = [f"{ways[by]} {how}" for by, how in _WAYS.items() if ways[by]]
+    return f"{len(values)} matched{': ' if told else ''}{', '.join(told)}"
+
+
 def _steps(result: BisectResult) -> Table:
     """The matched values around the first that differs."""
     first = result.partings[0].value.a
@@ -139,7 +157,7 @@ def document(envelope: Envelope[BisectResult]) -> Document:
     changes, further = [], []
     if result.graphs:
         rows.append(
-            ("values", f"{result.n_values_a} in A, {result.n_values_b} in B, {len(result.values)} matched")
+            ("values", f"{result.n_values_a} in A, {result.n_values_b} in B, {_matched(result.values)}")
         )
     if result.partings:
         changes = [change(each) for each in result.partings[0].changes]

@@ -15,6 +15,7 @@ from ortune.errors import UsageError
 from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model
 from ortune.rewrites._base import ANY_NAME, CLEAN_UP, ORT, Param, Rewrite, RewriteResult
+from ortune.rewrites._known import remembering
 from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by
 from ortune.rewrites._quantized import FAMILY
 from ortune.rewrites._registry import all_rewrites, canonical, find
@@ -22,7 +23,7 @@ from ortune.rewrites._registry import all_rewrites, canonical, find
 __all__ = [
     "ANY_NAME", "CLEAN_UP", "FAMILY", "MODEL_KEY", "NODE_KEY", "ORT", "Param", "Rewrite", "RewriteResult", "Rewritten",
     "Step", "Tool", "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "left_out", "made_by",
-    "parse", "proposals", "rewrite_model", "row", "settings_for",
+    "parse", "proposals", "remembering", "rewrite_model", "row", "settings_for",
 ]  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def row(
 ) -> tuple[RewriteSpec, ...]:
     """The exact rewrites that a model calls for one after another: what one leaves another may take up.
 
-    Clean-up that is not worth a try by itself is among them where something that is comes after it.
+    Clean-up, which takes no parameters, is among them where it is worth a try or something that is comes after it.
 
     Args:
         ir_model: Is not changed.
@@ -83,20 +84,31 @@ def row(
         objective: Leaves out what cannot improve it; "" leaves out nothing.
         target: Where the model runs: leaves out what is of no use there.
     """
-    copy = ir_model.clone()
+    copy, before = ir_model.clone(), ir_model
     found: list[RewriteSpec] = []
     useful = 0  # how many there are up to the last that is worth a try
-    for rewrite in sorted(all_rewrites().values(), key=lambda each: each.stage):
-        if rewrite.change is None or rewrite.safety != "exact":
-            continue
-        fits = rewrite.pays(objective, target)
-        proposed = rewrite.proposes(copy, workload)[:1] if fits else []
-        if not proposed and rewrite.stage != CLEAN_UP:
-            continue
-        params = proposed[0][0] if proposed else {}
-        if rewrite.apply(copy, params).modified:
+    doubtful: list[tuple[int, Rewrite, ir.Model]] = []  # clean-up with what it was given
+    with remembering():
+        for rewrite in sorted(all_rewrites().values(), key=lambda each: each.stage):
+            if rewrite.change is None or rewrite.safety != "exact":
+                continue
+            fits, clean_up = rewrite.pays(objective, target), rewrite.stage == CLEAN_UP
+            proposed = rewrite.proposes(copy, workload)[:1] if fits and not clean_up else []
+            if not (proposed or clean_up):
+                continue
+            params = proposed[0][0] if proposed else {}
+            if not rewrite.apply(copy, params).modified:
+                continue
             found.append(RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)))
             useful = len(found) if proposed else useful
+            if clean_up and fits:
+                doubtful.append((len(found), rewrite, before))
+            if rewrite.stage <= CLEAN_UP:
+                before = copy.clone()
+        # Only behind the last that is worth a try does it matter whether clean-up is by itself.
+        for count, rewrite, given in reversed(doubtful):
+            if count > useful and rewrite.proposes(given, workload):
+                useful = count
     return tuple(found[:useful])
 
 
@@ -124,11 +136,12 @@ def proposals(
         target: Where the model runs: leaves out what is of no use there.
         packages: What the environment that is measured has: a rewrite by a package is tried only there.
     """
-    return [
-        (RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)), reason)
-        for rewrite in all_rewrites().values()
-        if {"exact", *allow} & {rewrite.safety, rewrite.name}
-        and rewrite.pays(objective, target)
-        and (not rewrite.needs or rewrite.needs in packages)
-        for params, reason in rewrite.proposes(ir_model, workload)
-    ]
+    with remembering():
+        return [
+            (RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)), reason)
+            for rewrite in all_rewrites().values()
+            if {"exact", *allow} & {rewrite.safety, rewrite.name}
+            and rewrite.pays(objective, target)
+            and (not rewrite.needs or rewrite.needs in packages)
+            for params, reason in rewrite.proposes(ir_model, workload)
+        ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import onnx
@@ -9,6 +12,7 @@ import onnx_ir as ir
 from onnx import shape_inference
 
 from ortune.model.graphs import graphs, op_set, stored_bytes, subgraphs
+from ortune.rewrites._checks import Picture
 
 _SMALL_BYTES = 1024  # tensors up to this may be sizes, and inference reads them
 _MOST_BYTES = 1 << 28  # held by graphs inside nodes, which go along as they are
@@ -23,6 +27,10 @@ _KEEP_SYMBOLS = op_set(
 """Behind others shape inference may call a size by the name of another: Slice keeps that of what it cuts."""
 
 Dims = tuple[int | str | None, ...]
+
+_Inferred = dict[Picture, onnx.ModelProto | None]
+_remembered: ContextVar[_Inferred | None] = ContextVar("remembered", default=None)
+"""What was inferred of models that look like this; None where nothing is remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +52,7 @@ def known_values(model: ir.Model) -> dict[ir.Value, Known]:
 
     ONNX Runtime holds callers to the sizes that inputs declare. It does not hold nodes to theirs.
     """
-    copy = model.clone()
-    _forget(copy)
-    inferred = _inferred(copy)
+    inferred = _inferred(model)
     found: dict[ir.Value, Known] = {}
     if inferred is not None:
         _read(model.graph, inferred.graph, _believed(model), found)
@@ -152,13 +158,36 @@ def _forget(model: ir.Model) -> None:
             main.inputs.append(value)
 
 
+@contextmanager
+def remembering() -> Iterator[None]:
+    """While many rewrites look at one model: what is inferred of it is inferred once, until it changes."""
+    known = _remembered.get()
+    token = _remembered.set({} if known is None else known)
+    try:
+        yield
+    finally:
+        _remembered.reset(token)
+
+
 def _inferred(model: ir.Model) -> onnx.ModelProto | None:
-    """The model with what follows from its inputs; None where nothing can be said."""
-    inner = (g for g in graphs(model) if g is not model.graph and isinstance(g, ir.Graph))
+    """What follows from the inputs of a model; None where nothing can be said."""
+    known = _remembered.get()
+    if known is None:
+        return _infer(model)
+    picture = Picture.of(model)
+    if picture not in known:
+        known[picture] = _infer(model)
+    return known[picture]
+
+
+def _infer(model: ir.Model) -> onnx.ModelProto | None:
+    copy = model.clone()
+    _forget(copy)
+    inner = (g for g in graphs(copy) if g is not copy.graph and isinstance(g, ir.Graph))
     held = (v.const_value for g in inner for v in g.initializers.values())
     if sum(stored_bytes(tensor) for tensor in held if tensor is not None) > _MOST_BYTES:
         return None
     try:
-        return shape_inference.infer_shapes(ir.serde.serialize_model(model), data_prop=True)
+        return shape_inference.infer_shapes(ir.serde.serialize_model(copy), data_prop=True)
     except (shape_inference.InferenceError, ir.serde.SerdeError, ValueError, TypeError, RuntimeError):
         return None

@@ -144,7 +144,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
         place = options.place(side.model.path) if options.asked and not options.dry_run else None
         baseline = Baseline(side, options.feeds, scratch, SessionLog(None, ""), watch.say, machine)
         if not options.asked:
-            return _envelope(baseline, _listed(baseline), "listed")
+            with rewrites.remembering():
+                return _envelope(baseline, _listed(baseline), "listed")
         watch.say(f"rewriting with {runtimes.describe(side.runtime)}")
         with exclusive(f"rewrite {side.label}", watch, wait=not options.no_wait):
             return _rewritten(options, baseline, place, watch)

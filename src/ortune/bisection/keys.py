@@ -1,0 +1,127 @@
+"""What each value of a graph is computed of, as a key: equal keys are one computation, whatever things are called."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from ortune.bisection.looked_at import Running
+from ortune.model.graphs import op_set
+
+COMMUTATIVE = op_set("Add And BitwiseAnd BitwiseOr BitwiseXor Equal Max Mean Min Mul Or Sum Xor")
+"""Exporters write what these take in either order."""
+
+_HELD = (ir.AttributeType.TENSOR, ir.AttributeType.TENSORS, ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of a graph's values by their names.
+
+    Attributes:
+        of: Key by name; none for what cannot be told: what nodes with bodies or of functions make, and all behind it.
+        fixed: Names of what is stored, or computed of that alone.
+    """
+
+    of: dict[str, bytes] = field(default_factory=dict)
+    fixed: set[str] = field(default_factory=set)
+
+    def stored(self, value: ir.Value | None) -> bytes | None:
+        """The key of what is the same at every run; None for others."""
+        return self.of.get(str(value.name)) if value is not None and str(value.name) in self.fixed else None
+
+
+class Keying:
+    """Gives the values of one side their keys.
+
+    Args:
+        side: Its graph.
+        inputs: What each of its inputs is called in both sides' keys.
+    """
+
+    def __init__(self, side: Running, inputs: Mapping[str, str]) -> None:
+        self._side, self._inputs = side, inputs
+        self._tensors: dict[int, bytes] = {}  # by identity: the graph keeps them alive
+
+    def keys(self, paired: Mapping[str, str]) -> Keys:
+        """The keys, with values that are taken for those of the other side: these have one key for both."""
+        found = Keys()
+        graph = self._side.graph.graph
+        for value in graph.inputs:
+            if str(value.name) in self._inputs:
+                found.of[str(value.name)] = _digest("input", self._inputs[str(value.name)])
+        for name, value in graph.initializers.items():
+            if not value.is_graph_input() and value.const_value is not None:
+                found.of[name] = self._tensor(value.const_value)
+                found.fixed.add(name)
+        for node in graph:
+            given = self._node(node, found)
+            fixed = all(v is None or str(v.name) in found.fixed for v in node.inputs) and not _is_random(node)
+            for place, value in enumerate(node.outputs):
+                name = str(value.name)
+                if name in paired:
+                    found.of[name] = _digest("pair", paired[name])
+                elif given is not None:
+                    found.of[name] = _digest(given, place) if place else given
+                if fixed and given is not None:
+                    found.fixed.add(name)
+        return found
+
+    def _node(self, node: ir.Node, found: Keys) -> bytes | None:
+        if node.op_identifier() in self._side.graph.functions:
+            return None
+        held: list[bytes] = []
+        for name in sorted(node.attributes):
+            attribute = node.attributes[name]
+            if attribute.is_ref() or attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+                return None
+            if attribute.type == ir.AttributeType.TENSOR:
+                held.append(self._tensor(attribute.as_tensor()))
+            elif attribute.type == ir.AttributeType.TENSORS:
+                held += map(self._tensor, attribute.as_tensors())
+        standard = node.domain in ("", "ai.onnx")
+        if standard and node.op_type == "Constant" and len(held) == 1:
+            return held[0]  # stored so or as a weight: the same
+        into: list[bytes] = []
+        for value in node.inputs:
+            key = b"" if value is None else found.of.get(str(value.name))
+            if key is None:
+                return None
+            into.append(key)
+        if standard and node.op_type in COMMUTATIVE:
+            into.sort()
+        return _digest("" if standard else node.domain, node.op_type, attributes(node), held, into)
+
+    def _tensor(self, tensor: ir.TensorProtocol) -> bytes:
+        if id(tensor) not in self._tensors:
+            self._tensors[id(tensor)] = _content(tensor)
+        return self._tensors[id(tensor)]
+
+
+def attributes(node: ir.Node) -> tuple[tuple[str, str], ...]:
+    """A node's attributes as text, without graphs and tensors."""
+    return tuple(
+        (name, repr(node.attributes[name].value))
+        for name in sorted(node.attributes)
+        if not node.attributes[name].is_ref() and node.attributes[name].type not in _HELD
+    )
+
+
+def _is_random(node: ir.Node) -> bool:
+    return node.op_type.startswith("Random") or node.op_type in ("Bernoulli", "Multinomial")
+
+
+def _content(tensor: ir.TensorProtocol) -> bytes:
+    shape = tuple(map(int, tensor.shape.numpy()))
+    if tensor.dtype == ir.DataType.STRING:
+        return _digest("text", shape, tensor.numpy().tolist())
+    made = hashlib.blake2b(repr((str(tensor.dtype), shape)).encode(), digest_size=16)
+    made.update(tensor.tobytes())
+    return made.digest()
+
+
+def _digest(*parts: object) -> bytes:
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
