@@ -47,15 +47,46 @@ UNFUSED = {
     ),
     "no scale follows": (NORM, {"t = Mul (n, s)\n": "", "Add (t, b)": "Relu (n)"}),
     "its scale has more than one axis": (NORM, {"float[16] s": "float[1,1,16] s"}),
+    "no shift follows its scale": (NORM, {"y = Add (t, b)": "y = Relu (t)"}),
+    "epsilon is not a constant": (NORM, {"[2,8,16] x)": "[2,8,16] x, float g)", "(v, e)": "(v, g)"}),
+    "before opset 17 the Transpose before it is moved through it to the one behind": (
+        NORM, {
+            "16] x)": "16] o)", "{ m =": "{ x = Transpose <perm = [1,2,0]> (o)\n m =", "[2,8,16] o": "[16,2,8] o",
+            "y = Add (t, b)": "z = Add (t, b)\n y = Transpose <perm = [2,0,1]> (z)",
+            "float[2,8,16] y": "float[16,2,8] y",
+        },
+    ),
+    "it is written without Sqrt or Div": (NORM, {"r = Sqrt (a)\n  n = Div (d, r)": "r = Pow (a, o)\n n = Mul (d, r)",
+        "float two": "float o = {-0.5}, float two",
+    }),
     "half is multiplied in first": (GELU, {"Mul (x, a)": "Mul (a, h)", "Mul (m, h)": "Mul (x, m)"}),
     "the argument is multiplied by the root of one half, not divided by that of two": (
         GELU, {"Div (x, c)": "Mul (x, c)", "1.41421356": "0.70710678"},
     ),
     "1.414 in place of the root of two": (GELU, {"1.41421356": "1.414"}),
-    "something else reads what Erf gives": (
-        GELU, {"y = Mul": "z = Relu (f)\n y = Mul", "float[2,8] y)": "float[2,8] y, float[2,8] z)"},
+    "a quotient by two in place of a product with one half": (GELU, {"{0.5}": "{2.0}", "Mul (m, h)": "Div (m, h)"}),
+    "it is made with Tanh, which is fused on a GPU alone": (
+        GELU, {
+            "d = Div (x, c)": "u = Mul (x, x)\n v = Mul (u, x)\n w = Mul (v, k)\n g = Add (x, w)\n d = Mul (g, c)",
+            "Erf (d)": "Tanh (d)", "{1.41421356}": "{0.7978845608}, float k = {0.044715}",
+        },
     ),
 }  # fmt: skip
+
+READ = {
+    NORM: {
+        "the mean": "m", "the difference": "d", "the square": "q", "the variance": "v", "the sum with epsilon": "a",
+        "the root": "r", "the quotient": "n",
+    },
+    GELU: {
+        "the argument of Erf": "d", "what Erf gives": "f", "the sum behind Erf": "a", "the product behind Erf": "m",
+    },
+}  # fmt: skip
+for text, values in READ.items():
+    for what, value in values.items():
+        sizes = "p,q,o" if text is NORM else "p,q"
+        twice = {"\n  y = ": f"\n  z = Relu ({value})\n  y = ", "] y)": f"] y, float[{sizes}] z)"}
+        UNFUSED[f"something else reads {what}"] = (text, twice)
 
 
 ONES_8 = ",".join("1" * 8)
@@ -77,6 +108,9 @@ APART = {
     ),
     "its terms are of other shapes": ("GRA020", SKIP, {"float[2,4,8] r": "float[1,4,8] r"}),
     "4 axes in place of 3": ("GRA020", SKIP, {"[2,4,8]": "[2,4,1,8]"}),
+    "it is over axis 1 and what follows, not the last alone": (
+        "GRA020", SKIP, {"axis = -1": "axis = 1", "float[8] s": "float[1,8] s", "float[8] b": "float[1,8] b"},
+    ),
     "something else reads the product": (
         "GRA021", BIAS, {"y = Add": "z = Relu (p)\n y = Add", "[4,2] y)": "[4,2] y, float[4,2] z)"},
     ),
@@ -274,8 +308,16 @@ def test_a_product_that_others_read_too_stays_and_one_without_quantizing_behind_
     assert found("QNT010", path) == [] and optimised(path)["MatMulIntegerToFloat"] == 1
 
 
-def test_a_row_is_a_bias_of_a_product_of_two_axes(tmp_path: Path) -> None:
-    path = saved(onnx.parser.parse_model(HEAD17 + BIAS.replace("float[2] b", "float[1,2] b")), tmp_path)
+def test_from_opset_17_on_a_transpose_keeps_no_layer_normalization_apart(tmp_path: Path) -> None:
+    text, changes = UNFUSED["before opset 17 the Transpose before it is moved through it to the one behind"]
+    path = saved(changed(text, changes), tmp_path)
+    assert found("GRA011", path) == []
+    assert optimised(path)["LayerNormalization"] == 1
+
+
+@pytest.mark.parametrize("bias", ["float[1,2] b = {1,2}", "float[4,1] b = {1,2,3,4}"])
+def test_a_row_and_a_column_are_biases_of_a_product_of_two_axes(bias: str, tmp_path: Path) -> None:
+    path = saved(onnx.parser.parse_model(HEAD17 + BIAS.replace("float[2] b = {1,2}", bias)), tmp_path)
     assert found("GRA021", path) == [] and optimised(path)["Gemm"] == 1
 
 

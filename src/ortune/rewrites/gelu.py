@@ -88,6 +88,12 @@ def _match(anchor: ir.Node) -> _Match | str:
     return ""
 
 
+def written_out(anchor: ir.Node) -> ir.Node | None:
+    """The node that ends the Gelu around an Erf or Tanh, where that becomes one operator; else None."""
+    match = _match(anchor)
+    return match.y.producer() if isinstance(match, _Match) else None
+
+
 def _checked(anchor: ir.Node, x: ir.Value, y: ir.Value, found: dict[ir.Value, Probes]) -> _Match | str:
     nodes, elsewhere = between(x, y, found)
     what = f"the Gelu around {anchor.op_type} {anchor.name!r}"

@@ -49,6 +49,7 @@ class _Match:
         axis, rank: Counted from the first; -1 and 0 for the last axis of a value of any rank.
         epsilon: Added to the variance.
         gamma, beta: Factors and shifts along the axis.
+        nodes: What lies between.
     """
 
     x: ir.Value
@@ -58,6 +59,21 @@ class _Match:
     epsilon: float
     gamma: Array
     beta: Array
+    nodes: tuple[ir.Node, ...]
+
+
+def written_otherwise(mean: ir.Node) -> tuple[ir.Node, tuple[str, ...]] | None:
+    """The end of a layer normalisation that begins with a mean, and the operators of the fused form that it has not.
+
+    None where it is none, or has them all, so that ONNX Runtime may make one operator of it.
+    """
+    match = _match(mean)
+    if not isinstance(match, _Match):
+        return None
+    kinds = Counter(node.op_type for node in match.nodes)
+    missing = tuple(op for op, count in _FUSED.items() if kinds[op] < count)
+    end = match.y.producer()
+    return (end, missing) if missing and end is not None else None
 
 
 def _starts(node: ir.Node) -> Iterator[ir.Value]:
@@ -193,7 +209,16 @@ def _found(x: ir.Value, axis: int, probes: Probes, found: dict[ir.Value, Probes]
             else:
                 rank = len(known)
                 place = axis % rank
-            return _Match(x=x, y=y, axis=place, rank=rank, epsilon=epsilon, gamma=factors[0], beta=factors[1])
+            return _Match(
+                x=x,
+                y=y,
+                axis=place,
+                rank=rank,
+                epsilon=epsilon,
+                gamma=factors[0],
+                beta=factors[1],
+                nodes=tuple(nodes),
+            )
     return why
 
 

@@ -64,9 +64,10 @@ def _reason(node: ir.Node) -> str:
     if only_user(product) is None:
         return "something else reads the product"
     shape = node.inputs[0].shape if node.inputs[0] is not None else None
-    # A product of two axes takes a row for its bias too; where its axes are not known, that one does not is not known.
-    row = bias == (1, *weight[1:]) and (shape is None or len(shape) == 2)
-    if bias != weight[1:] and not row:
+    # A product of two axes takes a row, a column or all of it for its bias too; where its axes are not known, that one
+    # does not is not known.
+    table = len(bias) == 2 and (shape is None or len(shape) == 2)
+    if bias != weight[1:] and not table:
         return f"a bias of shape {list(bias)}"
     unplanned = shape is not None and len(shape) > 2 and not shape.is_static()
     return "open sizes, with more than two axes" if unplanned else ""

@@ -3,8 +3,8 @@
 What it is: Add of two values and LayerNormalization, which ONNX Runtime would make SkipLayerNormalization, were they
     in a form that it knows.
 Why it costs: the sum is written and read once more.
-Evidence: the nodes, and what keeps them apart: another reader of the sum, the number of axes, or terms of other
-    shapes. Each was seen to stay in the optimised graph of ONNX Runtime 1.31.
+Evidence: the nodes, and what keeps them apart: another reader of the sum, the number of axes, an axis that is not the
+    last, or terms of other shapes. Each was seen to stay in the optimised graph of ONNX Runtime 1.31.
 Fix and its safety: advice: where another reader of the sum can read something else, or shapes can be made the same; a
     transformer that normalises before its layers reads the sum twice by nature.
 Example: ``python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx --model_type vit``
@@ -63,10 +63,10 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _reason(node: ir.Node) -> str:
     """Why a sum stays apart from the layer normalisation behind it; "" where it does not, or where there is none."""
     total = node.outputs[0]
-    if not any(is_op(use.node, "LayerNormalization") and use.idx == 0 for use in total.uses()):
+    norms = [use.node for use in total.uses() if is_op(use.node, "LayerNormalization") and use.idx == 0]
+    # With a constant it is a bias, and no second value.
+    if not norms or any(constant(value) is not None for value in node.inputs):
         return ""
-    if any(constant(value) is not None for value in node.inputs):
-        return ""  # a bias, and no second value
     if only_user(total) is None:
         return "something else reads the sum"
     shapes = [value.shape for value in node.inputs if value is not None]
@@ -75,4 +75,9 @@ def _reason(node: ir.Node) -> str:
     first, second = (list(shape or ()) for shape in shapes)
     if len(first) != len(second) or first != second:
         return "its terms are of other shapes"
-    return f"{len(first)} axes in place of {_AXES}" if len(first) != _AXES else ""
+    if len(first) != _AXES:
+        return f"{len(first)} axes in place of {_AXES}"
+    axis = norms[0].attributes.get_int("axis", -1)
+    return (
+        f"it is over axis {axis} and what follows, not the last alone" if axis not in (-1, _AXES - 1) else ""
+    )
