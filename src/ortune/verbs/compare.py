@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Sequence
@@ -45,6 +46,7 @@ from ortune.trials.compare_result import New, Raced, rank
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, require_unchanged
 from ortune.trials.watcher import Watcher
+from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
 from ortune.verbs._options import (
     GATE,
     RUN,
@@ -65,7 +67,7 @@ STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Kept, Load, Downloaded, Sides):
+class Options(Elsewhere, Kept, Load, Downloaded, Sides):
     """Is B faster than A on this machine?
 
     Runs all sides in fresh processes, in random order, block by block, until the evidence answers or the time is
@@ -127,7 +129,13 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
     with scratch_folder() as scratch:
         base, news = _sides(options, scratch, watch)
         watch.say(_measuring_with(base, news))
-        with session("compare", options, watch) as kept:
+        names = [targets.of(side.plan).name for side in (base, *(new.side for new in news))]
+        options.require_there(names, options.objective, pod=options.feeds.pod is not None)
+        with contextlib.ExitStack() as stack:
+            machine = None
+            if options.serve:
+                machine = stack.enter_context(browser_elsewhere(options, names, scratch, watch))
+            kept = stack.enter_context(session("compare", options, watch, machine))
             with kept.measuring(base.label):
                 each = [base, *(new.side for new in news)]
                 shas = " ".join(side.model.info.sha256 for side in each)
