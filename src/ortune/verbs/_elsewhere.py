@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.report import qr
 from ortune.verbs._options import RUN, InBrowser, Option, seconds
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def browser_elsewhere(
     limit_s = seconds(options.open_within, "--open-within")
     with _listening(options, scratch, watch) as remote:
         watch.say(f"open this on the other device, and keep it in sight: {remote.url}")
+        watch.draw(qr.drawn(remote.url))
         if not remote.wait(limit_s, watch.stop):
             if watch.stop():
                 raise Interrupted("stopped before a browser came; nothing is known")
