@@ -209,6 +209,7 @@ const trial = async () => {
     return found;
   });
   ort.env.wasm.wasmPaths = builds;
+  if (profile && provider === "webgpu") put(ort.env, "webgpu.profiling.mode", "default"); // JSEP's; others need no word
   for (const [key, value] of Object.entries(env)) put(ort.env, key, value);
   const version = ort.env.versions?.web ?? ort.env.versions?.common ?? "";
   await say({ message: "ready", version: request.version, ort_version: version });
