@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,24 @@ def test_a_gpu_that_is_software_is_never_timed(tmp_path: Path) -> None:
     software = [finding for finding in result.findings if finding.code == "MSR006"]
     assert (envelope.verdict == "functional-only") == bool(software)
     assert any("no kernel for Shrink shrink" in note for note in result.notes)
+    counted = [note for note in result.notes if note.startswith("kernels a run on the GPU: B ")]
+    assert bool(counted) == bool(software)
+
+
+@pytest.mark.xdist_group("browser")
+def test_what_a_blocked_main_thread_costs_is_told_in_frames(tmp_path: Path) -> None:
+    needs("web-wasm")
+    result = ortune.compare(
+        net(tmp_path / "m.onnx"),
+        target="web-wasm",
+        b_set=["web_proxy=1"],
+        objective="main-thread",
+        budget=12,
+        no_why=True,
+        store=tmp_path / "st",
+    ).result
+    (told,) = [note for note in result.notes if "frames of 60 Hz lost" in note]
+    assert re.search(r": A \d+\.\d, B \d+\.\d$", told)
 
 
 @pytest.mark.xdist_group("browser")

@@ -146,6 +146,17 @@ def test_a_page_that_is_not_isolated_gets_no_such_headers(tmp_path: Path) -> Non
         asked.server.close()
 
 
+def test_what_is_asked_for_or_sent_again_is_the_same_once(asked: Asked) -> None:
+    """A page whose network was gone does not know what arrived."""
+    for message in (b"one", b"two"):
+        asked.server.send(message)
+    paths = [f"/{asked.token}/next/{number}" for number in (0, 0, 1, 1)]
+    assert [asked.ask(path)[2] for path in paths] == [b"one", b"one", b"two", b"two"]
+    for number in ("0", "0", "1"):
+        assert asked.ask(f"/{asked.token}/say", "POST", b"{}", **{"x-number": number})[0] == 204
+    assert asked.said == [b"{}", b"{}"]
+
+
 def test_what_is_said_badly_is_refused(asked: Asked) -> None:
     post = f"/{asked.token}/output"
     assert asked.ask(post, "POST", b"x")[0] == 400

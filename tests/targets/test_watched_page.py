@@ -14,7 +14,7 @@ import ortune
 from chromium import CHROMIUM, HEADERS, Site, serving, web_modules
 from ortune.errors import UsageError
 from ortune.records import DiagnoseResult, PageSession, Plan, ProviderSpec
-from ortune.report import diagnose_words, markdown
+from ortune.report import diagnose_words, markdown, page_words
 from ortune.targets.browser.watch import plan_of, thread_times
 
 PAGE = """<!doctype html><title>mine</title>
@@ -59,11 +59,11 @@ fetch("/m/m.onnx").then(async (got) => {
 </script>"""
 
 
-def watched(site: Site) -> ortune.Answer[DiagnoseResult]:
+def watched(site: Site, store: Path) -> ortune.Answer[DiagnoseResult]:
     """What is told of a page, watched until it says that it is over."""
     page = f"http://127.0.0.1:{site.port}/"
     return ortune.diagnose(
-        page=page, watch="60s", watcher=ortune.Watcher(stop=lambda: not site.answers.empty())
+        page=page, watch="60s", store=store, watcher=ortune.Watcher(stop=lambda: not site.answers.empty())
     )
 
 
@@ -76,7 +76,7 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ortune.Answer[D
     dist = web_modules() / "onnxruntime-web" / "dist"
     files: dict[str, Path | str] = {"/ort/": dist, "/m/": folder, "/": PAGE, "/worker.js": WORKER}
     with serving(Site(files=files, headers={})) as site:
-        yield watched(site)
+        yield watched(site, folder / "store")
 
 
 def sessions(answer: ortune.Answer[DiagnoseResult]) -> list[PageSession]:
@@ -99,6 +99,15 @@ def test_sessions_are_seen_however_onnxruntime_web_was_loaded(answer: ortune.Ans
     assert [(t.name, t.type, t.shape) for t in script.inputs] == [("x", "float32", ("1", "3", "16", "16"))]
     assert [t.type for t in worker.outputs] == ["float32"]
     assert [(p.provider, p.n_nodes) for p in worker.placement] == [("CPUExecutionProvider", 4)]
+
+
+@pytest.mark.xdist_group("browser")
+def test_it_is_a_session_that_can_be_told_again(answer: ortune.Answer[DiagnoseResult]) -> None:
+    assert answer.result is not None and answer.result.session
+    told = ortune.report(answer.result.session, store=answer.store).result
+    assert told is not None and len(told.sessions) == 1
+    told_again = [line for line in page_words._next(answer) if line.startswith("ortune report ")]
+    assert len(told_again) == 1 and answer.result.session in told_again[0]
 
 
 @pytest.mark.xdist_group("browser")

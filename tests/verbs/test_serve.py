@@ -25,9 +25,10 @@ from onnx import TensorProto, helper, numpy_helper
 import ortune
 from chromium import CHROMIUM, FLAGS, web_modules
 from ortune.errors import MeasurementError, OrtuneError, UsageError
-from ortune.records import BenchResult
+from ortune.records import BenchResult, CompareResult
 from ortune.targets.browser import certificate, remote
-from ortune.targets.browser.remote import Ran, heat
+from ortune.targets.browser.remote import Ran, Remote, heat
+from ortune.targets.browser.server import PageServer, Request
 from ortune.trials.watcher import Watcher
 
 
@@ -114,7 +115,7 @@ def test_a_browser_that_goes_away_fails_its_trial(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(remote, "AWAY_S", 2.0)  # where a trial is begun once more, nobody waits a minute
     with (
         phone(tmp_path / "profile", leaves_at="for the first time") as there,
-        pytest.raises(OrtuneError, match="the browser went away while"),
+        pytest.raises(OrtuneError, match="the browser went away"),
     ):
         ortune.serve(
             net(tmp_path / "m.onnx"),
@@ -122,6 +123,85 @@ def test_a_browser_that_goes_away_fails_its_trial(tmp_path: Path, monkeypatch: p
             store=tmp_path / "st",
             watcher=Watcher(say=there.say, line=there.say),
         )
+
+
+@pytest.mark.xdist_group("browser")
+def test_a_browser_whose_network_was_gone_for_a_moment_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a screen that was locked: every connection breaks while a page waits for its turn."""
+    streams: list[socket.socket] = []
+    cut: list[PageServer] = []
+    tell, following = Remote._tell, PageServer._next
+
+    def telling(there: Remote, request: Request, page: str) -> None:
+        streams.append(request.connection)
+        tell(there, request, page)
+
+    def breaking(server: PageServer, request: Request, number: int) -> None:
+        if number == 2 and server not in cut:  # it has loaded the model, and is warm
+            cut.append(server)
+            for each in (request.connection, streams[-1]):
+                each.shutdown(socket.SHUT_RDWR)
+        following(server, request, number)
+
+    monkeypatch.setattr(Remote, "_tell", telling)
+    monkeypatch.setattr(PageServer, "_next", breaking)
+    with phone(tmp_path / "profile") as there:
+        result = ortune.serve(
+            net(tmp_path / "m.onnx"),
+            ort_web=str(web_modules() / "onnxruntime-web"),
+            processes=3,
+            runs=5,
+            budget=8,
+            store=tmp_path / "st",
+            watcher=Watcher(say=there.say),
+        ).result
+    assert len(cut) >= 3 and len(streams) >= len(cut)
+    assert result.rows[0].n_processes == 3 and not result.failures
+
+
+@pytest.mark.xdist_group("browser")
+def test_sides_take_turns_in_one_browser_elsewhere(tmp_path: Path) -> None:
+    with phone(tmp_path / "profile") as there:
+        envelope = ortune.compare(
+            net(tmp_path / "m.onnx"),
+            target="web-wasm",
+            b_set=["web_threads=1"],
+            serve=True,
+            ort_web=str(web_modules() / "onnxruntime-web"),
+            budget=25,
+            no_why=True,
+            store=tmp_path / "st",
+            watcher=Watcher(say=there.say),
+        )
+    result = envelope.result
+    assert isinstance(result, CompareResult)
+    assert envelope.host.machine == "browser" and "Chromium" in envelope.host.cpu
+    assert result.outputs.ok and result.comparison is not None and not result.failures
+    assert {(r.knob, r.ok) for r in result.read_back} == {("web_threads", True)}
+    assert len([s for s in there.said if "http://" in s]) == 1  # one address for all of it
+    assert len(ortune.report(result.session, store=tmp_path / "st").result.sessions) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({}, "does not run the target cpu"),
+        ({"target": "web-wasm", "a_target": "cpu"}, "does not run the target cpu"),
+        ({"target": "web-wasm", "objective": "memory"}, "does not tell memory"),
+        ({"target": "web-wasm", "cpus": 1}, "no pod"),
+    ],
+)
+def test_what_is_not_compared_elsewhere(given: dict[str, object], what: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=what):
+        ortune.compare(net(tmp_path / "m.onnx"), serve=True, store=tmp_path / "st", **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("target", ["cpu", "web"])
+def test_what_is_not_tuned_elsewhere(target: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not run the target"):
+        ortune.tune(net(tmp_path / "m.onnx"), serve=True, target=target, store=tmp_path / "st")
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -80,6 +80,14 @@ class Say:
         from rich.text import Text
 
         self.console.print(Text(lines(shorten(sentence, escape.LONGEST)), style="dim"))
+
+    def draw(self, drawing: Sequence[str]) -> None:
+        """Prints a drawing, black on white whatever the terminal's colours are, where it fits into a terminal."""
+        if self.console.is_terminal and max(map(len, drawing), default=0) <= self.console.width:
+            from rich.text import Text
+
+            for line in drawing:
+                self.console.print(Text(line, style="black on white"))
 
     @contextlib.contextmanager
     def progress(self) -> Iterator[Callable[[str], None]]:

@@ -53,7 +53,7 @@ def _parsed(verb: str) -> ast.Module:
 
 def _light(node: ast.stmt) -> bool:
     if isinstance(node, ast.ImportFrom):
-        there_anyway = {"ortune.errors", "ortune.verbs._options", "ortune.verbs._sides"}
+        there_anyway = {f"ortune.verbs.{n}" for n in ("_options", "_sides", "_elsewhere")} | {"ortune.errors"}
         return node.module in there_anyway or str(node.module).partition(".")[0] in sys.stdlib_module_names
     if isinstance(node, ast.Assign):
         return not any(isinstance(part, ast.Call | ast.Name) for part in ast.walk(node.value))
@@ -125,7 +125,7 @@ def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], 
     say = Say()
     stop = StopRequest(say, module.STOPPING)
     with stop.listening(), say.progress() as progress:
-        return run(module, options, Watcher(say=say, stop=stop, line=progress)), options
+        return run(module, options, Watcher(say=say, stop=stop, line=progress, draw=say.draw)), options
 
 
 def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | None, *, whole: bool) -> None:

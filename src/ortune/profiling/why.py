@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
+from ortune.profiling.gpu import gpu_difference
 from ortune.profiling.nodes import Origins, counterparts_of, origins
 from ortune.profiling.processes import Process, profile, profiled_arm, runs_for, slowdown
 from ortune.profiling.result import difference_of, side_times
@@ -50,11 +53,12 @@ def why(
         for label, mine, origin in zip(labels, found, known, strict=True)
     ]
     same_nodes = counterparts_of(*sides)
+    slow = [slowdown(mine) for mine in found]
     if len(baseline.work.cases) > 1:
         # The latencies are those of the mix, and the first shape alone is profiled.
-        return difference_of(times[0], times[1], counterparts=same_nodes)
-    slow = [slowdown(mine) for mine in found]
-    return difference_of(times[0], times[1], slow, plain_ns, same_nodes)
+        slow, plain_ns = [None, None], None
+    told = difference_of(times[0], times[1], slow, plain_ns, same_nodes)
+    return msgspec.structs.replace(told, gpu=gpu_difference(found, known, same_nodes))
 
 
 def _origins(baseline: Baseline, side: Resolved, process: Process) -> Origins:

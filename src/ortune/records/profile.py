@@ -425,6 +425,25 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
         return both and abs((self.work_ratio or 1.0) - 1.0) <= SAME_WORK
 
 
+class GpuDifference(Record, frozen=True, kw_only=True):
+    """Kernels on a GPU that both profiles timed, of the mean steady run; B minus A.
+
+    Attributes:
+        a_ns, b_ns: All of them together.
+        low_ns, high_ns: Interval of the difference (95 %); None with too few processes or runs.
+        a_kernels, b_kernels: How many a run has.
+        nodes: By node, as in ``ProfileDifference``.
+    """
+
+    a_ns: float
+    b_ns: float
+    low_ns: float | None = None
+    high_ns: float | None = None
+    a_kernels: int = 0
+    b_kernels: int = 0
+    nodes: tuple[DifferenceRow, ...] = ()
+
+
 class ProfileDifference(Record, frozen=True, kw_only=True):
     """``--against``: where the time went, B minus A. Each list is sorted by contribution, the largest first.
 
@@ -441,6 +460,7 @@ class ProfileDifference(Record, frozen=True, kw_only=True):
         same_ns: Sum of the nodes' differences that are within noise.
         rest_ns: Sum of the differences of nodes beyond the list.
         only_a, only_b: Nodes that vanished and that appeared.
+        gpu: What kernels on a GPU took, where both profiles tell it of each node.
     """
 
     a: str
@@ -465,6 +485,7 @@ class ProfileDifference(Record, frozen=True, kw_only=True):
     rest_ns: float = 0.0
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
+    gpu: GpuDifference | None = None
 
 
 class TimelineTrack(Record, frozen=True, kw_only=True):

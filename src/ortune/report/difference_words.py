@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ortune.records import CategoryName, DifferenceRow, ProfileDifference
+from ortune.records import CategoryName, DifferenceRow, GpuDifference, ProfileDifference
 from ortune.report.document import Cell, Column, Table, table
 from ortune.report.look_words import operations
 from ortune.report.numbers import duration, factor, percent, shorten
@@ -135,9 +135,20 @@ def became(found: ProfileDifference, name: str = "B") -> str:
     return f"{n_nodes} {was} {'are' if n_nodes > 1 else 'is'} {now} in {name} ({_signed(changes[kind])})"
 
 
+def on_gpu(gpu: GpuDifference) -> str:
+    """What kernels took, in one sentence."""
+    sure = gpu.low_ns is not None and gpu.high_ns is not None
+    span = f" ({_signed(gpu.low_ns or 0.0)} to {_signed(gpu.high_ns or 0.0)})" if sure else ""
+    counts = f"{gpu.a_kernels} kernels a run -> {gpu.b_kernels}"
+    return f"on the GPU {duration(gpu.a_ns)} -> {duration(gpu.b_ns)}{span}, {counts}"
+
+
 def brief(found: ProfileDifference, most: int = 5) -> list[str]:
     """The difference in few lines, to stand under another answer: the sentence, then what changed most."""
     lines = [headline(found)]
+    if found.gpu is not None:  # beside it the host's nodes are what queueing took
+        lines.append(on_gpu(found.gpu))
+        found = msgspec.structs.replace(found, nodes=found.gpu.nodes)
     rows = [(category_words(r.name), r) for r in found.categories[:1]] + [
         (r.name, r) for r in found.nodes[:most]
     ]
@@ -161,7 +172,13 @@ def tables(found: ProfileDifference) -> list[Table]:
         _table("by category", "category", categories, unit(found), len(categories)),
         _table("by operator", "operator", found.operators, unit(found), TOP_OPERATORS),
         _table("by node", "node", found.nodes, unit(found), TOP_NODES),
+        *([_gpu(found.gpu)] if found.gpu is not None else []),
     ]
+
+
+def _gpu(gpu: GpuDifference) -> Table:
+    """The table of kernels by node, in a unit of its own."""
+    return _table("on the GPU, by node", "node", gpu.nodes, unit_of(max(gpu.a_ns, gpu.b_ns)), TOP_NODES)
 
 
 def _table(title: str, head: str, rows: Sequence[DifferenceRow], unit: Unit, most: int) -> Table:
@@ -252,6 +269,7 @@ def notes(found: ProfileDifference) -> list[tuple[str, str]]:
     rows = [
         ("A", found.a),
         ("B", found.b),
+        ("kernels", on_gpu(found.gpu) if found.gpu is not None else ""),
         ("only in A", _names(found.only_a, sum(r.a_ns or 0.0 for r in found.nodes if r.b_ns is None))),
         ("only in B", _names(found.only_b, sum(r.b_ns or 0.0 for r in found.nodes if r.a_ns is None))),
     ]

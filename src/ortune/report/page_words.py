@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ortune.records import DiagnoseResult, Envelope, Finding, PageSeen, PageSession, PageTensor, WatchedPage
 from ortune.report import finding_words
+from ortune.report.answer_commands import lines, told_line
 from ortune.report.document import Annotation, Block, Code, Document, Line, Pairs, Points, stopped
 from ortune.report.numbers import duration, percent, shorten, size
 from ortune.report.placement_words import placed
@@ -51,7 +52,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
         for i, s in enumerate(page.sessions, 1)
     ]
     blocks.append(Pairs(title="page", rows=list(_page(page))))
-    blocks.append(Code(title="next", lines=list(_next(result)), commands=True))
+    blocks.append(Code(title="next", lines=list(_next(envelope)), commands=True))
     annotations = [
         Annotation(level="notice", title="ortune diagnose", lines=[headline(page)]),
         *finding_words.to_annotate(result.findings),
@@ -177,6 +178,8 @@ def _page(page: WatchedPage) -> Iterator[tuple[str, str]]:
         yield "trouble", text
 
 
-def _next(result: DiagnoseResult) -> Iterator[str]:
+def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:
+    result = envelope.result
     if result.findings:
         yield f"ortune explain {result.findings[0].code}"
+    yield from lines(told_line(result.session, envelope.store))

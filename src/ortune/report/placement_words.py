@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ortune.records import BrowserPlace, Placement, TrialDone
 from ortune.report import compare_outputs
@@ -47,6 +47,23 @@ def in_browser(name: str, done: TrialDone) -> list[str]:
     more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
     why = f"; no kernel for {', '.join(lacking[:NAMED])}{more}" if lacking else ""
     return [f"{name}: {placed(done.placement)[0]}{why}"]
+
+
+def kernels_there(counts: Mapping[str, int]) -> list[str]:
+    """How many kernels a run has on a GPU, by side: fewer are less to queue, on whatever GPU."""
+    told = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return [f"kernels a run on the GPU: {told}"] if told else []
+
+
+def frames_lost(sides: Mapping[str, Sequence[TrialDone]]) -> list[str]:
+    """What a blocked main thread costs who looks at the page; [] where no page was looked at."""
+    means = {
+        name: sum(page.frames_lost for page in pages) / len(pages)
+        for name, trials in sides.items()
+        if (pages := [done.page for done in trials if done.page is not None])
+    }
+    told = ", ".join(f"{name} {mean:.1f}" for name, mean in means.items())
+    return [f"frames of 60 Hz lost while the model runs once: {told}"] if told else []
 
 
 STATES = {

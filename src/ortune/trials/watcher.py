@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,14 @@ class Watcher:
         block: Gets the state after every block.
         stop: Asked before every trial; True ends racing and reports what is known.
         line: Gets the progress line of verbs that make their own.
+        draw: Gets the lines of a drawing, for whoever has a place for it.
     """
 
     say: Callable[[str], None] = lambda sentence: None
     block: Callable[[duel.Duel, duel.Design, Block], None] = lambda state, design, block: None
     stop: Callable[[], bool] = lambda: False
     line: Callable[[str], None] = lambda text: None
+    draw: Callable[[Sequence[str]], None] = lambda drawing: None
 
     def progress(self, sentence: str, spent_s: float, budget_s: float) -> None:
         """A progress line: the figures first, so that a narrow terminal cuts the sentence alone.

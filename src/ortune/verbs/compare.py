@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from ortune import __version__, rules, targets
 from ortune.errors import OrtuneError, UsageError
 from ortune.fleet import runtimes
 from ortune.model.open import open_model
+from ortune.profiling.gpu import kernels_a_run
+from ortune.profiling.processes import LEAST_OF_TURN, profile, profiled_arm
 from ortune.profiling.why import why
 from ortune.records import (
     Block,
@@ -32,7 +35,7 @@ from ortune.report.compare_outputs import outputs
 from ortune.report.compare_words import setting
 from ortune.report.difference_words import no_reason, worded
 from ortune.report.numbers import change, span
-from ortune.report.placement_words import in_browser
+from ortune.report.placement_words import frames_lost, in_browser, kernels_there
 from ortune.report.sides import compared_ns
 from ortune.rules.measurement import software_adapter
 from ortune.search import controls, duel
@@ -45,6 +48,7 @@ from ortune.trials.compare_result import New, Raced, rank
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import Resolved, require_unchanged
 from ortune.trials.watcher import Watcher
+from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
 from ortune.verbs._options import (
     GATE,
     RUN,
@@ -61,11 +65,12 @@ from ortune.verbs._session import Session, resolver, session
 from ortune.verbs._sides import Sides
 
 FORMATS = ("text", "json", "github", "markdown", "html")
+WEBGPU = "webgpu"  # as onnxruntime-web calls it
 STOPPING = "stopping after this trial, then telling what is known; Ctrl-C again stops at once"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Kept, Load, Downloaded, Sides):
+class Options(Elsewhere, Kept, Load, Downloaded, Sides):
     """Is B faster than A on this machine?
 
     Runs all sides in fresh processes, in random order, block by block, until the evidence answers or the time is
@@ -127,7 +132,13 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
     with scratch_folder() as scratch:
         base, news = _sides(options, scratch, watch)
         watch.say(_measuring_with(base, news))
-        with session("compare", options, watch) as kept:
+        names = [targets.of(side.plan).name for side in (base, *(new.side for new in news))]
+        options.require_there(names, options.objective, pod=options.feeds.pod is not None)
+        with contextlib.ExitStack() as stack:
+            machine = None
+            if options.serve:
+                machine = stack.enter_context(browser_elsewhere(options, names, scratch, watch))
+            kept = stack.enter_context(session("compare", options, watch, machine))
             with kept.measuring(base.label):
                 each = [base, *(new.side for new in news)]
                 shas = " ".join(side.model.info.sha256 for side in each)
@@ -227,7 +238,24 @@ class _Run:
             found = rules.Facts(page=new.trials[0].done.page)
             if not self.baseline.functional_only:
                 self.baseline.findings += rules.rule_of(software_adapter).findings(found)
+        if self.baseline.functional_only:
+            self.baseline.notes += kernels_there(self._kernels(timed))
         return self.baseline.functional_only
+
+    def _kernels(self, timed: Sequence[New]) -> dict[str, int]:
+        """Kernels of a run by side, where a profile tells them: they need no clock."""
+        arms = {"A": self.baseline.arm(BASE), **{n.name: n.contestant for n in timed if n.contestant}}
+        found = {}
+        for name, arm in arms.items():
+            if targets.of(arm.plan).provider != WEBGPU:
+                continue
+            self.watch.line(f"counting the kernels of {name}")
+            with contextlib.suppress(OrtuneError):  # without them outputs and placement are an answer
+                kept = self.scratch / f"kernels-{arm.name}"
+                (seen,) = profile(self.baseline, [profiled_arm(self.baseline, arm)], LEAST_OF_TURN, [kept])
+                if (count := kernels_a_run(seen.trace)) is not None:
+                    found[name] = count
+        return found
 
     def _try(self, new: New) -> None:
         """Runs a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
@@ -343,6 +371,13 @@ class _Run:
         spent_s = (time.monotonic_ns() - self.start) / 1e9
         self.watch.progress(progress_line(state, design, block), spent_s, self.options.budget_s)
 
+    def _frames(self, blocks: Sequence[Block]) -> list[str]:
+        """What the main thread's figure is to who looks at the page."""
+        if self.options.objective != "main-thread":
+            return []
+        arms = {"A": BASE, **{new.name: new.arm for new in self.news}}
+        return frames_lost({name: [t.done for t in measured(blocks, arm)] for name, arm in arms.items()})
+
     def _envelope(self, state: duel.Duel | None, design: duel.Design | None) -> Envelope[CompareResult]:
         blocks = state.blocks if state else []
         estimand = state.estimand if state else "median"
@@ -371,7 +406,7 @@ class _Run:
             findings=tuple(self.baseline.findings),
             read_back=first.read_back,
             mapped_inputs=first.mapped_inputs,
-            notes=(*self.baseline.work.notes, *self.baseline.notes, *awake(blocks)),
+            notes=(*self.baseline.work.notes, *self.baseline.notes, *self._frames(blocks), *awake(blocks)),
             failures=(*failures(blocks, BASE), *first.failures),
             gate=first.gate,
             name=first.name,

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -67,7 +66,6 @@ from ortune.verbs._options import (
     seconds,
     words,
 )
-from ortune.verbs._page import write_page
 from ortune.verbs._session import Session, resolver, session
 from ortune.verbs._watched import watched
 
@@ -76,7 +74,7 @@ STOPPING = "stopping after this block, then telling what is known; Ctrl-C again 
 
 TOGETHER = "together"
 SEVERITIES = ("error", "warning", "note")
-OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report")
+OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report", "store")
 """What can be said of a page that is watched."""
 LONGEST_WATCH_S = 3600
 MOST_FIXES = 8
@@ -184,6 +182,12 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
 
 def _page(options: Options, watch: Watcher) -> Envelope[DiagnoseResult]:
     """The user's own page, watched."""
+    with session("diagnose", options, watch) as kept:
+        kept.begin(options.page, model=options.page)
+        return kept.keep(_watch(options, watch, kept))
+
+
+def _watch(options: Options, watch: Watcher, kept: Session) -> Envelope[DiagnoseResult]:
     start = time.monotonic()
     watch.line(f"watching {options.page}")
     with scratch_folder() as scratch:
@@ -196,17 +200,16 @@ def _page(options: Options, watch: Watcher) -> Envelope[DiagnoseResult]:
         failed=_fails(findings, options.severity),
         reproduce=command("diagnose", options),
         page=page,
+        session=kept.log.id,
         elapsed_s=time.monotonic() - start,
     )
-    envelope = Envelope(
+    return Envelope(
         schema="ortune/diagnose/1",
         ortune=__version__,
+        host=kept.machine.host,
         status="interrupted" if watch.stop() else "ok",
         result=result,
     )
-    if options.report is not None:
-        write_page(envelope, Path(options.report), watch)
-    return envelope
 
 
 def _fails(findings: Sequence[Finding], severity: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -58,6 +59,7 @@ from ortune.trials.sides import (
 from ortune.trials.tuned import code_rewritten, make_result
 from ortune.trials.tuning import Tuning
 from ortune.trials.watcher import Watcher
+from ortune.verbs._elsewhere import Elsewhere, browser_elsewhere
 from ortune.verbs._options import (
     MODEL,
     OUT,
@@ -97,7 +99,7 @@ STOPPING = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Kept, Load, Downloaded, OnePlan):
+class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
     """The fastest correct way to run a model on this machine, proven.
 
     Tries settings one at a time against the untouched default, combines those that help, drops those that do not
@@ -242,6 +244,7 @@ class Options(Kept, Load, Downloaded, OnePlan):
     def check(self) -> None:
         """Raises UsageError for what cannot be searched or allowed."""
         require_objective(self.objective)
+        self.require_there([self.target, *self.others], self.objective, pod=self.feeds.pod is not None)
         known = {"numerics", "behaviour", *GUARDS, *knobs.all_knobs(), *rewrites.all_rewrites()}
         for name in self.allow:
             if name not in known:
@@ -292,7 +295,12 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         side = replace(
             with_targets(side, options.others, watch.say, options.in_browser), plan=options.default
         )
-        with session("tune", options, watch) as kept:
+        with contextlib.ExitStack() as stack:
+            machine = None
+            if options.serve:
+                names = [options.first_target]
+                machine = stack.enter_context(browser_elsewhere(options, names, scratch, watch))
+            kept = stack.enter_context(session("tune", options, watch, machine))
             with kept.measuring(side.label):
                 # Journal and clock begin with the lock: waiting for another ortune costs nothing of the budget.
                 replay = _journal(kept, side, options)

@@ -6,7 +6,24 @@ const COMPILED_MS = 300; // where it has done so already, and the runs show it
 
 const PROFILED = 300; // runs before those that count: each of them is printed
 
-const post = (what, body, headers = {}) => fetch(here + what, { method: "POST", body, headers });
+const rest = (ms) => new Promise((done) => setTimeout(done, ms));
+
+// A device whose screen was locked has no network for a while. What is asked again has the number that it had, so that
+// nothing is given or taken twice.
+const AWAY_MS = 60000;
+const ask = async (path, options = {}) => {
+  const until = Date.now() + AWAY_MS;
+  for (;;) {
+    try {
+      return await fetch(here + path, options);
+    } catch (error) {
+      if (Date.now() > until) throw error;
+      await rest(500);
+    }
+  }
+};
+let posted = 0;
+const post = (what, body, headers = {}) => ask(what, { method: "POST", body, headers: { ...headers, "x-number": String(posted++) } });
 
 // What is printed goes to the log, in its order. It must be caught before onnxruntime-web loads, which keeps console's
 // functions at its start.
@@ -28,19 +45,22 @@ for (const level of ["debug", "log", "info", "warn", "error"]) {
 }
 
 const say = async (message) => { await flush(); await post("say", JSON.stringify(message)); };
+let received = 0;
 const next = async () => {
   for (;;) {
-    const answer = await fetch(here + "next");
-    if (answer.status === 200) return answer.json();
+    const answer = await ask(`next/${received}`);
+    if (answer.status === 204) continue;
+    if (!answer.ok) throw new Error("ortune wants nothing more of this page");
+    received++;
+    return answer.json();
   }
 };
 
 // Of the whole browser: what the page itself cannot know.
-const cpu = async () => (await fetch(here + "cpu")).json();
+const cpu = async () => (await ask("cpu")).json();
 
 const ns = (ms) => Math.round(ms * 1e6);
 const clock = () => performance.now();
-const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 
 class Stop extends Error {
   constructor(reason, what, knob = "") { super(what); this.reason = reason; this.knob = knob; }
@@ -57,7 +77,7 @@ const ONNX = { float32: "float", float64: "double" };
 const tensorsOf = async (ort, feed) => {
   const found = [];
   for (const [i, { name, onnx_type, dims }] of feed.inputs.entries()) {
-    const answer = await fetch(`${here}feed/${feed.index}/${i}`);
+    const answer = await ask(`feed/${feed.index}/${i}`);
     const data = onnx_type === "string" ? await answer.json() : new ARRAYS[onnx_type](await answer.arrayBuffer());
     found.push([name, NAMES[onnx_type] ?? onnx_type, data, dims]);
   }
@@ -151,7 +171,7 @@ const inSight = (limit_ms) => new Promise((done, fail) => {
 const trial = async () => {
   const request = await next();
   const { build, env, session: options, provider, profile } = request;
-  const about = {};
+  const builds = new URL(request.builds, here).href, about = {};
   let repeated = 0;
   // Once more, where the page was hidden meanwhile.
   const seen = async (work) => {
@@ -184,20 +204,21 @@ const trial = async () => {
     about.adapter = { description, fallback: /swiftshader|llvmpipe|softpipe|software|basic render/i.test(description ?? "") };
   }
   const ort = await once("it imported onnxruntime-web", async () => {
-    const imported = clock(), found = await import(`${here}ort/${build}`);
+    const imported = clock(), found = await import(builds + build);
     about.import_ns = ns(clock() - imported);
     return found;
   });
-  ort.env.wasm.wasmPaths = `${here}ort/`;
+  ort.env.wasm.wasmPaths = builds;
+  if (profile && provider === "webgpu") put(ort.env, "webgpu.profiling.mode", "default"); // JSEP's; others need no word
   for (const [key, value] of Object.entries(env)) put(ort.env, key, value);
   const version = ort.env.versions?.web ?? ort.env.versions?.common ?? "";
   await say({ message: "ready", version: request.version, ort_version: version });
 
   Object.assign(about, { isolated: self.crossOriginIsolated, agent: navigator.userAgent, resolution_ns: ns(resolution()) });
   const fetched = clock();
-  const model = new Uint8Array(await (await fetch(`${here}model`)).arrayBuffer());
+  const model = new Uint8Array(await (await ask("model")).arrayBuffer());
   const externalData = [];
-  for (const [i, path] of request.external.entries()) externalData.push({ path, data: new Uint8Array(await (await fetch(`${here}data/${i}`)).arrayBuffer()) });
+  for (const [i, path] of request.external.entries()) externalData.push({ path, data: new Uint8Array(await (await ask(`data/${i}`)).arrayBuffer()) });
   about.fetch_ns = ns(clock() - fetched);
   const all = { ...options };
   if (externalData.length) all.externalData = externalData;

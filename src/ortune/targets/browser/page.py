@@ -15,6 +15,7 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ from ortune.records import (
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
 from ortune.targets.browser.kept import Kept
-from ortune.targets.browser.remote import Ran, browser_name
+from ortune.targets.browser.remote import AWAY_S, Ran, browser_name
 from ortune.targets.browser.server import PageServer, Served
 from ortune.targets.machine import Machine, over_memory_of
 from ortune.targets.process import Process
@@ -78,6 +79,12 @@ class Page(Process):
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> None:
         super().__init__(task, settings, machine, group)
+        if (
+            machine.remote is not None
+        ):  # nobody stands beside it: it may be out of sight, and away, for a while
+            patience_s = HIDDEN_S + AWAY_S
+            load_s, run_s = (limit + patience_s for limit in (self.limits.load_s, self.limits.run_s))
+            self.limits = replace(self.limits, load_s=load_s, run_s=run_s)
         self.provider = task.plan.providers[0]
         self.server: PageServer | None = None
         self.about: dict[str, Any] = {}
@@ -110,6 +117,8 @@ class Page(Process):
         remote = self.machine.remote
         if remote is not None:
             self._job["compiled"] = False
+            if len(self.group) > 1:
+                self._job["builds"] = remote.builds(web.dist)
             self.server = PageServer(
                 served, self._said, self._printed, self._output, self._cpu_s, remote.site
             )
@@ -356,6 +365,7 @@ class Page(Process):
             isolated=not isolated or _truth(isolated[-1]),
         )
         job = {
+            "builds": "ort/",
             "build": FILES[told.build or BUILDS[self.provider.name]],
             "env": told.env,
             "session": told.session,

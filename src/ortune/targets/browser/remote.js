@@ -3,9 +3,10 @@ const here = new URL(".", import.meta.url).href;
 const state = document.getElementById("state");
 const MEASURING = "ortune measures here. Leave this page open and in sight, and the device to itself.";
 
+const made = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
 // The same after a reload: results of two browsers are never taken for one's.
 const identity = () => {
-  const made = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   try {
     return (localStorage.ortune ??= made());
   } catch {
@@ -30,15 +31,17 @@ const show = (pages) => {
   }
 };
 
-const id = identity();
+const id = identity(), page = made();
 const hello = {
-  id, agent: navigator.userAgent, secure: isSecureContext, isolated: Boolean(self.crossOriginIsolated), webgpu: Boolean(navigator.gpu),
+  id, page, agent: navigator.userAgent, secure: isSecureContext, isolated: Boolean(self.crossOriginIsolated), webgpu: Boolean(navigator.gpu),
   cores: navigator.hardwareConcurrency ?? 1, memory_gib: navigator.deviceMemory ?? 0,
 };
 const answer = await fetch(`${here}hello`, { method: "POST", body: JSON.stringify(hello) });
-if (answer.ok) {
-  const told = new EventSource(`${here}pages/${id}`); // comes back by itself when the network does
-  told.onopen = () => { state.textContent = MEASURING; };
+const TRIES = 60;
+let tries = 0;
+const listen = () => {
+  const told = new EventSource(`${here}pages/${id}/${page}`); // comes back by itself when the network does
+  told.onopen = () => { tries = 0; state.textContent = MEASURING; };
   told.onmessage = ({ data }) => {
     const { pages, over } = JSON.parse(data);
     show(pages);
@@ -46,7 +49,17 @@ if (answer.ok) {
     told.close();
     state.textContent = "That is all: this page can be closed.";
   };
-  told.onerror = () => { show([]); state.textContent = "The connection to ortune is lost; trying again."; };
+  // The frames stay: behind a screen that was locked they go on where they were.
+  told.onerror = () => {
+    state.textContent = "The connection to ortune is lost; trying again.";
+    if (told.readyState !== EventSource.CLOSED) return;
+    if (tries++ < TRIES) return void setTimeout(listen, 1000);
+    show([]);
+    state.textContent = "ortune is done, or measures in a page that was opened later: this one can be closed.";
+  };
+};
+if (answer.ok) {
+  listen();
   document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") stayAwake(); });
   await stayAwake();
 } else {

@@ -14,13 +14,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ortune.records import Host
-from ortune.targets.browser.server import Request, Site
+from ortune.targets.browser.server import KEEPS, Request, Site, build_of
 
 BEAT_S = 1.0
 MINUTE_S = 60.0
@@ -38,6 +39,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: Its own, the same after a reload.
+        page: Of the page as it was loaded, another after a reload.
         agent: What it sends to every server.
         secure: Whether the address is one that it takes for secure; WebGPU and threads need that.
         isolated: Whether the page is cross-origin isolated; threads need that too.
@@ -47,6 +49,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     id: str
+    page: str
     agent: str
     secure: bool
     isolated: bool
@@ -135,9 +138,11 @@ class Remote:
         url: What to open; who has it is let in.
         hello: What the browser told of itself; None before it came.
         ran: What its trials measured.
+        dist: onnxruntime-web's builds, for pages of one block, which share what the browser keeps of them.
     """
 
     isolated = True
+    dist: Path | None = None
 
     def __init__(self, site: Site, say: Callable[[str], None]) -> None:
         self.site, self._say = site, say
@@ -147,7 +152,8 @@ class Remote:
         self._version = self._connection = 0
         self._connected = self._over = False
         self._away_since = time.monotonic()
-        self._pages: dict[str, int | None] = {}  # by their connection; None of those that nobody has got yet
+        self._loaded = ""  # the page that is there, or was last
+        self._pages: dict[str, str] = {}  # by the page that has them; "" of those that nobody has got yet
         self.url = site.open(self)
 
     def wait(self, limit_s: float, stop: Callable[[], bool]) -> bool:
@@ -161,7 +167,7 @@ class Remote:
     def show(self, url: str) -> None:
         """Has it open a page of the site's."""
         with self._changed:
-            self._pages[_path(url)] = None
+            self._pages[_path(url)] = ""
             self._touch()
             away = not self._connected
         if away:
@@ -176,12 +182,19 @@ class Remote:
     def lost(self, url: str) -> str:
         """Why a page is no more, or never was; "" while it may be there."""
         with self._changed:
-            had = self._pages.get(_path(url))
-            if had is not None and not (self._connected and had == self._connection):
-                return "the browser went away"
-            if had is None and not self._connected and time.monotonic() > self._away_since + AWAY_S:
-                return f"no browser had the page open for {AWAY_S:.0f} s"
+            had = self._pages.get(_path(url), "")
+            if had and self._connected and had != self._loaded:
+                return "the browser went away, and came back with nothing of it"
+            # Behind a screen that was locked a page goes on where it was, once it is looked at again.
+            if not self._connected and time.monotonic() > self._away_since + AWAY_S:
+                left = "the browser went away and" if had else "no browser came, or it"
+                return f"{left} did not have the page open for {AWAY_S:.0f} s"
             return ""
+
+    def builds(self, dist: Path) -> str:
+        """The address of onnxruntime-web for all pages alike, so that the browser compiles it once."""
+        self.dist = dist
+        return f"{_path(self.url)}ort/"
 
     def close(self) -> None:
         """Tells it that this was all."""
@@ -203,8 +216,10 @@ class Remote:
         kind, _, rest = path.partition("/")
         if path in ("", "remote.js"):
             request.own(path or "remote.html")
-        elif kind == "pages" and self.hello is not None and rest == self.hello.id:
-            self._tell(request)
+        elif kind == "pages" and (hello := self.hello) and rest == f"{hello.id}/{hello.page}":
+            self._tell(request, hello.page)
+        elif kind == "ort" and self.dist is not None and (build := build_of(self.dist, rest)):
+            request.file(build, keeps=KEEPS)
         else:
             request.answer(404)
 
@@ -218,7 +233,8 @@ class Remote:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             request.answer(400)
             return
-        if not re.fullmatch(r"[0-9a-f]{32}", hello.id) or not 1 <= hello.cores <= 1024:
+        named = all(re.fullmatch(r"[0-9a-f]{32}", name) for name in (hello.id, hello.page))
+        if not named or not 1 <= hello.cores <= 1024:
             request.answer(400)
             return
         with self._changed:
@@ -227,7 +243,7 @@ class Remote:
                 self.hello = hello
         request.answer(204 if mine else 409)
 
-    def _tell(self, request: Request) -> None:
+    def _tell(self, request: Request, page: str) -> None:
         """Tells which pages are to be open, whenever that changes; a beat in between shows that it is there."""
         if hasattr(
             socket, "TCP_USER_TIMEOUT"
@@ -236,7 +252,7 @@ class Remote:
         with self._changed:
             self._connection += 1
             mine, told = self._connection, -1
-            self._connected = True
+            self._connected, self._loaded = True, page
             self._changed.notify_all()
         try:
             request.begin(200, "text/event-stream")
@@ -247,10 +263,10 @@ class Remote:
                     if told == self._version:
                         self._changed.wait(BEAT_S)
                     news, told, over = told != self._version, self._version, self._over
-                    for page in self._pages if news else ():
-                        self._pages[page] = self._pages[page] or mine
-                    # Those of a connection before are left out: they ended with it.
-                    message = {"pages": [p for p, had in self._pages.items() if had == mine], "over": over}
+                    for each in self._pages if news else ():
+                        self._pages[each] = self._pages[each] or page
+                    # Those of a page before a reload are left out: they ended with it.
+                    message = {"pages": [p for p, had in self._pages.items() if had == page], "over": over}
                 request.wfile.write(b"data: %s\n\n" % json.dumps(message).encode() if news else b":\n\n")
                 request.wfile.flush()
         except OSError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import http.server
 import json
-import queue
 import secrets
 import socketserver
 import ssl
@@ -31,6 +30,8 @@ TYPES = {
     ".mjs": "text/javascript",
     ".wasm": "application/wasm",
 }
+KEEPS = "max-age=86400"
+"""Of onnxruntime-web's files; what is measured is never kept."""
 ISOLATING = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
@@ -264,7 +265,9 @@ class PageServer:
     ) -> None:
         self._served, self._said, self._printed, self._output = served, said, printed, output
         self._cpu_s = cpu_s
-        self._outbox: queue.Queue[bytes] = queue.Queue()
+        self._outbox: list[bytes] = []
+        self._posted = threading.Condition()
+        self._taken: set[str] = set()
         self._closed = threading.Event()
         self.missing: list[str] = []
         self.sent_bytes = 0
@@ -276,7 +279,9 @@ class PageServer:
 
     def send(self, message: bytes) -> None:
         """Gives the page its next message."""
-        self._outbox.put(message)
+        with self._posted:
+            self._outbox.append(message)
+            self._posted.notify_all()
 
     def close(self) -> None:
         """Gives nothing any more; what a page still waits for ends."""
@@ -293,8 +298,8 @@ class PageServer:
         served = self._served
         if path in ("", "page.js"):
             request.own(path or "page.html")
-        elif path == "next":
-            self._next(request)
+        elif kind == "next" and rest.isdecimal():
+            self._next(request, int(rest))
         elif path == "cpu":
             request.answer(200, str(int(1e9 * self._cpu_s())).encode(), "application/json")
         elif path == "alive":
@@ -309,13 +314,19 @@ class PageServer:
                 request.answer(200, served.feeds[int(case)][int(number)])
             except (ValueError, IndexError):
                 request.answer(404)
-        elif kind == "ort" and "/" not in rest and "\\" not in rest and Path(rest).suffix in TYPES:
-            self._file(request, served.dist / rest, keeps="max-age=86400")
+        elif kind == "ort" and (build := build_of(served.dist, rest)):
+            self._file(request, build, keeps=KEEPS)
         else:
             request.answer(404)
 
     def post(self, path: str, body: bytes, request: Request) -> None:
-        """Takes what is sent to a path."""
+        """Takes what is sent to a path, once where it is sent again with the same number."""
+        number = request.headers.get("x-number", "")
+        with self._posted:
+            if number and number in self._taken:
+                request.answer(204)
+                return
+            self._taken.add(number)
         if path == "say":
             self._said(body)
         elif path == "console":
@@ -332,16 +343,14 @@ class PageServer:
             return
         request.answer(204)
 
-    def _next(self, request: Request) -> None:
+    def _next(self, request: Request, number: int) -> None:
+        """Gives the message of that number; the same again to who did not get it."""
         until = time.monotonic() + POLL_S
-        while not self._closed.is_set() and time.monotonic() < until:
-            try:
-                message = self._outbox.get(timeout=BEAT_S)
-            except queue.Empty:
-                continue
-            request.answer(200, message, "application/json")
-            return
-        request.answer(204)
+        with self._posted:
+            while not self._closed.is_set() and time.monotonic() < until and number >= len(self._outbox):
+                self._posted.wait(BEAT_S)
+            message = self._outbox[number] if number < len(self._outbox) else b""
+        request.answer(200 if message else 204, message, "application/json")
 
     def _alive(self, request: Request) -> None:
         """Stays open as long as the page: where writing fails, it is gone."""
@@ -361,6 +370,12 @@ class PageServer:
             self.sent_bytes += path.stat().st_size
         else:
             self.missing.append(path.name)
+
+
+def build_of(dist: Path, name: str) -> Path | None:
+    """A file of onnxruntime-web that a page may have; None for whatever else it asks for."""
+    plain = "/" not in name and "\\" not in name and Path(name).suffix in TYPES
+    return dist / name if plain else None
 
 
 def _lines(body: bytes) -> list[str]:

@@ -1,0 +1,68 @@
+"""What runs on a GPU, where a profile times its kernels: the host only queues them, and its times say nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ortune.profiling.nodes import Origins
+from ortune.profiling.processes import Process
+from ortune.profiling.result import difference_of, side_times
+from ortune.records import GpuDifference
+from ortune.trace.attribution import Attribution
+from ortune.trace.table import Trace
+
+
+def kernels_a_run(trace: Trace) -> int | None:
+    """Kernels of the last run, which does nothing that is done once; None where none is timed."""
+    rows = trace.kernels.row
+    rows = rows[rows >= 0]
+    if not len(rows):
+        return None
+    return int(np.count_nonzero(trace.run[rows] == trace.n_runs - 1))
+
+
+def of_kernels(trace: Trace, found: Attribution) -> Attribution:
+    """The steady runs with the time of each node's kernels in the place of the host's."""
+    kernels = trace.kernels
+    owned = kernels.row >= 0
+    rows, ns = kernels.row[owned], kernels.duration_ns[owned]
+    runs = trace.run[rows] - found.runs.start
+    steady = (runs >= 0) & (runs < len(found.runs))
+    by_node = np.zeros_like(found.by_node)
+    np.add.at(by_node, (trace.name.codes[rows[steady]], runs[steady]), ns[steady])
+    return replace(found, by_node=by_node, wall_ns=by_node.sum(axis=0))
+
+
+def gpu_difference(
+    sides: tuple[Sequence[Process], Sequence[Process]],
+    known: Sequence[Origins],
+    counterparts: Mapping[str, str] | None,
+) -> GpuDifference | None:
+    """Kernels of both sides, B minus A; None where a side has none whose node is known, or they are all of its rows.
+
+    Args:
+        sides: The profiled processes of each.
+        known: Of the graph of each.
+        counterparts: Names of B's nodes that are others' in A.
+    """
+    counts = [kernels_a_run(mine[0].trace) for mine in sides]
+    every = [process.trace for mine in sides for process in mine]
+    if None in counts or any(trace.device_only or not len(trace.kernels.row) for trace in every):
+        return None
+    a, b = (
+        side_times("", [(p.trace, of_kernels(p.trace, p.found)) for p in mine], origins)
+        for mine, origins in zip(sides, known, strict=True)
+    )
+    found = difference_of(a, b, counterparts=counterparts)
+    return GpuDifference(
+        a_ns=found.a_wall_ns,
+        b_ns=found.b_wall_ns,
+        low_ns=found.low_ns,
+        high_ns=found.high_ns,
+        a_kernels=counts[0] or 0,
+        b_kernels=counts[1] or 0,
+        nodes=found.nodes,
+    )

@@ -1,0 +1,23 @@
+"""An address as a QR code for a terminal, by segno, which only ``ortune[web]`` brings."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+QUIET = 4  # modules of margin, as the standard wants
+_HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
+
+
+def drawn(address: str) -> tuple[str, ...]:
+    """The code in lines of half blocks, two rows of modules each, dark where something is printed.
+
+    Returns:
+        () where segno is not installed: the address does alone.
+    """
+    try:
+        import segno
+    except ImportError:
+        return ()
+    rows = [[int(module) for module in row] for row in segno.make_qr(address).matrix_iter(border=QUIET)]
+    pairs = zip_longest(rows[::2], rows[1::2], fillvalue=[0] * len(rows[0]))
+    return tuple("".join(_HALVES[both] for both in zip(upper, lower, strict=True)) for upper, lower in pairs)

@@ -1,0 +1,189 @@
+"""A browser elsewhere, which somebody opens by hand: what is said of it, and the wait for it."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import ssl
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.report import qr
+from ortune.verbs._options import RUN, InBrowser, Option, seconds
+
+if TYPE_CHECKING:
+    from ortune.targets.browser.remote import Hello, Remote
+    from ortune.targets.machine import Machine
+    from ortune.trials.watcher import Watcher
+
+UNKNOWN_THERE = ("memory", "cpu", "cold-start", "first-result")
+"""Objectives that no browser tells of itself, or that need one that is started anew."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listening(InBrowser):
+    """Where a browser elsewhere is waited for."""
+
+    address: Annotated[
+        str,
+        Option(
+            "--address",
+            "192.168.1.20",
+            "Of this machine, where it listens; others than 127.0.0.1 by HTTPS.",
+            RUN,
+        ),
+    ] = "127.0.0.1"
+    port: Annotated[int, Option("--port", "N", "Where it listens; 0 takes a free one.", RUN)] = 0
+    cert: Annotated[
+        str, Option("--cert", "FILE", "Certificate for HTTPS. Default: one made for this run.", RUN)
+    ] = ""
+    key: Annotated[str, Option("--key", "FILE", "The certificate's key.", RUN)] = ""
+    open_within: Annotated[
+        str | float, Option("--open-within", "5m", "How long it waits for a browser.", RUN)
+    ] = "5m"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere(Listening):
+    """A verb whose trials may run in a browser elsewhere."""
+
+    serve: Annotated[
+        bool,
+        Option(
+            "--serve",
+            "",
+            "Run the trials in a browser on a phone or another machine: shows an address to open there.",
+            RUN,
+        ),
+    ] = False
+
+    def require_there(self, targets: Sequence[str], objective: str, *, pod: bool) -> None:
+        """UsageError for what no browser elsewhere can be asked."""
+        if not self.serve:
+            return
+        native = next((name for name in targets if not name.startswith("web-")), "")  # "web" is several
+        if native:
+            what = f"a browser elsewhere does not run the target {native}"
+            raise UsageError(
+                what, where="--serve", do="--target web-wasm or another of a browser, for all sides"
+            )
+        if objective in UNKNOWN_THERE:
+            what = f"a browser elsewhere does not tell {objective}"
+            raise UsageError(what, where="--objective", do="latency, p95, throughput or main-thread")
+        if pod:
+            raise UsageError(
+                "no pod is emulated elsewhere", where="--serve", do="leave --cpus and --memory out"
+            )
+
+
+@contextlib.contextmanager
+def browser_elsewhere(
+    options: Listening, targets: Sequence[str], scratch: Path, watch: Watcher
+) -> Iterator[Machine]:
+    """The machine of a browser that came, for as long as it is measured.
+
+    Args:
+        options: Where it is waited for.
+        targets: What is to run there.
+        scratch: Folder of this invocation.
+        watch: Is told what somebody must do.
+
+    Raises:
+        UsageError: It cannot be listened there, or that browser cannot run the targets.
+        MeasurementError: None came in time.
+        Interrupted: A stop was asked for before.
+    """
+    from ortune.targets.machine import Machine
+
+    limit_s = seconds(options.open_within, "--open-within")
+    with _listening(options, scratch, watch) as remote:
+        watch.say(f"open this on the other device, and keep it in sight: {remote.url}")
+        watch.draw(qr.drawn(remote.url))
+        if not remote.wait(limit_s, watch.stop):
+            if watch.stop():
+                raise Interrupted("stopped before a browser came; nothing is known")
+            do = "open the address sooner, or ask for more time with --open-within"
+            raise MeasurementError(f"no browser came within {limit_s:.0f} s", do=do)
+        assert remote.hello is not None
+        _require_able(targets, remote.hello, watch)
+        yield Machine(None, options.in_browser, remote)
+
+
+def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
+    """Says what the browser is, and what cannot be measured there.
+
+    Raises:
+        UsageError: That is one of the targets.
+    """
+    from ortune.targets.browser.remote import browser_name
+
+    watch.say(f"{browser_name(hello.agent)} is here, with {hello.cores} logical processors")
+    if hello.secure and hello.isolated:
+        return
+    what = "the address is not secure for that browser: only single-thread wasm can be measured"
+    if any(target != "web-wasm" for target in targets):
+        raise UsageError(
+            what, where="--target", do="serve by HTTPS, through adb reverse, or --target web-wasm"
+        )
+    watch.say(what)
+
+
+@contextlib.contextmanager
+def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Remote]:
+    """Listens for the one browser, beyond loopback by HTTPS only."""
+    from ortune.targets.browser.remote import Remote
+    from ortune.targets.browser.server import Site
+
+    try:
+        address = ipaddress.IPv4Address(options.address)
+    except ValueError:
+        what = f"{options.address!r} is not an IPv4 address"
+        raise UsageError(
+            what, where="--address", do="give this machine's own, such as 192.168.1.20"
+        ) from None
+    if address.is_unspecified:
+        what = "0.0.0.0 is every address of this machine, and a browser can open none of that name"
+        raise UsageError(what, where="--address", do="give the one that the other device reaches")
+    if bool(options.cert) != bool(options.key):
+        missing = "--key" if options.cert else "--cert"
+        raise UsageError("a certificate needs its key", where=missing, do="give both, or neither")
+    tls = None
+    if options.cert or not address.is_loopback:
+        tls = _context(options, str(address), scratch, watch)
+    try:
+        site = Site(str(address), options.port, tls=tls)
+    except (OSError, OverflowError) as error:
+        what = f"cannot listen at {address}, port {options.port}: {error}"
+        raise UsageError(what, where="--port", do="leave --port out, which takes a free one") from None
+    remote = Remote(site, watch.say)
+    try:
+        yield remote
+    finally:
+        remote.close()
+        site.close()
+
+
+def _context(options: Listening, address: str, scratch: Path, watch: Watcher) -> ssl.SSLContext:
+    """The user's certificate, or one that is made for this run and forgotten with it."""
+    from ortune.targets.browser import certificate
+
+    cert, key = Path(options.cert), Path(options.key)
+    if not options.cert:
+        cert, key = certificate.made(address, scratch)
+        watch.say(
+            "the certificate is made for this run, so the browser warns once: tap Advanced, then Proceed "
+            "(Firefox: Accept the Risk; Safari: Show Details, visit this website)"
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        # One with a passphrase is refused, since nobody is there to type it.
+        context.load_cert_chain(cert, key, password="")
+    except (OSError, ValueError) as error:
+        what = f"this certificate and key cannot be used: {error}"
+        raise UsageError(
+            what, where="--cert", do="give PEM files that belong together, the key unencrypted"
+        ) from None
+    return context
