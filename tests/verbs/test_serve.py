@@ -92,7 +92,7 @@ def test_a_browser_that_opens_the_address_is_measured(tmp_path: Path) -> None:
             ort_web=str(web_modules() / "onnxruntime-web"),
             processes=3,
             runs=5,
-            budget=8,
+            budget=60,
             store=tmp_path / "st",
             watcher=Watcher(say=there.say),
         )
@@ -153,7 +153,7 @@ def test_a_browser_whose_network_was_gone_for_a_moment_goes_on_where_it_was(
             ort_web=str(web_modules() / "onnxruntime-web"),
             processes=3,
             runs=5,
-            budget=8,
+            budget=60,
             store=tmp_path / "st",
             watcher=Watcher(say=there.say),
         ).result
