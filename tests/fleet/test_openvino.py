@@ -17,6 +17,7 @@ from ortune.bundle.shared import put_option
 from ortune.errors import MeasurementError
 from ortune.records import MadeRuntime, Plan, ProviderSpec
 from ortune.report.bench_words import figures
+from ortune.report.look_words import timing
 from ortune.report.placement_words import placed
 from ortune.report.sides import FIRST_LOAD
 
@@ -120,3 +121,12 @@ def test_plans_of_two_runtimes_race_in_the_same_blocks(openvino: MadeRuntime, tm
         assert "onnxruntime-openvino 1.24.1" in result.headline
         loader = (Path(result.bundle) / "load.py").read_text()
         assert "pip install onnxruntime-openvino==1.24.1" in loader
+
+
+def test_a_look_tells_what_openvino_took(openvino: MadeRuntime, tmp_path: Path) -> None:
+    envelope = ortune.look(
+        products(tmp_path / "m.onnx", odd=True), runtime="openvino", budget="60s", store=tmp_path / "store"
+    )
+    assert envelope.result.timing is not None
+    rows = dict(timing(envelope.result))
+    assert rows["placement"].startswith("OpenVINO runs 2 of 4 nodes; 2 stayed on CPU")

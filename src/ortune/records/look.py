@@ -8,6 +8,7 @@ from ortune.records.machine import Runtime
 from ortune.records.model import ModelInfo
 from ortune.records.plan import Plan
 from ortune.records.profile import Headroom, OperatorTime
+from ortune.records.protocol import Placement
 
 
 class LookFact(Record, frozen=True, kw_only=True):
@@ -72,6 +73,7 @@ class LookTiming(Record, frozen=True, kw_only=True):
         warmed_up: The runs came after a warm-up; without, the time allowed no more.
         flops_per_s: Floating-point operations of the model over that latency; None where they are not known.
         peak_bytes: Largest resident memory of the process, interpreter included.
+        placement: Which nodes each execution provider has; empty for the CPU's alone, and where it is not told.
     """
 
     latency_ns: float
@@ -81,6 +83,7 @@ class LookTiming(Record, frozen=True, kw_only=True):
     load_ns: float
     peak_bytes: int | None = None
     flops_per_s: float | None = None
+    placement: tuple[Placement, ...] = ()
 
 
 class LookResult(Record, frozen=True, kw_only=True):

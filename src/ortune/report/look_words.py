@@ -9,6 +9,7 @@ from ortune.records import Envelope, LookResult, ModelCost, OperatorTime
 from ortune.report import finding_words
 from ortune.report.document import Code, Column, Document, Line, Pairs, Points, table
 from ortune.report.numbers import duration, memory, percent, size, three
+from ortune.report.placement_words import placed
 
 TOP_OPERATORS = 5
 MOST_FINDINGS = 5
@@ -138,7 +139,8 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
         rows.append(("busy", f"this machine was, so times are too long: {result.busy}"))
     if result.headroom is not None:
         rows.append(("headroom", result.headroom.sentence))
-    return rows if plan == "default" else [*rows, ("with", plan)]
+    rows += [] if plan == "default" else [("with", plan)]
+    return rows + [("placement", text) for text in placed(t.placement)]
 
 
 def profile_title(result: LookResult) -> str:

@@ -290,6 +290,7 @@ class _Look:
             load_ns=trial.done.load_ns,
             peak_bytes=trial.done.peak_bytes,
             flops_per_s=flops / (typical / 1e9) if flops else None,
+            placement=trial.done.placement,
         )
 
     def _profile(self, baseline: Baseline, base: Arm, latency_ns: float) -> None:
