@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
+from ortune.analysis.digest import digest, tensor_digest
 from ortune.bisection.looked_at import Running
 from ortune.model.graphs import op_set
 
@@ -52,7 +52,7 @@ class Keying:
         graph = self._side.graph.graph
         for value in graph.inputs:
             if str(value.name) in self._inputs:
-                found.of[str(value.name)] = _digest("input", self._inputs[str(value.name)])
+                found.of[str(value.name)] = digest("input", self._inputs[str(value.name)])
         for name, value in graph.initializers.items():
             if not value.is_graph_input() and value.const_value is not None:
                 found.of[name] = self._tensor(value.const_value)
@@ -63,9 +63,9 @@ class Keying:
             for place, value in enumerate(node.outputs):
                 name = str(value.name)
                 if name in paired:
-                    found.of[name] = _digest("pair", paired[name])
+                    found.of[name] = digest("pair", paired[name])
                 elif given is not None:
-                    found.of[name] = _digest(given, place) if place else given
+                    found.of[name] = digest(given, place) if place else given
                 if fixed and given is not None:
                     found.fixed.add(name)
         return found
@@ -93,11 +93,11 @@ class Keying:
             into.append(key)
         if standard and node.op_type in COMMUTATIVE:
             into.sort()
-        return _digest("" if standard else node.domain, node.op_type, attributes(node), held, into)
+        return digest("" if standard else node.domain, node.op_type, attributes(node), held, into)
 
     def _tensor(self, tensor: ir.TensorProtocol) -> bytes:
         if id(tensor) not in self._tensors:
-            self._tensors[id(tensor)] = _content(tensor)
+            self._tensors[id(tensor)] = tensor_digest(tensor)
         return self._tensors[id(tensor)]
 
 
@@ -112,16 +112,3 @@ def attributes(node: ir.Node) -> tuple[tuple[str, str], ...]:
 
 def _is_random(node: ir.Node) -> bool:
     return node.op_type.startswith("Random") or node.op_type in ("Bernoulli", "Multinomial")
-
-
-def _content(tensor: ir.TensorProtocol) -> bytes:
-    shape = tuple(map(int, tensor.shape.numpy()))
-    if tensor.dtype == ir.DataType.STRING:
-        return _digest("text", shape, tensor.numpy().tolist())
-    made = hashlib.blake2b(repr((str(tensor.dtype), shape)).encode(), digest_size=16)
-    made.update(tensor.tobytes())
-    return made.digest()
-
-
-def _digest(*parts: object) -> bytes:
-    return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()

@@ -25,7 +25,7 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Array, Editor, constant, is_op, scalar, scopes_of
+from ortune.rewrites._graph import Array, Editor, constant, is_op, scalar, scopes_of, until_none
 from ortune.rewrites._known import Dims, Known, known_values
 from ortune.rewrites._probe import Probes, between, reduced_axes, spread
 
@@ -212,11 +212,7 @@ def _replace(editor: Editor, match: _Match) -> ir.Value:
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, found, editor = 0, 1, Editor(model)
-    # Two of one tensor hide each other until one of them is replaced.
-    while found:
-        found, reasons = _walk(model, editor)
-        count += found
+    count, reasons = until_none(_walk, model)
     if not count:
         why = tuple(reasons) or ("no instance normalisation is written out",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
