@@ -16,35 +16,35 @@ References: ONNX operators, "Transpose"; ONNX Runtime source, ``core/optimizer/t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from ortune.model.graphs import op_set
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Editor, constant, is_op, scopes_of
 from ortune.rewrites._known import Dims, Known, known_values
 from ortune.rewrites._probe import reduced_axes
+from ortune.rewrites._turned import (
+    ALONG_AN_AXIS,
+    BROADCASTING,
+    MOVERS,
+    REDUCTIONS,
+    Order,
+    axis_of,
+    dropped,
+    drops,
+    is_plain,
+    listed,
+    moved_inputs,
+    with_new,
+    without,
+)
 
 _LEAST_OPSET = 13  # Softmax is over one axis, and Pad and Slice take what they need as inputs
 _MOST_NODES = 32  # between the Transposes and where they meet
-
-_UNARY = op_set(
-    "Abs Cast Ceil Celu Clip DequantizeLinear Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Log Mish "
-    "Neg Not QuantizeLinear Reciprocal Relu Round Selu Sigmoid Sign Softplus Softsign Sqrt Tanh ThresholdedRelu"
-)
-"""What each number becomes depends on that number, and on further inputs that are single constants."""
-_BROADCASTING = op_set(
-    "Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Or Pow PRelu Sub Where Xor"
-)
-_REDUCTIONS = op_set("ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare")
-_ALONG_AN_AXIS = op_set("LogSoftmax Softmax")
-
-Order = tuple[int, ...]
-"""Of axes: axis ``n`` of what comes out of a Transpose is ``order[n]`` of what goes in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class _Finder:
         if not all(self._moves(node) for node in self.nodes):
             return ""
         order = self.orders[self.last.outputs[0]]
-        if len(self.entries) < (1 if _is_plain(order) else 2):
+        if len(self.entries) < (1 if is_plain(order) else 2):
             return ""
         what = f"the Transposes that meet at {self.last.op_type} {self.last.name!r} stay"
         for node in (*self.entries, *self.nodes):
@@ -112,12 +112,12 @@ class _Finder:
 
     def _follow(self, node: ir.Node) -> bool:
         """Whether all that a node reads comes of Transposes, or is one number or constant; adds it after those."""
-        if len(self.seen) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *_MOVERS):
+        if len(self.seen) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *MOVERS):
             return False
         self.seen.add(node)
         if node.graph is not self.last.graph or any(a.is_ref() for a in node.attributes.values()):
             return False
-        for value in _moved_inputs(node):
+        for value in moved_inputs(node):
             source = value.producer()
             if constant(value) is not None or self._dims(value) == () or source in self.nodes:
                 continue
@@ -135,32 +135,32 @@ class _Finder:
 
     def _moves(self, node: ir.Node) -> bool:
         """Whether a node can be computed before the Transposes, which all that it takes have in common."""
-        orders = {self.orders[value] for value in _moved_inputs(node) if value in self.orders}
+        orders = {self.orders[value] for value in moved_inputs(node) if value in self.orders}
         if len(orders) != 1:
             return False
         (order,) = orders
-        if _is_plain(order) or not _MOVERS[node.op_type](node, order):
+        if is_plain(order) or not MOVERS[node.op_type](node, order):
             return False
         if is_op(node, "Reshape", "Squeeze"):
-            gone = _dropped(node, *map(self._dims, (node.inputs[0], node.outputs[0])))
+            gone = dropped(node, *map(self._dims, (node.inputs[0], node.outputs[0])))
             if gone is None:
                 return False
-            order = _without(order, gone)
-        elif _drops(node):
-            order = _without(order, [axis % len(order) for axis in reduced_axes(node) or ()])
+            order = without(order, gone)
+        elif drops(node):
+            order = without(order, [axis % len(order) for axis in reduced_axes(node) or ()])
         elif is_op(node, "Unsqueeze"):
-            order = _with(order, _listed(node))
+            order = with_new(order, listed(node))
         self.orders[node.outputs[0]] = order
         return True
 
     def _no_larger(self, node: ir.Node) -> bool:
         """Whether what broadcasting gives is surely as large as one of what it takes."""
-        if not is_op(node, *_BROADCASTING):
+        if not is_op(node, *BROADCASTING):
             return True
         rank = len(self.orders[node.outputs[0]])
         turned: list[Dims | None] = []
         fixed: list[Dims] = []
-        for value in _moved_inputs(node):
+        for value in moved_inputs(node):
             numbers = constant(value)
             if numbers is None:
                 dims = self._dims(value)
@@ -185,132 +185,6 @@ def _fits(whole: Dims, part: Dims) -> bool:
     return all(b == 1 or (b is not None and a == b) for a, b in zip(whole, part, strict=True))
 
 
-def _moved_inputs(node: ir.Node) -> list[ir.Value]:
-    """The inputs of a node that have its axes."""
-    given = list(node.inputs) if is_op(node, "Concat", *_BROADCASTING) else list(node.inputs[:1])
-    return [value for value in given if value is not None]
-
-
-def _axis(node: ir.Node, default: int, rank: int) -> int:
-    attribute = node.attributes.get("axis")
-    return (default if attribute is None else attribute.as_int()) % rank
-
-
-def _drops(node: ir.Node) -> bool:
-    """Whether a node is a reduction that drops its axes."""
-    keep = node.attributes.get("keepdims")
-    return is_op(node, *_REDUCTIONS) and keep is not None and not keep.as_int()
-
-
-def _is_plain(order: Order) -> bool:
-    return list(order) == sorted(order)
-
-
-def _without(order: Order, gone: Sequence[int]) -> Order:
-    """An order where axes, as they are counted after the Transpose, are no more."""
-    left = [before for axis, before in enumerate(order) if axis not in gone]
-    return tuple(sorted(left).index(before) for before in left)
-
-
-def _with(order: Order, new: Sequence[int]) -> Order:
-    """An order where axes come in, at the same places before the Transpose and after it."""
-    rank = len(order) + len(new)
-    places = [axis for axis in range(rank) if axis not in {each % rank for each in new}]
-    found = list(range(rank))
-    for place, before in zip(places, order, strict=True):
-        found[place] = places[before]
-    return tuple(found)
-
-
-def _listed(node: ir.Node) -> list[int]:
-    """The axes that a Squeeze or Unsqueeze is given, as they are written; none where they are not known."""
-    numbers = constant(node.inputs[1]) if len(node.inputs) > 1 else None
-    return [] if numbers is None else [int(axis) for axis in numbers.reshape(-1)]
-
-
-def _dropped(node: ir.Node, before: Dims | None, after: Dims | None) -> list[int] | None:
-    """The axes of one element that a Squeeze drops, or a Reshape that does nothing else; None for others."""
-    if before is None:
-        return None
-    if is_op(node, "Squeeze"):
-        return [axis % len(before) for axis in _listed(node)]
-    sizes = constant(node.inputs[1])
-    if sizes is None or after is None or sizes.ndim != 1 or len(sizes) != len(after):
-        return None
-    left = [int(size) for size in sizes]
-    # One size may follow from the others; a zero would be taken from its place.
-    if 0 in left or 1 in left or sum(size == -1 for size in left) > 1:
-        return None
-    kept = [axis for axis, size in enumerate(before) if size != 1]
-    # Where all the others are the same, so is the one that is not known.
-    same = len(kept) == len(left) and all(
-        size in (-1, before[axis]) for axis, size in zip(kept, left, strict=True)
-    )
-    return [axis for axis, size in enumerate(before) if size == 1] or None if same else None
-
-
-# What of a node is there to be moved: whether it can be, by kind.
-
-
-def _any_rank(node: ir.Node, order: Order) -> bool:
-    found = [constant(value) for value in node.inputs]
-    return all(numbers is None or numbers.ndim <= len(order) for numbers in found)
-
-
-def _by_number(node: ir.Node, order: Order) -> bool:
-    more = [constant(value) for value in node.inputs[1:] if value is not None]
-    return all(numbers is not None and numbers.ndim == 0 for numbers in more)
-
-
-def _concat(node: ir.Node, order: Order) -> bool:
-    """Along the last axis pieces are copied one by one, which costs more than the Transposes do."""
-    found = [constant(value) for value in node.inputs]
-    whole = all(numbers is None or numbers.ndim == len(order) for numbers in found)
-    axis, last = _axis(node, 0, len(order)), len(order) - 1
-    return whole and (order[axis] != last or axis == last)
-
-
-def _reduction(node: ir.Node, order: Order) -> bool:
-    return bool(reduced_axes(node))
-
-
-def _some_axes(node: ir.Node, order: Order) -> bool:
-    return bool(_listed(node))
-
-
-def _sized(node: ir.Node, order: Order) -> bool:
-    return len(node.inputs) > 1 and constant(node.inputs[1]) is not None
-
-
-def _along(node: ir.Node, order: Order) -> bool:
-    """Over an inner axis ONNX Runtime turns the tensor by itself, twice."""
-    axis, last = _axis(node, -1, len(order)), len(order) - 1
-    return axis != last or order[axis] == last
-
-
-def _pad(node: ir.Node, order: Order) -> bool:
-    numbers = constant(node.inputs[1]) if len(node.inputs) > 1 else None
-    return numbers is not None and len(node.inputs) < 4 and numbers.size == 2 * len(order)
-
-
-def _slice(node: ir.Node, order: Order) -> bool:
-    return len(node.inputs) > 3 and constant(node.inputs[3]) is not None
-
-
-_MOVERS: Mapping[str, Callable[[ir.Node, Order], bool]] = {
-    **dict.fromkeys(_UNARY, _by_number),
-    **dict.fromkeys(_BROADCASTING, _any_rank),
-    **dict.fromkeys(_REDUCTIONS, _reduction),
-    **dict.fromkeys(_ALONG_AN_AXIS, _along),
-    "Concat": _concat,
-    "Pad": _pad,
-    "Reshape": _sized,
-    "Slice": _slice,
-    "Squeeze": _some_axes,
-    "Unsqueeze": _some_axes,
-}
-
-
 class _Mover:
     """Computes a match before its Transposes."""
 
@@ -327,14 +201,14 @@ class _Mover:
         """The node as it is before the Transposes; what comes out."""
         name, operator = node.name or node.op_type.lower(), node.op_type
         attributes, inputs = dict(node.attributes), list(node.inputs)
-        moved = _moved_inputs(node)
+        moved = moved_inputs(node)
         (order,) = {self.orders[value] for value in moved if value in self.orders}
         for place, value in enumerate(inputs):
             if value is not None and value in moved:
                 inputs[place] = self._turned_back(value, order, name)
-        if is_op(node, "Concat", *_ALONG_AN_AXIS):
-            attributes["axis"] = ir.AttrInt64("axis", order[_axis(node, -1, len(order))])
-        elif is_op(node, *_REDUCTIONS):
+        if is_op(node, "Concat", *ALONG_AN_AXIS):
+            attributes["axis"] = ir.AttrInt64("axis", order[axis_of(node, -1, len(order))])
+        elif is_op(node, *REDUCTIONS):
             axes = sorted(order[axis % len(order)] for axis in reduced_axes(node) or ())
             if "axes" in attributes:
                 attributes["axes"] = ir.AttrInt64s("axes", axes)
@@ -342,7 +216,7 @@ class _Mover:
                 inputs[1] = self._list(axes, f"{name}_axes")
         elif is_op(node, "Squeeze", "Reshape"):
             sizes = [self.known.get(v, Known()).dims for v in (moved[0], node.outputs[0])]
-            gone = sorted(order[axis] for axis in _dropped(node, *sizes) or ())
+            gone = sorted(order[axis] for axis in dropped(node, *sizes) or ())
             inputs[1], operator = self._list(gone, f"{name}_axes"), "Squeeze"
             attributes.clear()
         elif is_op(node, "Pad"):
@@ -376,7 +250,7 @@ def _replace(editor: Editor, match: _Match, known: Mapping[ir.Value, Known]) -> 
     for node in match.nodes:
         made = mover.move(node)
     last = match.nodes[-1]
-    if not _is_plain(match.order):
+    if not is_plain(match.order):
         order = [ir.AttrInt64s("perm", list(match.order))]
         name = f"{last.name or last.op_type.lower()}_transpose"
         made = editor.node(last, "Transpose", [made], order, name=name)
@@ -393,7 +267,7 @@ def _walk(model: ir.Model, editor: Editor | None) -> tuple[list[_Match], list[st
             continue
         known = known_values(model) if known is None else known
         for node in list(scope):
-            if node.graph is not scope or not (is_op(node, "Concat", *_BROADCASTING) or _drops(node)):
+            if node.graph is not scope or not (is_op(node, "Concat", *BROADCASTING) or drops(node)):
                 continue
             match = _Finder(known, node).find()
             if isinstance(match, _Match):
@@ -411,7 +285,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     if not found:
         why = tuple(reasons) or ("no Transposes alike meet",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    gone = sum(len(match.entries) - (not _is_plain(match.order)) for match in found)
+    gone = sum(len(match.entries) - (not is_plain(match.order)) for match in found)
     what = f"Took {gone} Transpose{'s' if gone > 1 else ''} out where several meet."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
