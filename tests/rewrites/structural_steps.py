@@ -322,6 +322,15 @@ def meeting(g: G) -> None:
             way = hidden(g, "Slice", [way, ints(g, *pads[: len(after)]), ints(g, *ends), ints(g, *axes)])
         elif kind == 4:
             way = hidden(g, "Mul", [way, hidden(g, "ReduceMean", [way], axes=[axis], keepdims=1)])
+        elif kind == 5:
+            place = int(g.rng.integers(0, len(shape) + 1))
+            more, attributes = axes_of(g, place)
+            way = hidden(g, "Exp", [hidden(g, "Unsqueeze", [way, *more], **attributes)])
+            if g.rng.random() < 0.5:
+                more, attributes = axes_of(g, place)
+                way = hidden(g, "Squeeze", [way, *more], **attributes)
+            else:
+                way = hidden(g, "Reshape", [way, ints(g, *after)])
         if g.rng.random() < 0.1:
             g.values[way] = after
         ways.append(way)

@@ -116,6 +116,51 @@ def test_only_what_onnx_runtime_leaves_is_proposed() -> None:
     assert "1 place" in rewrites.find(MERGED).proposes(behind, None)[0][1]
 
 
+@pytest.mark.parametrize("new", [0, 1, 3, -1])
+@pytest.mark.parametrize("dropped", ["Squeeze", "Reshape"])
+@pytest.mark.parametrize("order", [[0, 2, 3, 1], [3, 2, 0, 1], [2, 1, 3, 0]])
+def test_axes_of_one_element_come_and_go(order: list[int], dropped: str, new: int) -> None:
+    g = Graph()
+    ends = []
+    for operator in ("Neg", "Abs"):
+        pooled = g.op("ReduceMax", g.op(operator, "x"), axes=[2])  # n, 3, 1, 5
+        way = g.op("Transpose", pooled, perm=order)
+        if dropped == "Squeeze":
+            way = g.op("Squeeze", way, ints(g, order.index(2) - 4))
+        else:
+            sizes = [{0: -1, 1: 3, 3: 5}[axis] for axis in order if axis != 2]
+            way = g.op("Reshape", way, ints(g, *sizes))
+        ends.append(g.op("Unsqueeze", g.op("Tanh", way), ints(g, new)))
+    kinds, _ = same(g.model([*SHAPE], [g.op("Sub", *ends)]))
+    assert kinds["Transpose"] <= 1
+    assert kinds["Reshape"] == 0
+
+
+def test_a_reshape_that_does_more_is_left() -> None:
+    for sizes in ([-1, 15], [0, 5, 3], [-1, 3, 5], [2, 5, -1]):
+        g = Graph()
+        ways = [
+            g.op("Reshape", g.op("Transpose", g.op("ReduceMax", x, axes=[2]), perm=LAST), ints(g, *sizes))
+            for x in ("x", g.op("Neg", "x"))
+        ]
+        assert "no Transposes" in reason(MERGED, g.model(["n", 3, 4, 5], [g.op("Add", *ways)]))
+
+
+def test_a_real_model_from_tensorflow(tmp_path: Path) -> None:
+    opened = open_model(zoo.model_path("basic-pitch"))
+    copy = opened.ir.clone()
+    assert rewrites.find(MERGED).proposes(copy, None)
+    assert rewrites.find(MERGED).apply(copy).modified
+    save_model(copy, tmp_path / "made.onnx")
+    assert optimised(tmp_path / "made.onnx", tmp_path)["Transpose"] <= 2
+    assert optimised(opened.path, tmp_path)["Transpose"] >= 10
+    (name,) = (v.name for v in opened.ir.graph.inputs)
+    x = np.random.default_rng(0).standard_normal((1, 43844, 1), dtype=np.float32)
+    pairs = zip(outputs(tmp_path / "made.onnx", {name: x}), outputs(opened.path, {name: x}), strict=True)
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
 def test_one_meeting_after_another() -> None:
     g = Graph()
     first = g.op("Add", g.op("Relu", turned(g)), g.op("Sigmoid", turned(g, "Abs")))

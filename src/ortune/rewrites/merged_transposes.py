@@ -1,9 +1,9 @@
 """Makes one Transpose of several alike whose results meet.
 
 What it is: values that were transposed alike, each on its own way through operators that do not care (arithmetic,
-    activations, Pad, Slice, Softmax and reductions along axes that are known), until one operator takes them together.
-    All are computed in the order of axes before, and one Transpose follows. A reduction that drops the axes which
-    were moved needs none at all.
+    activations, Pad, Slice, Softmax and reductions along axes that are known, axes of one element that come and go),
+    until one operator takes them together. All are computed in the order of axes before, and one Transpose follows;
+    none, where the axes that were moved are dropped.
 Why it costs: each Transpose reads and writes its tensor. ONNX Runtime's own optimiser moves a Transpose to meet its
     inverse, and joins two that meet at once; it leaves those with an operator between, since each step by itself
     takes none away. Before a product of matrices the one that is left may become part of it.
@@ -16,35 +16,35 @@ References: ONNX operators, "Transpose"; ONNX Runtime source, ``core/optimizer/t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from ortune.model.graphs import op_set
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Editor, constant, is_op, scopes_of
 from ortune.rewrites._known import Dims, Known, known_values
 from ortune.rewrites._probe import reduced_axes
+from ortune.rewrites._turned import (
+    ALONG_AN_AXIS,
+    BROADCASTING,
+    MOVERS,
+    REDUCTIONS,
+    Order,
+    axis_of,
+    dropped,
+    drops,
+    is_plain,
+    listed,
+    moved_inputs,
+    with_new,
+    without,
+)
 
 _LEAST_OPSET = 13  # Softmax is over one axis, and Pad and Slice take what they need as inputs
 _MOST_NODES = 32  # between the Transposes and where they meet
-
-_UNARY = op_set(
-    "Abs Cast Ceil Celu Clip DequantizeLinear Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Log Mish "
-    "Neg Not QuantizeLinear Reciprocal Relu Round Selu Sigmoid Sign Softplus Softsign Sqrt Tanh ThresholdedRelu"
-)
-"""What each number becomes depends on that number, and on further inputs that are single constants."""
-_BROADCASTING = op_set(
-    "Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Or Pow PRelu Sub Where Xor"
-)
-_REDUCTIONS = op_set("ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare")
-_ALONG_AN_AXIS = op_set("LogSoftmax Softmax")
-
-Order = tuple[int, ...]
-"""Of axes: axis ``n`` of what comes out of a Transpose is ``order[n]`` of what goes in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +54,19 @@ class _Match:
     Attributes:
         nodes: From the Transposes to where they meet, which is the last.
         entries: The Transposes.
-        order: Theirs.
+        orders: Of every value that is moved, from the Transposes' own on.
         direct: They meet at once, which ONNX Runtime sees by itself.
     """
 
     nodes: tuple[ir.Node, ...]
     entries: tuple[ir.Node, ...]
-    order: Order
+    orders: Mapping[ir.Value, Order]
     direct: bool
+
+    @property
+    def order(self) -> Order:
+        """Of what comes out."""
+        return self.orders[self.nodes[-1].outputs[0]]
 
 
 def _order(node: ir.Node | None) -> Order | None:
@@ -77,17 +82,16 @@ class _Finder:
         self.seen: set[ir.Node] = set()
         self.nodes: dict[ir.Node, None] = {}
         self.entries: dict[ir.Node, None] = {}
-        self.orders: set[Order] = set()
+        self.orders: dict[ir.Value, Order] = {}
 
     def find(self) -> _Match | str:
         """The Transposes that meet at the operator; "" where none do, or why they stay."""
         if not self._follow(self.last):
             return ""
-        needed = 1 if _drops(self.last) else 2
-        if len(self.entries) < needed or len(self.orders) != 1:
+        if not all(self._moves(node) for node in self.nodes):
             return ""
-        (order,) = self.orders
-        if order == tuple(sorted(order)) or not all(self._moves(node, order) for node in self.nodes):
+        order = self.orders[self.last.outputs[0]]
+        if len(self.entries) < (1 if is_plain(order) else 2):
             return ""
         what = f"the Transposes that meet at {self.last.op_type} {self.last.name!r} stay"
         for node in (*self.entries, *self.nodes):
@@ -97,48 +101,66 @@ class _Finder:
                 value.is_graph_output() or any(r not in self.nodes for r in readers)
             ):
                 return f"{what}: {value.name!r} is used elsewhere too"
-        if not all(self._no_larger(node, len(order)) for node in self.nodes):
+        if not all(self._no_larger(node) for node in self.nodes):
             return f"{what}: what comes out is not known to be as small as what they turn"
-        direct = len(self.nodes) == 1 and not _drops(self.last)
-        return _Match(nodes=tuple(self.nodes), entries=tuple(self.entries), order=order, direct=direct)
+        return _Match(
+            nodes=tuple(self.nodes),
+            entries=tuple(self.entries),
+            orders=self.orders,
+            direct=len(self.nodes) == 1,
+        )
 
     def _follow(self, node: ir.Node) -> bool:
         """Whether all that a node reads comes of Transposes, or is one number or constant; adds it after those."""
-        if len(self.seen) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *_MOVERS):
+        if len(self.seen) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *MOVERS):
             return False
         self.seen.add(node)
         if node.graph is not self.last.graph or any(a.is_ref() for a in node.attributes.values()):
             return False
-        for value in _moved_inputs(node):
+        for value in moved_inputs(node):
             source = value.producer()
             if constant(value) is not None or self._dims(value) == () or source in self.nodes:
                 continue
             order = _order(source)
             if source is not None and order is not None and source.graph is node.graph:
                 self.entries[source] = None
-                self.orders.add(order)
+                self.orders[value] = order
             elif source is None or not self._follow(source):
                 return False
         self.nodes[node] = None
         return True
 
-    def _dims(self, value: ir.Value) -> Dims | None:
-        return self.known.get(value, Known()).dims
+    def _dims(self, value: ir.Value | None) -> Dims | None:
+        return self.known.get(value, Known()).dims if value is not None else None
 
-    def _moves(self, node: ir.Node, order: Order) -> bool:
-        """Whether a node can be computed before the Transposes."""
-        if _drops(node):
-            left = _left(node, order)
-            return node is self.last and left == sorted(left)
-        return _MOVERS[node.op_type](node, order)
+    def _moves(self, node: ir.Node) -> bool:
+        """Whether a node can be computed before the Transposes, which all that it takes have in common."""
+        orders = {self.orders[value] for value in moved_inputs(node) if value in self.orders}
+        if len(orders) != 1:
+            return False
+        (order,) = orders
+        if is_plain(order) or not MOVERS[node.op_type](node, order):
+            return False
+        if is_op(node, "Reshape", "Squeeze"):
+            gone = dropped(node, *map(self._dims, (node.inputs[0], node.outputs[0])))
+            if gone is None:
+                return False
+            order = without(order, gone)
+        elif drops(node):
+            order = without(order, [axis % len(order) for axis in reduced_axes(node) or ()])
+        elif is_op(node, "Unsqueeze"):
+            order = with_new(order, listed(node))
+        self.orders[node.outputs[0]] = order
+        return True
 
-    def _no_larger(self, node: ir.Node, rank: int) -> bool:
+    def _no_larger(self, node: ir.Node) -> bool:
         """Whether what broadcasting gives is surely as large as one of what it takes."""
-        if not is_op(node, *_BROADCASTING):
+        if not is_op(node, *BROADCASTING):
             return True
+        rank = len(self.orders[node.outputs[0]])
         turned: list[Dims | None] = []
         fixed: list[Dims] = []
-        for value in _moved_inputs(node):
+        for value in moved_inputs(node):
             numbers = constant(value)
             if numbers is None:
                 dims = self._dims(value)
@@ -163,84 +185,11 @@ def _fits(whole: Dims, part: Dims) -> bool:
     return all(b == 1 or (b is not None and a == b) for a, b in zip(whole, part, strict=True))
 
 
-def _moved_inputs(node: ir.Node) -> list[ir.Value]:
-    """The inputs of a node that have its axes."""
-    given = list(node.inputs) if is_op(node, "Concat", *_BROADCASTING) else list(node.inputs[:1])
-    return [value for value in given if value is not None]
-
-
-def _axis(node: ir.Node, default: int, rank: int) -> int:
-    attribute = node.attributes.get("axis")
-    return (default if attribute is None else attribute.as_int()) % rank
-
-
-def _drops(node: ir.Node) -> bool:
-    """Whether a node is a reduction that drops its axes."""
-    keep = node.attributes.get("keepdims")
-    return is_op(node, *_REDUCTIONS) and keep is not None and not keep.as_int()
-
-
-def _left(node: ir.Node, order: Order) -> list[int]:
-    """The axes that a reduction leaves, as they are counted before the Transpose, in the order after it."""
-    gone = {axis % len(order) for axis in reduced_axes(node) or ()}
-    return [before for axis, before in enumerate(order) if axis not in gone]
-
-
-# What of a node is there to be moved: whether it can be, by kind.
-
-
-def _any_rank(node: ir.Node, order: Order) -> bool:
-    found = [constant(value) for value in node.inputs]
-    return all(numbers is None or numbers.ndim <= len(order) for numbers in found)
-
-
-def _by_number(node: ir.Node, order: Order) -> bool:
-    more = [constant(value) for value in node.inputs[1:] if value is not None]
-    return all(numbers is not None and numbers.ndim == 0 for numbers in more)
-
-
-def _concat(node: ir.Node, order: Order) -> bool:
-    """Along the last axis pieces are copied one by one, which costs more than the Transposes do."""
-    found = [constant(value) for value in node.inputs]
-    whole = all(numbers is None or numbers.ndim == len(order) for numbers in found)
-    return whole and order[_axis(node, 0, len(order))] != len(order) - 1
-
-
-def _reduction(node: ir.Node, order: Order) -> bool:
-    return bool(reduced_axes(node))
-
-
-def _along(node: ir.Node, order: Order) -> bool:
-    """Over an inner axis ONNX Runtime turns the tensor by itself, twice."""
-    axis, last = _axis(node, -1, len(order)), len(order) - 1
-    return axis != last or order[axis] == last
-
-
-def _pad(node: ir.Node, order: Order) -> bool:
-    numbers = constant(node.inputs[1]) if len(node.inputs) > 1 else None
-    return numbers is not None and len(node.inputs) < 4 and numbers.size == 2 * len(order)
-
-
-def _slice(node: ir.Node, order: Order) -> bool:
-    return len(node.inputs) > 3 and constant(node.inputs[3]) is not None
-
-
-_MOVERS: Mapping[str, Callable[[ir.Node, Order], bool]] = {
-    **dict.fromkeys(_UNARY, _by_number),
-    **dict.fromkeys(_BROADCASTING, _any_rank),
-    **dict.fromkeys(_REDUCTIONS, _reduction),
-    **dict.fromkeys(_ALONG_AN_AXIS, _along),
-    "Concat": _concat,
-    "Pad": _pad,
-    "Slice": _slice,
-}
-
-
 class _Mover:
     """Computes a match before its Transposes."""
 
-    def __init__(self, editor: Editor, match: _Match) -> None:
-        self.editor, self.order = editor, match.order
+    def __init__(self, editor: Editor, match: _Match, known: Mapping[ir.Value, Known]) -> None:
+        self.editor, self.orders, self.known = editor, match.orders, known
         self.last = match.nodes[-1]
         self.before: dict[ir.Value, ir.Value] = {}
         for entry in match.entries:
@@ -250,59 +199,58 @@ class _Mover:
 
     def move(self, node: ir.Node) -> ir.Value:
         """The node as it is before the Transposes; what comes out."""
-        name, rank = node.name or node.op_type.lower(), len(self.order)
-        attributes = dict(node.attributes)
-        inputs = list(node.inputs)
+        name, operator = node.name or node.op_type.lower(), node.op_type
+        attributes, inputs = dict(node.attributes), list(node.inputs)
+        moved = moved_inputs(node)
+        (order,) = {self.orders[value] for value in moved if value in self.orders}
         for place, value in enumerate(inputs):
-            if value is not None and value in _moved_inputs(node):
-                inputs[place] = self._turned_back(value, name)
-        if is_op(node, "Concat", *_ALONG_AN_AXIS):
-            axis = self.order[_axis(node, -1, rank)]
-            attributes["axis"] = ir.AttrInt64("axis", axis)
-        elif is_op(node, *_REDUCTIONS):
-            axes = sorted(self.order[axis % rank] for axis in reduced_axes(node) or ())
+            if value is not None and value in moved:
+                inputs[place] = self._turned_back(value, order, name)
+        if is_op(node, "Concat", *ALONG_AN_AXIS):
+            attributes["axis"] = ir.AttrInt64("axis", order[axis_of(node, -1, len(order))])
+        elif is_op(node, *REDUCTIONS):
+            axes = sorted(order[axis % len(order)] for axis in reduced_axes(node) or ())
             if "axes" in attributes:
                 attributes["axes"] = ir.AttrInt64s("axes", axes)
             else:
-                inputs[1] = self.editor.constant(self.last, f"{name}_axes", np.array(axes, np.int64))
+                inputs[1] = self._list(axes, f"{name}_axes")
+        elif is_op(node, "Squeeze", "Reshape"):
+            sizes = [self.known.get(v, Known()).dims for v in (moved[0], node.outputs[0])]
+            gone = sorted(order[axis] for axis in dropped(node, *sizes) or ())
+            inputs[1], operator = self._list(gone, f"{name}_axes"), "Squeeze"
+            attributes.clear()
         elif is_op(node, "Pad"):
-            pads = constant(inputs[1])
+            pads, back = constant(inputs[1]), np.argsort(order)
             assert pads is not None
-            back = np.argsort(self.order)
-            turned = np.concatenate([pads.reshape(2, -1)[side][back] for side in (0, 1)])
-            inputs[1] = self.editor.constant(self.last, f"{name}_pads", turned)
+            inputs[1] = self._list(pads.reshape(2, -1)[:, back].reshape(-1), f"{name}_pads")
         elif is_op(node, "Slice"):
-            axes_given = constant(inputs[3])
-            assert axes_given is not None
-            moved = np.array(
-                [self.order[int(axis) % rank] for axis in axes_given.reshape(-1)], axes_given.dtype
-            )
-            inputs[3] = self.editor.constant(self.last, f"{name}_axes", moved)
-        made = self.editor.node(self.last, node.op_type, inputs, list(attributes.values()), name=name)
+            given = constant(inputs[3])
+            assert given is not None
+            axes = [order[int(axis) % len(order)] for axis in given.reshape(-1)]
+            inputs[3] = self.editor.constant(self.last, f"{name}_axes", np.array(axes, given.dtype))
+        made = self.editor.node(self.last, operator, inputs, list(attributes.values()), name=name)
         made.type = node.outputs[0].type
         self.before[node.outputs[0]] = made
         return made
 
-    def _turned_back(self, value: ir.Value, name: str) -> ir.Value:
+    def _list(self, numbers: Sequence[int] | np.ndarray, name: str) -> ir.Value:
+        return self.editor.constant(self.last, name, np.asarray(numbers, np.int64))
+
+    def _turned_back(self, value: ir.Value, order: Order, name: str) -> ir.Value:
         """What a value is before the Transposes."""
         numbers = constant(value)
-        if value in self.before or numbers is None:
+        if value in self.before or numbers is None or numbers.size == 1:
             return self.before.get(value, value)  # a single number is the same anywhere
-        if numbers.size == 1:
-            return value
-        whole = numbers.reshape((1,) * (len(self.order) - numbers.ndim) + numbers.shape)
-        turned = np.transpose(whole, np.argsort(self.order))
-        made = self.editor.constant(self.last, f"{name}_turned", turned)
-        self.before[value] = made
-        return made
+        whole = numbers.reshape((1,) * (len(order) - numbers.ndim) + numbers.shape)
+        return self.editor.constant(self.last, f"{name}_turned", np.transpose(whole, np.argsort(order)))
 
 
-def _replace(editor: Editor, match: _Match) -> ir.Value:
-    mover = _Mover(editor, match)
+def _replace(editor: Editor, match: _Match, known: Mapping[ir.Value, Known]) -> ir.Value:
+    mover = _Mover(editor, match, known)
     for node in match.nodes:
         made = mover.move(node)
     last = match.nodes[-1]
-    if not _drops(last):
+    if not is_plain(match.order):
         order = [ir.AttrInt64s("perm", list(match.order))]
         name = f"{last.name or last.op_type.lower()}_transpose"
         made = editor.node(last, "Transpose", [made], order, name=name)
@@ -319,14 +267,14 @@ def _walk(model: ir.Model, editor: Editor | None) -> tuple[list[_Match], list[st
             continue
         known = known_values(model) if known is None else known
         for node in list(scope):
-            if node.graph is not scope or not (is_op(node, "Concat", *_BROADCASTING) or _drops(node)):
+            if node.graph is not scope or not (is_op(node, "Concat", *BROADCASTING) or drops(node)):
                 continue
             match = _Finder(known, node).find()
             if isinstance(match, _Match):
                 found.append(match)
                 old = node.outputs[0]
                 if editor is not None:
-                    known[_replace(editor, match)] = known.get(old, Known())
+                    known[_replace(editor, match, known)] = known.get(old, Known())
             elif match:
                 reasons.append(match)
     return found, list(dict.fromkeys(reasons))
@@ -337,7 +285,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     if not found:
         why = tuple(reasons) or ("no Transposes alike meet",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    gone = sum(len(match.entries) - (not _drops(match.nodes[-1])) for match in found)
+    gone = sum(len(match.entries) - (not is_plain(match.order)) for match in found)
     what = f"Took {gone} Transpose{'s' if gone > 1 else ''} out where several meet."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 

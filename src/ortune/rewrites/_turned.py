@@ -1,0 +1,152 @@
+"""Operators that can be computed before a Transpose as well as after it, and what becomes of the order of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import onnx_ir as ir
+
+from ortune.model.graphs import op_set
+from ortune.rewrites._graph import constant, is_op
+from ortune.rewrites._known import Dims
+from ortune.rewrites._probe import reduced_axes
+
+_UNARY = op_set(
+    "Abs Cast Ceil Celu Clip DequantizeLinear Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Log Mish "
+    "Neg Not QuantizeLinear Reciprocal Relu Round Selu Sigmoid Sign Softplus Softsign Sqrt Tanh ThresholdedRelu"
+)
+"""What each number becomes depends on that number, and on further inputs that are single constants."""
+BROADCASTING = op_set(
+    "Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Or Pow PRelu Sub Where Xor"
+)
+REDUCTIONS = op_set("ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare")
+ALONG_AN_AXIS = op_set("LogSoftmax Softmax")
+
+Order = tuple[int, ...]
+"""Of axes: axis ``n`` of what comes out of a Transpose is ``order[n]`` of what goes in."""
+
+
+def moved_inputs(node: ir.Node) -> list[ir.Value]:
+    """The inputs of a node that have its axes."""
+    given = list(node.inputs) if is_op(node, "Concat", *BROADCASTING) else list(node.inputs[:1])
+    return [value for value in given if value is not None]
+
+
+def axis_of(node: ir.Node, default: int, rank: int) -> int:
+    """The axis that a node works along, counted from the first."""
+    attribute = node.attributes.get("axis")
+    return (default if attribute is None else attribute.as_int()) % rank
+
+
+def drops(node: ir.Node) -> bool:
+    """Whether a node is a reduction that drops its axes."""
+    keep = node.attributes.get("keepdims")
+    return is_op(node, *REDUCTIONS) and keep is not None and not keep.as_int()
+
+
+def is_plain(order: Order) -> bool:
+    """Whether it moves nothing."""
+    return list(order) == sorted(order)
+
+
+def without(order: Order, gone: Sequence[int]) -> Order:
+    """An order where axes, as they are counted from the first after the Transpose, are no more."""
+    left = [before for axis, before in enumerate(order) if axis not in gone]
+    return tuple(sorted(left).index(before) for before in left)
+
+
+def with_new(order: Order, new: Sequence[int]) -> Order:
+    """An order where axes come in, at the same places before the Transpose and after it."""
+    rank = len(order) + len(new)
+    places = [axis for axis in range(rank) if axis not in {each % rank for each in new}]
+    found = list(range(rank))
+    for place, before in zip(places, order, strict=True):
+        found[place] = places[before]
+    return tuple(found)
+
+
+def listed(node: ir.Node) -> list[int]:
+    """The axes that a Squeeze or Unsqueeze is given, as they are written; none where they are not known."""
+    numbers = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+    return [] if numbers is None else [int(axis) for axis in numbers.reshape(-1)]
+
+
+def dropped(node: ir.Node, before: Dims | None, after: Dims | None) -> list[int] | None:
+    """The axes of one element that a Squeeze drops, or a Reshape that does nothing else; None for others."""
+    if before is None:
+        return None
+    if is_op(node, "Squeeze"):
+        return [axis % len(before) for axis in listed(node)]
+    sizes = constant(node.inputs[1])
+    if sizes is None or after is None or sizes.ndim != 1 or len(sizes) != len(after):
+        return None
+    left = [int(size) for size in sizes]
+    # One size may follow from the others; a zero would be taken from its place.
+    if 0 in left or 1 in left or sum(size == -1 for size in left) > 1:
+        return None
+    kept = [axis for axis, size in enumerate(before) if size != 1]
+    # Where all the others are the same, so is the one that is not known.
+    same = len(kept) == len(left) and all(
+        size in (-1, before[axis]) for axis, size in zip(kept, left, strict=True)
+    )
+    return [axis for axis, size in enumerate(before) if size == 1] or None if same else None
+
+
+def _any_rank(node: ir.Node, order: Order) -> bool:
+    found = [constant(value) for value in node.inputs]
+    return all(numbers is None or numbers.ndim <= len(order) for numbers in found)
+
+
+def _by_number(node: ir.Node, order: Order) -> bool:
+    more = [constant(value) for value in node.inputs[1:] if value is not None]
+    return all(numbers is not None and numbers.ndim == 0 for numbers in more)
+
+
+def _concat(node: ir.Node, order: Order) -> bool:
+    """Along the last axis pieces are copied one by one, which costs more than the Transposes do."""
+    found = [constant(value) for value in node.inputs]
+    whole = all(numbers is None or numbers.ndim == len(order) for numbers in found)
+    axis, last = axis_of(node, 0, len(order)), len(order) - 1
+    return whole and (order[axis] != last or axis == last)
+
+
+def _reduction(node: ir.Node, order: Order) -> bool:
+    return bool(reduced_axes(node))
+
+
+def _some_axes(node: ir.Node, order: Order) -> bool:
+    return bool(listed(node))
+
+
+def _sized(node: ir.Node, order: Order) -> bool:
+    return len(node.inputs) > 1 and constant(node.inputs[1]) is not None
+
+
+def _along(node: ir.Node, order: Order) -> bool:
+    """Over an inner axis ONNX Runtime turns the tensor by itself, twice."""
+    axis, last = axis_of(node, -1, len(order)), len(order) - 1
+    return axis != last or order[axis] == last
+
+
+def _pad(node: ir.Node, order: Order) -> bool:
+    numbers = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+    return numbers is not None and len(node.inputs) < 4 and numbers.size == 2 * len(order)
+
+
+def _slice(node: ir.Node, order: Order) -> bool:
+    return len(node.inputs) > 3 and constant(node.inputs[3]) is not None
+
+
+# Each is asked whether a node can be computed before Transposes of that order.
+MOVERS: Mapping[str, Callable[[ir.Node, Order], bool]] = {
+    **dict.fromkeys(_UNARY, _by_number),
+    **dict.fromkeys(BROADCASTING, _any_rank),
+    **dict.fromkeys(REDUCTIONS, _reduction),
+    **dict.fromkeys(ALONG_AN_AXIS, _along),
+    "Concat": _concat,
+    "Pad": _pad,
+    "Reshape": _sized,
+    "Slice": _slice,
+    "Squeeze": _some_axes,
+    "Unsqueeze": _some_axes,
+}
