@@ -94,6 +94,13 @@ def test_a_name_that_is_none_is_refused() -> None:
     assert "shared, first, last" in refused.value.do
 
 
+def test_names_with_colons_can_be_given() -> None:
+    spec = rewrites.parse("kept-outputs:StatefulPartitionedCall:2=keep,logits=keep")
+    assert spec.params == {"StatefulPartitionedCall:2": "keep", "logits": "keep"}
+    with pytest.raises(UsageError, match="'drop' is not a value"):
+        rewrites.parse("kept-outputs:logits=drop")
+
+
 def test_it_is_never_proposed() -> None:
     model = ir.serde.deserialize_model(onnx.parser.parse_model(HEADS))
     assert not KEPT.proposes(model, workloads.propose(model))
