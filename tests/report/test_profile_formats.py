@@ -11,10 +11,10 @@ import msgspec
 import pytest
 from golden_profile import HOSTILE, KINDS, profiled
 
-from ortune.records import Envelope, Finding, MemoryOwner
+from ortune.records import DifferenceRow, Envelope, Finding, MemoryOwner
 from ortune.report import markdown
 from ortune.report import profile_words as words
-from ortune.report.difference_words import became
+from ortune.report.difference_words import became, of_eight_bits
 from ortune.report.difference_words import brief as difference_brief
 from ortune.report.difference_words import headline as difference_headline
 from ortune.report.profile_tables import apportion, unit_of
@@ -359,3 +359,26 @@ def test_in_short_only_what_changed_is_told() -> None:
     # The clock is not sure of a node that is new, and the graph is.
     assert any("new" in line for line in lines)
     assert len(lines) == 4
+
+
+def test_operators_of_eight_bits_are_told_with_what_they_took_before() -> None:
+    found, replace = golden_profile.difference(), msgspec.structs.replace
+
+    def row(name: str, a_ns: float | None, b_ns: float | None) -> DifferenceRow:
+        more = (b_ns or 0.0) - (a_ns or 0.0)
+        return replace(found.operators[0], name=name, a_ns=a_ns, b_ns=b_ns, difference_ns=more)
+
+    rows = (
+        row("ConvInteger", None, 4e6), row("DynamicQuantizeLinear", None, 2e6), row("MatMulInteger", None, 1e6),
+        row("Conv", 2e6, None), row("FusedConv", 1e6, None), row("Relu", 1e5, 2e5), row("QuickGelu", None, 1e6),
+    )  # fmt: skip
+    both = replace(found, operators=rows)
+    expected = "ConvInteger in place of Conv, 3.00 ms -> 4.00 ms; quantizing itself +2.00 ms (profiled)"
+    assert of_eight_bits(both, "int8.onnx") == f"of 8 bits in int8.onnx: {expected}"
+    assert of_eight_bits(found) == ""
+    turned = tuple(row(each.name, each.b_ns, each.a_ns) for each in rows)
+    assert of_eight_bits(replace(found, operators=turned)).startswith(
+        "of 8 bits in A: ConvInteger in place of Conv, 4"
+    )
+    mixed = replace(found.nodes[0], op_type="Conv + Relu -> ConvInteger + Mul", difference_ns=5e6)
+    assert became(replace(both, nodes=(mixed,))) == ""

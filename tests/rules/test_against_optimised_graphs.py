@@ -283,6 +283,26 @@ def test_the_reason_why_pairs_stay_is_told_and_holds(
 
 
 @QUANTIZED
+@pytest.mark.parametrize(("kind", "told"), [("t", "its output is of int8 and read several times"), ("z", "")])
+def test_values_of_int8_that_are_read_twice_keep_pairs_apart_on_x86(
+    code: str, text: str, operator: str, kind: str, told: str, tmp_path: Path
+) -> None:
+    twice = {
+        "s, z) }": "s, z)\n n = Neg (y) }",
+        "1] y)\n": "1] y, float[8,4,1,1] n)\n",
+        "4] y)\n": "4] y, float[8,4] n)\n",
+    }
+    model = changed(text, {was: becomes for was, becomes in twice.items() if was in text})
+    for node in model.graph.node[-4:]:
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear") and node.input[0] in ("p", "o"):
+            node.input[2] = kind
+    path = saved(model, tmp_path)
+    assert [each.evidence for each in found(code, path)] == [told][: bool(told)]
+    if HOST.machine == Machine().host.machine:
+        assert bool(optimised(path)[operator]) == (not told)
+
+
+@QUANTIZED
 @pytest.mark.parametrize("way", ["nothing else", *CLOSED])
 def test_pairs_that_go_into_the_product_are_not_told_of(
     code: str, text: str, operator: str, way: str, tmp_path: Path

@@ -166,6 +166,30 @@ def test_a_project_says_what_it_wants_and_what_is_typed_comes_first(folder: Path
             check.Options(models=["m.onnx"])
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('ignore = ["GRA99"]', "there is no rule 'GRA99'"),
+        ('fail-on = "loud"', "'loud' is no severity"),
+        ('ignore = "GRA002"', "ignore is a list of texts"),
+        ("preview = 1", "preview is true or false"),
+        ('ignor = ["GRA002"]', "what can be said: select, ignore"),
+    ],
+)
+def test_what_is_wrong_in_a_project_s_file_is_told_with_the_file(folder: Path, line: str, told: str) -> None:
+    write(folder, OLD)
+    Path("ortune.toml").write_text(f"[check]\n{line}\n")
+    said = asked("check", "m.onnx")
+    assert said.exit_code == 2 and told in said.stderr and "ortune.toml" in said.stderr
+
+
+def test_fixes_that_would_do_nothing_are_refused(folder: Path) -> None:
+    write(folder, OLD)
+    said = asked("check", "m.onnx", "--unsafe-fixes")
+    assert said.exit_code == 2 and "add --fix, or --diff" in said.stderr
+    assert asked("check", "m.onnx", "--unsafe-fixes", "--diff").exit_code == 1
+
+
 def test_sarif_names_rule_file_and_place(folder: Path) -> None:
     path = write(folder, OLD, "a model.onnx")
     said = asked("check", path.name, "--format", "sarif")

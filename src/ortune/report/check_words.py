@@ -37,11 +37,12 @@ _LEVELS: Mapping[Severity, Level] = {"error": "error", "warning": "warning", "no
 
 
 def _told(finding: Finding) -> str:
-    """Its code, whether it can be fixed, what it is, where, how much it is about, and what to do."""
-    share = ""
+    """Its code, whether it can be fixed, what it is, where, why, how much it is about, and what to do."""
+    seen = finding.evidence if finding.evidence not in finding.what else ""
+    share = f": {seen}" if seen else ""
     if finding.share_ratio is not None:
         kind = "of the run" if finding.share_from == "profile" else "of the work, by estimate"
-        share = f"; {max(1, round(100 * finding.share_ratio))} % {kind}"
+        share += f"; {max(1, round(100 * finding.share_ratio))} % {kind}"
     ground = finding_words.estimate(finding)
     share += f"; {ground}" if ground else ""
     mark = " [*]" if _exact(finding) else ""

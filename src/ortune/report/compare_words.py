@@ -222,8 +222,13 @@ def document(envelope: Envelope[CompareResult]) -> Document:
 
 def _became(result: CompareResult) -> list[str]:
     """What stands in another operator's place, and for a part of the difference."""
-    told = difference_words.became(result.why, result.name) if result.why is not None else ""
-    return [told] if told else []
+    if result.why is None:
+        return []
+    told = (
+        difference_words.became(result.why, result.name),
+        difference_words.of_eight_bits(result.why, result.name),
+    )
+    return [each for each in told if each]
 
 
 def _causes(result: CompareResult) -> list[str]:

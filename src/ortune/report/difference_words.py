@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -16,7 +17,9 @@ from ortune.report.profile_tables import Unit, category_words, unit_of
 TOP_OPERATORS = 6
 TOP_NODES = 10
 NAMED = 5
+EIGHT_BITS = 3
 NAME = 48
+_QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
 _BECAME = " -> "  # between the operators of one node on both sides
 DISTURBED = 1.3  # times as long as without the profiler, or as short, from which on that is said
 UNLIKE = 0.25  # of the larger difference, from which on it is said that profiles show another
@@ -130,6 +133,8 @@ def became(found: ProfileDifference, name: str = "B") -> str:
     kind = max(changes, key=lambda kind: changes[kind] * more, default="")
     if not kind or changes[kind] * more < OWNER * more * more:
         return ""
+    if " + " in kind and of_eight_bits(found, name):
+        return ""  # many operators as one: each is told of by itself
     was, _, now = kind.partition(_BECAME)
     n_nodes = sum(len(row.a_nodes) for row in kinds[kind])
     return f"{n_nodes} {was} {'are' if n_nodes > 1 else 'is'} {now} in {name} ({_signed(changes[kind])})"
@@ -141,6 +146,39 @@ def on_gpu(gpu: GpuDifference) -> str:
     span = f" ({_signed(gpu.low_ns or 0.0)} to {_signed(gpu.high_ns or 0.0)})" if sure else ""
     counts = f"{gpu.a_kernels} kernels a run -> {gpu.b_kernels}"
     return f"on the GPU {duration(gpu.a_ns)} -> {duration(gpu.b_ns)}{span}, {counts}"
+
+
+def of_eight_bits(found: ProfileDifference, name: str = "B") -> str:
+    """Operators of 8 bits in place of others, with both times, and what quantizing itself takes; "" without any."""
+    rows = {row.name: row for row in found.operators}
+    side = name if any(_float_form(row.name) and row.a_ns is None for row in found.operators) else "A"
+    pairs: dict[str, list[DifferenceRow]] = {}
+    for row in found.operators:
+        if _float_form(row.name) and None in (row.a_ns, row.b_ns):
+            pairs.setdefault(_float_form(row.name), []).append(row)
+    told: list[tuple[float, str]] = []
+    for was, made in pairs.items():
+        whole = [*made, *(rows[each] for each in (was, f"Fused{was}") if each in rows)]
+        first, second = (
+            sum(ns or 0.0 for ns in times) for times in ([r.a_ns for r in whole], [r.b_ns for r in whole])
+        )
+        if first and second:
+            kinds = " and ".join(row.name for row in made)
+            told.append(
+                (abs(second - first), f"{kinds} in place of {was}, {duration(first)} -> {duration(second)}")
+            )
+    if not told:
+        return ""
+    told.sort(reverse=True)
+    more = sum(row.difference_ns for row in found.operators if row.name in _QUANTIZING)
+    parts = [text for _, text in told[:EIGHT_BITS]] + ([f"quantizing itself {_signed(more)}"] if more else [])
+    return f"of 8 bits in {side}: {'; '.join(parts)} (profiled)"
+
+
+def _float_form(operator: str) -> str:
+    """The operator that one of 8 bits stands for; "" for others."""
+    found = re.fullmatch(r"(?:QLinear|Q|DynamicQuantize)(\w+)|(\w+)Integer(?:ToFloat)?", operator)
+    return (found[1] or found[2]) if found and operator not in _QUANTIZING else ""
 
 
 def brief(found: ProfileDifference, most: int = 5) -> list[str]:

@@ -5,15 +5,19 @@ What is said here of ONNX Runtime was seen in the graphs that 1.31 optimises.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import onnx_ir as ir
 
 from ortune.model.graphs import op_set
+from ortune.records import Host
 from ortune.rewrites._graph import constant, is_op, only_user
 
 PASSED = op_set("Cast Dropout Expand Identity MaxPool Reshape Slice Squeeze Transpose Unsqueeze")
 """Operators over which ONNX Runtime moves a QuantizeLinear up and a DequantizeLinear down; Cast and Expand where they
 change nothing, which is not looked into."""
+_SIGNED = "of int8 and read several times"
 _PASSED_DOWN = PASSED | op_set("Flatten Pad")
 
 
@@ -55,6 +59,45 @@ def open_input(value: ir.Value | None) -> str:
         return ""
     source = "it is the model's own" if first is None else f"{first.op_type} makes it"
     return f"its input is not quantized: {source}"
+
+
+def signed(node: ir.Node, quantize: ir.Node, host: Host | None) -> str:
+    """Which values around a product are of int8 and read several times; "" where none are, or that does not matter.
+
+    On x86 ONNX Runtime makes values of int8 uint8, but for those that are read several times; and it makes one operator
+    of pairs of one kind alone.
+    """
+    if host is None or host.machine.lower() not in ("x86_64", "amd64"):
+        return ""
+    given = node.inputs[0].producer() if node.inputs[0] is not None else None
+    before = given.inputs[0].producer() if given is not None and given.inputs[0] is not None else None
+    sides = {"input": before, "output": quantize}
+    found = [name for name, each in sides.items() if each is not None and _stays_signed(each)]
+    return f"its {' and '.join(found)} {'are' if len(found) > 1 else 'is'} {_SIGNED}" if found else ""
+
+
+def remedy(reasons: Iterable[str]) -> str:
+    """What to ask of the quantizer."""
+    told = [*reasons]
+    stays = [each for each in told if " stays, " in each]
+    of_int8 = [each for each in told if each.endswith(_SIGNED)]
+    wanted = ["zero points for activations, ActivationSymmetric=False"] if stays else []
+    wanted += ["activations of uint8"] if of_int8 else []
+    others = len(told) > len(stays) + len(of_int8)
+    wanted += ["what stands before and behind quantized too"] if others else []
+    return f"quantize again: {'; '.join(wanted)}"
+
+
+def _stays_signed(quantize: ir.Node) -> bool:
+    """Whether what it gives is of int8, and goes through DequantizeLinear alone to more than one place."""
+    zero = constant(quantize.inputs[2]) if len(quantize.inputs) > 2 else None
+    if not is_op(quantize, "QuantizeLinear") or zero is None or zero.dtype != np.int8:
+        return False
+    readers = [use.node for use in quantize.outputs[0].uses()]
+    if not readers or not all(is_op(each, "DequantizeLinear") for each in readers):
+        return False
+    read = [each.outputs[0] for each in readers]
+    return sum(len(tuple(value.uses())) + value.is_graph_output() for value in read) > 1
 
 
 def _kept(activation: ir.Node, quantize: ir.Node) -> str:

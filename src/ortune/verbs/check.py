@@ -102,7 +102,11 @@ class Options(Configured):
     @cached_property
     def selection(self) -> Selection:
         """Which rules are asked: what is typed comes before what the project says."""
-        said, _ = self.configured
+        said, file = self.configured
+        try:
+            Selection(select=said.get("select", ()), ignore=said.get("ignore", ()))
+        except UsageError as error:
+            raise UsageError(error.what, where=file, do=error.do) from error
         return Selection(
             select=_named(self.select) or tuple(said.get("select", ())),
             ignore=(*_named(self.ignore), *said.get("ignore", ())),
@@ -112,11 +116,11 @@ class Options(Configured):
     @cached_property
     def severity(self) -> str:
         """From which on findings fail the check."""
-        found = self.fail_on or self.configured[0].get("fail-on", "warning")
+        said, file = self.configured
+        found = self.fail_on or said.get("fail-on", "warning")
         if found not in (*SEVERITIES, "never"):
-            raise UsageError(
-                f"{found!r} is no severity", where="--fail-on", do="error, warning, note or never"
-            )
+            where = "--fail-on" if self.fail_on else f"{file}: fail-on"
+            raise UsageError(f"{found!r} is no severity", where=where, do="error, warning, note or never")
         return str(found)
 
     @cached_property
@@ -126,6 +130,8 @@ class Options(Configured):
             raise UsageError("no model to check", do="ortune check MODEL.onnx")
         if (self.output or self.in_place) and not self.fix:
             raise UsageError("nothing is fixed", where="--output", do="add --fix")
+        if self.unsafe_fixes and not (self.fix or self.diff):
+            raise UsageError("nothing is fixed", where="--unsafe-fixes", do="add --fix, or --diff")
         if self.output and (self.in_place or len(self.models) > 1):
             raise UsageError(
                 "one file cannot hold it", where="--output", do="leave it out: each goes to NAME.fixed.onnx"
@@ -323,12 +329,10 @@ def _section(path: Path, keys: Sequence[str]) -> Mapping[str, Any] | None:
     if said is None:
         return None
     for key, value in said.items() if isinstance(said, dict) else [("check", said)]:
-        kind = CONFIGURED.get(key, ())
-        understood = isinstance(value, kind)
+        kind = CONFIGURED.get(key)
+        understood = kind is not None and isinstance(value, kind)
         if not understood or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
-            raise UsageError(
-                f"{key} = {value!r} is not understood",
-                where=str(path),
-                do=f"what can be said: {', '.join(CONFIGURED)}",
-            )
+            wanted = {list: "a list of texts", bool: "true or false", str: "a text"}
+            known = f"{key} is {wanted[kind]}" if kind else f"what can be said: {', '.join(CONFIGURED)}"
+            raise UsageError(f"{key} = {value!r} is not understood", where=str(path), do=known)
     return dict(said)

@@ -15,13 +15,14 @@ References: ONNX operator documentation, "LayerNormalization"; microsoft/onnxrun
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from ortune.analysis.constraints import constant
-from ortune.model.graphs import nodes
+from ortune.model.graphs import nodes, op_set
 from ortune.model.open import OpenModel
 from ortune.records import Finding
 from ortune.rewrites._graph import is_op, least_rank, only_user, other_input, scalar
@@ -33,6 +34,11 @@ from ortune.rules.facts import Facts
 CODE = "GRA011"
 
 _HALF, _TWO = 0.5, 2.0
+_LOOKED_AT = 32  # means: trying what becomes of one takes up to a tenth of a second
+_STEPS = 9  # nodes from a mean of squares to a root
+_BETWEEN = op_set(
+    "Sub Mul Pow Div Add Sqrt Reciprocal Reshape Expand Unsqueeze Squeeze Max Neg Cast ReduceMean ReduceSum"
+)
 _OPERATOR_OPSET = 17  # from here on ONNX Runtime makes LayerNormalization before it moves any Transpose
 
 BAD = """
@@ -98,12 +104,28 @@ def _reasons(model: OpenModel) -> dict[ir.Node, str]:
             known |= {parts.variance, parts.mean}
             if reason := _reason(node, parts) or (_moved(node, parts) if moved else ""):
                 why[node] = reason
-    for node in nodes(model.ir):
-        if is_op(node, "ReduceMean", "ReduceSum") and node not in known:
-            found = written_otherwise(node)
-            if found is not None:
-                why[found[0]] = f"it is written without {' or '.join(found[1])}"
+    others = (
+        node
+        for node in nodes(model.ir)
+        if is_op(node, "ReduceMean", "ReduceSum") and node not in known and _may(node)
+    )
+    for node in itertools.islice(others, _LOOKED_AT):
+        found = written_otherwise(node)
+        if found is not None:
+            why[found[0]] = f"it is written without {' or '.join(found[1])}"
     return why
+
+
+def _may(mean: ir.Node) -> bool:
+    """Whether a difference and a root are made of a mean soon: most means are those of something else."""
+    seen: dict[ir.Node, None] = {}
+    level = [mean]
+    for _ in range(_STEPS):
+        level = [use.node for node in level for value in node.outputs for use in value.uses()]
+        level = [node for node in dict.fromkeys(level) if is_op(node, *_BETWEEN) and node not in seen]
+        seen |= dict.fromkeys(level)
+    kinds = {node.op_type for node in seen}
+    return "Sub" in kinds and not kinds.isdisjoint(("Sqrt", "Pow"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,13 @@
 What it is: Conv whose weights come from DequantizeLinear, and whose input does not, or whose output does not go to a
     QuantizeLinear alone (straight, through Relu or Clip, or through what only moves values). A Relu or Clip between is
     left to the QuantizeLinear only where that cuts off at the same numbers: a Relu stays before one whose zero point is
-    not the least number, as of activations that are quantized symmetrically.
+    not the least number, as of activations that are quantized symmetrically. On x86 an input or output of int8 that
+    several nodes read keeps the group apart too: the others are made uint8 there.
 Why it costs: ONNX Runtime makes QLinearConv only of the whole group; without it the values are widened and the
     convolution runs in float32: the cost of quantizing on top of that of the float model.
 Evidence: the nodes around each convolution. The graph that ONNX Runtime 1.31 optimises keeps them as they are.
 Fix and its safety: advice: let the quantizer quantize what stands before and behind too, with zero points where a Relu
-    follows (``ActivationSymmetric=False``), or leave these convolutions out of it.
+    follows (``ActivationSymmetric=False``) and with activations of uint8 on x86; or leave these convolutions out of it.
 Example: ``quantize_static(..., op_types_to_quantize=[...])`` with the operator that follows
 References: microsoft/onnxruntime#5319, #1543, #17389.
 """
@@ -20,9 +21,9 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.model.graphs import nodes
-from ortune.records import Finding
+from ortune.records import Finding, Host
 from ortune.rewrites._graph import is_op
-from ortune.rules._pairs import closing, dequantized, open_input
+from ortune.rules._pairs import closing, dequantized, open_input, remedy, signed
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -54,23 +55,27 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the CPU runs it."""
     if facts.model is None or facts.target != "cpu":
         return
-    why = {node: why for node in nodes(facts.model.ir) if is_op(node, "Conv") and (why := _island(node))}
+    why = {
+        node: why
+        for node in nodes(facts.model.ir)
+        if is_op(node, "Conv") and (why := _island(node, facts.host))
+    }
     if why:
         yield Finding(
             code=CODE,
             what=f"in float between quantized values: {counted([*why])}",
             where=tuple(map(name_of, why)),
             evidence="; ".join(dict.fromkeys(why.values())),
-            fix="quantize what stands before and behind them too, with zero points where a Relu follows",
+            fix=remedy(why.values()),
         )
 
 
-def _island(node: ir.Node) -> str:
+def _island(node: ir.Node, host: Host | None) -> str:
     """Why a convolution between quantized values is computed in float; "" where it is not, or is not between any."""
     if len(node.inputs) < 2 or not dequantized(node.inputs[1]):
         return ""
     quantize, why = closing(node)
     if dequantized(node.inputs[0]):
-        return why
+        return why or (signed(node, quantize, host) if quantize is not None else "")
     # With nothing quantized around it only its weights were meant to be.
     return open_input(node.inputs[0]) if quantize is not None else ""

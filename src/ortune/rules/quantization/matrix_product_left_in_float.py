@@ -2,14 +2,14 @@
 
 What it is: MatMul or Gemm whose weights come from DequantizeLinear, with something around it that keeps ONNX Runtime
     from making one operator of the group: an input that is not quantized, a Relu or Clip before a QuantizeLinear that
-    does not cut off at the same numbers, or a QuantizeLinear that is not alone in reading the product. Or MatMul
-    between quantized values with weights that are not.
+    does not cut off at the same numbers, a QuantizeLinear that is not alone in reading the product, or, on x86, an
+    input or output of int8 that several nodes read. Or MatMul between quantized values with weights that are not.
 Why it costs: the values are widened and the product runs in float32: the cost of quantizing on top of that of the float
     model.
 Evidence: the nodes around each product. The graph that ONNX Runtime 1.31 optimises keeps them as they are. Where no
     QuantizeLinear follows at all it makes MatMulIntegerToFloat or QGemm, and this says nothing.
 Fix and its safety: advice: let the quantizer quantize what stands before and behind too, with zero points where a Relu
-    follows (``ActivationSymmetric=False``), or leave these products out of it.
+    follows (``ActivationSymmetric=False``) and with activations of uint8 on x86; or leave these products out of it.
 Example: ``quantize_static(..., extra_options={"ActivationSymmetric": False})``
 References: microsoft/onnxruntime#5319, #1543, #17389.
 """
@@ -21,9 +21,9 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.model.graphs import nodes
-from ortune.records import Finding
+from ortune.records import Finding, Host
 from ortune.rewrites._graph import constant, is_op
-from ortune.rules._pairs import closing, dequantized, open_input
+from ortune.rules._pairs import closing, dequantized, open_input, remedy, signed
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -59,18 +59,18 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None or facts.target != "cpu":
         return
     products = (node for node in nodes(facts.model.ir) if is_op(node, "MatMul", "Gemm"))
-    why = {node: why for node in products if (why := _island(node))}
+    why = {node: why for node in products if (why := _island(node, facts.host))}
     if why:
         yield Finding(
             code=CODE,
             what=f"in float between quantized values: {counted([*why])}",
             where=tuple(map(name_of, why)),
             evidence="; ".join(dict.fromkeys(why.values())),
-            fix="quantize what stands before and behind them too, with zero points where a Relu follows",
+            fix=remedy(why.values()),
         )
 
 
-def _island(node: ir.Node) -> str:
+def _island(node: ir.Node, host: Host | None) -> str:
     """Why a product between quantized values is computed in float; "" where it is not, or is not between any."""
     x, weight = node.inputs[:2]
     quantize, why = closing(node)
@@ -79,7 +79,7 @@ def _island(node: ir.Node) -> str:
         shared = len(readers) > 1 or node.outputs[0].is_graph_output()
         if shared and any(is_op(each, "QuantizeLinear") for each in readers):
             return "QuantizeLinear is not alone in reading its output"
-        return why if quantize is not None else ""
+        return why or signed(node, quantize, host) if quantize is not None else ""
     if quantize is None or why:
         return ""
     if dequantized(weight):

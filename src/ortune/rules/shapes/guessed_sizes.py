@@ -10,6 +10,7 @@ References: ONNX IR specification, "Static tensor shapes".
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from ortune.records import Finding
@@ -38,7 +39,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             sizes.setdefault(symbols[axis] or f"{choice.name}[{axis}]", choice.shape[axis])
         if "" in symbols.values():
             dims = ["N" if i in symbols else str(size) for i, size in enumerate(choice.shape)]
-            shapes.append(f"--shape {choice.name}:{'x'.join(dims)}")
+            shapes.append(f"--shape {shlex.quote(choice.name + ':' + 'x'.join(dims))}")
         else:
             named |= dict.fromkeys(symbols.values())
     if sizes:
@@ -46,5 +47,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             what=f"guessed sizes: {listed(f'{name}={size}' for name, size in sizes.items())}",
             where=tuple(sizes),
-            fix=" ".join([*(f"--dim {name}=N" for name in named), *shapes]),
+            fix=" ".join([*(f"--dim {shlex.quote(f'{name}=N')}" for name in named), *shapes]),
         )
