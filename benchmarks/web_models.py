@@ -2,7 +2,7 @@
 
     python benchmarks/web_models.py [--budget 240] [--ort-web 1.22.0] [ppocrv2-cls ...]
 
-Each model is tuned as `ortune tune MODEL --target web` does: WebAssembly is raced, and what else the browser offers runs
+Each model is tuned as by `ortune tune MODEL --target web`: WebAssembly is raced, and what else the browser offers runs
 it for its outputs and its placement at least. Rows are kept in a file: what was measured before is not measured again.
 """
 
