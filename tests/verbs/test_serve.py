@@ -13,7 +13,7 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -218,6 +218,14 @@ def test_tuning_begins_with_what_a_browser_elsewhere_is(tmp_path: Path) -> None:
 def test_what_is_not_compared_elsewhere(given: dict[str, object], what: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=what):
         ortune.compare(net(tmp_path / "m.onnx"), serve=True, store=tmp_path / "st", **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("verb", [ortune.compare, ortune.tune], ids=["compare", "tune"])
+def test_an_address_without_a_browser_elsewhere_is_refused(
+    verb: Callable[..., object], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="add --serve"):
+        verb(net(tmp_path / "m.onnx"), address="192.168.1.20", store=tmp_path / "st")
 
 
 @pytest.mark.parametrize("target", ["cpu", "web"])
