@@ -391,7 +391,7 @@ def test_what_tune_writes_runs_in_a_page_behind_the_headers_that_it_writes(
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=400,
+            timeout=600,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -399,7 +399,7 @@ def test_what_tune_writes_runs_in_a_page_behind_the_headers_that_it_writes(
         held(result["budget"]["n_trials"], done.stderr)
         return result
 
-    result = with_budgets(tuned, "90s", "240s")
+    result = with_budgets(tuned, "90s", "300s")
     bundle = tmp_path / result["bundle"]
     assert bundle == tmp_path / "net.ortune" and result["ort_web"] == ONNXRUNTIME_WEB
     assert {"report.html", "ortune.json", *FILES, *(f"deploy/{name}" for name in SERVED)} <= {

@@ -148,7 +148,7 @@ def test_a_script_with_a_digest_and_a_model_given_to_a_worker(tmp_path: Path) ->
     digest = base64.b64encode(hashlib.sha384((dist / "ort.wasm.min.js").read_bytes()).digest()).decode()
     files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": PROXY % digest}
     with serving(Site(files=files, headers=HEADERS)) as site:
-        answer = watched(site)
+        answer = watched(site, tmp_path / "store")
     (session,) = sessions(answer)
     assert session.model.url.endswith("/m/m.onnx") and session.model.n_nodes == 4
     assert session.plan.settings == {"web_isolation": True, "web_build": "wasm", "web_proxy": True}

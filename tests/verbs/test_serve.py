@@ -13,7 +13,7 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from onnx import TensorProto, helper, numpy_helper
 import ortune
 from chromium import CHROMIUM, FLAGS, web_modules
 from ortune.errors import MeasurementError, OrtuneError, UsageError
-from ortune.records import BenchResult, CompareResult
+from ortune.records import BenchResult, CompareResult, Plan, ProviderSpec, TuneResult
 from ortune.targets.browser import certificate, remote
 from ortune.targets.browser.remote import Ran, Remote, heat
 from ortune.targets.browser.server import PageServer, Request
@@ -184,6 +184,28 @@ def test_sides_take_turns_in_one_browser_elsewhere(tmp_path: Path) -> None:
     assert len(ortune.report(result.session, store=tmp_path / "st").result.sessions) == 1
 
 
+@pytest.mark.xdist_group("browser")
+def test_tuning_begins_with_what_a_browser_elsewhere_is(tmp_path: Path) -> None:
+    with phone(tmp_path / "profile") as there:
+        envelope = ortune.tune(
+            net(tmp_path / "m.onnx"),
+            target="web-wasm",
+            serve=True,
+            ort_web=str(web_modules() / "onnxruntime-web"),
+            budget=1,
+            bundle=False,
+            store=tmp_path / "st",
+            watcher=Watcher(say=there.say),
+        )
+    result = envelope.result
+    assert isinstance(result, TuneResult)
+    assert envelope.host.machine == "browser"
+    assert result.default == Plan(providers=(ProviderSpec(name="wasm"),))
+    assert result.default_figures is not None and result.default_figures.latency_ns > 0
+    assert result.headroom is not None  # its profile came from there
+    assert "--serve" in result.reproduce
+
+
 @pytest.mark.parametrize(
     ("given", "what"),
     [
@@ -196,6 +218,14 @@ def test_sides_take_turns_in_one_browser_elsewhere(tmp_path: Path) -> None:
 def test_what_is_not_compared_elsewhere(given: dict[str, object], what: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=what):
         ortune.compare(net(tmp_path / "m.onnx"), serve=True, store=tmp_path / "st", **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("verb", [ortune.compare, ortune.tune], ids=["compare", "tune"])
+def test_an_address_without_a_browser_elsewhere_is_refused(
+    verb: Callable[..., object], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="add --serve"):
+        verb(net(tmp_path / "m.onnx"), address="192.168.1.20", store=tmp_path / "st")
 
 
 @pytest.mark.parametrize("target", ["cpu", "web"])

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.report import qr
-from ortune.verbs._options import RUN, InBrowser, Option, seconds
+from ortune.verbs._options import RUN, InBrowser, Option, option_fields, seconds
 
 if TYPE_CHECKING:
     from ortune.targets.browser.remote import Hello, Remote
     from ortune.targets.machine import Machine
     from ortune.trials.watcher import Watcher
 
+OF_THE_ADDRESS = ("address", "port", "cert", "key", "open_within")
 UNKNOWN_THERE = ("memory", "cpu", "cold-start", "first-result")
 """Objectives that no browser tells of itself, or that need one that is started anew."""
 
@@ -61,8 +62,14 @@ class Elsewhere(Listening):
     ] = False
 
     def require_there(self, targets: Sequence[str], objective: str, *, pod: bool) -> None:
-        """UsageError for what no browser elsewhere can be asked."""
+        """UsageError for what no browser elsewhere can be asked, and for an address where none is waited for."""
         if not self.serve:
+            for each in option_fields(Elsewhere):
+                if each.name in OF_THE_ADDRESS and isinstance(each.spelling, Option) and each.given(self):
+                    flag = each.spelling.flag
+                    raise UsageError(
+                        "is of a browser elsewhere, and none is asked for", where=flag, do="add --serve"
+                    )
             return
         native = next((name for name in targets if not name.startswith("web-")), "")  # "web" is several
         if native:

@@ -572,7 +572,7 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
         side.runtime.package,
         side.runtime.ort_version,
         [(each.package, each.ort_version) for each in side.elsewhere.values()],
-        kept.machine.host.fingerprint,
+        kept.machine.seen.fingerprint,
         _stamp(options.feeds.inputs),
         _stamp(options.feeds.workload),
         _stamp(options.feeds.data),
