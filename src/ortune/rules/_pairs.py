@@ -5,20 +5,47 @@ What is said here of ONNX Runtime was seen in the graphs that 1.31 optimises.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import onnx_ir as ir
 
-from ortune.model.graphs import op_set
-from ortune.records import Host
+from ortune.model.graphs import nodes, op_set
+from ortune.records import Finding, Host
 from ortune.rewrites._graph import constant, is_op, only_user
+from ortune.rules._words import counted, name_of
+from ortune.rules.facts import Facts
 
 PASSED = op_set("Cast Dropout Expand Identity MaxPool Reshape Slice Squeeze Transpose Unsqueeze")
 """Operators over which ONNX Runtime moves a QuantizeLinear up and a DequantizeLinear down; Cast and Expand where they
 change nothing, which is not looked into."""
 _SIGNED = "of int8 and read several times"
 _PASSED_DOWN = PASSED | op_set("Flatten Pad")
+
+
+def in_float(
+    code: str, facts: Facts, operators: tuple[str, ...], island: Callable[[ir.Node, Host | None], str]
+) -> Iterator[Finding]:
+    """Products between quantized values that are computed in float, everywhere in a model that the CPU runs.
+
+    Args:
+        code: Of the rule.
+        facts: Of the model.
+        operators: The products that the rule is of.
+        island: Why one is computed in float; "" where it is not, or is not between quantized values.
+    """
+    if facts.model is None or facts.target != "cpu":
+        return
+    products = (node for node in nodes(facts.model.ir) if is_op(node, *operators))
+    why = {node: why for node in products if (why := island(node, facts.host))}
+    if why:
+        yield Finding(
+            code=code,
+            what=f"in float between quantized values: {counted([*why])}",
+            where=tuple(map(name_of, why)),
+            evidence="; ".join(dict.fromkeys(why.values())),
+            fix=remedy(why.values()),
+        )
 
 
 def dequantized(value: ir.Value | None) -> bool:

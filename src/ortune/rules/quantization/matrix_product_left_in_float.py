@@ -20,11 +20,9 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.model.graphs import nodes
 from ortune.records import Finding, Host
 from ortune.rewrites._graph import constant, is_op
-from ortune.rules._pairs import closing, dequantized, open_input, remedy, signed
-from ortune.rules._words import counted, name_of
+from ortune.rules._pairs import closing, dequantized, in_float, open_input, signed
 from ortune.rules.facts import Facts
 
 CODE = "QNT010"
@@ -56,18 +54,7 @@ GOOD = f"""{_HEAD}
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the CPU runs it."""
-    if facts.model is None or facts.target != "cpu":
-        return
-    products = (node for node in nodes(facts.model.ir) if is_op(node, "MatMul", "Gemm"))
-    why = {node: why for node in products if (why := _island(node, facts.host))}
-    if why:
-        yield Finding(
-            code=CODE,
-            what=f"in float between quantized values: {counted([*why])}",
-            where=tuple(map(name_of, why)),
-            evidence="; ".join(dict.fromkeys(why.values())),
-            fix=remedy(why.values()),
-        )
+    yield from in_float(CODE, facts, ("MatMul", "Gemm"), _island)
 
 
 def _island(node: ir.Node, host: Host | None) -> str:
