@@ -19,6 +19,7 @@ test: check  ## Lint, types and every test that takes seconds (a few minutes in 
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=10
 
 test-long: $(READY)  ## What takes an hour or more, on a quiet machine; its tables belong into docs/results.md.
+	$(BIN)/python -m pytest -m long
 	$(BIN)/python benchmarks/self_comparison.py
 	$(BIN)/python benchmarks/true_differences.py
 	$(BIN)/python benchmarks/search_quality.py
