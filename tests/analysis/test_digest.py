@@ -84,3 +84,40 @@ def test_functions_are_not_looked_into() -> None:
     """
     with pytest.raises(ValueError, match="functions"):
         digest(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('opset_import: ["": 11]', 'opset_import: ["": 13]'),
+        ("s = Sub (a, b)", "s = Sub (b, a)"),
+        ("float a, float b", "float b"),
+        ("t = Add (inner, outer)", "t = Add (inner, own)"),
+    ],
+)
+def test_what_a_caller_may_give_and_what_a_body_is_given_are_told_apart(one: str, other: str) -> None:
+    text = """
+        <ir_version: 8, opset_import: ["": 11]>
+        both (int64 n, float a, float b) => (float z, float[2,2,2] m)
+        <float a = {1}, float b = {1}, int64 outer_n = {3}, int64 inner_n = {2}, bool go = {1},
+         float[2,2,2] k = {1, 2, 3, 4, 5, 6, 7, 8}>
+        {
+            s = Sub (a, b)
+            m = Softmax<axis = 1> (k)
+            z = Loop (outer_n, go, s) <
+                body = first (int64 outer, bool c, float v) => (bool c2, float v2) {
+                    c2 = Identity (c)
+                    v2 = Loop (inner_n, c, v) <
+                        body = second (int64 own, bool d, float inner_v) => (bool d2, float u) {
+                            d2 = Identity (d)
+                            inner = Cast<to = 7> (inner_v)
+                            t = Add (inner, outer)
+                            u = Cast<to = 1> (t)
+                        }
+                    >
+                }
+            >
+        }
+    """
+    assert text.count(one) == 1
+    assert digest(text) != digest(text.replace(one, other))

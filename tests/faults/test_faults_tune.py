@@ -95,7 +95,7 @@ def test_plans_that_crash_eat_memory_and_lie(box: Box) -> None:
         held("not-tried" not in {fate for fate, _ in fates(result).values()} and len(others(result)) >= 3)
         return result, page
 
-    result, page = with_budgets(tried, "36s", "90s")
+    result, page = with_budgets(tried, "45s", "90s")
     found = fates(result)
     assert found["mimalloc"][0] == "failed", found
     assert "SIGABRT" in found["mimalloc"][1]
@@ -196,7 +196,7 @@ def test_a_tuning_that_is_killed_twice_measures_nothing_twice_and_comes_to_its_v
         # Only trials of a block that was cut are measured anew.
         assert f"{whole} trials were played back" in " ".join(done.document["result"]["notes"])
 
-    with_budgets(killed_twice, "26s", "100s")
+    with_budgets(killed_twice, "40s", "100s")
 
 
 def until(running: Running, condition: Callable[[], Any]) -> None:

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 from fused_forms import INSTANCES, Maker, instance_plain, instance_tensorflow, instance_torch, norm_torch
 from onnx import TensorProto
 from test_fused_patterns import Graph, check, fused_by_ort, reason, values
+
+from ortune import rewrites
 
 INSTANCE = "instance-normalization"
 Form = Callable[[Maker, str, int, int], str]
@@ -105,3 +108,28 @@ def test_a_group_normalisation_as_exporters_write_it_is_left() -> None:
     scaled = g.op("Mul", g.op("Reshape", plain, g.weight(np.array([2, 6, 5, 5]))), g.weight(values(6, 1, 1)))
     model = g.model([2, 6, 5, 5], [g.op("Add", scaled, g.weight(values(6, 1, 1, seed=1)))], opset=13)
     assert "no instance" in reason(INSTANCE, model)
+
+
+def test_a_mean_of_what_has_no_inputs_is_none() -> None:
+    g = Graph()
+    noise = g.op("RandomNormal", shape=[1, 2, 3, 4])
+    y = g.op("Add", "x", g.op("ReduceMean", noise, axes=[2, 3]))
+    model = g.model([1, 2, 3, 4], [y], opset=13)
+    assert "no instance" in reason(INSTANCE, model)
+    assert rewrites.row(ir.from_proto(model)) == ()
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        lambda g, v: g.op("Sqrt", g.op("Add", g.op("Max", v, g.number(1e-6)), g.number(1e-8))),
+        lambda g, v: g.op("Sqrt", g.op("Add", g.op("Max", v, g.number(1e-12)), g.number(1e-5))),
+        lambda g, v: g.op("Add", g.op("Sqrt", v), g.number(1e-11)),
+    ],
+)
+def test_what_is_felt_at_small_variances_alone_is_another_function(root: Callable[[Graph, str], str]) -> None:
+    g = Graph()
+    centred = g.op("Sub", "x", g.op("ReduceMean", "x", axes=[2, 3]))
+    variance = g.op("ReduceMean", g.op("Mul", centred, centred), axes=[2, 3])
+    model = g.model([1, 3, 8, 8], [g.op("Div", centred, root(g, variance))], opset=13)
+    assert reason(INSTANCE, model)

@@ -161,3 +161,15 @@ def test_by_hand_it_is_written_and_what_stays_is_compared(model: Path, tmp_path:
     assert [output.name for output in answer.result.outputs.outputs] == ["first"]
     assert NOTE in answer.result.notes
     assert len(open_model(tmp_path / "heads-rewritten.onnx").ir.graph.outputs) == 1
+
+
+def test_what_is_left_out_is_no_output_for_what_comes_after() -> None:
+    """A weight that was one goes, and a scale behind a convolution that was one is folded."""
+    text = """<ir_version: 8, opset_import: ["": 13]>
+    told (float[1,1,4,4] x) => (float[1,2,4,4] y, float[1,2,4,4] c, float[2] w2)
+    <float[2,1,1,1] w = {1, 2}, float[1,2,1,1] s = {3, 4}, float[2] w2 = {5, 6}>
+    { c = Conv (x, w) y = Mul (c, s) }"""
+    model = ir.serde.deserialize_model(onnx.parser.parse_model(text))
+    assert KEPT.apply(model, {"y": "keep"}).modified
+    assert "w2" not in model.graph.initializers
+    assert rewrites.find("affine-into-weights").apply(model).modified

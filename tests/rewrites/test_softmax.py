@@ -131,7 +131,7 @@ def test_other_types_and_other_functions_are_left() -> None:
     g = Graph()
     powers = g.op("Exp", "x")
     total = g.op("Add", g.op("ReduceSum", powers, g.weight(np.array([-1]))), g.number(1e-12))
-    assert "constants" in reason(SOFTMAX, g.model([2, 8], [g.op("Div", powers, total)]))
+    assert "no Softmax of low numbers" in reason(SOFTMAX, g.model([2, 8], [g.op("Div", powers, total)]))
     g = Graph()
     warm = g.op("Exp", g.op("Mul", g.op("Tanh", "x"), g.number(0.5)))
     tempered = g.op("Div", warm, g.op("ReduceSum", warm, g.weight(np.array([-1]))))
@@ -154,3 +154,26 @@ def test_a_real_model_from_jax(tmp_path: Path) -> None:
         pairs = zip(outputs(tmp_path / "made.onnx", feeds), outputs(opened.path, feeds), strict=True)
         for ours, theirs in pairs:
             np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_a_sum_that_is_kept_above_a_number_is_another_function() -> None:
+    g = Graph()
+    e = g.op("Exp", "x")
+    total = g.op("Max", g.op("ReduceSum", e, g.weight(np.array([-1], np.int64))), g.number(1.0))
+    model = g.model([2, 50], [g.op("Div", e, total)])
+    assert reason(SOFTMAX, model)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_logarithm_of_shares_stays_whatever_stands_beside_it(first: bool) -> None:
+    """Beside it the same sum is told as a logarithm of its own, in either order of the nodes."""
+    g = Graph()
+    axis = g.weight(np.array([-1], np.int64))
+    beside = g.op("ReduceLogSumExp", "x", axes=[-1]) if first else ""
+    e = g.op("Exp", "x")
+    shares = g.op("Log", g.op("Div", e, g.op("ReduceSum", e, axis)))
+    beside = beside or g.op("ReduceLogSumExp", "x", axes=[-1])
+    model = g.model([1, 4], [shares, beside])
+    made, _, _ = apply(SOFTMAX, model)
+    x = np.array([[0, -200, 1, 2]], np.float32)
+    assert np.isneginf(run(model, x)[0][0, 1]) and np.isneginf(run(made, x)[0][0, 1])

@@ -96,8 +96,9 @@ def test_a_gpu_that_is_software_is_never_timed(tmp_path: Path) -> None:
     software = [finding for finding in result.findings if finding.code == "MSR006"]
     assert (envelope.verdict == "functional-only") == bool(software)
     assert any("no kernel for Shrink shrink" in note for note in result.notes)
-    counted = [note for note in result.notes if note.startswith("kernels a run on the GPU: B ")]
-    assert bool(counted) == bool(software)
+    # Where the machine is too busy for a profile, that is said in its place.
+    told = ("kernels a run on the GPU: B ", "kernels of B were not counted: ")
+    assert any(note.startswith(told) for note in result.notes) == bool(software)
 
 
 @pytest.mark.xdist_group("browser")

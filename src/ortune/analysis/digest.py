@@ -25,11 +25,12 @@ def graph_digest(model: ir.Model) -> str:
     if model.functions:
         raise ValueError("functions of the model's own are not looked into")
     known: dict[ir.Value | None, bytes] = {None: b""}
-    weights = model.graph.initializers
     for value in model.graph.inputs:
-        if value.name not in weights:
-            known[value] = digest("input", value.name, value.type, value.shape)
-    return _graph(model.graph, known).hex()
+        default = value.const_value
+        held = () if default is None else (tensor_digest(default),)
+        known[value] = digest("input", value.name, value.type, value.shape, *held)
+    versions = sorted((domain or "ai.onnx", version) for domain, version in model.opset_imports.items())
+    return digest(versions, _graph(model.graph, known, 0)).hex()
 
 
 def digest(*parts: object) -> bytes:
@@ -47,17 +48,19 @@ def tensor_digest(tensor: ir.TensorProtocol) -> bytes:
     return made.digest()
 
 
-def _graph(graph: ir.Graph, known: dict[ir.Value | None, bytes]) -> bytes:
+def _graph(graph: ir.Graph, known: dict[ir.Value | None, bytes], depth: int) -> bytes:
     """Of a graph whose outer values, and inputs of its own that have names, are known already."""
     for value in graph.initializers.values():
+        if value in known:
+            continue  # an input's default
         if value.const_value is None:
             raise ValueError("a weight has no value")
         known[value] = tensor_digest(value.const_value)
     for i, value in enumerate(graph.inputs):
-        known.setdefault(value, digest("argument", i, value.type))
+        known.setdefault(value, digest("argument", depth, i, value.type))
     nodes: Counter[bytes] = Counter()
     for node in graph:
-        held = sorted((name, _attribute(a, known)) for name, a in node.attributes.items())
+        held = sorted((name, _attribute(a, known, depth + 1)) for name, a in node.attributes.items())
         inputs = [known[value] for value in node.inputs]
         n_outputs = sum(bool(value.name) for value in node.outputs)
         own = digest(node.domain, node.op_type, node.overload, n_outputs, inputs, held)
@@ -68,13 +71,13 @@ def _graph(graph: ir.Graph, known: dict[ir.Value | None, bytes]) -> bytes:
     return digest(ends, sorted(nodes.items()))
 
 
-def _attribute(attribute: ir.Attr, known: dict[ir.Value | None, bytes]) -> bytes:
+def _attribute(attribute: ir.Attr, known: dict[ir.Value | None, bytes], depth: int) -> bytes:
     kind, value = attribute.type, attribute.value
     match kind:
         case ir.AttributeType.GRAPH:
-            return digest(kind, _graph(attribute.as_graph(), dict(known)))
+            return digest(kind, _graph(attribute.as_graph(), dict(known), depth))
         case ir.AttributeType.GRAPHS:
-            return digest(kind, *(_graph(graph, dict(known)) for graph in attribute.as_graphs()))
+            return digest(kind, *(_graph(graph, dict(known), depth) for graph in attribute.as_graphs()))
         case ir.AttributeType.TENSOR:
             return digest(kind, tensor_digest(attribute.as_tensor()))
         case ir.AttributeType.TENSORS:

@@ -183,6 +183,6 @@ def _tapped(model: ir.Model, names: Sequence[str]) -> ir.Model:
     copy = model.clone()
     wanted = set(names)
     values = [v for node in copy.graph for v in node.outputs if v.name in wanted]
-    del copy.graph.outputs[:]
+    copy.graph.outputs.clear()
     copy.graph.outputs.extend(values)
     return copy

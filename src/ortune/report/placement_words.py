@@ -55,6 +55,11 @@ def kernels_there(counts: Mapping[str, int]) -> list[str]:
     return [f"kernels a run on the GPU: {told}"] if told else []
 
 
+def kernels_not_counted(name: str, why: str) -> str:
+    """That a side's profile failed, which counts its kernels."""
+    return f"kernels of {name} were not counted: {why}"
+
+
 def frames_lost(sides: Mapping[str, Sequence[TrialDone]]) -> list[str]:
     """What a blocked main thread costs who looks at the page; [] where no page was looked at."""
     means = {

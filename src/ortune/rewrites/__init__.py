@@ -76,7 +76,7 @@ def row(
 ) -> tuple[RewriteSpec, ...]:
     """The exact rewrites that a model calls for one after another: what one leaves another may take up.
 
-    Clean-up, which takes no parameters, is among them where it is worth a try or something that is comes after it.
+    Clean-up, taken with its defaults, is among them where it is worth a try or something that is comes after it.
 
     Args:
         ir_model: Is not changed.

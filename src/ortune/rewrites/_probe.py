@@ -103,6 +103,32 @@ def between(x: ir.Value, y: ir.Value, found: dict[ir.Value, Probes]) -> tuple[li
     return list(nodes), None
 
 
+def epsilons(found: dict[ir.Value, Probes], most: float) -> list[float]:
+    """The small numbers that are added under a root: beside it they are another function where little is left of x."""
+    added = [
+        node for v in found if (node := v.producer()) is not None and is_op(node, "Add") and _under_root(v)
+    ]
+    numbers = [constant(v) for node in added for v in node.inputs]
+    one = [float(n.reshape(())) for n in numbers if n is not None and n.size == 1]
+    return list(dict.fromkeys(n for n in one if 0 < n < most))
+
+
+def _under_root(value: ir.Value) -> bool:
+    nodes = [use.node for use in value.uses()]
+    return bool(nodes) and all(
+        is_op(node, "Sqrt", "Pow") or (is_op(node, "Reciprocal", "Identity") and _under_root(node.outputs[0]))
+        for node in nodes
+    )
+
+
+def bounded(nodes: Sequence[ir.Node]) -> ir.Node | None:
+    """What keeps a value above a number that is more than zero: that is felt where no probe may be."""
+    numbers = {node: [constant(v) for v in node.inputs] for node in nodes if is_op(node, "Max")}
+    return next(
+        (n for n, held in numbers.items() if any(c is not None and (c > 0).any() for c in held)), None
+    )
+
+
 def _computed(node: ir.Node, found: dict[ir.Value, Probes], rank: int, axes: int) -> Probes | None:
     given: list[Probes | Array] = []
     for value in node.inputs:

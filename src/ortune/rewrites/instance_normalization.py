@@ -27,7 +27,7 @@ from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Array, Editor, constant, is_op, scalar, scopes_of, until_none
 from ortune.rewrites._known import Dims, Known, known_values
-from ortune.rewrites._probe import Probes, between, reduced_axes, spread
+from ortune.rewrites._probe import Probes, between, bounded, epsilons, reduced_axes, spread
 
 _FOLLOWED = 40  # values from x on
 _NEAR = 1e-6  # relative
@@ -36,7 +36,7 @@ _UNKNOWN, _SMALL = (
     3,
     4,
 )  # sizes of a probe: where one is not known, and at most where all together are too large
-_ROWS = (1.0, 0.03, 5.0, 0.004, 0.5)  # standard deviations: small ones tell where epsilon is added
+_ROWS = (1.0, 0.03, 5.0, 0.004, 0.5, 1e-4)  # standard deviations: small ones tell where epsilon is added
 _MOST_EPSILON = 0.1
 
 
@@ -64,11 +64,9 @@ def _starts(mean: ir.Node) -> Iterator[ir.Value]:
         return
     yield value
     square = value.producer()
-    if square is None or square.inputs[0] is None:
+    if square is None or not is_op(square, "Mul", "Pow") or square.inputs[0] is None:
         return
-    if (is_op(square, "Mul") and square.inputs[0] is square.inputs[1]) or (
-        is_op(square, "Pow") and scalar(square.inputs[1]) == 2.0
-    ):
+    if square.inputs[0] is square.inputs[1] or (is_op(square, "Pow") and scalar(square.inputs[1]) == 2.0):
         yield square.inputs[0]
 
 
@@ -125,13 +123,6 @@ def _factors(found: Probes, plain: Probes) -> tuple[Array, Array] | None:
     return (gamma, beta) if same and np.abs(gamma).max() > _NEAR * np.abs(beta).max() else None
 
 
-def _epsilons(found: dict[ir.Value, Probes]) -> list[float]:
-    """The small numbers that are added to something on the way."""
-    nodes = [node for v in found if (node := v.producer()) is not None and is_op(node, "Add")]
-    numbers = [scalar(v) for node in nodes for v in node.inputs]
-    return list(dict.fromkeys(n for n in numbers if n is not None and 0 < n < _MOST_EPSILON))
-
-
 def _match(mean: ir.Node, known: Mapping[ir.Value, Known]) -> _Match | str:
     """The normalisation that begins with a mean; "" for others, or why it is nearly one."""
     why = ""
@@ -156,7 +147,7 @@ def _match(mean: ir.Node, known: Mapping[ir.Value, Known]) -> _Match | str:
 
 def _found(x: ir.Value, probes: Probes, found: dict[ir.Value, Probes], channels_known: bool) -> _Match | str:
     why = ""
-    for epsilon in _epsilons(found):
+    for epsilon in epsilons(found, _MOST_EPSILON):
         plain = [_normalised(p, epsilon) for p in probes]
         for y in reversed(found):
             factors = _factors(found[y], plain) if found[y][0].shape == probes[0].shape else None
@@ -172,6 +163,9 @@ def _found(x: ir.Value, probes: Probes, found: dict[ir.Value, Probes], channels_
                 continue
             if not _is_float32(nodes):
                 return f"{what} is not of float32"
+            limit = bounded(nodes)
+            if limit is not None:
+                return f"{what} keeps small variances up by {limit.op_type} {limit.name!r}"
             if not channels_known:
                 return f"how many channels {x.name!r} has, which is normalised, is not known"
             return _Match(x=x, y=y, epsilon=epsilon, gamma=gamma, beta=beta)

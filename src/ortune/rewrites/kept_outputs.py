@@ -45,7 +45,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         none = "there are no outputs besides" if params else f"no outputs were named as kept; {there}"
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=(none,))
     kept = [value for value in model.graph.outputs if value.name not in left_out]
-    del model.graph.outputs[:]
+    # Deleting them would leave onnx-ir's mark of an output on those that go.
+    model.graph.outputs.clear()
     model.graph.outputs.extend(kept)
     nodes, weights, reasons = remove(model)
     gone = [name for name in names if name in left_out]

@@ -26,7 +26,7 @@ from ortune.model.graphs import scopes
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Array, Editor, constant, is_op, scopes_of, until_none
-from ortune.rewrites._probe import Probes, between, dims, reduced_axis, spread
+from ortune.rewrites._probe import Probes, between, bounded, dims, epsilons, reduced_axis, spread
 
 _OPERATOR_OPSET = 17  # from here on the operator is there
 _RAISED_FROM = 13  # from here on the operators mean the same up to it, but for the ones below
@@ -36,7 +36,7 @@ _NEAR = 1e-6  # relative
 _MOST_ELEMENTS = 1 << 20  # of a probe
 _MOST_EPSILON = 0.1
 _UNKNOWN = 3  # size of an axis of a probe whose size is not known
-_ROWS = (1.0, 0.03, 5.0, 0.004, 0.5)  # standard deviations: small ones tell where epsilon is added
+_ROWS = (1.0, 0.03, 5.0, 0.004, 0.5, 1e-4)  # standard deviations: small ones tell where epsilon is added
 _FUSED = {"ReduceMean": 2, "Sub": 1, "Pow": 1, "Add": 1, "Sqrt": 1, "Div": 1}
 
 
@@ -184,7 +184,7 @@ def _match(mean: ir.Node) -> _Match | str:
 def _found(x: ir.Value, axis: int, probes: Probes, found: dict[ir.Value, Probes]) -> _Match | str:
     known = dims(x)
     why = ""
-    for epsilon in _epsilons(found):
+    for epsilon in epsilons(found, _MOST_EPSILON):
         plain = [_normalised(p, axis, epsilon) for p in probes]
         for y in reversed(found):
             if y is x or found[y][0].shape != probes[0].shape:
@@ -202,6 +202,9 @@ def _found(x: ir.Value, axis: int, probes: Probes, found: dict[ir.Value, Probes]
                     return f"the length of the axis that {x.name!r} is normalised along is not known"
             if not _is_float32(nodes):
                 return f"the normalisation of {x.name!r} is not of float32"
+            limit = bounded(nodes)
+            if limit is not None:
+                return f"the normalisation of {x.name!r} keeps small variances up by {limit.op_type} {limit.name!r}"
             if _is_fused_anyway(x, nodes, axis == -1 or (known is not None and axis == len(known) - 1)):
                 return f"ONNX Runtime fuses the normalisation of {x.name!r} by itself"
             if known is None:
@@ -220,14 +223,6 @@ def _found(x: ir.Value, axis: int, probes: Probes, found: dict[ir.Value, Probes]
                 nodes=tuple(nodes),
             )
     return why
-
-
-def _epsilons(found: dict[ir.Value, Probes]) -> list[float]:
-    """The small numbers that are added to something on the way."""
-    nodes = [v.producer() for v in found]
-    numbers = [constant(v) for node in nodes if is_op(node, "Add") and node is not None for v in node.inputs]
-    one = [float(n.reshape(())) for n in numbers if n is not None and n.size == 1]
-    return list(dict.fromkeys(n for n in one if 0 < n < _MOST_EPSILON))
 
 
 def _is_float32(nodes: Sequence[ir.Node]) -> bool:

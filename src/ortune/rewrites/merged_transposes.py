@@ -8,7 +8,7 @@ Why it costs: each Transpose reads and writes its tensor. ONNX Runtime's own opt
     inverse, and joins two that meet at once; it leaves those with an operator between, since each step by itself
     takes none away. Before a product of matrices the one that is left may become part of it.
 Evidence: Transposes with the same order before two inputs of an Add, Mul or Concat in the optimised graph.
-Fix and its safety: exact: the same numbers; reductions over several axes sum in another order. Only where all of these
+Fix and its safety: exact: the same numbers; reductions sum in another order. Only where all of these
     Transposes go, and what comes out is no larger than what they turn now.
 Example: ``--rewrite merged-transposes``
 References: ONNX operators, "Transpose"; ONNX Runtime source, ``core/optimizer/transpose_optimization``.

@@ -40,8 +40,8 @@ _UNKNOWN, _SMALL = (
     3,
     5,
 )  # sizes of a probe: where one is not known, and at most where all together are too large
-_HARMLESS = {1.0, -math.inf, float(np.finfo(np.float32).min)}
-"""Constants that may stand between: what a sum divides, and what a maximum is not below."""
+_NO_LIMIT = (-math.inf, float(np.finfo(np.float32).min))
+"""What a maximum may be held against: no number is below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,8 @@ def _match(anchor: ir.Node, known: Mapping[ir.Value, Known], opset: int) -> _Mat
         if shape is None:
             continue
         rng = np.random.default_rng(0)
-        probes = [rng.standard_normal(shape) * 2 for _ in range(2)]
+        # Low ones too: a sum that is kept above a number is another one there.
+        probes = [rng.standard_normal(shape) * 2 + offset for offset in (0.0, -30.0)]
         rank = len(of_x.dims or ())
         found = spread(x, probes, rank=rank, axes=len(shape), limit=_FOLLOWED, reductions=True)
         for y in reversed(found) if anchor.outputs[0] in found else ():
@@ -115,6 +116,11 @@ def _match(anchor: ir.Node, known: Mapping[ir.Value, Known], opset: int) -> _Mat
                 if isinstance(match, _Match):
                     return match
                 why = why or match
+            elif not operator and _operator(found[y][:1], probes[:1], -1):
+                why = (
+                    why
+                    or f"what is computed around {anchor.op_type} {anchor.name!r} is no Softmax of low numbers"
+                )
             elif not operator and any(_operator(found[y], probes, axis) for axis in range(len(shape) - 1)):
                 why = why or f"the Softmax around {anchor.op_type} {anchor.name!r} is not over the last axis"
     return why
@@ -134,16 +140,34 @@ def _checked(match: _Match, found: dict[ir.Value, Probes], of_x: Known, opset: i
         return f"of {what}, {elsewhere.name!r} is used elsewhere too"
     if (of_x.dtype or match.x.dtype) != ir.DataType.FLOAT:
         return f"{what} is not known to be of float32"
-    numbers = [
-        n for node in nodes for v in node.inputs if (n := constant(v)) is not None and n.dtype.kind == "f"
-    ]
-    if any(n.size != 1 or float(n.reshape(())) not in _HARMLESS for n in numbers):
-        return f"{what} is computed with constants, which would be left out"
+    why = _other_function(match, nodes)
+    if why:
+        return f"{what} {why}"
     if opset >= _ONE_AXIS_OPSET:
         return match
     if of_x.dims is None:
         return f"the model is of opset {opset}, and of {what} it is not known which axis is the last"
     return _Match(x=match.x, y=match.y, operator=match.operator, axis=len(of_x.dims) - 1)
+
+
+def _other_function(match: _Match, nodes: Sequence[ir.Node]) -> str:
+    """What makes it another function where no probe is; "" where nothing does."""
+    if any(not _harmless(node, place) for node in nodes for place in range(len(node.inputs))):
+        return "is computed with constants, which would be left out"
+    if match.operator == "LogSoftmax" and not all(_of_the_sum(node) for node in nodes if is_op(node, "Exp")):
+        return "is the logarithm of shares, which loses what is too small for a number"
+    return ""
+
+
+def _harmless(node: ir.Node, place: int) -> bool:
+    """Whether an input is no number, or one that changes nothing: 1 over a sum, and a maximum's lower limit."""
+    number = constant(node.inputs[place])
+    if number is None or number.dtype.kind != "f":
+        return True
+    if number.size != 1:
+        return False
+    value = float(number.reshape(()))
+    return (value == 1.0 and is_op(node, "Div") and place == 0) or (value in _NO_LIMIT and is_op(node, "Max"))
 
 
 def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:

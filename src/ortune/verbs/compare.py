@@ -35,7 +35,7 @@ from ortune.report.compare_outputs import outputs
 from ortune.report.compare_words import setting
 from ortune.report.difference_words import no_reason, worded
 from ortune.report.numbers import change, span
-from ortune.report.placement_words import frames_lost, in_browser, kernels_there
+from ortune.report.placement_words import frames_lost, in_browser, kernels_not_counted, kernels_there
 from ortune.report.sides import compared_ns
 from ortune.rules.measurement import software_adapter
 from ortune.search import controls, duel
@@ -250,11 +250,14 @@ class _Run:
             if targets.of(arm.plan).provider != WEBGPU:
                 continue
             self.watch.line(f"counting the kernels of {name}")
-            with contextlib.suppress(OrtuneError):  # without them outputs and placement are an answer
-                kept = self.scratch / f"kernels-{arm.name}"
+            kept = self.scratch / f"kernels-{arm.name}"
+            try:
                 (seen,) = profile(self.baseline, [profiled_arm(self.baseline, arm)], LEAST_OF_TURN, [kept])
-                if (count := kernels_a_run(seen.trace)) is not None:
-                    found[name] = count
+            except OrtuneError as error:  # without them outputs and placement are an answer
+                self.baseline.notes.append(kernels_not_counted(name, error.what))
+                continue
+            if (count := kernels_a_run(seen.trace)) is not None:
+                found[name] = count
         return found
 
     def _try(self, new: New) -> None:
