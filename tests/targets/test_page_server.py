@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import http.server
 import socket
@@ -163,3 +164,45 @@ def test_what_is_said_badly_is_refused(asked: Asked) -> None:
     assert asked.ask(post, "POST", b"x", **{"x-about": "[1]"})[0] in (204, 400)
     assert asked.ask(f"/{asked.token}/say", "POST", None, **{"Content-Length": str(1 << 40)})[0] == 413
     assert asked.ask(f"/{asked.token}/nothing", "POST", b"{}")[0] == 404
+
+
+def test_what_was_cut_off_is_sent_again_and_taken_once(asked: Asked) -> None:
+    """A network that is gone in the middle of a message ends its connection."""
+    head = f"POST /{asked.token}/say HTTP/1.1\r\nHost: x\r\nContent-Length: 24\r\nX-Number: 7\r\n\r\n"
+    with socket.create_connection((str(asked.where.hostname), int(asked.where.port or 0))) as half:
+        half.sendall(head.encode() + b'{"message"')
+        half.shutdown(socket.SHUT_WR)
+        assert half.recv(100) == b""
+    assert asked.said == []
+    whole = b'{"message": "turn-over"} '[:24]
+    for _ in range(2):
+        assert asked.ask(f"/{asked.token}/say", "POST", whole, **{"X-Number": "7"})[0] == 204
+    assert asked.said == [whole]
+
+
+def test_an_output_that_could_not_be_kept_is_not_taken_for_kept(asked: Asked) -> None:
+    def full(about: object, body: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    asked.server._output = full
+    for _ in range(2):
+        assert (
+            asked.ask(f"/{asked.token}/output", "POST", b"x", **{"X-About": "{}", "X-Number": "1"})[0] == 507
+        )
+
+
+def test_words_are_no_gigabytes(asked: Asked) -> None:
+    path = f"/{asked.token}/say"
+    assert asked.ask(path, "POST", **{"Content-Length": str(1 << 27)})[0] == 413
+
+
+def test_nothing_is_heard_once_it_is_closed(asked: Asked) -> None:
+    head = f"POST /{asked.token}/say HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n"
+    with socket.create_connection((str(asked.where.hostname), int(asked.where.port or 0))) as late:
+        late.sendall(head.encode() + b"ab")
+        assert asked.ask(f"/{asked.token}/model")[0] == 200  # it is listened to
+        asked.server.close()
+        late.settimeout(10)
+        with contextlib.suppress(ConnectionResetError):
+            assert late.recv(100) == b""
+    assert asked.said == []

@@ -82,8 +82,12 @@ class Say:
         self.console.print(Text(lines(shorten(sentence, escape.LONGEST)), style="dim"))
 
     def draw(self, drawing: Sequence[str]) -> None:
-        """Prints a drawing, black on white whatever the terminal's colours are, where it fits into a terminal."""
-        if self.console.is_terminal and max(map(len, drawing), default=0) <= self.console.width:
+        """Prints a drawing in black on white, where it fits into a terminal that has colours."""
+        if (
+            self.console.is_terminal
+            and not self.console.no_color
+            and max(map(len, drawing), default=0) <= self.console.width
+        ):
             from rich.text import Text
 
             for line in drawing:

@@ -106,7 +106,8 @@ class Worker:
         began = self._since = time.monotonic()
         answer = None
         while self.live and answer is None and time.monotonic() < began + patience_s:
-            answer = self._listen(until)
+            # Whoever goes on talking is held to the limits too.
+            answer = self._listen(until) or self._over_limits()
             if isinstance(answer, TrialDone | ToolDone | TrialError):
                 self.end = answer
         now = time.monotonic()
@@ -138,7 +139,7 @@ class Worker:
         try:
             line = self._lines.get(timeout=POLL_RUNNING_S if self.phase == "running" else POLL_LOADING_S)
         except queue.Empty:
-            return self._over_limits()
+            return None
         if line is None:
             return self._ended_silently()
         if not line.startswith(b"{"):
@@ -154,7 +155,7 @@ class Worker:
                 spoken = f"the worker speaks version {message.version}, ortune {PROTOCOL_VERSION}"
                 return self.error("protocol", spoken)
             self.phase = "loading"
-        elif isinstance(message, Loaded):
+        elif isinstance(message, Loaded) and self.phase != "running":
             self.phase, self._in_phase_s, self._since = "running", 0.0, time.monotonic()
         return message if isinstance(message, until | TrialError) else None
 

@@ -169,8 +169,10 @@ def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Re
     try:
         yield remote
     finally:
-        remote.close()
-        site.close()
+        try:
+            remote.close()
+        finally:
+            site.close()
 
 
 def _context(options: Listening, address: str, scratch: Path, watch: Watcher) -> ssl.SSLContext:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -30,6 +30,7 @@ from ortune.platform import Snapshot
 from ortune.records import (
     Applied,
     Command,
+    FailureReason,
     Outcome,
     PageSeen,
     Placement,
@@ -87,10 +88,10 @@ class Page(Process):
             self.limits = replace(self.limits, load_s=load_s, run_s=run_s)
         self.provider = task.plan.providers[0]
         self.server: PageServer | None = None
-        self.about: dict[str, Any] = {}
+        self.about = _About()
         self.console: list[str] = []
         self.missing: list[str] = []
-        self._trouble = ""
+        self._trouble = self._full = ""
         self._kept: Kept | None = None
         self._sent_bytes = 0
         self._outputs: dict[int, list[dict[str, Any]]] = {}
@@ -197,6 +198,9 @@ class Page(Process):
     def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
         """What became of it, with what was seen from outside."""
         if isinstance(self.end, TrialDone):
+            wrong = untrue(self.end, [ref.name for ref in self.task.request.feeds])
+            self.end = self.error(*wrong) if wrong else self.end
+        if isinstance(self.end, TrialDone):
             self.end = self._completed(self.end)
             self._keep_times(self.end)
         elif isinstance(self.end, TrialError) and self.end.phase != "running" and self.missing:
@@ -211,18 +215,42 @@ class Page(Process):
         if line is None:
             self._lines.put(None)
             return
+        line = self._without_tokens(line.decode("utf-8", "replace")).encode()
         with contextlib.suppress(ValueError):
             message = json.loads(line)
             if isinstance(message, dict) and isinstance(message.get("page"), dict):
-                self.about = message.pop("page")
+                # What is not as it should be stays in the line, which is then unreadable.
+                self.about = msgspec.convert(message["page"], _About)
+                del message["page"]
                 line = json.dumps(message).encode()
         self._lines.put(line)
 
     def _printed(self, lines: Sequence[str]) -> None:
-        self.console += lines
+        room = max(0, MOST_LINES - len(self.console))
+        self.console += [self._without_tokens(line) for line in lines[:room]]
+
+    def _without_tokens(self, text: str) -> str:
+        """What a browser says of an address that failed names the whole address."""
+        remote, server = self.machine.remote, self.server
+        urls = [each.url for each in (remote, server) if each is not None]
+        for token in [url.rstrip("/").rpartition("/")[2] for url in urls]:
+            text = text.replace(token, "…")
+        return text
 
     def _output(self, about: Mapping[str, Any], body: bytes) -> None:
-        """Keeps an output as the native worker does."""
+        """Keeps an output as the native worker does.
+
+        Raises:
+            OSError: It cannot be kept; the trial ends with that.
+        """
+        try:
+            self._keep(about, body)
+        except OSError as error:
+            self._full = f"an output cannot be kept: {error.strerror or error}"
+            self._ended_with(self._full)
+            raise
+
+    def _keep(self, about: Mapping[str, Any], body: bytes) -> None:
         if not self.task.request.outputs_path:
             return
         case, index = int(about["case"]), int(about["index"])
@@ -270,6 +298,8 @@ class Page(Process):
         return self.error("crash", f"{what} while {self.phase}") if what else super()._over_limits()
 
     def _ended_silently(self) -> TrialError:
+        if self._full:
+            return self.error("disk-full", self._full)
         # A browser's pipe ends before it does, and how it ends tells more.
         code = self.child.ended_within(_GONE_S) if self.child is not None else None
         if code is None:
@@ -320,10 +350,10 @@ class Page(Process):
     def _read_back(self, each: Applied) -> ReadBack:
         """What the page saw of a setting."""
         if each.channel == "web_env":
-            seen = self.about.get("env", {}).get(each.key)
+            seen = self.about.env.get(each.key)
             return ReadBack(knob=each.knob, level="echo", ok=_same(seen, each.value), seen=str(seen))
         if each.channel == "web_page" and each.key == "isolation":
-            isolated = bool(self.about.get("isolated"))
+            isolated = self.about.isolated
             ok = isolated == _truth(each.value)
             return ReadBack(knob=each.knob, level="effect", ok=ok, seen=f"crossOriginIsolated is {isolated}")
         if each.channel == "web_page":
@@ -395,12 +425,60 @@ class Page(Process):
 _MOST_FILE = 2 << 30  # beyond it Chromium says "Failed to fetch", after half a minute
 _DAY_S = 86_400.0
 _GONE_S = 1.0
+MOST_LINES = 200_000
+"""Of a page's console."""
 _TOKEN = secrets.token_urlsafe(24)
 """Of all pages of this process: what a browser keeps of one is found by the others."""
 
 
+_Count = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
+
+
+class _Adapter(msgspec.Struct, kw_only=True):
+    """What a page tells of a GPU."""
+
+    vendor: str | None = None
+    architecture: str | None = None
+    description: str | None = None
+    fallback: bool = False
+    float16: bool = False
+
+
+class _About(msgspec.Struct, kw_only=True):
+    """What a page tells of itself and its trial, beside what every worker tells; times in nanoseconds."""
+
+    agent: str = ""
+    isolated: bool = False
+    adapter: _Adapter | None = None
+    env: dict[str, Any] = {}
+    resolution_ns: _Count = 0
+    fetch_ns: _Count = 0
+    repeated_turns: _Count = 0
+    import_ns: _Count = 0
+    block_ns: _Count = 0
+    frames_lost: _Count = 0
+
+
 class _CannotServe(Exception):
     """A trial that no page can run; the words say why."""
+
+
+def untrue(done: TrialDone, asked: Sequence[str]) -> tuple[FailureReason, str] | None:
+    """What cannot be in a page's report, which may be a stranger's, and in words; None where nothing is wrong.
+
+    Args:
+        done: The report.
+        asked: The cases that it was asked for, in order.
+    """
+    times = [list(case.latency_ns) for case in done.cases]
+    runs = sum(map(len, times))
+    if [case.case for case in done.cases] != list(asked) or done.n_runs != runs:
+        return "protocol", "the page told of other cases or runs than it was asked for"
+    if done.wall_ns < 0 or any(ns < 0 for each in times for ns in each):
+        return "protocol", "the page told of times below zero"
+    if runs and not (done.wall_ns and all(map(any, times))):
+        return "unsupported", "the browser's clock is too coarse for this model: its runs took no time by it"
+    return None
 
 
 def placement_of(console: Sequence[str]) -> tuple[Placement, ...]:
@@ -440,26 +518,26 @@ MOST_FALLBACKS = 200
 
 
 def _seen(
-    about: Mapping[str, Any], console: Sequence[str], sent_bytes: int, network_bps: float, *, compiled: bool
+    about: _About, console: Sequence[str], sent_bytes: int, network_bps: float, *, compiled: bool
 ) -> PageSeen:
-    adapter = about.get("adapter") or {}
-    words = [adapter.get("vendor"), adapter.get("architecture"), adapter.get("description")]
+    adapter = about.adapter or _Adapter()
+    words = [adapter.vendor, adapter.architecture, adapter.description]
     return PageSeen(
-        browser=browser_name(str(about.get("agent", ""))),
-        isolated=bool(about.get("isolated")),
-        adapter=" ".join(str(word) for word in words if word),
-        software=bool(adapter.get("fallback")),
-        float16=bool(adapter.get("float16")),
-        resolution_ns=int(about.get("resolution_ns", 0)),
-        fetch_ns=int(about.get("fetch_ns", 0)),
+        browser=browser_name(about.agent),
+        isolated=about.isolated,
+        adapter=" ".join(word for word in words if word),
+        software=adapter.fallback,
+        float16=adapter.float16,
+        resolution_ns=int(about.resolution_ns),
+        fetch_ns=int(about.fetch_ns),
         without_kernel=fallbacks_of(console),
-        repeated_turns=int(about.get("repeated_turns", 0)),
+        repeated_turns=int(about.repeated_turns),
         compiled=compiled,
         download_bytes=sent_bytes,
         download_ns=int(8e9 * sent_bytes / network_bps),
-        import_ns=int(about.get("import_ns", 0)),
-        block_ns=int(about.get("block_ns", 0)),
-        frames_lost=float(about.get("frames_lost", 0.0)),
+        import_ns=int(about.import_ns),
+        block_ns=int(about.block_ns),
+        frames_lost=about.frames_lost,
     )
 
 

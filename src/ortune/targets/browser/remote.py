@@ -24,6 +24,7 @@ from ortune.records import Host
 from ortune.targets.browser.server import KEEPS, Request, Site, build_of
 
 BEAT_S = 1.0
+MOST_HELLO = 1 << 16
 MINUTE_S = 60.0
 AWAY_S = 60.0
 """A trial waits so long for somebody to open the page again."""
@@ -121,7 +122,7 @@ def heat(ran: Sequence[Ran]) -> float | None:
         mine = [r for r in ran if (r.plan, r.case) == kind]
         early = [median(r.latency_ns) for r in mine if r.end_s <= first_s]
         late = [median(r.latency_ns) for r in mine if r.start_s >= last_s]
-        if early and late:
+        if early and late and median(early) > 0:
             ratios.append(median(late) / median(early))
     return median(ratios) if ratios else None
 
@@ -223,6 +224,10 @@ class Remote:
         else:
             request.answer(404)
 
+    def most_bytes(self, path: str) -> int:
+        """What a browser tells of itself is short."""
+        return MOST_HELLO
+
     def post(self, path: str, body: bytes, request: Request) -> None:
         """Takes what it tells of itself; of the first browser alone."""
         if path != "hello":
@@ -234,11 +239,12 @@ class Remote:
             request.answer(400)
             return
         named = all(re.fullmatch(r"[0-9a-f]{32}", name) for name in (hello.id, hello.page))
-        if not named or not 1 <= hello.cores <= 1024:
+        if not named or not 1 <= hello.cores <= 1024 or not 0 <= hello.memory_gib <= 4096:
             request.answer(400)
             return
         with self._changed:
-            mine = self.hello is None or self.hello.id == hello.id
+            # Who previews an address says hello too, and never comes.
+            mine = self.hello is None or self.hello.id == hello.id or not self._connection
             if mine:
                 self.hello = hello
         request.answer(204 if mine else 409)

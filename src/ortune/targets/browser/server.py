@@ -6,9 +6,11 @@ nothing of another.
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import secrets
+import socket
 import socketserver
 import ssl
 import threading
@@ -17,13 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 POLL_S = 20.0  # a page asks again after so long without a message
 BEAT_S = 0.5
 SILENT_S = 120.0  # a connection that neither asks nor takes anything for so long is let go
 MOST_BODY = 1 << 31
+MOST_SAID = 1 << 26  # the times of a trial's runs are in it
 TYPES = {
     ".html": "text/html",
     ".js": "text/javascript",
@@ -45,6 +48,10 @@ class Room(Protocol):
     @property
     def isolated(self) -> bool:
         """Whether its pages get the headers that threads need."""
+        ...
+
+    def most_bytes(self, path: str) -> int:
+        """What may be sent to a path at most."""
         ...
 
     def get(self, path: str, request: Request) -> None:
@@ -83,7 +90,15 @@ class Request(http.server.BaseHTTPRequestHandler):
             self.answer(413)
             return
         room, path = found
-        room.post(path, self.rfile.read(int(length)), self)
+        if int(length) > room.most_bytes(path):
+            self.close_connection = True
+            self.answer(413)
+            return
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):
+            self.close_connection = True  # cut off: the page sends it again
+            return
+        room.post(path, body, self)
 
     def _room(self) -> tuple[Room, str] | None:
         """Whose token it has, and what is asked for below that; None, and refused, without one."""
@@ -149,6 +164,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, place: tuple[str, int]) -> None:
         self.rooms: dict[str, Room] = {}
+        self._open: set[socket.socket] = set()
         super().__init__(place, Request)
 
     def server_bind(self) -> None:
@@ -162,6 +178,23 @@ class _Server(http.server.ThreadingHTTPServer):
             if secrets.compare_digest(known.encode(), token.encode("utf-8", "replace")):
                 found = room
         return found
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread of its own."""
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """A connection is over."""
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Nobody is heard any more, those who are connected included."""
+        super().server_close()
+        for request in list(self._open):
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: object) -> None:
         """A browser that is closed drops its connections; what became of the page is told by other means."""
@@ -267,6 +300,7 @@ class PageServer:
         self._cpu_s = cpu_s
         self._outbox: list[bytes] = []
         self._posted = threading.Condition()
+        self._posting = threading.Lock()  # what is sent twice waits for the first
         self._taken: set[str] = set()
         self._closed = threading.Event()
         self.missing: list[str] = []
@@ -319,14 +353,27 @@ class PageServer:
         else:
             request.answer(404)
 
+    def most_bytes(self, path: str) -> int:
+        """Of an output as much as a browser can send, of words less."""
+        return MOST_BODY if path == "output" else MOST_SAID
+
     def post(self, path: str, body: bytes, request: Request) -> None:
         """Takes what is sent to a path, once where it is sent again with the same number."""
         number = request.headers.get("x-number", "")
-        with self._posted:
-            if number and number in self._taken:
-                request.answer(204)
+        with self._posting:
+            if self._closed.is_set():
+                request.answer(403)
                 return
-            self._taken.add(number)
+            if not number or number not in self._taken:
+                status = self._take(path, body, request)
+                if status != 204:
+                    request.answer(status)
+                    return
+                self._taken.add(number)
+        request.answer(204)
+
+    def _take(self, path: str, body: bytes, request: Request) -> int:
+        """Hands on what was sent; the status to answer with."""
         if path == "say":
             self._said(body)
         elif path == "console":
@@ -336,12 +383,12 @@ class PageServer:
                 about = json.loads(unquote(request.headers.get("x-about", "")))
                 self._output(about, body)
             except (ValueError, LookupError, TypeError):
-                request.answer(400)
-                return
+                return 400
+            except OSError:
+                return 507  # the trial has ended with it
         else:
-            request.answer(404)
-            return
-        request.answer(204)
+            return 404
+        return 204
 
     def _next(self, request: Request, number: int) -> None:
         """Gives the message of that number; the same again to who did not get it."""

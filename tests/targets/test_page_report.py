@@ -1,0 +1,59 @@
+"""What a page tells of its trial is checked before anything is computed from it: it may be a stranger's."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ortune.records import CaseTimes, TrialDone
+from ortune.targets.browser.page import _About, untrue
+from ortune.targets.browser.remote import Ran, heat
+
+GOOD = TrialDone(
+    load_ns=5,
+    cases=(CaseTimes(case="default", weight=1.0, first_ns=9, latency_ns=[4, 5, 6]),),
+    cpu_ns=0,
+    wall_ns=15,
+    n_runs=3,
+)
+
+
+def test_a_report_is_taken_as_it_is() -> None:
+    assert untrue(GOOD, ["default"]) is None
+    start = msgspec.structs.replace(
+        GOOD, cases=(msgspec.structs.replace(GOOD.cases[0], latency_ns=[]),), n_runs=0, wall_ns=0
+    )
+    assert untrue(start, ["default"]) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"cases": (), "n_runs": 0}, "protocol"),
+        ({"n_runs": 0}, "protocol"),
+        ({"wall_ns": -1}, "protocol"),
+        ({"wall_ns": 0}, "unsupported"),
+        ({"cases": (msgspec.structs.replace(GOOD.cases[0], latency_ns=[0, 0, 0]),)}, "unsupported"),
+        ({"cases": (msgspec.structs.replace(GOOD.cases[0], latency_ns=[4, -5, 6]),)}, "protocol"),
+        ({"cases": (msgspec.structs.replace(GOOD.cases[0], case="other"),)}, "protocol"),
+    ],
+)
+def test_what_cannot_be_is_a_failed_trial(change: dict[str, object], reason: str) -> None:
+    found = untrue(msgspec.structs.replace(GOOD, **change), ["default"])
+    assert found is not None and found[0] == reason
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"resolution_ns": "x"}, {"resolution_ns": 1e300}, {"adapter": "x"}, {"env": []}, {"fetch_ns": -1}],
+)
+def test_what_a_page_tells_of_itself_has_its_types(told: dict[str, object]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(told, _About)
+
+
+def test_heat_of_a_clock_that_stood_still_is_not_known() -> None:
+    ran = [
+        Ran(plan="a", case="c", start_s=start, end_s=start + 10, latency_ns=[0, 0]) for start in (0.0, 170.0)
+    ]
+    assert heat(ran) is None
