@@ -542,8 +542,10 @@ def causes(result: TuneResult) -> list[str]:
         found, plan = finding.verified, finding.plan or Plan()
         prize = "not measured alone"
         if found is not None:
-            interval = "" if found.ratio_high is None else f" ({span(found.ratio_low, found.ratio_high)})"
-            prize = f"alone {change(found.ratio)}{interval} in the race"
+            known = found.ratio_high is not None and found.n_blocks > 1
+            interval = f" ({span(found.ratio_low, found.ratio_high)})" if known else ""
+            of = "the race" if found.n_blocks > 1 else "one block of the race"
+            prize = f"alone {change(found.ratio)}{interval} in {of}"
         where = "in the winner" if _shipped(result, plan) else "not in what is proposed"
         told.append(f"{finding.what} -> {plan.describe()}: {prize}; {where}")
     return told
