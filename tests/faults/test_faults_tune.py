@@ -190,8 +190,9 @@ def test_a_tuning_that_is_killed_twice_measures_nothing_twice_and_comes_to_its_v
         whole = killed(running)
         done = box.run(*words, "--resume", env=env)
         assert (done.code, done.document["status"]) == (0, "ok"), done.err
-        held(done.document["verdict"] == "faster", done.document["result"]["headline"])
-        assert done.document["result"]["headline"]
+        # Which one it is, is the machine's to say: of what was confirmed, there is one.
+        assert done.document["verdict"] and done.document["result"]["headline"]
+        held(done.document["result"]["against_default"], done.document["result"]["headline"])
         assert len(box.events("outputs-seen")) == seen
         # Only trials of a block that was cut are measured anew.
         assert f"{whole} trials were played back" in " ".join(done.document["result"]["notes"])
