@@ -21,6 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 from git_repository import commit, git
 from ortune import records
 from ortune.model.open import open_model
+from ortune.verbs import tune
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 pytestmark = pytest.mark.xdist_group("measuring")
@@ -260,3 +261,12 @@ def test_callers_and_sessions_share_one_process(tmp_path: Path) -> None:
         document = json.loads(done.stdout)
         assert (document["workload"]["sessions"], document["workload"]["callers"]) == (2, 2)
         assert document["result"]["read_back"][0]["ok"]
+
+
+def test_a_tuning_in_a_browser_has_more_time() -> None:
+    # A page takes as many seconds to load as a process takes tenths of one.
+    usual = {
+        target: tune.Options(model="m.onnx", target=target).budget_s for target in ("cpu", "web-wasm", "web")
+    }
+    assert usual == {"cpu": 180, "web-wasm": 600, "web": 600}
+    assert tune.Options(model="m.onnx", target="web", budget="45s").budget_s == 45

@@ -93,7 +93,7 @@ def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
             flags = [flag for flag in (spelling.flag, spelling.also, spelling.short) if flag]
             shown = typer.Option(
                 *flags, metavar=spelling.metavar or None, help=_kept(spelling.help), rich_help_panel=spelling.panel,
-                min=spelling.least, hidden=spelling.hidden, show_default=each.default is not None and not each.many,
+                min=spelling.least, hidden=spelling.hidden, show_default=each.default not in (None, "") and not each.many,
             )  # fmt: skip
         parameters.append(_parameter(each.name, _type(each), _default(each), shown))
     parameters += _answer(module.FORMATS, own_output)

@@ -66,7 +66,6 @@ from ortune.verbs._options import (
     RUN,
     AnyPath,
     Argument,
-    Budget,
     Downloaded,
     Kept,
     Load,
@@ -93,6 +92,11 @@ ROW_SHARE = 0.1
 """Of the budget at most, for seeing which rewrites of the row do nothing of their own."""
 
 FORMATS = ("text", "json", "markdown", "github", "html")
+BUDGET_S = 180.0
+BROWSER_BUDGET_S = 600.0
+"""A page takes 4 to 6 s to load onnxruntime-web, to warm up and to end, where a process takes half a second: four
+minutes held no plan at all of three of five models."""
+USUAL = "3m, and 10m in a browser"
 STOPPING = (
     "stopping the race; the best plan so far is then confirmed with nine blocks; Ctrl-C again stops at once"
 )
@@ -144,7 +148,9 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
         ),
     ] = None
     metric: Metric = None
-    budget: Budget = "3m"
+    budget: Annotated[
+        str | float, Option("--budget", "2m", f"Time for all measuring; usual: {USUAL}.", RUN)
+    ] = ""
     worth: Annotated[
         str | float, Option("--worth", "1%", "The smallest gain that is worth a change.", RUN)
     ] = "1%"
@@ -174,6 +180,13 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
     output: Annotated[
         AnyPath, Option("--output", "DIR", "Folder for the bundle.", OUT, short="-o", again=False)
     ] = "."
+
+    @cached_property
+    def budget_s(self) -> float:
+        """All measuring together. Where nothing was said, what holds the first plans of a usual model."""
+        if self.budget == "":
+            return BROWSER_BUDGET_S if self.first_target in targets.in_browsers() else BUDGET_S
+        return super().budget_s
 
     @cached_property
     def worth_ratio(self) -> float:
