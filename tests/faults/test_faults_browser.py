@@ -6,6 +6,7 @@ import contextlib
 import json
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -154,6 +155,36 @@ def test_a_trial_that_works(folder: Path) -> None:
     outcome = trial(folder)
     assert isinstance(outcome, Measured)
     assert outcome.done.page is not None and outcome.done.page.repeated_turns == 0
+
+
+def test_a_network_that_is_gone_in_the_middle_of_a_body(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the page asks for comes half at first; it is asked for again, and no message is lost or obeyed twice."""
+    cut: list[str] = []
+    usual = Request.begin
+
+    def begin(
+        request: Request, status: int, kind: str, size: int | None = None, *, keeps: str = "no-store"
+    ) -> None:
+        usual(request, status, kind, size, keeps=keeps)
+        name = request.path.split("/", 2)[2]
+        if not size or name in cut or name in ("", "page.js", "favicon.ico") or name.startswith("ort/"):
+            return
+        cut.append(name)
+
+        def half(data: bytes) -> int:
+            request.connection.sendall(data[: size // 2])
+            request.connection.shutdown(socket.SHUT_RDWR)
+            raise ConnectionResetError
+
+        monkeypatch.setattr(request.wfile, "write", half)
+
+    monkeypatch.setattr(Request, "begin", begin)
+    outcome = trial(folder)
+    assert isinstance(outcome, Measured), outcome
+    assert set(cut) >= {"next/0", "model", "feed/0/0", "next/1", "next/2", "cpu", "next/3"}
+    assert outcome.done.n_runs == 2 and outcome.done.cases[0].turn_runs == (2,)
 
 
 class Tabs:

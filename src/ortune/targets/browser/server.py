@@ -283,7 +283,7 @@ class PageServer:
         url: Where the page lies.
         port: On which it listens.
         missing: Files that the page asked for and that are not there.
-        sent_bytes: Of files: onnxruntime-web's, and the model's.
+        sent_bytes: Of files, each once: onnxruntime-web's, and the model's.
     """
 
     def __init__(
@@ -304,12 +304,17 @@ class PageServer:
         self._taken: set[str] = set()
         self._closed = threading.Event()
         self.missing: list[str] = []
-        self.sent_bytes = 0
+        self._sent: dict[Path, int] = {}
         self.isolated = served.isolated
         self._alone = site is None
         self._site = site or Site()
         self.port = self._site.port
         self.url = self._site.open(self, token)
+
+    @property
+    def sent_bytes(self) -> int:
+        """What a page without anything kept downloads."""
+        return sum(self._sent.values())
 
     def send(self, message: bytes) -> None:
         """Gives the page its next message."""
@@ -414,7 +419,7 @@ class PageServer:
 
     def _file(self, request: Request, path: Path, *, keeps: str = "no-store") -> None:
         if request.file(path, keeps=keeps):
-            self.sent_bytes += path.stat().st_size
+            self._sent[path] = path.stat().st_size
         else:
             self.missing.append(path.name)
 
