@@ -364,7 +364,7 @@ const trial = async () => {
       case: one.name, weight: one.weight, latency_ns: one.latencies, first_ns: one.first, warmup_runs: one.warmup, steady: one.steady,
       waits_ns: one.waits, output_shapes: one.shapes, turn_runs: one.turns,
     })),
-    page: { ...about, env: read, inputs, repeated_turns: repeated },
+    about: { ...about, env: read, inputs, repeated_turns: repeated },
   });
 };
 
