@@ -6,6 +6,7 @@ import contextlib
 import json
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import psutil
@@ -26,7 +28,7 @@ from ortune.inputs.feed_files import write_feeds
 from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, ProviderSpec, Runtime, TrialRequest
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools
-from ortune.targets.browser.page import BUILDS, FILES, Page
+from ortune.targets.browser.page import _TOKEN, BUILDS, FILES, Page
 from ortune.targets.browser.server import PageServer, Request
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
@@ -156,6 +158,36 @@ def test_a_trial_that_works(folder: Path) -> None:
     assert outcome.done.page is not None and outcome.done.page.repeated_turns == 0
 
 
+def test_a_network_that_is_gone_in_the_middle_of_a_body(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the page asks for comes half at first; it is asked for again, and no message is lost or obeyed twice."""
+    cut: list[str] = []
+    usual = Request.begin
+
+    def begin(
+        request: Request, status: int, kind: str, size: int | None = None, *, keeps: str = "no-store"
+    ) -> None:
+        usual(request, status, kind, size, keeps=keeps)
+        name = request.path.split("/", 2)[2]
+        if not size or name in cut or name in ("", "page.js", "favicon.ico") or name.startswith("ort/"):
+            return
+        cut.append(name)
+
+        def half(data: bytes) -> int:
+            request.connection.sendall(data[: size // 2])
+            request.connection.shutdown(socket.SHUT_RDWR)
+            raise ConnectionResetError
+
+        monkeypatch.setattr(request.wfile, "write", half)
+
+    monkeypatch.setattr(Request, "begin", begin)
+    outcome = trial(folder)
+    assert isinstance(outcome, Measured), outcome
+    assert set(cut) >= {"next/0", "model", "feed/0/0", "next/1", "next/2", "cpu", "next/3"}
+    assert outcome.done.n_runs == 2 and outcome.done.cases[0].turn_runs == (2,)
+
+
 class Tabs:
     """Puts another tab before the page of the one trial that runs, and takes it away again."""
 
@@ -225,6 +257,30 @@ def test_a_load_in_a_hidden_page_is_no_figure(folder: Path, monkeypatch: pytest.
     assert "while it loaded the model" in failed.what and failed.phase == "loading"
 
 
+def test_a_first_run_in_a_hidden_page_is_no_figure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run blocks the page, which hears only after it that it was hidden meanwhile."""
+    nodes = [helper.make_node("MatMul", [f"x{i}", "x0"], [f"x{i + 1}"]) for i in range(8)]
+    sizes = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1024, 1024]) for name in ("x0", "x8")]
+    graph = helper.make_graph(nodes, "g", sizes[:1], sizes[1:])
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), folder / "m.onnx"
+    )
+    tabs, usual = Tabs(monkeypatch), PageServer.get
+
+    def hide() -> None:
+        tabs.hide()
+        tabs.show_again()
+
+    def get(server: PageServer, path: str, request: Request) -> None:
+        usual(server, path, request)
+        if path == "feed/0/0":
+            threading.Timer(0.5, hide).start()
+
+    monkeypatch.setattr(PageServer, "get", get)
+    failed = failure("hidden", folder, feeds={"x0": np.zeros((1024, 1024), dtype=np.float32)})
+    assert "while it ran for the first time" in failed.what and failed.phase == "running"
+
+
 def test_a_browser_that_is_killed(folder: Path) -> None:
     with Meanwhile(folder, kill_first):
         assert "SIGKILL" in failure("crash", folder, gap_ns=LONG_NS).what
@@ -285,7 +341,10 @@ def test_a_webassembly_file_that_is_missing(folder: Path) -> None:
 
 def test_a_build_that_is_missing(folder: Path) -> None:
     name = FILES[BUILDS["wasm"]]
-    assert name in failure("load-error", folder, browser=dist(folder, without=name)).what
+    failed = failure("load-error", folder, browser=dist(folder, without=name))
+    assert name in failed.what
+    # What Chromium says of it names the whole address.
+    assert f"/…/ort/{name}" in failed.what and _TOKEN not in str(msgspec.json.encode(failed))
 
 
 def test_a_webassembly_file_that_is_damaged(folder: Path) -> None:

@@ -15,7 +15,17 @@ from onnx import TensorProto, helper
 
 from ortune import platform
 from ortune.inputs.feed_files import write_feeds
-from ortune.records import Applied, Failed, FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest
+from ortune.records import (
+    PROTOCOL_VERSION,
+    Applied,
+    Failed,
+    FeedRef,
+    Measured,
+    Outcome,
+    Plan,
+    Runtime,
+    TrialRequest,
+)
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.task import Limits, Task
@@ -122,6 +132,17 @@ def test_an_interpreter_that_hangs(trial: Trial) -> None:
     hangs.chmod(0o755)
     failed = trial.fails("timeout", python=str(hangs), limits=Limits(load_s=0.3))
     assert failed.phase == "starting"
+
+
+def test_a_worker_that_never_stops_talking(trial: Trial) -> None:
+    talks = trial.folder / "talks"
+    said = f'{{"message":"ready","version":{PROTOCOL_VERSION}}}\n{{"message":"loaded","load_ns":1}}\n'
+    text = f'import sys\nsys.stdout.write({said!r})\nwhile True: print(\'{{"message":"turn-over"}}\', flush=True)\n'
+    (trial.folder / "talks.py").write_text(text)
+    talks.write_text(f"#!/bin/sh\nexec {sys.executable} {trial.folder / 'talks.py'}\n")
+    talks.chmod(0o755)
+    failed = trial.fails("timeout", python=str(talks), limits=Limits(run_s=0.5))
+    assert failed.phase == "running"
 
 
 def test_an_interpreter_that_is_gone(trial: Trial) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ortune.records import CaseTimes, TrialDone
+from ortune.records import CaseTimes, FeedRef, TrialDone
 from ortune.targets.browser.page import _About, untrue
 from ortune.targets.browser.remote import Ran, heat
 
@@ -16,14 +16,15 @@ GOOD = TrialDone(
     wall_ns=15,
     n_runs=3,
 )
+ASKED = [FeedRef(name="default", path="feeds")]
 
 
 def test_a_report_is_taken_as_it_is() -> None:
-    assert untrue(GOOD, ["default"]) is None
+    assert untrue(GOOD, ASKED) is None
     start = msgspec.structs.replace(
         GOOD, cases=(msgspec.structs.replace(GOOD.cases[0], latency_ns=[]),), n_runs=0, wall_ns=0
     )
-    assert untrue(start, ["default"]) is None
+    assert untrue(start, ASKED) is None
 
 
 @pytest.mark.parametrize(
@@ -36,16 +37,28 @@ def test_a_report_is_taken_as_it_is() -> None:
         ({"cases": (msgspec.structs.replace(GOOD.cases[0], latency_ns=[0, 0, 0]),)}, "unsupported"),
         ({"cases": (msgspec.structs.replace(GOOD.cases[0], latency_ns=[4, -5, 6]),)}, "protocol"),
         ({"cases": (msgspec.structs.replace(GOOD.cases[0], case="other"),)}, "protocol"),
+        ({"cases": (msgspec.structs.replace(GOOD.cases[0], weight=2.0),)}, "protocol"),
+        ({"cases": (msgspec.structs.replace(GOOD.cases[0], turn_runs=(2,)),)}, "protocol"),
+        ({"cases": (msgspec.structs.replace(GOOD.cases[0], waits_ns=[1]),)}, "protocol"),
+        ({"cases": (msgspec.structs.replace(GOOD.cases[0], first_ns=10**30),)}, "protocol"),
+        ({"load_ns": 10**19}, "protocol"),
     ],
 )
 def test_what_cannot_be_is_a_failed_trial(change: dict[str, object], reason: str) -> None:
-    found = untrue(msgspec.structs.replace(GOOD, **change), ["default"])
+    found = untrue(msgspec.structs.replace(GOOD, **change), ASKED)
     assert found is not None and found[0] == reason
 
 
 @pytest.mark.parametrize(
     "told",
-    [{"resolution_ns": "x"}, {"resolution_ns": 1e300}, {"adapter": "x"}, {"env": []}, {"fetch_ns": -1}],
+    [
+        {"resolution_ns": "x"},
+        {"resolution_ns": 1e300},
+        {"adapter": "x"},
+        {"env": []},
+        {"fetch_ns": -1},
+        {"agent": "x" * 2000},
+    ],
 )
 def test_what_a_page_tells_of_itself_has_its_types(told: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):

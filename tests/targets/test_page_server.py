@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ortune.targets.browser.server import PageServer, Served
+from ortune.targets.browser.server import MOST_CONNECTIONS, UNASKED, PageServer, Served
+
+MOST_OUTPUT = 100
 
 
 class Asked:
@@ -39,11 +41,17 @@ class Asked:
             served,
             self.said.append,
             lambda lines: None,
-            lambda about, body: self.outputs.append(body),
+            lambda about, size: size <= MOST_OUTPUT,
+            self.output,
             lambda: 0.0,
         )
         self.where = urlsplit(self.server.url)
         self.token = self.where.path.strip("/")
+
+    def output(self, about: str, body: bytes) -> bool:
+        """Takes what it is given, with any words."""
+        self.outputs.append(body)
+        return about != "refused"
 
     def ask(
         self, path: str, method: str = "GET", body: bytes | None = None, **headers: str
@@ -158,10 +166,34 @@ def test_what_is_asked_for_or_sent_again_is_the_same_once(asked: Asked) -> None:
     assert asked.said == [b"{}", b"{}"]
 
 
+def test_who_says_more_than_was_asked_is_not_heard(asked: Asked) -> None:
+    asked.server.send(b"one")
+    found = [asked.ask(f"/{asked.token}/say", "POST", b"{}", **{"x-number": str(n)})[0] for n in range(6)]
+    assert found == [204] * (1 + UNASKED) + [429] * (5 - UNASKED)
+    assert len(asked.said) == 1 + UNASKED
+
+
+def test_connections_are_counted(asked: Asked) -> None:
+    def refused(held: socket.socket) -> bool:
+        held.settimeout(0.2)
+        try:
+            return held.recv(1) == b""
+        except TimeoutError:
+            return False
+        except ConnectionResetError:
+            return True
+
+    with contextlib.ExitStack() as stack:
+        place = (str(asked.where.hostname), int(asked.where.port or 0))
+        held = [stack.enter_context(socket.create_connection(place)) for _ in range(MOST_CONNECTIONS + 1)]
+        assert refused(held[-1]) and not refused(held[0])
+    assert asked.ask(f"/{asked.token}/model")[0] == 200
+
+
 def test_what_is_said_badly_is_refused(asked: Asked) -> None:
     post = f"/{asked.token}/output"
-    assert asked.ask(post, "POST", b"x")[0] == 400
-    assert asked.ask(post, "POST", b"x", **{"x-about": "[1]"})[0] in (204, 400)
+    assert asked.ask(post, "POST", None, **{"Content-Length": str(MOST_OUTPUT + 1)})[0] == 413
+    assert asked.ask(post, "POST", b"x", **{"X-About": "taken"})[0] == 204
     assert asked.ask(f"/{asked.token}/say", "POST", None, **{"Content-Length": str(1 << 40)})[0] == 413
     assert asked.ask(f"/{asked.token}/nothing", "POST", b"{}")[0] == 404
 
@@ -181,14 +213,10 @@ def test_what_was_cut_off_is_sent_again_and_taken_once(asked: Asked) -> None:
 
 
 def test_an_output_that_could_not_be_kept_is_not_taken_for_kept(asked: Asked) -> None:
-    def full(about: object, body: bytes) -> None:
-        raise OSError(28, "No space left on device")
-
-    asked.server._output = full
     for _ in range(2):
-        assert (
-            asked.ask(f"/{asked.token}/output", "POST", b"x", **{"X-About": "{}", "X-Number": "1"})[0] == 507
-        )
+        headers = {"X-About": "refused", "X-Number": "1"}
+        assert asked.ask(f"/{asked.token}/output", "POST", b"x", **headers)[0] == 507
+    assert asked.outputs == [b"x", b"x"]
 
 
 def test_words_are_no_gigabytes(asked: Asked) -> None:

@@ -7,12 +7,14 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import onnx
 import pytest
 from test_in_browser import net
 
 import ortune
 from chromium import CHROMIUM, HEADERS, Site, serving, web_modules
 from ortune.errors import UsageError
+from ortune.model.open import open_model
 from ortune.records import DiagnoseResult, PageSession, Plan, ProviderSpec
 from ortune.report import diagnose_words, markdown, page_words
 from ortune.targets.browser.watch import plan_of, thread_times
@@ -56,6 +58,25 @@ fetch("/m/m.onnx").then(async (got) => {
   await session.run({ x: new ort.Tensor("float32", new Float32Array(3 * 16 * 16), [1, 3, 16, 16]) });
   await fetch("/over", { method: "POST", body: "1" });
 });
+</script>"""
+BESIDE = """<!doctype html>
+<script type="module">
+import * as ort from "/ort/ort.wasm.min.mjs";
+ort.env.wasm.wasmPaths = "/ort/";
+const bytes = async (file) => new Uint8Array(await (await fetch(file)).arrayBuffer());
+const run = async (model, externalData) => {
+  try {
+    const session = await ort.InferenceSession.create(model, externalData && { externalData });
+    await session.run({ x: new ort.Tensor("float32", new Float32Array(3 * 16 * 16), [1, 3, 16, 16]) });
+  } catch {}
+};
+await run(await bytes("/m/m.onnx"), [{ path: "m.onnx_data", data: await bytes("/m/m.onnx_data") }]);
+await run("/m/m.onnx", [{ path: "./m.onnx_data", data: "/m/m.onnx_data" }]);
+await run("/m/m.onnx", [{ path: "m.onnx_data", data: new Blob([await bytes("/m/m.onnx_data")]) }]);
+await run("/m/m.onnx");
+await run("/m/m.onnx", [{ path: "../../m.onnx_data", data: "/m/m.onnx_data" }]);
+await run("/m/m.onnx", [{ path: "m.onnx_data", data: "/m/gone" }]);
+await fetch("/over", { method: "POST", body: "1" });
 </script>"""
 
 
@@ -156,6 +177,38 @@ def test_a_script_with_a_digest_and_a_model_given_to_a_worker(tmp_path: Path) ->
     assert "WEB013" in {f.code for f in session.findings}
     assert answer.result is not None and answer.result.page is not None
     assert answer.result.page.model_thread_ns == 0 and not answer.result.page.trouble
+
+
+@pytest.mark.xdist_group("browser")
+def test_weights_beside_a_model_are_read_out_of_the_page_too(tmp_path: Path) -> None:
+    if CHROMIUM is None:
+        pytest.skip("NOT TESTED HERE: there is no Chromium")
+    model = onnx.load(net(tmp_path / "m.onnx"))
+    onnx.save(
+        model, tmp_path / "m.onnx", save_as_external_data=True, location="m.onnx_data", size_threshold=0
+    )
+    opened = open_model(tmp_path / "m.onnx")
+    dist = web_modules() / "onnxruntime-web" / "dist"
+    files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": BESIDE}
+    with serving(Site(files=files, headers=HEADERS)) as site:
+        answer = watched(site, tmp_path / "store")
+    *whole, without, outside, gone = sessions(answer)
+    assert opened.facts.external_bytes > 0
+    for session in whole:
+        assert (session.runs.n, session.model.error) == (1, "")
+        assert session.model.sha256 == opened.sha256 and session.model.n_nodes == 4
+        (beside,) = session.model.weights
+        assert beside.size_bytes == (tmp_path / "m.onnx_data").stat().st_size
+        assert beside.url.endswith("/m/m.onnx_data") or session is whole[2]
+    assert without.error and "'m.onnx_data'" in without.model.error and "not beside" in without.model.error
+    assert outside.model.error == "its weights in ../../m.onnx_data: that is no file beside the model"
+    assert (
+        gone.error
+        and gone.model.error.startswith("its weights in m.onnx_data: ")
+        and "404" in gone.model.error
+    )
+    assert all(not session.model.sha256 for session in (without, outside, gone))
+    assert "weights beside it" in markdown.render(diagnose_words.document(answer))
 
 
 def test_what_a_page_asks_for_as_settings() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -28,7 +30,7 @@ from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.records import BenchResult, CompareResult, Plan, ProviderSpec, TuneResult
 from ortune.targets.browser import certificate, remote
 from ortune.targets.browser.remote import Ran, Remote, heat
-from ortune.targets.browser.server import PageServer, Request
+from ortune.targets.browser.server import PageServer, Request, Room, Site
 from ortune.trials.watcher import Watcher
 
 
@@ -232,6 +234,106 @@ def test_an_address_without_a_browser_elsewhere_is_refused(
 def test_what_is_not_tuned_elsewhere(target: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not run the target"):
         ortune.tune(net(tmp_path / "m.onnx"), serve=True, target=target, store=tmp_path / "st")
+
+
+def hello(remote: Remote, who: str, page: str) -> int:
+    told = {"id": who * 32, "page": page * 32, "agent": "x", "secure": True, "isolated": True}
+    asked = urllib.request.Request(f"{remote.url}hello", data=json.dumps(told).encode(), method="POST")
+    try:
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_who_only_previews_an_address_is_not_taken_for_the_browser() -> None:
+    """Messengers open an address to show what it is, and are gone."""
+    site = Site()
+    there = Remote(site, lambda sentence: None)
+    try:
+        assert hello(there, "a", "b") == 204 and not there.wait(0.1, lambda: False)
+        assert hello(there, "c", "d") == 204
+        with urllib.request.urlopen(f"{there.url}pages/{'c' * 32}/{'d' * 32}", timeout=10):
+            assert there.wait(10, lambda: False) and there.hello is not None and there.hello.id == "c" * 32
+            assert hello(there, "e", "f") == 409
+            assert hello(there, "c", "a") == 204  # loaded again
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{there.url}pages/{'a' * 32}/{'b' * 32}", timeout=10)
+    finally:
+        there.close()
+        site.close()
+
+
+@pytest.mark.xdist_group("browser")
+def test_no_token_is_told_where_a_file_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a browser says of it names the whole address, which lets in who has it."""
+    tokens: list[str] = []
+    usual = Site.open
+
+    def opened(site: Site, room: Room, token: str = "") -> str:
+        url = usual(site, room, token)
+        tokens.append(url.rstrip("/").rpartition("/")[2])
+        return url
+
+    monkeypatch.setattr(Site, "open", opened)
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "ort.other.mjs").touch()
+    with phone(tmp_path / "profile") as there, pytest.raises(OrtuneError, match="has no file") as caught:
+        ortune.serve(
+            net(tmp_path / "m.onnx"),
+            ort_web=str(tmp_path),
+            store=tmp_path / "st",
+            watcher=Watcher(say=there.say),
+        )
+    assert len(tokens) >= 2 and "/…/ort/" in str(caught.value)
+    told = [s for s in there.said if not s.startswith("open this on the other device")]
+    kept = b"".join(p.read_bytes() for p in (tmp_path / "st").rglob("*") if p.is_file())
+    assert kept
+    for token in tokens:
+        assert token.encode() not in kept and token not in f"{caught.value} {told}"
+
+
+@pytest.mark.parametrize(
+    ("environment", "tty", "drawn"), [({}, True, True), ({"NO_COLOR": "1"}, True, False), ({}, False, False)]
+)
+def test_a_code_to_scan_is_drawn_in_a_terminal_with_colours_alone(
+    environment: dict[str, str], tty: bool, drawn: bool, tmp_path: Path
+) -> None:
+    pytest.importorskip("segno")
+    pty = pytest.importorskip("pty")
+    command = [
+        sys.executable,
+        "-m",
+        "ortune",
+        "serve",
+        str(net(tmp_path / "m.onnx")),
+        "--open-within",
+        "300ms",
+    ]
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "CI")
+    }
+    env = {**kept, "COLUMNS": "120", "TERM": "xterm-256color", "XDG_DATA_HOME": str(tmp_path), **environment}
+    outer, inner = pty.openpty()
+    with (tmp_path / "err").open("wb") as plain:
+        process = subprocess.Popen(
+            command, env=env, stdout=subprocess.DEVNULL, stderr=inner if tty else plain, close_fds=True
+        )
+    os.close(inner)
+    said = b""
+    while tty:
+        try:
+            piece = os.read(outer, 65536)
+        except OSError:  # its last writer is gone
+            break
+        if not piece:
+            break
+        said += piece
+    os.close(outer)
+    assert process.wait(timeout=60) == 3
+    said = said or (tmp_path / "err").read_bytes()
+    assert b"http://127.0.0.1:" in said
+    assert ("▀".encode() in said) is drawn
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:

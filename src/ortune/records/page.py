@@ -23,6 +23,20 @@ class PageTensor(Record, frozen=True, kw_only=True):
     location: str = ""
 
 
+class PageWeights(Record, frozen=True, kw_only=True):
+    """A file with weights that a page gave to a session beside its model.
+
+    Attributes:
+        path: As the model calls it.
+        url: Where the page had it from; "" where it was passed as bytes that no single file has.
+        size_bytes: 0 where that is not known.
+    """
+
+    path: str
+    url: str = ""
+    size_bytes: int = 0
+
+
 class PageModel(Record, frozen=True, kw_only=True):
     """The model of a session.
 
@@ -31,6 +45,7 @@ class PageModel(Record, frozen=True, kw_only=True):
         size_bytes: 0 where that is not known.
         sha256: Of graph and weights; "" where it was not read.
         error: Why it was not read.
+        weights: Files with weights beside it.
     """
 
     url: str = ""
@@ -38,6 +53,7 @@ class PageModel(Record, frozen=True, kw_only=True):
     sha256: str = ""
     n_nodes: int = 0
     error: str = ""
+    weights: tuple[PageWeights, ...] = ()
 
 
 class PageRuns(Record, frozen=True, kw_only=True):

@@ -77,6 +77,13 @@ def _session(session: PageSession, seen: PageSeen) -> Iterator[tuple[str, str]]:
     ]
     about = ", ".join(filter(None, known))
     yield "model", f"{shorten(model.url, LONGEST_URL) or 'passed as bytes'}{f' ({about})' if about else ''}"
+    if model.weights:
+        files = [
+            f"{shorten(w.path, LONGEST_URL)}{f' ({size(w.size_bytes)})' if w.size_bytes else ''}"
+            for w in model.weights
+        ]
+        more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+        yield "weights beside it", f"{', '.join(files[:NAMED])}{more}"
     if model.error:
         yield "model not read", model.error
     if session.error:

@@ -35,6 +35,8 @@ class Task:
         folder: Where its log lies, and what it leaves.
         scratch: Folder of this invocation, for what its trials share.
         limits: Time and memory.
+        reference: Folder of outputs for the same inputs, by case, which tell how large those of a page can be; None
+            where there are none yet.
     """
 
     plan: Plan
@@ -43,3 +45,4 @@ class Task:
     folder: Path
     scratch: Path
     limits: Limits = Limits()
+    reference: Path | None = None

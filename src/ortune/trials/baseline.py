@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from ortune import rewrites
+from ortune import rewrites, targets
 from ortune.analysis import outputs
 from ortune.errors import MeasurementError, UsageError
 from ortune.inputs import workload
@@ -103,6 +103,7 @@ class Baseline:
         self.moments = False
         self._own: list[OutputDifference] | None = None
         self._metric_of: dict[Path, float] = {}
+        self._native: Outcome | None = None
         self.trial_ns = 0.0
         # Of a trial in a group: what it takes before its first turn, and a run of every case.
         self._start_ns = self._run_ns = 0.0
@@ -138,7 +139,9 @@ class Baseline:
         self._least_runs = P95_REQUESTS if objective == "p95" else 0
         base = self.arm(BASE)
         self.executor.timing = Timing(runs=PILOT_RUNS, warmup_runs=1, warmup_ns=0, warmup_cap_ns=0)
+        self._answer_natively()
         self.first = self.require_measured(base, self.executor.trial(base, keep_outputs=True))
+        self.executor.reference = self.executor.reference or Path(self.first.outputs_path)
         require_page(objective, self.first, self.side.label)
         if objective == "first-result" and (page := self.first.done.page) is not None:
             speed = f"{8e3 * page.download_bytes / max(1, page.download_ns):.3g} Mbit/s"
@@ -196,16 +199,21 @@ class Baseline:
         """
         if first.done.page is None:
             return
-        outcomes = [self._answered(self.arm("native", plan=Plan())), first]
-        if not Path(first.outputs_path or "-").is_dir():
-            outcomes[1] = self._answered(base)
-        native, ours = outcomes
-        found = None
+        self._answer_natively()
+        native, found = self._native, None
+        ours = first if Path(first.outputs_path or "-").is_dir() else self._answered(base)
         if isinstance(native, Measured) and isinstance(ours, Measured) and not self.moments:
             found = self.compared(Path(native.outputs_path), Path(ours.outputs_path), self.refs, None)
         facts = Facts(model=self.side.model, page=first.done.page, native=found)
         for rule in (software_adapter, wrong_in_the_browser):
             self.findings += rule_of(rule).findings(facts)
+
+    def _answer_natively(self) -> None:
+        """What the CPU outside of a browser answers, before any page does: that tells how much a page may send."""
+        if self._native is None and targets.of(self.side.plan).name in targets.in_browsers():
+            self._native = self._answered(self.arm("native", plan=Plan()))
+            if isinstance(self._native, Measured):
+                self.executor.reference = Path(self._native.outputs_path)
 
     def _answered(self, arm: Arm) -> Outcome:
         return self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)

@@ -61,6 +61,7 @@ class Executor:
         most_alive: How many processes memory holds at once.
         recorded: Asked first: the outcome of a trial that an interrupted session measured already.
         last: The newest outcome, None before the first trial.
+        reference: Folder of the outputs that others are held against; None before there are any.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Executor:
         self.recorded: Callable[[str, str], Outcome | None] | None = None
         self.ended: Callable[[], int] | None = None
         self.last: Outcome | None = None
+        self.reference: Path | None = None
         self._wrote: list[tuple[Arm, float]] = []  # what a setting keeps on disk: who wrote it, and its load
         self._rng = random.Random(workload.seed)
         self._workload = workload
@@ -222,4 +224,5 @@ class Executor:
             folder=folder,
             scratch=self._folder,
             limits=self.limits,
+            reference=self.reference,
         )

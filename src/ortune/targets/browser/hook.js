@@ -45,17 +45,29 @@
   const declared = (read) => safely(() => (read() ?? []).slice(0, 200).map((each) =>
     ({ name: String(each.name), type: String(each.type ?? ""), shape: (each.shape ?? []).map(String) })), []);
 
-  kept.open = async (number, size) => {
-    let model = kept.models[number], url = "";
-    if (typeof model === "string") url = safely(() => new URL(model, location.href).href, model);
-    else url = (size && performance.getEntriesByType("resource").find((each) => each.decodedBodySize === size)?.name) || "";
+  const address = (file) => (typeof file === "string" ? safely(() => new URL(file, location.href).href, file) : "");
+  const size = (file) => (typeof file === "string" ? 0 : file.byteLength ?? file.size ?? 0);
+  // What is passed may be moved away by then: a view is kept, never a copy.
+  const view = (file) => (typeof file === "string" || file instanceof Blob ? file : ArrayBuffer.isView(file) ? new Uint8Array(file.buffer, file.byteOffset, file.byteLength) : new Uint8Array(file));
+  const weights = (options) => safely(() => [...(options.externalData ?? [])].slice(0, 100).map((each) =>
+    (typeof each === "string" ? { path: each, data: each } : { path: String(each.path), data: view(each.data) })), []);
+
+  // A model's file, the first, or one with its weights.
+  kept.open = async (number, which, bytes) => {
+    const file = kept.models[number][which];
+    if (file.data instanceof Blob) file.data = new Uint8Array(await file.data.arrayBuffer());
+    const url = address(file.data) || (bytes && performance.getEntriesByType("resource").find((each) => each.decodedBodySize === bytes)?.name) || "";
     // What was passed may have been moved to a worker.
-    const gone = typeof model === "string" || (size && !model.byteLength);
-    if (gone && url) model = kept.models[number] = new Uint8Array(await (await fetch(url, { cache: "force-cache" })).arrayBuffer());
-    return { url, size: model.byteLength };
+    const gone = typeof file.data === "string" || (bytes && !file.data.byteLength);
+    if (gone && url) {
+      const answer = await fetch(url, { cache: "force-cache" });
+      if (!answer.ok) throw new Error(`${url} was answered with ${answer.status}`);
+      file.data = new Uint8Array(await answer.arrayBuffer());
+    }
+    return { url, size: size(file.data) };
   };
-  kept.piece = (number, from, length) => {
-    const found = kept.models[number].subarray(from, from + length), parts = [];
+  kept.piece = (number, which, from, length) => {
+    const found = kept.models[number][which].data.subarray(from, from + length), parts = [];
     for (let at = 0; at < found.length; at += 8192) parts.push(String.fromCharCode(...found.subarray(at, at + 8192)));
     return btoa(parts.join(""));
   };
@@ -66,10 +78,10 @@
     const last = given[given.length - 1];
     const has = given.length > 1 && last !== null && typeof last === "object" && !isBytes(last);
     const options = has ? last : {};
-    // What is passed may be moved away by then: a view is kept, never a copy.
-    kept.models.push(typeof model === "string" ? model : ArrayBuffer.isView(model) ? new Uint8Array(model.buffer, model.byteOffset, model.byteLength) : new Uint8Array(model));
-    const url = typeof model === "string" ? safely(() => new URL(model, location.href).href, model) : "";
-    tell({ kind: "asked", number, url, bytes: typeof model === "string" ? 0 : model.byteLength, options: described(options), environment: (before ??= environment()) });
+    const beside = weights(options);
+    kept.models.push([{ path: "", data: view(model) }, ...beside]);
+    const external = beside.map(({ path, data }) => ({ path, url: address(data), size_bytes: size(data) }));
+    tell({ kind: "asked", number, url: address(model), bytes: size(model), external, options: described(options), environment: (before ??= environment()) });
     given[has ? given.length - 1 : given.length] = { ...options, logSeverityLevel: 0 }; // its log tells which provider has which node
     const start = clock();
     try {

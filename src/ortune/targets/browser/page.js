@@ -8,14 +8,15 @@ const PROFILED = 300; // runs before those that count: each of them is printed
 
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 
-// A device whose screen was locked has no network for a while. What is asked again has the number that it had, so that
-// nothing is given or taken twice.
+// A device whose screen was locked has no network for a while, and loses it in the middle of a body too. What is asked
+// again has the number that it had, so that nothing is given or taken twice.
 const AWAY_MS = 60000;
-const ask = async (path, options = {}) => {
+const ask = async (path, kind, options = {}) => {
   const until = Date.now() + AWAY_MS;
   for (;;) {
     try {
-      return await fetch(here + path, options);
+      const answer = await fetch(here + path, options);
+      return { status: answer.status, body: await answer[kind]() };
     } catch (error) {
       if (Date.now() > until) throw error;
       await rest(500);
@@ -23,7 +24,7 @@ const ask = async (path, options = {}) => {
   }
 };
 let posted = 0;
-const post = (what, body, headers = {}) => ask(what, { method: "POST", body, headers: { ...headers, "x-number": String(posted++) } });
+const post = (what, body, headers = {}) => ask(what, "text", { method: "POST", body, headers: { ...headers, "x-number": String(posted++) } });
 
 // What is printed goes to the log, in its order. It must be caught before onnxruntime-web loads, which keeps console's
 // functions at its start.
@@ -48,16 +49,16 @@ const say = async (message) => { await flush(); await post("say", JSON.stringify
 let received = 0;
 const next = async () => {
   for (;;) {
-    const answer = await ask(`next/${received}`);
-    if (answer.status === 204) continue;
-    if (!answer.ok) throw new Error("ortune wants nothing more of this page");
+    const { status, body } = await ask(`next/${received}`, "text");
+    if (status === 204) continue;
+    if (status !== 200) throw new Error("ortune wants nothing more of this page");
     received++;
-    return answer.json();
+    return JSON.parse(body);
   }
 };
 
 // Of the whole browser: what the page itself cannot know.
-const cpu = async () => (await ask("cpu")).json();
+const cpu = async () => Number((await ask("cpu", "text")).body);
 
 const ns = (ms) => Math.round(ms * 1e6);
 const clock = () => performance.now();
@@ -77,8 +78,8 @@ const ONNX = { float32: "float", float64: "double" };
 const tensorsOf = async (ort, feed) => {
   const found = [];
   for (const [i, { name, onnx_type, dims }] of feed.inputs.entries()) {
-    const answer = await ask(`feed/${feed.index}/${i}`);
-    const data = onnx_type === "string" ? await answer.json() : new ARRAYS[onnx_type](await answer.arrayBuffer());
+    const { body } = await ask(`feed/${feed.index}/${i}`, "arrayBuffer");
+    const data = onnx_type === "string" ? JSON.parse(new TextDecoder().decode(body)) : new ARRAYS[onnx_type](body);
     found.push([name, NAMES[onnx_type] ?? onnx_type, data, dims]);
   }
   return found;
@@ -218,9 +219,9 @@ const trial = async () => {
 
   Object.assign(about, { isolated: self.crossOriginIsolated, agent: navigator.userAgent, resolution_ns: ns(resolution()) });
   const fetched = clock();
-  const model = new Uint8Array(await (await ask("model")).arrayBuffer());
+  const model = new Uint8Array((await ask("model", "arrayBuffer")).body);
   const externalData = [];
-  for (const [i, path] of request.external.entries()) externalData.push({ path, data: new Uint8Array(await (await ask(`data/${i}`)).arrayBuffer()) });
+  for (const [i, path] of request.external.entries()) externalData.push({ path, data: new Uint8Array((await ask(`data/${i}`, "arrayBuffer")).body) });
   about.fetch_ns = ns(clock() - fetched);
   const all = { ...options };
   if (externalData.length) all.externalData = externalData;
@@ -363,7 +364,7 @@ const trial = async () => {
       case: one.name, weight: one.weight, latency_ns: one.latencies, first_ns: one.first, warmup_runs: one.warmup, steady: one.steady,
       waits_ns: one.waits, output_shapes: one.shapes, turn_runs: one.turns,
     })),
-    page: { ...about, env: read, inputs, repeated_turns: repeated },
+    about: { ...about, env: read, inputs, repeated_turns: repeated },
   });
 };
 

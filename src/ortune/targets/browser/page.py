@@ -14,10 +14,10 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
@@ -31,6 +31,7 @@ from ortune.records import (
     Applied,
     Command,
     FailureReason,
+    FeedRef,
     Outcome,
     PageSeen,
     Placement,
@@ -43,13 +44,17 @@ from ortune.records import (
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
 from ortune.targets.browser.kept import Kept
+from ortune.targets.browser.outputs import DTYPES, Outputs, Unlike
 from ortune.targets.browser.remote import AWAY_S, Ran, browser_name
-from ortune.targets.browser.server import PageServer, Served
+from ortune.targets.browser.server import PageServer, Served, Site, token_of
 from ortune.targets.machine import Machine, over_memory_of
 from ortune.targets.process import Process
 from ortune.targets.task import Task
 from ortune.targets.turns import Runner
 from ortune.targets.worker import LOG
+
+if TYPE_CHECKING:
+    import onnx
 
 CONSOLE = "console.txt"
 BUILDS = {"wasm": "jsep", "webgpu": "jsep", "webnn": "jsep", "webgl": "webgl"}
@@ -91,11 +96,13 @@ class Page(Process):
         self.about = _About()
         self.console: list[str] = []
         self.missing: list[str] = []
-        self._trouble = self._full = ""
+        self._trouble = ""
+        self._refused: TrialError | None = None
+        self._tokens: list[str] = []
         self._kept: Kept | None = None
         self._sent_bytes = 0
-        self._outputs: dict[int, list[dict[str, Any]]] = {}
-        self._peak_bytes = 0
+        self._outputs: Outputs | None = None
+        self._peak_bytes = self._printed_chars = 0
         self._began_s = self._ended_s = 0.0
 
     # --- what the worker has a process for
@@ -120,9 +127,8 @@ class Page(Process):
             self._job["compiled"] = False
             if len(self.group) > 1:
                 self._job["builds"] = remote.builds(web.dist)
-            self.server = PageServer(
-                served, self._said, self._printed, self._output, self._cpu_s, remote.site
-            )
+            self._tokens = [token_of(remote.url)]
+            self.server = self._serving(served, site=remote.site)
             remote.show(self.server.url)
             return
         name, profile = self.provider.name, self.folder / "browser"
@@ -131,7 +137,7 @@ class Page(Process):
             (program, str(web.dist), str(served.isolated), str(served.model), self.task.plan.id),
         )
         self._job["compiled"] = name == "wasm" and len(self.group) > 1 and self._kept.give(profile)
-        self.server = PageServer(served, self._said, self._printed, self._output, self._cpu_s, token=_TOKEN)
+        self.server = self._serving(served, token=_TOKEN)
         given = setup.flags(
             webgpu=name == "webgpu",
             webnn=name == "webnn",
@@ -156,6 +162,13 @@ class Page(Process):
         threading.Thread(
             target=self._show, args=(tools, f"http://{setup.HOST}/{_TOKEN}/"), daemon=True
         ).start()
+
+    def _serving(self, served: Served, *, site: Site | None = None, token: str = "") -> PageServer:
+        made = PageServer(
+            served, self._said, self._printed, self._expected, self._output, self._cpu_s, site, token
+        )
+        self._tokens.append(token_of(made.url))
+        return made
 
     def send(self, message: TrialRequest | Command | ToolRequest) -> None:
         """Tells the page something."""
@@ -195,18 +208,27 @@ class Page(Process):
             with contextlib.suppress(OSError):
                 (self.folder / LOG).write_text("\n".join(self.console) + "\n", encoding="utf-8")
 
+    def log(self) -> tuple[str, ...]:
+        """The end of what the page printed, or else the browser."""
+        return tuple(map(self._without_tokens, super().log()))
+
     def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
         """What became of it, with what was seen from outside."""
         if isinstance(self.end, TrialDone):
-            wrong = untrue(self.end, [ref.name for ref in self.task.request.feeds])
-            self.end = self.error(*wrong) if wrong else self.end
+            wrong = untrue(self.end, self.task.request.feeds)
+            lacking = self._outputs.missing() if self._outputs is not None else ""
+            if wrong or lacking:
+                self.end = self.error(*(wrong or ("protocol", lacking)))
         if isinstance(self.end, TrialDone):
             self.end = self._completed(self.end)
             self._keep_times(self.end)
-        elif isinstance(self.end, TrialError) and self.end.phase != "running" and self.missing:
-            names = ", ".join(dict.fromkeys(self.missing))
-            what = f"onnxruntime-web has no file {names}: {self.end.what}"
-            self.end = msgspec.structs.replace(self.end, reason="load-error", what=what)
+        elif isinstance(self.end, TrialError):
+            what = self.end.what[:MOST_SAID_WRONG]
+            self.end = msgspec.structs.replace(self.end, what=what, phase=self.end.phase[:20])
+            if self.end.phase != "running" and self.missing:
+                names = ", ".join(dict.fromkeys(self.missing))[:MOST_SAID_WRONG]
+                what = f"onnxruntime-web has no file {names}: {what}"
+                self.end = msgspec.structs.replace(self.end, reason="load-error", what=what)
         return super().outcome(before, after)
 
     # --- what the page says, from the server's threads
@@ -215,63 +237,49 @@ class Page(Process):
         if line is None:
             self._lines.put(None)
             return
-        line = self._without_tokens(line.decode("utf-8", "replace")).encode()
-        with contextlib.suppress(ValueError):
-            message = json.loads(line)
-            if isinstance(message, dict) and isinstance(message.get("page"), dict):
-                # What is not as it should be stays in the line, which is then unreadable.
-                self.about = msgspec.convert(message["page"], _About)
-                del message["page"]
-                line = json.dumps(message).encode()
-        self._lines.put(line)
+        try:
+            told = msgspec.json.decode(line, type=_Told).about
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            self._refuse("protocol", f"the page said something unreadable: {error}")
+            return
+        self.about = told or self.about
+        self._lines.put(self._without_tokens(line.decode()).encode())
 
     def _printed(self, lines: Sequence[str]) -> None:
         room = max(0, MOST_LINES - len(self.console))
-        self.console += [self._without_tokens(line) for line in lines[:room]]
+        self._printed_chars += sum(map(len, lines))
+        if self._printed_chars <= MOST_PRINTED:
+            self.console += [self._without_tokens(line) for line in lines[:room]]
 
     def _without_tokens(self, text: str) -> str:
         """What a browser says of an address that failed names the whole address."""
-        remote, server = self.machine.remote, self.server
-        urls = [each.url for each in (remote, server) if each is not None]
-        for token in [url.rstrip("/").rpartition("/")[2] for url in urls]:
+        for token in self._tokens:
             text = text.replace(token, "…")
         return text
 
-    def _output(self, about: Mapping[str, Any], body: bytes) -> None:
-        """Keeps an output as the native worker does.
-
-        Raises:
-            OSError: It cannot be kept; the trial ends with that.
-        """
+    def _expected(self, about: str, size: int) -> bool:
+        assert self._outputs is not None
         try:
-            self._keep(about, body)
-        except OSError as error:
-            self._full = f"an output cannot be kept: {error.strerror or error}"
-            self._ended_with(self._full)
-            raise
+            self._outputs.expect(about, size)
+        except Unlike as error:
+            self._refuse("protocol", str(error))
+            return False
+        return True
 
-    def _keep(self, about: Mapping[str, Any], body: bytes) -> None:
-        if not self.task.request.outputs_path:
-            return
-        case, index = int(about["case"]), int(about["index"])
-        feed = self.task.request.feeds[case]
-        folder = Path(self.task.request.outputs_path) / feed.name
-        folder.mkdir(parents=True, exist_ok=True)
-        onnx_type, dims = str(about["onnx_type"]), [int(size) for size in about["dims"]]
-        if onnx_type == "string":
-            array = np.asarray(json.loads(body), dtype=str)
-        else:
-            array = np.frombuffer(body, dtype=_DTYPES[onnx_type])
-        np.save(folder / f"{index}.npy", array.reshape(dims), allow_pickle=False)
-        entries = self._outputs.setdefault(case, [])
-        entry = {
-            "name": str(about["name"]),
-            "onnx_type": onnx_type,
-            "files": [f"{index}.npy"],
-            "kind": "tensor",
-        }
-        entries.append(entry)
-        (folder / "outputs.json").write_text(json.dumps({"version": 1, "outputs": entries}), encoding="utf-8")
+    def _output(self, about: str, body: bytes) -> bool:
+        assert self._outputs is not None
+        try:
+            self._outputs.keep(about, body)
+        except Unlike as error:
+            self._refuse("protocol", str(error))
+        except OSError as error:
+            self._refuse("disk-full", f"an output cannot be kept: {error.strerror or error}")
+        return self._refused is None
+
+    def _refuse(self, reason: FailureReason, what: str) -> None:
+        """The trial ends with this."""
+        self._refused = self._refused or self.error(reason, self._without_tokens(what))
+        self._lines.put(None)
 
     def _cpu_s(self) -> float:
         return platform.group_cpu_s(self.child.pid) if self.child else 0.0
@@ -298,8 +306,8 @@ class Page(Process):
         return self.error("crash", f"{what} while {self.phase}") if what else super()._over_limits()
 
     def _ended_silently(self) -> TrialError:
-        if self._full:
-            return self.error("disk-full", self._full)
+        if self._refused is not None:
+            return self._refused
         # A browser's pipe ends before it does, and how it ends tells more.
         code = self.child.ended_within(_GONE_S) if self.child is not None else None
         if code is None:
@@ -332,8 +340,15 @@ class Page(Process):
             path = self.folder / CONSOLE
             path.write_text("\n".join(self.console) + "\n", encoding="utf-8")
             profile = str(path)
-        return msgspec.structs.replace(
-            done,
+        # What a page cannot know is not taken from it.
+        return TrialDone(
+            load_ns=done.load_ns,
+            cases=done.cases,
+            cpu_ns=done.cpu_ns,
+            wall_ns=done.wall_ns,
+            n_runs=done.n_runs,
+            ort_version=done.ort_version[:100],
+            providers=(self.provider.name,),
             peak_bytes=self._peak_bytes or None,
             read_back=tuple(self._read_back(each) for each in self.settings),
             profile=profile,
@@ -380,7 +395,14 @@ class Page(Process):
             )
         feeds = [_feed(Path(feed.path)) for feed in request.feeds]
         model = Path(request.model).absolute()
-        external = _external(model)
+        proto = _proto(model)
+        external = _external(model, proto) if proto is not None else []
+        self._outputs = Outputs(
+            Path(request.outputs_path) if request.outputs_path else None,
+            [ref.name for ref in request.feeds],
+            None if proto is None else _declared(proto),
+            self.task.reference,
+        )
         for file in (model, *(model.parent / name for name in external)):
             if file.is_file() and (size := file.stat().st_size) >= _MOST_FILE:
                 raise _CannotServe(
@@ -425,21 +447,25 @@ class Page(Process):
 _MOST_FILE = 2 << 30  # beyond it Chromium says "Failed to fetch", after half a minute
 _DAY_S = 86_400.0
 _GONE_S = 1.0
-MOST_LINES = 200_000
-"""Of a page's console."""
+MOST_LINES, MOST_PRINTED = 200_000, 1 << 28
+"""Of a page's console: lines, and characters of all."""
+MOST_SAID_WRONG = 2000
+"""Characters of what a page says went wrong."""
 _TOKEN = secrets.token_urlsafe(24)
 """Of all pages of this process: what a browser keeps of one is found by the others."""
 
 
-_Count = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
+_MOST_NS = 10**18
+_Count = Annotated[float, msgspec.Meta(ge=0, le=_MOST_NS)]
+_Words = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class _Adapter(msgspec.Struct, kw_only=True):
     """What a page tells of a GPU."""
 
-    vendor: str | None = None
-    architecture: str | None = None
-    description: str | None = None
+    vendor: _Words | None = None
+    architecture: _Words | None = None
+    description: _Words | None = None
     fallback: bool = False
     float16: bool = False
 
@@ -447,7 +473,7 @@ class _Adapter(msgspec.Struct, kw_only=True):
 class _About(msgspec.Struct, kw_only=True):
     """What a page tells of itself and its trial, beside what every worker tells; times in nanoseconds."""
 
-    agent: str = ""
+    agent: _Words = ""
     isolated: bool = False
     adapter: _Adapter | None = None
     env: dict[str, Any] = {}
@@ -459,23 +485,37 @@ class _About(msgspec.Struct, kw_only=True):
     frames_lost: _Count = 0
 
 
+class _Told(msgspec.Struct, kw_only=True):
+    """A message of a page, of which the rest is read as every worker's is."""
+
+    about: _About | None = None
+
+
 class _CannotServe(Exception):
     """A trial that no page can run; the words say why."""
 
 
-def untrue(done: TrialDone, asked: Sequence[str]) -> tuple[FailureReason, str] | None:
+def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, str] | None:
     """What cannot be in a page's report, which may be a stranger's, and in words; None where nothing is wrong.
 
     Args:
         done: The report.
         asked: The cases that it was asked for, in order.
     """
-    times = [list(case.latency_ns) for case in done.cases]
+    times = [case.latency_ns for case in done.cases]
     runs = sum(map(len, times))
-    if [case.case for case in done.cases] != list(asked) or done.n_runs != runs:
+    told = [(case.case, case.weight) for case in done.cases]
+    if told != [(ref.name, ref.weight) for ref in asked] or done.n_runs != runs:
         return "protocol", "the page told of other cases or runs than it was asked for"
-    if done.wall_ns < 0 or any(ns < 0 for each in times for ns in each):
-        return "protocol", "the page told of times below zero"
+    if any(sum(case.turn_runs) != len(case.latency_ns) for case in done.cases if case.turn_runs):
+        return "protocol", "the page told of turns of other runs than it had"
+    if any(len(case.waits_ns) not in (0, len(case.latency_ns)) for case in done.cases):
+        return "protocol", "the page told of waits of other runs than it had"
+    figures = [done.load_ns, done.cpu_ns, done.wall_ns]
+    figures += [n for case in done.cases for n in (case.first_ns, case.warmup_runs, *case.turn_runs)]
+    figures += [ns for case in done.cases for ns in (*case.latency_ns, *case.waits_ns)]
+    if not all(0 <= n <= _MOST_NS for n in figures):
+        return "protocol", "the page told of times below zero, or of years"
     if runs and not (done.wall_ns and all(map(any, times))):
         return "unsupported", "the browser's clock is too coarse for this model: its runs took no time by it"
     return None
@@ -541,18 +581,12 @@ def _seen(
     )
 
 
-_DTYPES = {
-    "float": "<f4", "double": "<f8", "float16": "<f2", "int8": "i1", "uint8": "u1", "int16": "<i2", "uint16": "<u2",
-    "int32": "<i4", "uint32": "<u4", "int64": "<i8", "uint64": "<u8", "bool": "?",
-}  # fmt: skip
-
-
 def _feed(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
     """A case's inputs: what each is, and its bytes as a typed array of JavaScript has them."""
     found = []
     for entry in json.loads((folder / "feeds.json").read_text(encoding="utf-8"))["feeds"]:
         name, kind = entry["name"], entry["onnx_type"]
-        if entry["kind"] != "tensor" or kind not in (*_DTYPES, "string"):
+        if entry["kind"] != "tensor" or kind not in (*DTYPES, "string"):
             raise _CannotServe(
                 f"input {name!r} is a {entry['kind']} of {kind}, which onnxruntime-web does not take"
             )
@@ -560,25 +594,30 @@ def _feed(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
         data = (
             json.dumps([str(each) for each in array.ravel()]).encode()
             if kind == "string"
-            else np.ascontiguousarray(array).astype(_DTYPES[kind], copy=False).tobytes()
+            else np.ascontiguousarray(array).astype(DTYPES[kind], copy=False).tobytes()
         )
         found.append(({"name": name, "onnx_type": kind, "dims": list(array.shape)}, data))
     return found
 
 
-def _external(model: Path) -> list[str]:
-    """The files beside a model that hold its weights."""
+def _proto(model: Path) -> onnx.ModelProto | None:
+    """The model without weights beside it; None of what is no ONNX file: onnxruntime-web says what it thinks of it."""
     if model.suffix == ".ort":
-        return []
+        return None
     import onnx
     from google.protobuf.message import DecodeError
+
+    try:
+        return onnx.load(model, load_external_data=False)
+    except DecodeError:
+        return None
+
+
+def _external(model: Path, proto: onnx.ModelProto) -> list[str]:
+    """The files beside a model that hold its weights."""
     from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
     found: dict[str, None] = {}
-    try:
-        proto = onnx.load(model, load_external_data=False)
-    except DecodeError:
-        return []  # onnxruntime-web says what it thinks of it
     for tensor in proto.graph.initializer:
         if uses_external_data(tensor):
             name = ExternalDataInfo(tensor).location
@@ -587,6 +626,19 @@ def _external(model: Path) -> list[str]:
                 raise _CannotServe(f"its weights lie outside of its folder: {name}")
             found[name] = None
     return list(found)
+
+
+def _declared(proto: onnx.ModelProto) -> dict[str, tuple[str, list[int] | None]]:
+    """The outputs as the model declares them: element type, "" of what is no tensor, and sizes where all are given."""
+    from onnx import TensorProto
+
+    found: dict[str, tuple[str, list[int] | None]] = {}
+    for value in proto.graph.output:
+        tensor = value.type.tensor_type
+        kind = TensorProto.DataType.Name(tensor.elem_type).lower() if tensor.elem_type else ""
+        fixed = tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in tensor.shape.dim)
+        found[value.name] = kind, [max(0, dim.dim_value) for dim in tensor.shape.dim] if fixed else None
+    return found
 
 
 def _truth(value: object) -> bool:

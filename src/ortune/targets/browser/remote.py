@@ -224,9 +224,9 @@ class Remote:
         else:
             request.answer(404)
 
-    def most_bytes(self, path: str) -> int:
+    def takes(self, path: str, size: int, request: Request) -> bool:
         """What a browser tells of itself is short."""
-        return MOST_HELLO
+        return size <= MOST_HELLO
 
     def post(self, path: str, body: bytes, request: Request) -> None:
         """Takes what it tells of itself; of the first browser alone."""

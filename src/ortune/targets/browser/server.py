@@ -15,7 +15,7 @@ import socketserver
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -27,6 +27,8 @@ BEAT_S = 0.5
 SILENT_S = 120.0  # a connection that neither asks nor takes anything for so long is let go
 MOST_BODY = 1 << 31
 MOST_SAID = 1 << 26  # the times of a trial's runs are in it
+UNASKED = 3  # messages of a page that are no answer to one
+MOST_CONNECTIONS = 64  # of browsers that hold six
 TYPES = {
     ".html": "text/html",
     ".js": "text/javascript",
@@ -50,8 +52,8 @@ class Room(Protocol):
         """Whether its pages get the headers that threads need."""
         ...
 
-    def most_bytes(self, path: str) -> int:
-        """What may be sent to a path at most."""
+    def takes(self, path: str, size: int, request: Request) -> bool:
+        """Whether so many bytes may be sent to a path; they are read after that."""
         ...
 
     def get(self, path: str, request: Request) -> None:
@@ -90,7 +92,7 @@ class Request(http.server.BaseHTTPRequestHandler):
             self.answer(413)
             return
         room, path = found
-        if int(length) > room.most_bytes(path):
+        if not room.takes(path, int(length), self):
             self.close_connection = True
             self.answer(413)
             return
@@ -181,6 +183,9 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """In a thread of its own."""
+        if len(self._open) >= MOST_CONNECTIONS:
+            self.shutdown_request(request)
+            return
         self._open.add(request)
         super().process_request(request, client_address)
 
@@ -239,7 +244,7 @@ class Site:
 
     def shut(self, url: str) -> None:
         """Its token opens nothing any more."""
-        self._http.rooms.pop(url.rstrip("/").rpartition("/")[2], None)
+        self._http.rooms.pop(token_of(url), None)
 
     def close(self) -> None:
         """Stops listening."""
@@ -273,7 +278,8 @@ class PageServer:
         served: What it may have.
         said: Is called with each message of the page, from another thread.
         printed: The same with the lines that it printed.
-        output: The same with what describes an output, and its bytes.
+        expected: Asked, with what describes an output and with the bytes that it has, whether it may be sent.
+        output: Is called with what describes an output, and its bytes; False where it is not taken.
         cpu_s: Tells the CPU seconds that the browser has taken.
         site: Where it lies; None opens one on loopback for this page alone. A page of a site that others share is
             watched by who opened it: browsers hold few connections to one site.
@@ -283,7 +289,7 @@ class PageServer:
         url: Where the page lies.
         port: On which it listens.
         missing: Files that the page asked for and that are not there.
-        sent_bytes: Of files: onnxruntime-web's, and the model's.
+        sent_bytes: Of files, each once: onnxruntime-web's, and the model's.
     """
 
     def __init__(
@@ -291,25 +297,32 @@ class PageServer:
         served: Served,
         said: Callable[[bytes | None], None],
         printed: Callable[[Sequence[str]], None],
-        output: Callable[[Mapping[str, object], bytes], None],
+        expected: Callable[[str, int], bool],
+        output: Callable[[str, bytes], bool],
         cpu_s: Callable[[], float],
         site: Site | None = None,
         token: str = "",
     ) -> None:
-        self._served, self._said, self._printed, self._output = served, said, printed, output
-        self._cpu_s = cpu_s
+        self._served, self._said, self._printed = served, said, printed
+        self._expected, self._output, self._cpu_s = expected, output, cpu_s
         self._outbox: list[bytes] = []
         self._posted = threading.Condition()
         self._posting = threading.Lock()  # what is sent twice waits for the first
         self._taken: set[str] = set()
+        self._n_said = 0
         self._closed = threading.Event()
         self.missing: list[str] = []
-        self.sent_bytes = 0
+        self._sent: dict[Path, int] = {}
         self.isolated = served.isolated
         self._alone = site is None
         self._site = site or Site()
         self.port = self._site.port
         self.url = self._site.open(self, token)
+
+    @property
+    def sent_bytes(self) -> int:
+        """What a page without anything kept downloads."""
+        return sum(self._sent.values())
 
     def send(self, message: bytes) -> None:
         """Gives the page its next message."""
@@ -353,9 +366,9 @@ class PageServer:
         else:
             request.answer(404)
 
-    def most_bytes(self, path: str) -> int:
-        """Of an output as much as a browser can send, of words less."""
-        return MOST_BODY if path == "output" else MOST_SAID
+    def takes(self, path: str, size: int, request: Request) -> bool:
+        """Of an output what the model can have, of words less."""
+        return self._expected(_about(request), size) if path == "output" else size <= MOST_SAID
 
     def post(self, path: str, body: bytes, request: Request) -> None:
         """Takes what is sent to a path, once where it is sent again with the same number."""
@@ -375,17 +388,15 @@ class PageServer:
     def _take(self, path: str, body: bytes, request: Request) -> int:
         """Hands on what was sent; the status to answer with."""
         if path == "say":
+            # Of itself a page says that it is there, what it loaded, and what went wrong; else it answers.
+            if self._n_said >= len(self._outbox) + UNASKED:
+                return 429
+            self._n_said += 1
             self._said(body)
         elif path == "console":
             self._printed(_lines(body))
         elif path == "output":
-            try:
-                about = json.loads(unquote(request.headers.get("x-about", "")))
-                self._output(about, body)
-            except (ValueError, LookupError, TypeError):
-                return 400
-            except OSError:
-                return 507  # the trial has ended with it
+            return 204 if self._output(_about(request), body) else 507  # the trial has ended with it
         else:
             return 404
         return 204
@@ -414,15 +425,24 @@ class PageServer:
 
     def _file(self, request: Request, path: Path, *, keeps: str = "no-store") -> None:
         if request.file(path, keeps=keeps):
-            self.sent_bytes += path.stat().st_size
+            self._sent[path] = path.stat().st_size
         else:
             self.missing.append(path.name)
+
+
+def token_of(url: str) -> str:
+    """What lets in, of an address that a site opened."""
+    return url.rstrip("/").rpartition("/")[2]
 
 
 def build_of(dist: Path, name: str) -> Path | None:
     """A file of onnxruntime-web that a page may have; None for whatever else it asks for."""
     plain = "/" not in name and "\\" not in name and Path(name).suffix in TYPES
     return dist / name if plain else None
+
+
+def _about(request: Request) -> str:
+    return unquote(request.headers.get("x-about", ""))
 
 
 def _lines(body: bytes) -> list[str]:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,6 +31,7 @@ from ortune.records import (
     PageSeen,
     PageSession,
     PageTensor,
+    PageWeights,
     Plan,
     ProviderSpec,
     Value,
@@ -87,6 +88,7 @@ class _Said(msgspec.Struct, kw_only=True):
     version: str = ""
     options: dict[str, str] = {}
     environment: dict[str, str] = {}
+    external: list[PageWeights] = []
     inputs: list[PageTensor] = []
     outputs: list[PageTensor] = []
 
@@ -323,39 +325,85 @@ class _Watch:
         return [PageFile(url=name, size_bytes=size) for name, size in found.items()]
 
     def _path(self, place: int) -> Path:
-        return self.folder / f"model-{place}"
+        """Where a session's model is put, its weights beside it."""
+        return self.folder / f"model-{place}" / "model"
 
     def _model(self, tools: DevTools, place: int, session: _Session) -> PageModel:
-        """The model, out of the page: what it was given, or fetched once more, as the page itself may."""
+        """The model and its weights, out of the page: what it was given, or fetched again, as the page itself may."""
         asked = session.asked
-        known = PageModel(url=asked.url, size_bytes=asked.bytes)
+        known = PageModel(url=asked.url, size_bytes=asked.bytes, weights=tuple(asked.external))
         if self.known.get((session.context, session.number)) is not session:
             return msgspec.structs.replace(known, error="the page was loaded again since")
-        left_s = self.read_until - time.monotonic()
-        if left_s <= 0:
-            return msgspec.structs.replace(known, error=f"reading the models took more than {_LOAD_S:.0f} s")
-        kept = f'globalThis[Symbol.for("{self.mark}")]'
+        model, parts, what = (
+            self._path(place),
+            [asked.bytes, *(each.size_bytes for each in asked.external)],
+            "",
+        )
+        found: list[tuple[str, int]] = []
         try:
-            found = tools.evaluate(
-                f"{kept}.open({session.number}, {asked.bytes})", left_s, context=session.context
-            )
-            size = int(found["size"])
-            known = PageModel(url=asked.url or str(found["url"]), size_bytes=size or asked.bytes)
-            if not size:
-                return msgspec.structs.replace(known, error="the page has given its bytes away")
-            if size > MOST_MODEL:
-                return msgspec.structs.replace(known, error=f"more than {MOST_MODEL >> 20} MiB are not read")
-            with self._path(place).open("wb") as file:
-                for at in range(0, size, _PIECE):
-                    left_s = max(_BEAT_S, self.read_until - time.monotonic())
-                    piece = tools.evaluate(
-                        f"{kept}.piece({session.number}, {at}, {_PIECE})", left_s, context=session.context
-                    )
-                    file.write(base64.b64decode(piece))
-        except (DevToolsError, TypeError, ValueError, KeyError) as error:
-            self._path(place).unlink(missing_ok=True)
-            return msgspec.structs.replace(known, error=str(error).partition("\n")[0][:200])
-        return known
+            for part, size in enumerate(parts):
+                path = model
+                if part:
+                    what = f"its weights in {asked.external[part - 1].path}: "
+                    path = _beside(model, asked.external[part - 1].path)
+                found.append(self._read(tools, session, part, size, path, sum(read for _, read in found)))
+        except (DevToolsError, TypeError, ValueError, KeyError, OSError) as error:
+            model.unlink(missing_ok=True)
+            known = msgspec.structs.replace(known, error=what + str(error).partition("\n")[0][:200])
+        if found:
+            known = msgspec.structs.replace(known, url=asked.url or found[0][0], size_bytes=found[0][1])
+        told = [
+            msgspec.structs.replace(each, url=each.url or url, size_bytes=size)
+            for each, (url, size) in zip(asked.external, found[1:], strict=False)
+        ]
+        return msgspec.structs.replace(known, weights=(*told, *asked.external[len(told) :]))
+
+    def _read(
+        self, tools: DevTools, session: _Session, part: int, size: int, path: Path, before: int
+    ) -> tuple[str, int]:
+        """A session's model, or the file of that number with its weights: where it came from, and its bytes.
+
+        Raises:
+            DevToolsError: It cannot be read; the words say why.
+        """
+
+        def left_s() -> float:
+            return self.read_until - time.monotonic()
+
+        if left_s() <= 0:
+            raise DevToolsError(f"reading the models took more than {_LOAD_S:.0f} s")
+        if before + size > MOST_MODEL:
+            raise DevToolsError(f"more than {MOST_MODEL >> 20} MiB are not read")
+        kept = f'globalThis[Symbol.for("{self.mark}")]'
+        opened = f"{kept}.open({session.number}, {part}, {size})"
+        found = tools.evaluate(opened, left_s(), context=session.context)
+        url, size = str(found["url"]), int(found["size"])
+        if not size:
+            raise DevToolsError("the page has given its bytes away")
+        if before + size > MOST_MODEL:
+            raise DevToolsError(f"more than {MOST_MODEL >> 20} MiB are not read")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            for at in range(0, size, _PIECE):
+                piece = f"{kept}.piece({session.number}, {part}, {at}, {_PIECE})"
+                data = tools.evaluate(piece, max(_BEAT_S, left_s()), context=session.context)
+                file.write(base64.b64decode(data))
+        return url, size
+
+
+def _beside(model: Path, name: str) -> Path:
+    """Where weights are put that a page calls so; the model names them by the same name.
+
+    Raises:
+        DevToolsError: That is not beside the model.
+    """
+    parts = PurePosixPath(name).parts
+    if not parts or name.startswith("/") or ".." in parts or "\0" in name or "\\" in name:
+        raise DevToolsError("that is no file beside the model")
+    path = model.parent.joinpath(*parts)
+    if path == model:
+        raise DevToolsError("the model is called so here")
+    return path
 
 
 def thread_times(profile: Mapping[str, Any]) -> tuple[float, float]:

@@ -1,0 +1,171 @@
+"""The outputs that a page sends, which may be a stranger's: what cannot be the model's is refused before it is read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+FACTOR = 4
+"""Elements of what the reference has: behind a threshold rows come and go, and random lengths differ."""
+ROOM = 1 << 16
+MOST_OUTPUTS = 10_000
+MOST_UNKNOWN = 1 << 28
+"""Bytes of an output whose size neither the model nor a reference tells."""
+DTYPES = {
+    "float": "<f4", "double": "<f8", "float16": "<f2", "int8": "i1", "uint8": "u1", "int16": "<i2", "uint16": "<u2",
+    "int32": "<i4", "uint32": "<u4", "int64": "<i8", "uint64": "<u8", "bool": "?",
+}  # fmt: skip
+_PER_CHARACTER = 6  # "\\u0000", as JSON may write any of them
+_AROUND = 3  # quotes and a comma
+
+_Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
+
+
+class Unlike(Exception):
+    """What no page can say of this model; the words say why."""
+
+
+class _About(msgspec.Struct, frozen=True, kw_only=True):
+    """What a page says of an output."""
+
+    case: _Size
+    index: _Size
+    name: Annotated[str, msgspec.Meta(max_length=10_000)]
+    onnx_type: str
+    dims: Annotated[list[_Size], msgspec.Meta(max_length=100)]
+
+
+class Outputs:
+    """Where the outputs of one trial are kept, and what they may be.
+
+    Args:
+        folder: Gets a folder a case, as the native worker leaves them; None keeps none.
+        cases: Their names, in order.
+        declared: By the model: the element type of each output ("" where that is no tensor's) and its sizes, None
+            where one is left open; None where the file does not tell.
+        reference: Folder of the same cases' outputs by another; None where there is none.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        cases: Sequence[str],
+        declared: Mapping[str, tuple[str, Sequence[int] | None]] | None,
+        reference: Path | None,
+    ) -> None:
+        self._folder, self._cases, self._declared = folder, cases, declared
+        self._reference = [_sizes(reference / name) if reference else {} for name in cases]
+        self._kept: list[dict[int, dict[str, Any]]] = [{} for _ in cases]
+
+    def expect(self, about: str, size: int) -> _About:
+        """What is said of an output, before its bytes are read.
+
+        Raises:
+            Unlike: It is none of the model's, of another type, or larger than it can be.
+        """
+        try:
+            told = msgspec.json.decode(about, type=_About)
+        except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+            raise Unlike(f"what the page says of an output is unreadable: {error}") from None
+        if self._folder is None or told.case >= len(self._cases):
+            raise Unlike("the page sent an output that nobody asked for")
+        name, declared = repr(told.name[:100]), self._declared
+        if declared is not None and (told.index >= len(declared) or told.name not in declared):
+            raise Unlike(f"the page sent output {told.index}, {name}, and the model has no such")
+        kind = declared[told.name][0] if declared is not None else ""
+        if kind and kind != told.onnx_type:
+            raise Unlike(f"the page sent output {name} as {told.onnx_type[:40]!r}, and it is {kind}")
+        if told.onnx_type not in (*DTYPES, "string"):
+            raise Unlike(
+                f"the page sent output {name} as {told.onnx_type[:40]!r}, which none is in JavaScript"
+            )
+        if told.index in self._kept[told.case] or len(self._kept[told.case]) >= MOST_OUTPUTS:
+            raise Unlike(f"the page sent output {told.index}, {name}, once more")
+        most = self._most_bytes(told)
+        if size > most:
+            raise Unlike(f"the page sent {size} bytes as output {name}, which has {most} at most")
+        return told
+
+    def keep(self, about: str, body: bytes) -> None:
+        """Keeps an output as the native worker does.
+
+        Raises:
+            Unlike: It is none of the model's, or its bytes are not what is said of them.
+            OSError: It cannot be kept.
+        """
+        told = self.expect(about, len(body))
+        assert self._folder is not None
+        array = _strings(body) if told.onnx_type == "string" else _numbers(body, DTYPES[told.onnx_type])
+        if array is None or array.size != math.prod(told.dims):
+            raise Unlike(f"the bytes of output {told.name[:100]!r} are not what the page says of them")
+        folder = self._folder / self._cases[told.case]
+        folder.mkdir(parents=True, exist_ok=True)
+        file = f"{told.index}.npy"
+        np.save(folder / file, array.reshape(told.dims), allow_pickle=False)
+        kept = self._kept[told.case]
+        kept[told.index] = {"name": told.name, "onnx_type": told.onnx_type, "files": [file], "kind": "tensor"}
+        index = {"version": 1, "outputs": [entry for _, entry in sorted(kept.items())]}
+        (folder / "outputs.json").write_text(json.dumps(index), encoding="utf-8")
+
+    def missing(self) -> str:
+        """An output that was asked for and did not come, in words; "" where all did."""
+        if self._folder is None:
+            return ""
+        for name, kept in zip(self._cases, self._kept, strict=True):
+            lacking = max(1, len(self._declared or ())) - len(kept)
+            if lacking > 0:
+                return f"of {name} the page sent {len(kept)} outputs, and {lacking} are missing"
+        return ""
+
+    def _most_bytes(self, told: _About) -> int:
+        """Bytes that an output may have."""
+        text = told.onnx_type == "string"
+        sizes = self._declared[told.name][1] if self._declared is not None else None
+        known = [
+            self._reference[told.case].get(told.name),
+            None if sizes is None or text else (math.prod(sizes), 0),
+        ]
+        found = [each for each in known if each is not None]
+        if not found:
+            return MOST_UNKNOWN
+        return max(
+            (FACTOR * elements + ROOM)
+            * (_PER_CHARACTER * characters + _AROUND if text else np.dtype(DTYPES[told.onnx_type]).itemsize)
+            for elements, characters in found
+        )
+
+
+def _sizes(folder: Path) -> Mapping[str, tuple[int, int]]:
+    """Of each output in a folder how many elements it has, and of text the characters of the longest."""
+    try:
+        listed = json.loads((folder / "outputs.json").read_text(encoding="utf-8"))["outputs"]
+    except FileNotFoundError:
+        return {}
+    found = {}
+    for entry in listed:
+        if entry["kind"] == "tensor":
+            array = np.load(folder / entry["files"][0], mmap_mode="r", allow_pickle=False)
+            characters = array.dtype.itemsize // np.dtype("U1").itemsize if array.dtype.kind == "U" else 0
+            found[entry["name"]] = array.size, characters
+    return found
+
+
+def _numbers(body: bytes, dtype: str) -> np.ndarray[Any, Any] | None:
+    return None if len(body) % np.dtype(dtype).itemsize else np.frombuffer(body, dtype=dtype)
+
+
+def _strings(body: bytes) -> np.ndarray[Any, Any] | None:
+    try:
+        found = msgspec.json.decode(body, type=list[str])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    # As an array every one takes as much as the longest.
+    if len(found) * max(map(len, found), default=0) * np.dtype("U1").itemsize > MOST_UNKNOWN:
+        return None
+    return np.asarray(found, dtype=str)
