@@ -10,6 +10,7 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 from fused_forms import gelu_tanh_products
+from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 from rewrite_fuzzing import Tally, check, over_node_cases, over_random_graphs, run
 from test_fused_patterns import Graph
@@ -61,6 +62,28 @@ def test_a_value_that_the_runtime_loses_is_no_fault_of_a_rewrite() -> None:
     with pytest.raises(Fail, match="Missing Input: back"):
         run(ir.serde.serialize_model(made), feeds)
     assert check(rewrites.find("no-op-nodes"), model, feeds, run(model, feeds))
+
+
+STACKED = """<ir_version: 8, opset_import: ["": 13]>
+g (float[1,2] x) => (float[2,1,2] y) <int64 two = {2}, bool on = {1}> {
+  last, y = Loop (two, on, x) <
+    body = round (int64 i, bool go, float[1,2] s) => (bool go_on, float[1,2] t, float[1,2] n) {
+      go_on = Identity (go)
+      t = Neg (s)
+      n = Relu (s)
+    }
+  >
+}"""
+
+
+def test_where_the_runtime_fails_the_reference_is_held_against_itself() -> None:
+    model, x = onnx.parser.parse_model(STACKED), np.array([[1, -1]], np.float32)
+    assert run(model, {"x": x})[0].shape == (2, 1, 2)
+    assert ReferenceEvaluator(model).run(None, {"x": x})[0].shape == (2, 2)  # a fault of its Loop
+    tally = Tally()
+    over_random_graphs(range(745, 746), tally)
+    assert (tally.models, tally.wrong) == (1, [])
+    assert tally.changed["cascaded-nodes"] == 1
 
 
 FAR = np.array([[-4.463070869445801, -3.754625082015991, *np.linspace(-2, 2, 22)]], np.float32)
