@@ -306,6 +306,17 @@ QUANTIZE = [
 ]
 NON_ZERO = [node("NonZero", ["x"], ["z"], name="found"), node("Cast", ["z"], ["y"], to=FLOAT)]
 
+
+def queued(computing: float) -> Facts:
+    """A profiled run on a device whose kernels take so much of it."""
+    facts = profile(
+        ran("a", 0.4, provider=GPU), ran("b", 0.4, provider=GPU), device_wait=0.1, between_nodes=0.1
+    )
+    assert facts.profile is not None
+    busy = msgspec.structs.replace(facts.profile, device_ns={GPU: computing * facts.profile.wall_ns})
+    return replace(facts, profile=busy)
+
+
 EXAMPLES = {
     "ENV001": Example(
         bad=lambda _: runtime(overlapping={"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.30.0"}),
@@ -509,6 +520,7 @@ EXAMPLES = {
         bad=lambda _: replace(profile(ran("all", provider=CPU)), plan=ON_A_DEVICE),
         good=lambda _: replace(profile(ran("all", provider=CPU), ran("one", provider=GPU)), plan=ON_A_DEVICE),
     ),
+    "PLC007": Example(bad=lambda _: queued(computing=0.1), good=lambda _: queued(computing=0.9)),
     "PLC004": Example(
         bad=lambda folder: capturing(folder, "rows"), where=("x",), good=lambda folder: capturing(folder, 8)
     ),

@@ -4,8 +4,9 @@ A rule is a module in the folder of its family, with a docstring under fixed hea
 with the family's letters and is never used again, and a function ``find`` from facts to findings. Its name is that of
 its file. ``facts`` says what may be known; a rule is silent where what it needs is not. One that reads a model alone
 shows what it means: ``BAD`` and ``GOOD`` in the text form of ONNX, or ``bad()`` and ``good()`` where text cannot; what
-it marks in the bad one is named ``bad...``. ``TIER`` says how much it is trusted, where that is not "stable", and
-``TARGET`` where its models are bad, where that is not the CPU.
+it marks in the bad one is named ``bad...``. ``TIER`` says how much it is trusted, where that is not "stable",
+``TARGET`` where its models are bad, where that is not the CPU, and ``JOINS`` whose findings it tells together: where it
+fires, these are silent.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ class Rule:
         good: One that is like it, and that it is silent on.
         shown: The bad model as text; "" where it is made.
         target: Where its models are bad and good.
+        joins: Codes of rules that each know a part of what it finds: said in one finding, and not beside it.
     """
 
     code: str
@@ -97,6 +99,7 @@ class Rule:
     good: Example | None = None
     shown: str = ""
     target: str = "cpu"
+    joins: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -143,6 +146,7 @@ def _rule(family: str, module: ModuleType) -> Rule:
         good=example(module, "good"),
         shown=str(getattr(module, "BAD", "")),
         target=str(getattr(module, "TARGET", "cpu")),
+        joins=tuple(getattr(module, "JOINS", ())),
     )
 
 
@@ -210,8 +214,11 @@ def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = Fa
 
 
 def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
-    """What these rules find, in the same order."""
-    return tuple(sorted((finding for rule in asked for finding in rule.findings(facts)), key=_weight))
+    """What these rules find, in the same order; of what one of them joins, that one alone."""
+    found = {rule: rule.findings(facts) for rule in asked}
+    joined = {code for rule, mine in found.items() if mine for code in rule.joins}
+    told = (finding for rule, mine in found.items() if rule.code not in joined for finding in mine)
+    return tuple(sorted(told, key=_weight))
 
 
 def fixable(finding: Finding, *, unsafe: bool = False) -> bool:

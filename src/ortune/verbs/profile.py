@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from ortune import __version__, rules
+from ortune import __version__, rules, targets
 from ortune.errors import InputError, OrtuneError, UsageError
 from ortune.inputs import feed_files
 from ortune.profiling.deliver import Deliverables, deliver
@@ -344,7 +344,13 @@ class _Models:
         result = msgspec.structs.replace(
             _told(
                 result,
-                rules.Facts(model=sides[0].model, work=self.work, plan=sides[0].plan),
+                rules.Facts(
+                    model=sides[0].model,
+                    work=self.work,
+                    plan=sides[0].plan,
+                    target=targets.of(sides[0].plan).name,
+                    page=last.done.page if isinstance(last, Measured) else None,
+                ),
                 words(self.options, without=OWN),
             ),
             side=sides[0].seen([last] if isinstance(last, Measured) else ()),

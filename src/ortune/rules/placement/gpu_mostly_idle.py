@@ -1,0 +1,168 @@
+"""A GPU runs the model, and computes for the smaller part of the run.
+
+What it is: a run on CUDA, TensorRT, DirectML or WebGPU in which the GPU has nothing to do most of the time. This is why
+    a model is no faster there than on a CPU, or slower.
+Why it costs: one of these, or several: nodes without a kernel run on the CPU, with a copy before and one behind; each
+    node is handed over in tens of microseconds, however short it is; inputs and outputs go there and back at each run;
+    there is too little work to make up for that.
+Evidence: the time of the kernels where the profile has it, else the time that the host waits for the device and copies:
+    the GPU computes for no longer than that. Which of the causes hold, with their shares of the run, the largest first.
+    It is said in place of PLC001, PLC002, PLC003, PLC005, GRA005 and WEB007, which know one cause each. Silent where
+    the GPU is software.
+Fix and its safety: advice: what goes against the largest cause; and the same model on the CPU, raced against it.
+Example: ``ortune compare model.onnx --a-target cuda --b-target cpu``, or ``ortune tune model.onnx --targets cpu,cuda``
+References: ONNX Runtime documentation, "Why is my model running slower on GPU than CPU?"; microsoft/onnxruntime#20142,
+    #8166, #18584, #22425; huggingface/transformers.js#955.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ortune.records import Finding, ProfiledNode, ProfileResult
+from ortune.rules._browsers import in_browser
+from ortune.rules._words import percent, plural
+from ortune.rules.facts import Facts
+from ortune.rules.placement import islands_on_the_cpu
+
+CODE = "PLC007"
+JOINS = ("GRA005", "PLC001", "PLC002", "PLC003", "PLC005", "WEB007")
+
+_TARGETS = {
+    "CUDAExecutionProvider": "cuda",
+    "ROCMExecutionProvider": "rocm",
+    "DmlExecutionProvider": "directml",
+    "WebGpuExecutionProvider": "webgpu",
+    "JsExecutionProvider": "web-webgpu",
+    "TensorrtExecutionProvider": "tensorrt",
+    "NvTensorRTRTXExecutionProvider": "tensorrt-rtx",
+    "MIGraphXExecutionProvider": "migraphx",
+}
+_WAITING = ("tensorrt", "tensorrt-rtx", "migraphx")  # the host's time of a node may be that of the GPU
+_MOSTLY = 0.5
+_WORTH_SAYING = 0.1
+_LITTLE_FLOPS = 1e7  # a CPU computes them in a millisecond
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cause:
+    """Why the GPU is idle: the share of the run that it takes, in words, and what goes against it."""
+
+    share: float
+    words: str
+    remedy: str
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """In a profiled run, or in a trace of kernels alone."""
+    run = facts.profile
+    nodes = [node for node in facts.nodes() if node.provider in _TARGETS]
+    if run is None or not (nodes or run.trace.device_only) or (facts.page and facts.page.software):
+        return
+    computing_ns = _computing_ns(facts, run, nodes)
+    # What profiling adds is the host's.
+    plain_ns = run.wall_ns / max(run.slowdown_ratio or 1.0, 1.0)
+    if computing_ns is None or computing_ns >= _MOSTLY * plain_ns:
+        return
+    islands = [*islands_on_the_cpu.find(facts)]
+    causes = sorted(_causes(facts, run, nodes, islands), key=lambda cause: -cause.share)
+    known = run.device_ns or run.trace.device_only
+    remedy = f"{causes[0].remedy}; " if causes else ""
+    yield Finding(
+        code=CODE,
+        what=f"the GPU computes for {'' if known else 'at most '}{percent(computing_ns / plain_ns)} of the run, "
+        "so that a CPU may be faster",
+        where=tuple(name for island in islands for name in island.where),
+        evidence="; ".join([cause.words for cause in causes] + _little_work(run)),
+        share_ratio=1 - computing_ns / plain_ns,
+        fix=f"{remedy}measure it on the CPU too: {_measured(facts, nodes)}",
+    )
+
+
+def _computing_ns(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode]) -> float | None:
+    """The GPU's own time in one run, or the most that it can be; None where the profile does not tell."""
+    if run.trace.device_only:
+        return run.wall_ns * (1 - facts.share("device-idle"))
+    if run.device_ns:
+        return sum(run.device_ns.values())
+    waited = facts.share("device-wait")
+    if not waited or any(_TARGETS[node.provider] in _WAITING for node in nodes):
+        return None
+    return run.wall_ns * (waited + facts.share("device-copies"))
+
+
+def _causes(
+    facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode], islands: Sequence[Finding]
+) -> Iterator[_Cause]:
+    """Those that take a part of the run worth saying."""
+    queued = [node for node in nodes if node.category != "device-copies"]
+    calls = max(sum(node.calls for node in queued), 1.0)
+    computing = sum(run.device_ns.values()) / run.wall_ns
+    handing = sum(node.time_ns for node in queued) / run.wall_ns + facts.share("between-nodes")
+    each = f"{handing * run.wall_ns / calls / 1e3:.1f} us each" + (
+        f", {computing * run.wall_ns / calls / 1e3:.1f} us of computing" if run.device_ns else ""
+    )
+    idle, copies = facts.share("device-idle"), facts.share("device-copies")
+    found = [
+        _Cause(share=island.share_ratio or 0.0, words=island.what, remedy=island.fix) for island in islands
+    ]
+    if copies and not islands:
+        found.append(
+            _Cause(share=copies, words="copies between devices", remedy="keep what they join on one device")
+        )
+    if queued and not run.trace.device_only:
+        found.append(
+            _Cause(
+                share=handing,
+                words=f"handing over {calls:.0f} {plural(round(calls), 'node')} ({each})",
+                remedy="fewer and larger nodes: fusions, fixed sizes, larger batches",
+            )
+        )
+    found += [
+        _Cause(
+            share=facts.share("device-wait") - computing if run.device_ns else 0.0,
+            words="inputs and outputs on their way, before and after the nodes",
+            remedy="bind inputs and outputs to the device",
+        ),
+        _Cause(
+            share=facts.share("outside-run"),
+            words="the call itself, with copies of inputs and outputs",
+            remedy="bind inputs and outputs to the device",
+        ),
+        _Cause(
+            share=idle,
+            words=f"waiting for the host between {sum(node.calls for node in facts.nodes()):.0f} kernels",
+            remedy="fewer and larger kernels",
+        ),
+    ]
+    for cause in found:
+        if cause.share > _WORTH_SAYING:
+            yield _Cause(
+                share=cause.share, words=f"{percent(cause.share)} is {cause.words}", remedy=cause.remedy
+            )
+
+
+def _little_work(run: ProfileResult) -> list[str]:
+    """How few operations a run has, where they are few or a CPU computes them in less than half of the time."""
+    at_work = [node.flops for node in run.nodes if node.category == "kernels"]
+    flops = 0.0 if None in at_work else sum(each or 0.0 for each in at_work)
+    peak = max(run.peak.flops_per_s.values(), default=0.0) if run.peak else 0.0
+    if peak and 0 < flops / peak * 1e9 < _MOSTLY * run.wall_ns:
+        share = flops / peak * 1e9 / run.wall_ns
+        return [f"the {_millions(flops)} operations take this CPU {percent(share)} of the time at its peak"]
+    return [f"a run is {_millions(flops)} operations"] if 0 < flops < _LITTLE_FLOPS else []
+
+
+def _millions(flops: float) -> str:
+    return f"{flops / 1e6:,.3g} million"
+
+
+def _measured(facts: Facts, nodes: Sequence[ProfiledNode]) -> str:
+    """The command that races the model against itself on the CPU."""
+    model = facts.model.facts.path if facts.model else "model.onnx"
+    on_gpu = next((_TARGETS[node.provider] for node in nodes), "web-webgpu")
+    target = facts.target if facts.target != "cpu" else on_gpu
+    cpu = "web-wasm" if in_browser(target) else "cpu"
+    return shlex.join(["ortune", "compare", model, "--a-target", target, "--b-target", cpu])

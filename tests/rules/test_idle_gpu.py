@@ -1,0 +1,135 @@
+"""Why a model is slow on a GPU: one finding with the causes that hold, out of profiles."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from rule_examples import CPU, plain
+
+from ortune import rules
+from ortune.profiling.nodes import Origins
+from ortune.profiling.result import result_of
+from ortune.records import Finding, MachinePeak, PageSeen, ProfileResult
+from ortune.rules import Facts
+from ortune.trace.attribution import attribute
+from ortune.trace.read import read_trace
+from ortune.trace.table import Trace
+
+sys.path.append(str(Path(__file__).parents[1] / "trace"))
+
+from trace_files import node, profile, run
+
+GOLDEN = Path(__file__).parents[1] / "trace" / "golden"
+CUDA = "CUDAExecutionProvider"
+SMALL = {"input_type_shape": [{"float": [1, 8]}], "output_type_shape": [{"float": [1, 8]}]}
+
+
+def told(trace: Trace) -> ProfileResult:
+    return result_of("", trace, attribute(trace, range(1, trace.n_runs)), 1, Origins())
+
+
+def found(result: ProfileResult, **known: Any) -> list[Finding]:
+    return [*rules.findings(Facts(profile=result, **known))]
+
+
+def executor(start: float, took: float) -> dict[str, Any]:
+    return run(start, took) | {"name": "SequentialExecutor::Execute"}
+
+
+def on_cuda(folder: Path, nodes: Sequence[tuple[str, str, str]], took: float, end: float) -> ProfileResult:
+    """Runs of nodes (name, operator, provider) of so many microseconds each, and so many of waiting at the end."""
+    events = []
+    for number in range(6):
+        start = 100_000.0 * number
+        for place, (name, op, provider) in enumerate(nodes):
+            events.append(node(name, op, start + 5 + place * took, took - 1, provider=provider, **SMALL))
+        inside = len(nodes) * took + 10
+        events += [executor(start + 2, inside), run(start, inside + end)]
+    return told(read_trace(profile(folder / "p.json", *events)))
+
+
+def faster(trace: Trace, times: int) -> Trace:
+    """The same as a GPU so many times as fast would have computed it: runs end that much earlier."""
+    kernels = trace.kernels
+    shorter = kernels.duration_ns // times
+    saved = np.zeros_like(trace.run_ns)
+    np.add.at(saved, trace.run[kernels.row], kernels.duration_ns - shorter)
+    return replace(trace, kernels=replace(kernels, duration_ns=shorter), run_ns=trace.run_ns - saved)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["web-native-1.30.0.log", "web-jsep-1.30.0.log", "web-kernels-1.30.0.log", "webgpu-plugin-0.4.0.json"],
+)
+def test_a_gpu_that_computes_all_the_time_is_not_told_of(name: str) -> None:
+    assert "PLC007" not in {finding.code for finding in found(told(read_trace(GOLDEN / name)))}
+
+
+@pytest.mark.parametrize(("name", "target"), [("native", "webgpu"), ("jsep", "web-webgpu")])
+def test_what_is_left_of_a_run_on_a_gpu_that_is_faster_is_told_in_one_finding(name: str, target: str) -> None:
+    trace = faster(read_trace(GOLDEN / f"web-{name}-1.30.0.log"), 100)
+    result = told(trace)
+    (idle,) = [finding for finding in found(result) if finding.code in ("PLC002", "PLC007", "GRA005")]
+    assert idle.code == "PLC007"
+    share = sum(result.device_ns.values()) / result.wall_ns
+    assert idle.share_ratio == pytest.approx(1 - share) and f"{100 * share:.0f} % of the run" in idle.what
+    assert "inputs and outputs on their way" in idle.evidence
+    assert idle.fix.endswith(f"--a-target {target} --b-target {'cpu' if target == 'webgpu' else 'web-wasm'}")
+    page = PageSeen(browser="Chromium", isolated=True, software=True)
+    assert "PLC007" not in {finding.code for finding in found(result, page=page)}
+
+
+def test_a_run_that_lasts_as_long_as_its_nodes_are_handed_over(tmp_path: Path) -> None:
+    nodes = [(f"n{i}", "Relu", CUDA) for i in range(40)]
+    (idle,) = found(on_cuda(tmp_path, nodes, took=30, end=60))
+    assert idle.code == "PLC007" and "at most" in idle.what
+    assert "handing over 40 nodes" in idle.evidence and "larger batches" in idle.fix
+    assert next(iter(found(on_cuda(tmp_path, nodes, took=30, end=60_000)))).code == "PLC002"
+
+
+def test_nodes_on_the_cpu_in_the_middle_are_its_first_cause(tmp_path: Path) -> None:
+    nodes = [
+        ("a", "Conv", CUDA), ("down", "MemcpyToHost", CUDA), ("places", "NonZero", CPU), ("more", "Unique", CPU),
+        ("up", "MemcpyFromHost", CUDA), ("b", "Conv", CUDA),
+    ]  # fmt: skip
+    result = on_cuda(tmp_path, nodes, took=100, end=20)
+    before = {name: (earlier,) for (earlier, _, _), (name, _, _) in itertools.pairwise(nodes)}
+    linked = [msgspec.structs.replace(each, reads=before.get(each.name, ())) for each in result.nodes]
+    (idle,) = found(msgspec.structs.replace(result, nodes=tuple(linked)))
+    assert idle.code == "PLC007" and idle.where == ("places", "more")
+    assert idle.evidence.partition("; ")[0].endswith(
+        "2 nodes on the CPU between nodes on CUDA: 1 NonZero, 1 Unique"
+    )
+
+
+def test_little_work_and_what_a_cpu_takes_for_it_are_told(tmp_path: Path) -> None:
+    result = on_cuda(tmp_path, [(f"n{i}", "Relu", CUDA) for i in range(10)], took=100, end=20)
+    counted = msgspec.structs.replace(
+        result, nodes=tuple(msgspec.structs.replace(each, flops=2e5) for each in result.nodes)
+    )
+    (idle,) = found(counted)
+    assert "a run is 2 million operations" in idle.evidence
+    peak = MachinePeak(cpu="Box", flops_per_s={1: 1e10, 2: 2e10}, int8_ops_per_s={}, bytes_per_s={})
+    (idle,) = found(msgspec.structs.replace(counted, peak=peak))
+    assert "2 million operations take this CPU 10 % of the time at its peak" in idle.evidence
+
+
+def test_who_asks_for_one_cause_by_its_code_gets_it(tmp_path: Path) -> None:
+    result = on_cuda(tmp_path, [(f"n{i}", "Relu", CUDA) for i in range(40)], took=30, end=200)
+    asked = rules.Selection(select=["PLC002"]).rules()
+    assert [finding.code for finding in rules.found_by(asked, Facts(profile=result))] == ["PLC002"]
+
+
+def test_the_model_and_the_target_that_were_named_stand_in_the_command(tmp_path: Path) -> None:
+    result = on_cuda(tmp_path, [(f"n{i}", "Relu", CUDA) for i in range(40)], took=30, end=60)
+    model = plain(tmp_path).model
+    idle = next(f for f in found(result, model=model, target="cuda") if f.code == "PLC007")
+    assert idle.fix.endswith(f"ortune compare {tmp_path / 'm.onnx'} --a-target cuda --b-target cpu")
