@@ -48,7 +48,10 @@ def names(result: BisectResult) -> tuple[list[str], list[str]]:
     return [node.name for node in first.a], [node.name for node in first.b]
 
 
-@pytest.mark.parametrize(("name", "renamed"), [("oww-embedding", False), ("basic-pitch", True)])
+@pytest.mark.parametrize(
+    ("name", "renamed"),
+    [("oww-embedding", False), pytest.param("basic-pitch", True, marks=pytest.mark.long)],
+)
 def test_a_weight_that_changed_in_the_middle_is_named(tmp_path: Path, name: str, renamed: bool) -> None:
     a = model_path(name)
     model = onnx.load(a)
@@ -113,11 +116,12 @@ def padded(model: onnx.ModelProto) -> onnx.NodeProto:
     ("name", "pick", "plant", "changed"),
     [
         ("light-squeezenet", padded, dilated, {"dilations", "pads"}),
-        (
+        pytest.param(
             "ppocrv2-cls",
             lambda model: middle(model, "HardSigmoid"),
             partial(attribute, name="alpha", factor=1.5),
             {"alpha"},
+            marks=pytest.mark.long,
         ),
     ],
     ids=["squeezenet", "ppocrv2-cls"],

@@ -24,6 +24,8 @@ pytestmark = pytest.mark.xdist_group("measuring")
 
 SHORT = ("--budget", "1s", "--no-why")
 """Where the verdict is not the subject: figures without a claim."""
+NINE = ("--max-blocks", "9", "--set", "intra=1")
+"""A verdict at the price of one core: a pool that spins between such short runs doubles it."""
 REWRITE = "initializers-out-of-inputs"
 
 
@@ -77,7 +79,8 @@ def test_the_progress_line_begins_with_percent_and_seconds_left(tmp_path: Path) 
     page = tmp_path / "page.html"
     options = Options(
         a=str(dense(tmp_path / "m.onnx")),
-        b_set=("intra=1",),
+        set=("intra=1",),
+        b_set=("level=basic",),
         max_blocks=6,
         no_why=True,
         store=tmp_path / "store",
@@ -122,7 +125,7 @@ def test_an_unknown_name_in_map_names_the_inputs(tmp_path: Path) -> None:
 
 def test_an_injected_wait_is_found_and_the_gate_fails(tmp_path: Path) -> None:
     model = str(dense(tmp_path / "a.onnx"))
-    words = ("--b-set", "level=basic", "--inject-wait", "60%", "--threshold", "10%", "--max-blocks", "9")
+    words = ("--b-set", "level=basic", "--inject-wait", "60%", "--threshold", "10%", *NINE)
     code, document, _ = compare(tmp_path, model, *words)
     assert code == 1
     assert document["result"]["gate"]["answer"] == "fail"
@@ -137,7 +140,7 @@ def test_an_injected_wait_is_found_and_the_gate_fails(tmp_path: Path) -> None:
 
 def test_no_profile_of_the_runs_explains_what_is_no_time(tmp_path: Path) -> None:
     """A busy wait in every run costs CPU time too; where its latency went is not what was proven."""
-    words = ("--inject-wait", "90%", "--objective", "cpu", "--max-blocks", "9")
+    words = ("--inject-wait", "90%", "--objective", "cpu", *NINE)
     code, document, _ = compare(tmp_path, str(dense(tmp_path / "a.onnx")), *words)
     assert (code, document["verdict"]) == (0, "slower")
     assert document["result"]["why"] is None
@@ -145,7 +148,7 @@ def test_no_profile_of_the_runs_explains_what_is_no_time(tmp_path: Path) -> None
 
 def test_the_gate_passes_what_is_faster(tmp_path: Path) -> None:
     model = str(dense(tmp_path / "a.onnx"))
-    code, document, _ = compare(tmp_path, model, "--threshold", "80%", "--no-why", "--max-blocks", "9")
+    code, document, _ = compare(tmp_path, model, "--threshold", "80%", "--no-why", *NINE)
     assert code == 0
     assert document["result"]["gate"]["answer"] == "pass"
 

@@ -21,6 +21,7 @@ TEXT = """
 """
 
 
+@pytest.mark.long  # installs both
 def test_two_releases_in_the_same_blocks(tmp_path: Path) -> None:
     for release in ("1.22.1", "1.31.1"):
         made_runtimes.require(f"onnxruntime=={release}")

@@ -23,9 +23,10 @@ def forecast(
 ) -> str:
     """Trials, plans and precision that the budget holds, and the budget that would hold every plan."""
     confirmed = detect.smallest_effect(USUAL_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
+    left_ns = max(0.0, budget_s * 1e9 - spent_ns)
     text = (
-        f"one trial {trial_ns / 1e9:.2f} s (load {load_ns / 1e9:.2f}); {budget_s / 60:.3g} min hold "
-        f"{int(budget_s * 1e9 / trial_ns)} trials: enough for {split.plans} of {wanted} plans, "
+        f"one trial {trial_ns / 1e9:.2f} s (load {load_ns / 1e9:.2f}); the {left_ns / 1e9:.0f} s that are left hold "
+        f"{int(left_ns / trial_ns)} trials: enough for {split.plans} of {wanted} plans, "
         f"and to confirm one to about ±{100 * confirmed:.0f} %"
     )
     if split.plans == wanted:
