@@ -74,6 +74,7 @@ def test_more_than_the_share_of_a_finding_is_not_promised() -> None:
 
     assert "1.38x (1.24-1.40)" in told(0.3, "profile") and "1.38x (1.24-1.40)" in told(0.1, "cost")
     assert told(0.1, "profile") == "" and told(0.01, "cost") == ""
+    assert told(0.25, "profile") == "", "its interval reaches down to that, what it brought does not"
 
 
 def test_what_seldom_pays_is_said_by_those_who_measure_its_fix_alone(tmp_path: Path) -> None:

@@ -104,10 +104,8 @@ def test_nodes_on_the_cpu_in_the_middle_are_its_first_cause(tmp_path: Path) -> N
     before = {name: (earlier,) for (earlier, _, _), (name, _, _) in itertools.pairwise(nodes)}
     linked = [msgspec.structs.replace(each, reads=before.get(each.name, ())) for each in result.nodes]
     (idle,) = found(msgspec.structs.replace(result, nodes=tuple(linked)))
-    assert idle.code == "PLC007" and idle.where == ("places", "more")
-    assert idle.evidence.partition("; ")[0].endswith(
-        "2 nodes on the CPU between nodes on CUDA: 1 NonZero, 1 Unique"
-    )
+    assert idle.code == "PLC007" and {*idle.where} == {"places", "more"}
+    assert "2 nodes on the CPU between nodes on CUDA" in idle.evidence.partition("; ")[0]
 
 
 def test_little_work_and_what_a_cpu_takes_for_it_are_told(tmp_path: Path) -> None:

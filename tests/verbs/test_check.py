@@ -190,22 +190,34 @@ def test_fixes_that_would_do_nothing_are_refused(folder: Path) -> None:
     assert asked("check", "m.onnx", "--unsafe-fixes", "--diff").exit_code == 1
 
 
+def test_each_finding_is_one_line_where_no_terminal_shows_it(folder: Path) -> None:
+    write(folder, OLD)
+    first, *_ = asked("check", "m.onnx").stdout.splitlines()
+    assert first.startswith("m.onnx: GRA002 [*] ") and first.endswith(")") and len(first) > 150
+
+
 def test_sarif_names_rule_file_and_place(folder: Path) -> None:
     path = write(folder, OLD, "a model.onnx")
     said = asked("check", path.name, "--format", "sarif")
     (run,) = json.loads(said.stdout)["runs"]
     (result,) = run["results"]
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["GRA002"]
+    (rule,) = run["tool"]["driver"]["rules"]
+    assert rule["id"] == "GRA002" and "ortune explain GRA002" in rule["help"]["text"]
+    assert rule["fullDescription"]["text"] == f"{rule['shortDescription']['text']}."
     assert (result["ruleId"], result["level"]) == ("GRA002", "warning")
     (location,) = result["locations"]
     assert location["physicalLocation"]["artifactLocation"]["uri"] == "a%20model.onnx"
+    assert location["physicalLocation"]["region"] == {"startLine": 1}
     assert [each["fullyQualifiedName"] for each in location["logicalLocations"]] == ["w"]
 
 
 def test_github_gets_an_annotation_a_finding(folder: Path) -> None:
-    write(folder, OLD)
-    said = asked("check", "m.onnx", "--format", "github").stdout
-    assert said.startswith("::warning title=ortune GRA002::m.onnx: GRA002 [*] ")
+    write(folder, OLD, "a,m.onnx")
+    said = asked("check", "a,m.onnx", "--format", "github").stdout
+    assert said.startswith("::warning file=a%2Cm.onnx,title=ortune GRA002::a,m.onnx: GRA002 [*] ")
+    (folder / "bad.onnx").write_text("garbage", encoding="utf-8")
+    said = asked("check", "bad.onnx", "--format", "github").stdout
+    assert said.startswith("::error file=bad.onnx,title=ortune check::bad.onnx: ")
 
 
 def test_python_has_the_same(folder: Path) -> None:

@@ -21,12 +21,13 @@ def document(envelope: Envelope[CheckResult]) -> Document:
     blocks: list[Block] = []
     for model in result.models:
         blocks += [
-            Line(f"{model.path}: {_told(finding)}", _TONES[finding.severity]) for finding in model.findings
+            Line(f"{model.path}: {_told(finding)}", _TONES[finding.severity], whole=True)
+            for finding in model.findings
         ]
         if model.fixed is not None:
             blocks += _fixed(model.path, model.fixed)
         if model.error is not None:
-            blocks.append(Line(f"{model.path}: {model.error.what} {model.error.do}", "stop"))
+            blocks.append(Line(f"{model.path}: {model.error.what} {model.error.do}", "stop", whole=True))
     blocks += _end(result)
     annotations = [each for model in result.models for each in _annotations(model)]
     return Document(title="ortune check", blocks=blocks, annotations=annotations, dense=True)
@@ -108,10 +109,14 @@ def _annotations(model: CheckedModel) -> Iterator[Annotation]:
             level=_LEVELS[finding.severity],
             title=f"ortune {finding.code}",
             lines=[f"{model.path}: {_told(finding)}"],
+            file=model.path,
         )
     if model.error is not None:
         yield Annotation(
-            level="error", title="ortune check", lines=[f"{model.path}: {model.error.what}", model.error.do]
+            level="error",
+            title="ortune check",
+            lines=[f"{model.path}: {model.error.what}", model.error.do],
+            file=model.path,
         )
 
 
@@ -120,10 +125,7 @@ def sarif(envelope: Envelope[CheckResult]) -> str:
     result = envelope.result
     assert result is not None
     names = {finding.code: finding.name for model in result.models for finding in model.findings}
-    rules = [
-        {"id": code, "name": names[code], "shortDescription": {"text": result.titles.get(code, names[code])}}
-        for code in sorted(names)
-    ]
+    rules = [_rule(code, names[code], result.titles.get(code, names[code])) for code in sorted(names)]
     found = [_result(model.path, finding) for model in result.models for finding in model.findings]
     trouble = [
         {"level": "error", "message": {"text": f"{model.path}: {model.error.what} {model.error.do}"}}
@@ -139,9 +141,21 @@ def sarif(envelope: Envelope[CheckResult]) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
+def _rule(code: str, name: str, title: str) -> dict[str, object]:
+    """With each of the texts that GitHub asks for."""
+    return {
+        "id": code,
+        "name": name,
+        "shortDescription": {"text": title},
+        "fullDescription": {"text": f"{title}."},
+        "help": {"text": f"ortune explain {code} says why it costs, and what to do."},
+    }
+
+
 def _result(path: str, finding: Finding) -> dict[str, object]:
     location = {
-        "physicalLocation": {"artifactLocation": {"uri": _uri(path)}},
+        # A model has no lines, and GitHub shows nothing beside a file without one.
+        "physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": 1}},
         "logicalLocations": _logical(finding.where),
     }
     return {

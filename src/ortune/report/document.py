@@ -20,10 +20,15 @@ Kind = Literal["label", "text", "number", "name"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence on lines of its own; those that follow each other stand together."""
+    """A sentence on lines of its own; those that follow each other stand together.
+
+    Attributes:
+        whole: One line where no terminal shows it, for whoever reads the text line by line.
+    """
 
     text: str
     tone: Tone = ""
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +113,16 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """What a job on GitHub is told."""
+    """What a job on GitHub is told.
+
+    Attributes:
+        file: That it is shown beside, as it was typed; "" for what is about no file.
+    """
 
     level: Level
     title: str
     lines: Sequence[str]
+    file: str = ""
 
 
 Block = Line | Pairs | Points | Table | Code

@@ -13,8 +13,12 @@ def render(document: Document) -> str:
 
 def _command(annotation: Annotation) -> str:
     message = "%0A".join(_data(line) for line in annotation.lines)
-    title = _data(annotation.title).replace(":", "%3A").replace(",", "%2C")
-    return f"::{annotation.level} title={title}::{message}"
+    where = f"file={_property(annotation.file)}," if annotation.file else ""
+    return f"::{annotation.level} {where}title={_property(annotation.title)}::{message}"
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _data(text: str) -> str:

@@ -79,11 +79,21 @@ def _code(line: str, tone: Tone) -> Text:
     return Text(shown(line), style=STYLES[tone], no_wrap=True, overflow="ignore")
 
 
+class _Whole:
+    """A line that is folded on a terminal alone."""
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield (_text if options.is_terminal else _code)(self.line.text, self.line.tone)
+
+
 def _block(block: Block) -> Iterator[RenderableType]:
     """What has a title stands under it, indented."""
     match block:
         case Line():
-            yield _text(block.text, block.tone)
+            yield _Whole(block) if block.whole else _text(block.text, block.tone)
         case Code():
             yield _text(f"{block.title}:", "faint")
             yield from (_code(line, "strong" if block.commands else "") for line in block.lines)

@@ -59,11 +59,11 @@ def brought(finding: Finding) -> tuple[Brought, ...]:
 
 
 def _possible(each: Brought, finding: Finding) -> bool:
-    """Whether the least that it brought is no more than what is left without the part that the finding is about."""
+    """Whether it brought no more than is there to win in the part that the finding is about."""
     if finding.share_ratio is None:
         return True
     share = finding.share_ratio * (SHARE_MAY_BE if finding.share_from == "cost" else 1.0)
-    return each.ratio_high >= 1 - share
+    return each.ratio >= 1 - share
 
 
 def estimated(findings: Iterable[Finding], cost: ModelCost) -> tuple[Finding, ...]:

@@ -10,7 +10,6 @@ from ortune.platform import Snapshot
 from ortune.records import Applied, Channel, ProviderReport, Runtime
 from ortune.targets.browser import setup
 from ortune.targets.browser.offers import ASKED, refused
-from ortune.targets.browser.page import Page
 from ortune.targets.machine import Machine
 from ortune.targets.target import PAGE, Target
 from ortune.targets.task import Task
@@ -48,6 +47,8 @@ class WebTarget(Target):
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
         """A page in a browser of its own, or in the one elsewhere."""
+        from ortune.targets.browser.page import Page  # an HTTP server: others than browsers need none
+
         return Page(task, settings, machine, group)
 
     def sensors(self, machine: Machine) -> Snapshot:
