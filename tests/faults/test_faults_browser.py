@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
 import shlex
 import signal
 import socket
@@ -23,6 +25,7 @@ from box import Box, refused, save_model
 from onnx import TensorProto, helper
 
 import ortune
+from chromium import FLAGS
 from ortune.errors import RuntimeNotFound
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, ProviderSpec, Runtime, TrialRequest
@@ -416,6 +419,28 @@ def test_stopped_in_a_browsers_trial(box: Box, number: signal.Signals) -> None:
     assert members(box.folder) == []
     assert list((box.folder / "tmp").iterdir()) == []
     assert len(box.events("trial")) >= len(box.events("outcome")) >= 1
+
+
+def test_stopped_before_a_browser_elsewhere_has_told_anything(box: Box) -> None:
+    """Who stopped then waited until all was tried that comes before the first figure."""
+    running = box.start("serve", "m.onnx", "--json", "--ort-web", str(WEB.dist.parent))
+    said = box.folder / "0.err"
+    running.until(lambda: said.exists() and re.search(r"http://\S+/\n", said.read_text()) is not None)
+    (url,) = re.findall(r"http://\S+/(?=\n)", said.read_text())
+    profile = box.folder / "profile"
+    command = [PROGRAM, *FLAGS, f"--user-data-dir={profile}", url]
+    phone = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        running.until(lambda: "logical processors" in said.read_text())
+        running.signal(signal.SIGINT)
+        done = running.wait()
+    finally:
+        os.killpg(phone.pid, signal.SIGKILL)
+        phone.wait()
+    refused(done, 130, "interrupted")
+    assert "stopped before anything" in done.err and "stopping after" not in done.err
 
 
 def test_ortune_that_is_killed_leaves_no_browser(folder: Path) -> None:

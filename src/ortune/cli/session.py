@@ -43,6 +43,10 @@ class StopRequest:
         self.heard = True
         return self.asked
 
+    def begin(self) -> None:
+        """Who asked while it waited had nothing to tell, and has nothing yet."""
+        self.heard = False
+
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
         """Handles the signals while a verb measures."""

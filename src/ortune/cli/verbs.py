@@ -125,7 +125,8 @@ def _run(module: Any, given: dict[str, Any], form: str) -> tuple[Envelope[Any], 
     say = Say()
     stop = StopRequest(say, module.STOPPING)
     with stop.listening(), say.progress() as progress:
-        return run(module, options, Watcher(say=say, stop=stop, line=progress, draw=say.draw)), options
+        watcher = Watcher(say=say, stop=stop, line=progress, draw=say.draw, begin=stop.begin)
+        return run(module, options, watcher), options
 
 
 def _write(verb: str, envelope: Envelope[Any], form: str, output: str | Path | None, *, whole: bool) -> None:

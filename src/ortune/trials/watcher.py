@@ -22,6 +22,7 @@ class Watcher:
         stop: Asked before every trial; True ends racing and reports what is known.
         line: Gets the progress line of verbs that make their own.
         draw: Gets the lines of a drawing, for whoever has a place for it.
+        begin: Is told that a wait is over, and nothing known yet: a stop is one at once again.
     """
 
     say: Callable[[str], None] = lambda sentence: None
@@ -29,6 +30,7 @@ class Watcher:
     stop: Callable[[], bool] = lambda: False
     line: Callable[[str], None] = lambda text: None
     draw: Callable[[Sequence[str]], None] = lambda drawing: None
+    begin: Callable[[], None] = lambda: None
 
     def progress(self, sentence: str, spent_s: float, budget_s: float) -> None:
         """A progress line: the figures first, so that a narrow terminal cuts the sentence alone.

@@ -114,6 +114,7 @@ def browser_elsewhere(
                 raise Interrupted("stopped before a browser came; nothing is known")
             do = "open the address sooner, or ask for more time with --open-within"
             raise MeasurementError(f"no browser came within {limit_s:.0f} s", do=do)
+        watch.begin()
         assert remote.hello is not None
         _require_able(targets, remote.hello, watch)
         yield Machine(None, options.in_browser, remote)
