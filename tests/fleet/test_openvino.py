@@ -102,6 +102,7 @@ def test_a_model_of_which_openvino_takes_nothing_is_a_failure(openvino: MadeRunt
 
 
 @pytest.mark.xdist_group("measuring")
+@pytest.mark.long
 def test_plans_of_two_runtimes_race_in_the_same_blocks(openvino: MadeRuntime, tmp_path: Path) -> None:
     model = products(tmp_path / "m.onnx")
     envelope = ortune.tune(

@@ -138,6 +138,7 @@ def test_an_injected_wait_is_found_and_the_gate_fails(tmp_path: Path) -> None:
     assert [finding["code"] for finding in document["result"]["causes"]] == ["SES002"]
 
 
+@pytest.mark.long
 def test_no_profile_of_the_runs_explains_what_is_no_time(tmp_path: Path) -> None:
     """A busy wait in every run costs CPU time too; where its latency went is not what was proven."""
     words = ("--inject-wait", "90%", "--objective", "cpu", *NINE)
@@ -146,6 +147,7 @@ def test_no_profile_of_the_runs_explains_what_is_no_time(tmp_path: Path) -> None
     assert document["result"]["why"] is None
 
 
+@pytest.mark.long
 def test_the_gate_passes_what_is_faster(tmp_path: Path) -> None:
     model = str(dense(tmp_path / "a.onnx"))
     code, document, _ = compare(tmp_path, model, "--threshold", "80%", "--no-why", *NINE)
