@@ -700,7 +700,7 @@ DEFECTS = {
     "weights for nobody": Defect(code="MEM003", plant=_unused),
     "denormal weights": Defect(code="PRC005", plant=_denormal),
     "dynamic quantization of a Conv": Defect(code="QNT002", plant=_integer),
-    "weights without a sign": Defect(code="QNT003", plant=_pairs(unsigned=True, closed=True)),
+    "unsigned weights": Defect(code="QNT003", plant=_pairs(unsigned=True, closed=True)),
     "a Conv left in float": Defect(code="QNT004", plant=_pairs(unsigned=False, closed=False)),
     "a wrong size declared": Defect(code="SHP003", plant=_wrong_size),
     "a setting misspelt in the file": Defect(code="SES003", plant=_settings),
@@ -783,7 +783,7 @@ DEFECTS = {
     "a convolution and a sum fused for the CPU on WebGPU": Defect(
         code="WEB004", plant=_fused_residual, target="web-webgpu"
     ),
-    "whole numbers on WebGPU": Defect(code="WEB006", plant=_whole_numbers, target="web-webgpu"),
+    "integers on WebGPU": Defect(code="WEB006", plant=_whole_numbers, target="web-webgpu"),
     "a cache read back from WebGPU": Defect(code="WEB017", plant=_cache, target="web-webgpu"),
     "graphs captured of open sizes": Defect(
         code="PLC004",
