@@ -14,7 +14,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ortune.records import Plan
+from ortune.records import Plan, ProviderSpec
+from ortune.records.base import Value
 
 Plant = Callable[[onnx.ModelProto], bool]
 Pattern = Callable[[str, str], Sequence[onnx.NodeProto]]
@@ -29,6 +30,7 @@ class Defect:
     Attributes:
         plant: Changes the model; whether it has room for the defect.
         plan: Settings that are wrong, where the defect is in those.
+        right: Settings without the defect, where that is in the defaults.
         target: Where it is a defect.
         external: The weights are put beside the model.
     """
@@ -36,6 +38,7 @@ class Defect:
     code: str
     plant: Plant = lambda model: True
     plan: Plan = DEFAULT
+    right: Plan = DEFAULT
     target: str = "cpu"
     external: bool = False
 
@@ -283,11 +286,12 @@ def _residual(x: str, y: str) -> list[onnx.NodeProto]:
 
 
 def _scaled(model: onnx.ModelProto) -> bool:
+    """One number, where no convolution before it takes that up."""
     found = _held(model, "Conv")
-    if found is None:
+    if found is None or any(found[0].input[0] in n.output for n in model.graph.node if n.op_type == "Conv"):
         return False
     node = found[0]
-    _give(model, planted_scale=np.ones(1, np.float32))
+    _give(model, planted_scale=np.float32(0.5))
     _before(model, node, helper.make_node("Mul", [node.input[0], "planted_scale"], ["planted_scaled"]))
     node.input[0] = "planted_scaled"
     return True
@@ -346,8 +350,80 @@ def _fused(model: onnx.ModelProto) -> bool:
     return True
 
 
+def _blocked(model: onnx.ModelProto) -> bool:
+    node = _first(model, "Conv")
+    if node is not None:
+        node.domain = "com.microsoft.nchwc"
+        model.opset_import.append(helper.make_opsetid("com.microsoft.nchwc", 1))
+    return node is not None
+
+
+def _fused_residual(model: onnx.ModelProto) -> bool:
+    node = _first(model, "FusedConv") if _fused(model) else None
+    if node is not None:
+        node.input.extend([""] * (3 - len(node.input)) + [node.input[0]])
+    return node is not None
+
+
+def _fused_product(model: onnx.ModelProto) -> bool:
+    node = _first(model, "Gemm")
+    if node is None:
+        return False
+    node.op_type, node.domain = "FusedGemm", "com.microsoft"
+    node.attribute.append(helper.make_attribute("activation", "Relu"))
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return True
+
+
+def _whole_numbers(model: onnx.ModelProto) -> bool:
+    """Places of words, of which the next are computed."""
+    model.graph.input.append(helper.make_tensor_value_info("planted_ids", TensorProto.INT64, [1, 8]))
+    model.graph.output.append(helper.make_tensor_value_info("planted_next", TensorProto.INT64, None))
+    _give(model, planted_one=np.array([1]))
+    model.graph.node.append(helper.make_node("Add", ["planted_ids", "planted_one"], ["planted_next"]))
+    return True
+
+
+def _one_hot(model: onnx.ModelProto) -> bool:
+    """A table that is looked up by a product."""
+    if _opset(model) < 12:
+        return False
+    model.graph.input.append(helper.make_tensor_value_info("planted_ids", TensorProto.INT32, [1, 8, 1]))
+    model.graph.output.append(helper.make_tensor_value_info("planted_rows", TensorProto.FLOAT, None))
+    _give(model, planted_places=np.arange(32, dtype=np.int32), planted_table=np.ones((32, 4), np.float32))
+    model.graph.node.extend(
+        [
+            helper.make_node("Equal", ["planted_ids", "planted_places"], ["planted_equal"]),
+            helper.make_node("Cast", ["planted_equal"], ["planted_code"], to=TensorProto.FLOAT),
+            helper.make_node("MatMul", ["planted_code", "planted_table"], ["planted_rows"]),
+        ]
+    )
+    return True
+
+
+def _product_in_float(model: onnx.ModelProto) -> bool:
+    """A MatMul between pairs whose weights nobody quantized."""
+    found = _held(model, "MatMul", rank=2)
+    if found is None or _opset(model) < 10:
+        return False
+    _give(model, planted_s=np.float32(0.1), planted_z=np.uint8(0))
+
+    def pair(x: str, y: str) -> list[onnx.NodeProto]:
+        rest = ["planted_s", "planted_z"]
+        return [
+            helper.make_node("QuantizeLinear", [x, *rest], [f"{y}_q"]),
+            helper.make_node("DequantizeLinear", [f"{y}_q", *rest], [y]),
+        ]
+
+    _before(model, found[0], *pair(found[0].input[0], "planted_x"))
+    found[0].input[0] = "planted_x"
+    return _behind(model, found[0], pair)
+
+
 def _open_convolution(model: onnx.ModelProto) -> bool:
-    return _first(model, "Conv") is not None and _open_size(model)
+    shapes = [value.type.tensor_type.shape for value in model.graph.input]
+    is_open = any(not dim.dim_value for shape in shapes for dim in shape.dim)
+    return _first(model, "Conv") is not None and (is_open or _open_size(model))
 
 
 def _layer_norm(model: onnx.ModelProto) -> bool:
@@ -604,6 +680,17 @@ def _one_way(model: onnx.ModelProto) -> bool:
     return 0 < total == longest
 
 
+def _given(provider: str, **options: str) -> Plan:
+    """Options of a provider."""
+    return Plan(providers=(ProviderSpec(name=provider, options=options),))
+
+
+def _page(code: str, *providers: str, **settings: Value) -> Defect:
+    """A setting of onnxruntime-web that is wrong."""
+    chain = tuple(ProviderSpec(name=name) for name in providers)
+    return Defect(code=code, plan=Plan(settings=settings, providers=chain), target=f"web-{providers[0]}")
+
+
 DEFECTS = {
     "weights among the inputs": Defect(code="GRA002", plant=_listed_weights),
     "float16 and back": Defect(code="PRC004", plant=_round_trip),
@@ -613,7 +700,7 @@ DEFECTS = {
     "weights for nobody": Defect(code="MEM003", plant=_unused),
     "denormal weights": Defect(code="PRC005", plant=_denormal),
     "dynamic quantization of a Conv": Defect(code="QNT002", plant=_integer),
-    "weights without a sign": Defect(code="QNT003", plant=_pairs(unsigned=True, closed=True)),
+    "unsigned weights": Defect(code="QNT003", plant=_pairs(unsigned=True, closed=True)),
     "a Conv left in float": Defect(code="QNT004", plant=_pairs(unsigned=False, closed=False)),
     "a wrong size declared": Defect(code="SHP003", plant=_wrong_size),
     "a setting misspelt in the file": Defect(code="SES003", plant=_settings),
@@ -671,10 +758,48 @@ DEFECTS = {
     "a bias of three axes": Defect(code="GRA021", plant=_wide_bias),
     "a convolution given out": Defect(code="GRA022", plant=_given_out),
     "sizes computed at each call": Defect(code="SHP004", plant=_sizes),
-    "threads beside a GPU": Defect(code="THR005", target="cuda"),
-    "convolutions of open size on CUDA": Defect(code="CUD001", plant=_open_convolution, target="cuda"),
+    "threads beside a GPU": Defect(
+        code="THR005", target="cuda", right=Plan(settings={"intra_op_num_threads": 1})
+    ),
+    "convolutions of open size on CUDA": Defect(
+        code="CUD001",
+        plant=_open_convolution,
+        target="cuda",
+        right=_given("CUDAExecutionProvider", cudnn_conv_algo_search="HEURISTIC"),
+    ),
     "a convolution fused for the CPU": Defect(code="MOB002", plant=_fused, target="nnapi"),
-    "an engine that is not kept": Defect(code="CUD002", target="tensorrt"),
+    "an engine that is not kept": Defect(
+        code="CUD002",
+        target="tensorrt",
+        right=_given("TensorrtExecutionProvider", trt_engine_cache_enable="1"),
+    ),
     "an engine without shapes": Defect(code="CUD003", plant=_open_size, target="tensorrt"),
     "places without a shader": Defect(code="WEB001", plant=_places, target="webgpu"),
+    "a MatMul left in float": Defect(code="QNT010", plant=_product_in_float),
+    "a table looked up by a product": Defect(code="GRA018", plant=_one_hot),
+    "a layout in blocks": Defect(code="LAY003", plant=_blocked),
+    "a layout in blocks in a page": Defect(code="WEB005", plant=_blocked, target="web-wasm"),
+    "a product fused for the CPU on WebGPU": Defect(code="WEB002", plant=_fused_product, target="web-webgpu"),
+    "a convolution and a sum fused for the CPU on WebGPU": Defect(
+        code="WEB004", plant=_fused_residual, target="web-webgpu"
+    ),
+    "integers on WebGPU": Defect(code="WEB006", plant=_whole_numbers, target="web-webgpu"),
+    "a cache read back from WebGPU": Defect(code="WEB017", plant=_cache, target="web-webgpu"),
+    "graphs captured of open sizes": Defect(
+        code="PLC004",
+        plant=_open_size,
+        plan=_given("CUDAExecutionProvider", enable_cuda_graph="1"),
+        target="cuda",
+    ),
+    "graph capture where it is not looked for": _page(
+        "WEB009", "webgpu", web_graph_capture=True, web_provider_form="string"
+    ),
+    "profiling that the build ignores": _page(
+        "WEB010", "webgpu", web_build="asyncify", web_profiling="default"
+    ),
+    "threads without isolation": _page("WEB011", "wasm", web_threads=4, web_isolation=False),
+    "a fallback that nobody is told of": _page("WEB012", "webgpu", "wasm"),
+    "inputs taken by the proxy": _page("WEB013", "wasm", web_proxy=True),
+    "a deprecated build": _page("WEB014", "webgpu", web_build="jsep"),
+    "a build larger than needed": _page("WEB015", "wasm", web_build="jspi"),
 }

@@ -53,7 +53,8 @@ def main() -> None:
                 if defect.plant(model):
                     rule = rules.all_rules()[defect.code]  # asked whatever its tier
                     with_it = [*(each for each in asked if each is not rule), rule]
-                    was = codes(healthy, Path(folder), Defect(code="", target=defect.target), host, [rule])
+                    right = Defect(code="", plan=defect.right, target=defect.target)
+                    was = codes(healthy, Path(folder), right, host, [rule])
                     after = codes(model, Path(folder), defect, host, with_it)
                     hit = defect.code in after and after[defect.code] != was.get(defect.code)
                     if not hit:

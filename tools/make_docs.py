@@ -148,8 +148,9 @@ def _described(docstring: str) -> str:
 
 def _capitalised(words: str) -> str:
     """With a large first letter, unless the first word is a name of code or of a repository."""
-    first = words.partition(" ")[0]
-    return words if "_" in first or "/" in first else f"{words[:1].upper()}{words[1:]}"
+    first = words.partition(" ")[0].rstrip(",.:;")
+    is_code = any(sign in first for sign in "_/.") or first[1:] != first[1:].lower()
+    return words if is_code or first.startswith("onnxruntime") else f"{words[:1].upper()}{words[1:]}"
 
 
 def main() -> int:

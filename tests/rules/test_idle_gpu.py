@@ -91,7 +91,7 @@ def test_a_run_that_lasts_as_long_as_its_nodes_are_handed_over(tmp_path: Path) -
     nodes = [(f"n{i}", "Relu", CUDA) for i in range(40)]
     (idle,) = found(on_cuda(tmp_path, nodes, took=30, end=60))
     assert idle.code == "PLC007" and "at most" in idle.what
-    assert "handing over 40 nodes" in idle.evidence and "larger batches" in idle.fix
+    assert "launching 40 nodes" in idle.evidence and "larger batches" in idle.fix
     assert next(iter(found(on_cuda(tmp_path, nodes, took=30, end=60_000)))).code == "PLC002"
 
 

@@ -1,6 +1,6 @@
 """The processor has no 8-bit dot product.
 
-What it is: without VNNI, AMX or the dot-product instructions of ARM, whole numbers of 8 bits are widened before they
+What it is: without VNNI, AMX or the dot-product instructions of ARM, 8-bit integers are widened before they
     are multiplied.
 Why it costs: an int8 model does more work than its float model here, and often takes longer.
 Evidence: the instruction sets that the processor tells.

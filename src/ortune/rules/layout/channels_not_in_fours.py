@@ -2,7 +2,7 @@
 
 What it is: a two-dimensional Conv that takes 16 channels or more, and no multiple of 4.
 Why it costs: the kernels of the blocked layout (nchwc) take input channels in fours; such a convolution runs in the
-    plain layout, and its neighbours' values are put in order before and after it. Output channels are padded.
+    plain layout, and its neighbours' tensors are reordered before and after it. Output channels are padded.
 Evidence: the shapes of weights. ONNX Runtime 1.31 keeps a Conv of 17, 18 or 33 input channels in the plain layout, and
     takes one of 16, 20, 24, 32, 36 or 48 into the blocked one.
 Fix and its safety: advice: when a model is pruned or designed, take channels in multiples of 8 or 16.

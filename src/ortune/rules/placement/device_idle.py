@@ -3,8 +3,8 @@
 What it is: time between the kernels on a device, in a trace that holds nothing of the host.
 Why it costs: the device could compute and has nothing to.
 Evidence: gaps between the kernels of one run.
-Fix and its safety: advice: fewer and larger kernels, inputs that lie on the device already, a recorded graph of
-    kernels.
+Fix and its safety: advice: fewer and larger kernels, inputs that lie on the device already, graph
+    capture.
 Example: a page that uploads its inputs for each run
 References: ONNX Runtime documentation, "Using WebGPU", section on performance.
 """

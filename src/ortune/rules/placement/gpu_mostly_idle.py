@@ -2,9 +2,9 @@
 
 What it is: a run on CUDA, TensorRT, DirectML or WebGPU in which the GPU has nothing to do most of the time. This is why
     a model is no faster there than on a CPU, or slower.
-Why it costs: one of these, or several: nodes without a kernel run on the CPU, with a copy before and one behind; each
-    node is handed over in tens of microseconds, however short it is; inputs and outputs go there and back at each run;
-    there is too little work to make up for that.
+Why it costs: one of these, or several: nodes without a kernel run on the CPU, with a copy before and one behind; the
+    host launches the kernels of each node, in tens of microseconds, however short they are; inputs and outputs go
+    there and back at each run; there is too little work to make up for that.
 Evidence: the time of the kernels where the profile has it, else the time that the host waits for the device and copies:
     the GPU computes for no longer than that. Which of the causes hold, with their shares of the run, the largest first.
     It is said in place of PLC001, PLC002, PLC003, PLC005, GRA005 and WEB007, which know one cause each. Silent where
@@ -73,7 +73,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         what=f"the GPU computes for {'' if known else 'at most '}{percent(computing_ns / plain_ns)} of the run, "
-        "so that a CPU may be faster",
+        "so that the CPU may be faster",
         where=tuple(name for island in islands for name in island.where),
         evidence="; ".join([cause.words for cause in causes] + _little_work(run)),
         share_ratio=1 - computing_ns / plain_ns,
@@ -100,8 +100,8 @@ def _causes(
     queued = [node for node in nodes if node.category != "device-copies"]
     calls = max(sum(node.calls for node in queued), 1.0)
     computing = sum(run.device_ns.values()) / run.wall_ns
-    handing = sum(node.time_ns for node in queued) / run.wall_ns + facts.share("between-nodes")
-    each = f"{handing * run.wall_ns / calls / 1e3:.1f} us each" + (
+    launching = sum(node.time_ns for node in queued) / run.wall_ns + facts.share("between-nodes")
+    each = f"{launching * run.wall_ns / calls / 1e3:.1f} us each" + (
         f", {computing * run.wall_ns / calls / 1e3:.1f} us of computing" if run.device_ns else ""
     )
     idle, copies = facts.share("device-idle"), facts.share("device-copies")
@@ -115,9 +115,9 @@ def _causes(
     if queued and not run.trace.device_only:
         found.append(
             _Cause(
-                share=handing,
-                words=f"handing over {calls:.0f} {plural(round(calls), 'node')} ({each})",
-                remedy="fewer and larger nodes: fusions, fixed sizes, larger batches",
+                share=launching,
+                words=f"launching {calls:.0f} {plural(round(calls), 'node')} ({each})",
+                remedy="fewer and larger kernels: fusions, fixed sizes, larger batches, graph capture",
             )
         )
     found += [

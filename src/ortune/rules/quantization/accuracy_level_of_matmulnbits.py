@@ -1,7 +1,7 @@
 """Products with 4-bit weights compute in float.
 
 What it is: MatMulNBits without accuracy_level 4.
-Why it costs: at level 4 the CPU quantizes the input to 8 bits and multiplies whole numbers; below it the weights are
+Why it costs: at level 4 the CPU quantizes the input to 8 bits and multiplies integers; below it the weights are
     widened to float32 first, several times as slow for one row at a time.
 Evidence: the attribute, where the target is the CPU.
 Fix and its safety: advice: set accuracy_level to 4 in the model and compare what it says: outputs move.
@@ -53,7 +53,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _in_float(node: ir.Node) -> bool:
-    # Other widths have no kernel of whole numbers everywhere.
+    # Other widths have no integer kernel everywhere.
     four_bits = node.attributes.get_int("bits", 4) == 4
     float32 = node.inputs[0] is not None and node.inputs[0].dtype in (None, ir.DataType.FLOAT)
     return four_bits and float32 and node.attributes.get_int("accuracy_level", 0) != _WHOLE_NUMBERS

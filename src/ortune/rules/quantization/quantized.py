@@ -1,6 +1,6 @@
 """The model is quantized.
 
-What it is: operators that quantize, or compute with whole numbers of 8 bits.
+What it is: operators that quantize, or compute with 8-bit integers.
 Why it costs: with an 8-bit dot product (VNNI, AMX, dotprod) such a model is often several times as fast; without one it
     may be slower than the float model that it was made from.
 Evidence: the operators; the processor's instruction sets.

@@ -1,12 +1,12 @@
-"""8-bit sums may overflow on this processor.
+"""8-bit products may saturate on this processor.
 
 What it is: weights of int8 that use more than seven bits, with values of uint8, on an x86 processor without VNNI or
     AMX.
-Why it costs: such a processor adds products of 8 bits in pairs of 16 bits, which overflow: outputs are wrong by more
+Why it costs: such a processor adds pairs of 8-bit products in 16 bits, which saturate: outputs are wrong by more
     than quantizing explains, without a word. Values of int8 in place of uint8 take a further pass there.
 Evidence: the weights, and the processor's instruction sets.
 Fix and its safety: advice: quantize again with seven bits for weights (``reduce_range``), or set x64_quant_precision,
-    which takes a slower way without the overflow.
+    which takes a slower way that does not saturate.
 Example: ``quantize_static(..., reduce_range=True)``
 References: ONNX Runtime documentation, "Quantize ONNX models" (when to use reduce-range); microsoft/onnxruntime#6732,
     #17389.
@@ -35,19 +35,19 @@ _LOOKED_AT = 1 << 16  # numbers of a weight: one beyond seven bits is enough, an
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where the processor is of that kind."""
-    if facts.model is None or facts.target != "cpu" or not _overflows(facts.host):
+    if facts.model is None or facts.target != "cpu" or not _saturates(facts.host):
         return
     found = [node for node in nodes(facts.model.ir) if _wide(quantized_weights(node))]
     if found:
         yield Finding(
             code=CODE,
-            what=f"weights of eight bits with a sign, whose sums may overflow without VNNI: {counted(found)}",
+            what=f"int8 weights that use all eight bits, whose products may saturate without VNNI: {counted(found)}",
             where=tuple(map(name_of, found)),
             fix="quantize again with reduce_range",
         )
 
 
-def _overflows(host: Host | None) -> bool:
+def _saturates(host: Host | None) -> bool:
     return host is not None and lacks_it(host) and host.machine.lower() in ("x86_64", "amd64")
 
 

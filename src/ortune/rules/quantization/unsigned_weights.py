@@ -1,8 +1,8 @@
-"""Weights are quantized without a sign.
+"""Weights are quantized to unsigned integers.
 
 What it is: weights of uint8 in quantized convolutions and products, where int8 would do.
-Why it costs: the 8-bit dot product of x86 takes one factor with a sign and one without; for two without, ONNX Runtime
-    takes a slower way, by as much as ten times.
+Why it costs: the 8-bit dot product of x86 takes one signed and one unsigned operand; for two unsigned ones ONNX
+    Runtime takes a slower way, by as much as ten times.
 Evidence: the type of the weights, and a processor with VNNI.
 Fix and its safety: advice: quantize again with int8 weights, symmetric, and uint8 activations.
 Example: ``quantize_static(..., weight_type=QuantType.QInt8)``
@@ -67,7 +67,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         yield Finding(
             code=CODE,
-            what=f"weights without a sign, slow with VNNI: {counted(found)}",
+            what=f"unsigned weights (uint8), slow with VNNI: {counted(found)}",
             where=tuple(map(name_of, found)),
             fix="quantize again with int8 weights",
         )

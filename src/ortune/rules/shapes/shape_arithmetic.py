@@ -1,6 +1,6 @@
 """A part of the run computes shapes.
 
-What it is: Shape, Gather, Concat and the like on a few whole numbers, which only say how large values are.
+What it is: Shape, Gather, Concat and the like on a few integers, which only say how large tensors are.
 Why it costs: each is a node with a node's overhead, at every call, for what could be known beforehand.
 Evidence: the time of these nodes in a profile.
 Fix and its safety: behaviour: the rewrite ``fixed-dimensions``, where the sizes are always the same. The model then

@@ -1,4 +1,4 @@
-"""Operators compute with 64-bit or 8-bit whole numbers on WebGPU.
+"""Operators compute with 64-bit or 8-bit integers on WebGPU.
 
 What it is: arithmetic, comparisons and sums of int64, uint8 or int8, where the target is WebGPU. Shape arithmetic is
     left out: ONNX Runtime runs that on the CPU in any case.
@@ -65,7 +65,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if found:
         finding = Finding(
             code=CODE,
-            what=f"computes with whole numbers that WebGPU has no type for, on the CPU: {counted(found)}",
+            what=f"computes with integers of a type that WebGPU lacks, on the CPU: {counted(found)}",
             where=tuple(map(name_of, found)),
             fix="export with int32 or float",
         )
