@@ -330,10 +330,24 @@ def softmax_jax(m: Maker, x: str, axis: int) -> str:
     return m.op("Div", powers, m.op("Reshape", total, shape))
 
 
+def softmax_added(m: Maker, x: str, axis: int) -> str:
+    """A small number beside the sum, against a division by zero that cannot be."""
+    powers = m.op("Exp", _below(m, x, axis)[0])
+    return m.op("Div", powers, m.op("Add", _total(m, powers, axis), m.number(1e-8)))
+
+
+def softmax_clamped(m: Maker, x: str, axis: int) -> str:
+    """The same by a maximum, and exponents that are zero at most."""
+    powers = m.op("Exp", m.op("Min", _below(m, x, axis)[0], m.number(0)))
+    return m.op("Div", powers, m.op("Max", m.number(1e-6), _total(m, powers, axis)))
+
+
 SOFTMAXES: tuple[Callable[[Maker, str, int], str], ...] = (
     softmax_bare,
     softmax_guarded,
     softmax_reciprocal,
+    softmax_added,
+    softmax_clamped,
 )
 
 

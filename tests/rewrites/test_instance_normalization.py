@@ -8,9 +8,17 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 import pytest
-from fused_forms import INSTANCES, Maker, instance_plain, instance_tensorflow, instance_torch, norm_torch
+from fused_forms import (
+    INSTANCES,
+    Maker,
+    instance_plain,
+    instance_tensorflow,
+    instance_torch,
+    norm_plain,
+    norm_torch,
+)
 from onnx import TensorProto
-from test_fused_patterns import Graph, check, fused_by_ort, reason, values
+from test_fused_patterns import Graph, check, fused_by_ort, reason, run, values
 
 from ortune import rewrites
 
@@ -133,3 +141,17 @@ def test_what_is_felt_at_small_variances_alone_is_another_function(root: Callabl
     variance = g.op("ReduceMean", g.op("Mul", centred, centred), axes=[2, 3])
     model = g.model([1, 3, 8, 8], [g.op("Div", centred, root(g, variance))], opset=13)
     assert reason(INSTANCE, model)
+
+
+@pytest.mark.parametrize("name", [INSTANCE, "layer-normalization"])
+def test_a_bound_that_few_inputs_reach_stays_behind_the_operator(name: str) -> None:
+    g = Graph()
+    whole = name == INSTANCE
+    y = instance_plain(g, "x", 3, 4) if whole else norm_plain(g, "x", -1, 64, 4)
+    model = g.model([1, 3, 8, 8 if whole else 64], [g.op("Max", y, g.number(-7.5))], opset=13)
+    x = values(1, 3, 8, 8 if whole else 64) * 0.01
+    x[:, :, 0, 0] = -9
+    x[:, :, 1:, 0] = -9 if not whole else x[:, :, 1:, 0]
+    assert (run(model, x)[0] == -7.5).any()
+    kinds = check(name, model, [x, values(*x.shape)])
+    assert kinds["Max"] == 1 and sum(kinds.values()) == 2

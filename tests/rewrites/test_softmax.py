@@ -164,6 +164,73 @@ def test_a_sum_that_is_kept_above_a_number_is_another_function() -> None:
     assert reason(SOFTMAX, model)
 
 
+def clamped(g: Graph, exponents: tuple[float, float], total: float, *, opset: int) -> str:
+    """Shares by Clip of the exponents behind the maximum, and of the sum from below."""
+    low, high = exponents
+    below = g.op("Sub", "x", g.op("ReduceMax", "x", axes=[1]))
+    if opset < 11:
+        e = g.op("Exp", g.op("Clip", below, min=float(low), max=float(high)))
+        kept = g.op("Clip", g.op("ReduceSum", e, axes=[1]), min=float(total))
+    else:
+        e = g.op("Exp", g.op("Clip", below, g.number(low), g.number(high)))
+        kept = g.op("Clip", g.op("ReduceSum", e, axes=[1]), g.number(total))
+    return g.op("Div", e, kept)
+
+
+@pytest.mark.parametrize("opset", [10, 12])
+@pytest.mark.parametrize(
+    ("exponents", "total", "kinds"),
+    [
+        ((-104, 0), 1e-6, {"Softmax": 1}),
+        ((-np.inf, 50), 1, {"Softmax": 1}),
+        # What the exponents are clipped to is felt: the shares of that.
+        ((-80, 0), -np.inf, {"ReduceMax": 1, "Sub": 1, "Clip": 1, "Softmax": 1}),
+    ],
+)
+def test_a_clip_that_no_value_feels_goes(
+    exponents: tuple[float, float], total: float, kinds: dict[str, int], opset: int
+) -> None:
+    g = Graph()
+    model = g.model([3, 8], [clamped(g, exponents, total, opset=opset)], opset=opset)
+    found = check(SOFTMAX, model, [values(3, 8), values(3, 8, seed=1) * 40])
+    assert found == kinds
+    x = np.linspace(-150, 0, 24, dtype=np.float32).reshape(3, 8)  # exponents behind -104 too
+    np.testing.assert_allclose(run(apply(SOFTMAX, model)[0], x)[0], run(model, x)[0], rtol=1e-5, atol=1e-38)
+
+
+def test_a_clamp_that_is_felt_is_told() -> None:
+    g = Graph()
+    assert "constants" in reason(SOFTMAX, g.model([3, 8], [clamped(g, (-104, 0), 1.5, opset=12)], opset=12))
+    for small in (1e-6, 1e-4):
+        g = Graph()
+        powers = g.op("Exp", g.op("Sub", "x", g.op("ReduceMax", "x", axes=[-1])))
+        total = g.op("Add", g.op("ReduceSum", powers, g.weight(np.array([-1]))), g.number(small))
+        model = g.model([3, 8], [g.op("Div", powers, total)])
+        assert "a number that is felt" in reason(SOFTMAX, model)
+    # Of a logarithm exponents are felt however low they are.
+    g = Graph()
+    below = g.op("Clip", g.op("Sub", "x", g.op("ReduceMax", "x", axes=[-1])), g.number(-104))
+    total = g.op("ReduceSum", g.op("Exp", below), g.weight(np.array([-1])))
+    model = g.model([3, 8], [g.op("Sub", below, g.op("Log", total))])
+    assert check(SOFTMAX, model, [values(3, 8) * 200])["LogSoftmax"] == 1
+    assert apply(SOFTMAX, model)[2]["Clip"] == 1
+
+
+def test_a_clamp_of_what_has_no_maximum_taken_off_stays() -> None:
+    for limit in ((1e-20, "Max"), (60.0, "Min")):
+        g = Graph()
+        powers = g.op("Exp", "x")
+        total = g.op(limit[1], g.op("ReduceSum", powers, g.weight(np.array([-1]))), g.number(limit[0]))
+        assert reason(SOFTMAX, g.model([3, 8], [g.op("Div", powers, total)]))
+    g = Graph()
+    kinds = check(
+        SOFTMAX,
+        g.model([3, 8], [softmax_bare(g, g.op("Clip", "x", g.number(-2), g.number(60)), -1)]),
+        [values(3, 8), values(3, 8) * 30],
+    )
+    assert kinds == {"Clip": 1, "Softmax": 1}
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_the_logarithm_of_shares_stays_whatever_stands_beside_it(first: bool) -> None:
     """Beside it the same sum is told as a logarithm of its own, in either order of the nodes."""

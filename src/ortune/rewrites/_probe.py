@@ -11,9 +11,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ortune.rewrites._graph import Array, constant, is_op
+from ortune.rewrites._graph import Array, constant, is_op, scalar
 
 Probes = list[Array]
+
+LOWEST = float(np.finfo(np.float32).min)
+"""No number of float32 is below."""
 
 _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "Add": np.add,
@@ -50,7 +53,14 @@ _REDUCTIONS: dict[str, Callable[..., Array]] = {
 
 
 def spread(
-    x: ir.Value, probes: Sequence[Array], *, rank: int, axes: int, limit: int, reductions: bool = False
+    x: ir.Value,
+    probes: Sequence[Array],
+    *,
+    rank: int,
+    axes: int,
+    limit: int,
+    reductions: bool = False,
+    bounds: bool = False,
 ) -> dict[ir.Value, Probes]:
     """The values that are computed from ``x`` and constants, as they are where ``x`` is each of the probes.
 
@@ -61,6 +71,7 @@ def spread(
         axes: How many axes, counted from the last, a constant may vary along.
         limit: Values after which to stop.
         reductions: Also follows sums, means and maxima over axes that are known, and what brings one back.
+        bounds: Also follows Clip and Min, which may be felt where no probe is.
     """
     found: dict[ir.Value, Probes] = {x: list(probes)}
     queue = [x]
@@ -71,6 +82,8 @@ def spread(
             made = _computed(user, found, rank, axes) if is_op(user, *ELEMENTWISE) else None
             if reductions and made is None:
                 made = _reduced(user, found, rank >= probes[0].ndim)
+            if bounds and made is None:
+                made = _limited(user, found)
             if made is not None and len(found) < limit:
                 found[user.outputs[0]] = made
                 queue.append(user.outputs[0])
@@ -122,11 +135,42 @@ def _under_root(value: ir.Value) -> bool:
 
 
 def bounded(nodes: Sequence[ir.Node]) -> ir.Node | None:
-    """What keeps a value above a number that is more than zero: that is felt where no probe may be."""
+    """What keeps a value above a number, zero apart, that is felt where no probe may be."""
     numbers = {node: [constant(v) for v in node.inputs] for node in nodes if is_op(node, "Max")}
     return next(
-        (n for n, held in numbers.items() if any(c is not None and (c > 0).any() for c in held)), None
+        (n for n, held in numbers.items() if any(c is not None and not _no_limit(c) for c in held)), None
     )
+
+
+def _no_limit(numbers: np.ndarray) -> bool:
+    return bool(((numbers == 0) | (numbers <= LOWEST)).all())
+
+
+def limits(node: ir.Node) -> tuple[float, float] | None:
+    """The least and the largest that Clip, Max or Min of one value lets through; None for others or where not known."""
+    if is_op(node, "Max", "Min") and len(node.inputs) == 2:
+        number = next((n for n in map(scalar, node.inputs) if n is not None), None)
+        if number is None:
+            return None
+        return (number, math.inf) if node.op_type == "Max" else (-math.inf, number)
+    if not is_op(node, "Clip"):
+        return None
+    found = []
+    for place, name, none in ((1, "min", -math.inf), (2, "max", math.inf)):
+        attribute, value = node.attributes.get(name), (*node.inputs, None, None)[place]
+        if attribute is not None:
+            found.append(None if attribute.is_ref() else attribute.as_float())
+        else:
+            found.append(none if value is None else scalar(value))
+    low, high = found
+    return None if low is None or high is None else (low, high)
+
+
+def _limited(node: ir.Node, found: dict[ir.Value, Probes]) -> Probes | None:
+    within, value = limits(node), next((v for v in node.inputs if v in found), None)
+    if within is None or value is None:
+        return None
+    return [np.clip(p, *within) for p in found[value]]
 
 
 def _computed(node: ir.Node, found: dict[ir.Value, Probes], rank: int, axes: int) -> Probes | None:
@@ -171,14 +215,10 @@ def _reduced(node: ir.Node, found: dict[ir.Value, Probes], rank_known: bool) -> 
     if not rank_known:
         return None
     if is_op(node, "Unsqueeze"):
-        axes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
-        if (
-            axes is None
-            or axes.size != 1
-            or not -probes[0].ndim - 1 <= int(axes.reshape(())) <= probes[0].ndim
-        ):
+        axis = reduced_axis(node)
+        if axis is None or not -probes[0].ndim - 1 <= axis <= probes[0].ndim:
             return None
-        return [np.expand_dims(p, int(axes.reshape(()))) for p in probes]
+        return [np.expand_dims(p, axis) for p in probes]
     if is_op(node, "Reshape"):
         sizes = elements(node.inputs[1])
         # One size that is not known follows from all the others.
@@ -215,13 +255,13 @@ def _over_axes(node: ir.Node, probes: Probes, rank_known: bool) -> Probes | None
 
 
 def reduced_axis(node: ir.Node) -> int | None:
-    """The one axis that a reduction goes over; None where it is not known or not one."""
+    """The one axis that a reduction or Unsqueeze names; None where it is not known or not one."""
     axes = reduced_axes(node)
     return axes[0] if axes is not None and len(axes) == 1 else None
 
 
 def reduced_axes(node: ir.Node) -> tuple[int, ...] | None:
-    """The axes that a reduction goes over, as they are written; None where they are not."""
+    """The axes that a reduction, Squeeze or Unsqueeze names, as they are written; None where they are not."""
     attribute = node.attributes.get("axes")
     numbers = (
         constant(node.inputs[1])

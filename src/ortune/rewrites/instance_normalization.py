@@ -165,7 +165,8 @@ def _found(x: ir.Value, probes: Probes, found: dict[ir.Value, Probes], channels_
                 return f"{what} is not of float32"
             limit = bounded(nodes)
             if limit is not None:
-                return f"{what} keeps small variances up by {limit.op_type} {limit.name!r}"
+                why = why or f"{what} is kept above a number by {limit.op_type} {limit.name!r}"
+                continue
             if not channels_known:
                 return f"how many channels {x.name!r} has, which is normalised, is not known"
             return _Match(x=x, y=y, epsilon=epsilon, gamma=gamma, beta=beta)

@@ -204,7 +204,11 @@ def _found(x: ir.Value, axis: int, probes: Probes, found: dict[ir.Value, Probes]
                 return f"the normalisation of {x.name!r} is not of float32"
             limit = bounded(nodes)
             if limit is not None:
-                return f"the normalisation of {x.name!r} keeps small variances up by {limit.op_type} {limit.name!r}"
+                why = (
+                    why
+                    or f"the normalisation of {x.name!r} is kept above a number by {limit.op_type} {limit.name!r}"
+                )
+                continue
             if _is_fused_anyway(x, nodes, axis == -1 or (known is not None and axis == len(known) - 1)):
                 return f"ONNX Runtime fuses the normalisation of {x.name!r} by itself"
             if known is None:

@@ -5,6 +5,8 @@ What it is: ``exp(x - max) / sum`` over the last axis (JAX, handwritten attentio
     ``x - log(sum(exp(x)))``, which is LogSoftmax. What is computed from ``x`` is recognised by its values. Over an
     inner axis they are left: there ONNX Runtime's Softmax turns the tensor twice. So is the logarithm of a Softmax:
     from 88 below the largest on it loses digits, from 104 on it is minus infinity, where LogSoftmax has the number.
+    A clamp (Clip, Max or Min) or a small number added that no value feels goes as well: behind the maximum,
+    exponents are zero at most and their sum is one at least.
 Why it costs: three to six passes over the tensor in place of one. ONNX Runtime fuses none of these.
 Evidence: Exp, ReduceSum and Div in the optimised graph.
 Fix and its safety: exact: the same sums, rounded in another order, wherever the written form gives shares that add up
@@ -28,20 +30,23 @@ from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Array, Editor, constant, is_op, scopes_of, until_none
 from ortune.rewrites._known import Known, known_values
-from ortune.rewrites._probe import Probes, between, spread
+from ortune.rewrites._probe import LOWEST, Probes, between, limits, spread
 
 _ONE_AXIS_OPSET = (
     13  # before it, Softmax is over its axis and all that follow, and the last counts from the first
 )
 _FOLLOWED = 40  # values from x on
-_NEAR = 1e-9  # relative, in float64
+_NEAR = 2e-7  # relative, in float64: a small number may be added
+_NEARLY = 1e-3
 _MOST_ELEMENTS = 1 << 16  # of a probe with the sizes of x
 _UNKNOWN, _SMALL = (
     3,
     5,
 )  # sizes of a probe: where one is not known, and at most where all together are too large
-_NO_LIMIT = (-math.inf, float(np.finfo(np.float32).min))
-"""What a maximum may be held against: no number is below."""
+_VANISHES = -104.0
+"""Exp of what is lower is zero in float32."""
+_ROUNDED = 2.0**-23
+"""Beside one, float32 rounds what is smaller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,8 @@ def _starts(anchor: ir.Node) -> list[ir.Value]:
     """What the function may be of: what Exp is taken of, or before what is subtracted from that."""
     value = anchor.inputs[0] if anchor.inputs else None
     source = value.producer() if value is not None else None
+    while source is not None and limits(source) is not None:
+        source = next((v.producer() for v in source.inputs if constant(v) is None and v is not None), None)
     before = source.inputs[0] if source is not None and is_op(source, "Sub") else None
     found = [v for v in (before, value) if v is not None and constant(v) is None]
     return list(dict.fromkeys(found))
@@ -85,13 +92,13 @@ def _log_shares(x: Array, axis: int) -> Array:
     return made
 
 
-def _operator(made: Probes, probes: Probes, axis: int) -> str:
+def _operator(made: Probes, probes: Probes, axis: int, near: float = _NEAR) -> str:
     """Which function of the probes something is, along an axis; "" for neither."""
     if made[0].shape != probes[0].shape:
         return ""
     logs = [_log_shares(p, axis) for p in probes]
     for name, wanted in (("LogSoftmax", logs), ("Softmax", [np.exp(p) for p in logs])):
-        if all(np.allclose(a, b, rtol=_NEAR, atol=0) for a, b in zip(made, wanted, strict=True)):
+        if all(np.allclose(a, b, rtol=near, atol=0) for a, b in zip(made, wanted, strict=True)):
             return name
     return ""
 
@@ -108,7 +115,7 @@ def _match(anchor: ir.Node, known: Mapping[ir.Value, Known], opset: int) -> _Mat
         # Low ones too: a sum that is kept above a number is another one there.
         probes = [rng.standard_normal(shape) * 2 + offset for offset in (0.0, -30.0)]
         rank = len(of_x.dims or ())
-        found = spread(x, probes, rank=rank, axes=len(shape), limit=_FOLLOWED, reductions=True)
+        found = spread(x, probes, rank=rank, axes=len(shape), limit=_FOLLOWED, reductions=True, bounds=True)
         for y in reversed(found) if anchor.outputs[0] in found else ():
             operator = _operator(found[y], probes, -1)
             if operator and (operator == "Softmax" or _of_the_sum(anchor)):
@@ -120,6 +127,11 @@ def _match(anchor: ir.Node, known: Mapping[ir.Value, Known], opset: int) -> _Mat
                 why = (
                     why
                     or f"what is computed around {anchor.op_type} {anchor.name!r} is no Softmax of low numbers"
+                )
+            elif not operator and _operator(found[y], probes, -1, _NEARLY):
+                why = (
+                    why
+                    or f"{anchor.op_type} {anchor.name!r} is part of a Softmax but for a number that is felt"
                 )
             elif not operator and any(_operator(found[y], probes, axis) for axis in range(len(shape) - 1)):
                 why = why or f"the Softmax around {anchor.op_type} {anchor.name!r} is not over the last axis"
@@ -140,7 +152,7 @@ def _checked(match: _Match, found: dict[ir.Value, Probes], of_x: Known, opset: i
         return f"of {what}, {elsewhere.name!r} is used elsewhere too"
     if (of_x.dtype or match.x.dtype) != ir.DataType.FLOAT:
         return f"{what} is not known to be of float32"
-    why = _other_function(match, nodes)
+    why = _other_function(match, nodes, found)
     if why:
         return f"{what} {why}"
     if opset >= _ONE_AXIS_OPSET:
@@ -150,24 +162,50 @@ def _checked(match: _Match, found: dict[ir.Value, Probes], of_x: Known, opset: i
     return _Match(x=match.x, y=match.y, operator=match.operator, axis=len(of_x.dims) - 1)
 
 
-def _other_function(match: _Match, nodes: Sequence[ir.Node]) -> str:
+def _other_function(match: _Match, nodes: Sequence[ir.Node], found: Mapping[ir.Value, Probes]) -> str:
     """What makes it another function where no probe is; "" where nothing does."""
-    if any(not _harmless(node, place) for node in nodes for place in range(len(node.inputs))):
+    if any(_is_felt(node, match, found) for node in nodes):
         return "is computed with constants, which would be left out"
     if match.operator == "LogSoftmax" and not all(_of_the_sum(node) for node in nodes if is_op(node, "Exp")):
         return "is the logarithm of shares, which loses what is too small for a number"
     return ""
 
 
-def _harmless(node: ir.Node, place: int) -> bool:
-    """Whether an input is no number, or one that changes nothing: 1 over a sum, and a maximum's lower limit."""
-    number = constant(node.inputs[place])
-    if number is None or number.dtype.kind != "f":
-        return True
-    if number.size != 1:
-        return False
-    value = float(number.reshape(()))
-    return (value == 1.0 and is_op(node, "Div") and place == 0) or (value in _NO_LIMIT and is_op(node, "Max"))
+def _is_felt(node: ir.Node, match: _Match, found: Mapping[ir.Value, Probes]) -> bool:
+    """Whether a node's numbers change something: 1 over a sum, and limits that no value reaches, do not."""
+    within = limits(node)
+    if within is not None:
+        low, high = within
+        least, most = _reach(node, match, found)
+        return (low > max(least, LOWEST)) or (high < min(most, -LOWEST))
+    for place, value in enumerate(node.inputs):
+        number = constant(value)
+        if number is None or number.dtype.kind != "f":
+            continue
+        one = float(number.reshape(())) if number.size == 1 else math.nan
+        over = is_op(node, "Div") and place == 0 and one == 1.0
+        added = is_op(node, "Add") and 0 <= one < _ROUNDED and _reach(node, match, found)[0] == 1.0
+        if not (over or added):
+            return True
+    return False
+
+
+def _reach(node: ir.Node, match: _Match, found: Mapping[ir.Value, Probes]) -> tuple[float, float]:
+    """Between what numbers the value lies that a node takes, as far as the maximum tells."""
+    value = next(v for v in node.inputs if v is not None and v in found)
+    below = [p - p.max(-1, keepdims=True) for p in found[match.x]]
+    if _same(found[value], [np.exp(b).sum(-1) for b in below]):
+        return 1.0, math.inf
+    if _same(found[value], below):
+        return (_VANISHES if match.operator == "Softmax" else -math.inf), 0.0
+    return -math.inf, math.inf
+
+
+def _same(ones: Probes, others: Probes) -> bool:
+    return all(
+        a.size == b.size and np.allclose(a.reshape(-1), b.reshape(-1), rtol=_NEAR, atol=0)
+        for a, b in zip(ones, others, strict=True)
+    )
 
 
 def _walk(model: ir.Model, editor: Editor | None) -> tuple[int, list[str]]:
