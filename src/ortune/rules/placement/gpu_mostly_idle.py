@@ -77,7 +77,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         where=tuple(name for island in islands for name in island.where),
         evidence="; ".join([cause.words for cause in causes] + _little_work(run)),
         share_ratio=1 - computing_ns / plain_ns,
-        fix=f"{remedy}measure it on the CPU too: {_measured(facts, nodes)}",
+        fix=f"{remedy}measure it on the CPU too: {_measured(facts, run, nodes)}",
     )
 
 
@@ -159,10 +159,10 @@ def _millions(flops: float) -> str:
     return f"{flops / 1e6:,.3g} million"
 
 
-def _measured(facts: Facts, nodes: Sequence[ProfiledNode]) -> str:
+def _measured(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode]) -> str:
     """The command that races the model against itself on the CPU."""
     model = facts.model.facts.path if facts.model else "model.onnx"
-    on_gpu = next((_TARGETS[node.provider] for node in nodes), "web-webgpu")
-    target = facts.target if facts.target != "cpu" else on_gpu
+    told = "web-webgpu" if run.trace.format == "web-console" else _TARGETS[nodes[0].provider]
+    target = facts.target if facts.target != "cpu" else told
     cpu = "web-wasm" if in_browser(target) else "cpu"
     return shlex.join(["ortune", "compare", model, "--a-target", target, "--b-target", cpu])
