@@ -31,12 +31,7 @@ from ortune.model.open import open_model
 from ortune.model.save import save_model
 from ortune.rewrites._base import RewriteResult
 
-GELU, NORM, LOOKUP, POOL = (
-    "gelu",
-    "layer-normalization",
-    "one-hot-to-gather",
-    "global-average-pool",
-)
+GELU, NORM, LOOKUP = "gelu", "layer-normalization", "one-hot-to-gather"
 FLOAT = TensorProto.FLOAT
 
 
@@ -302,43 +297,6 @@ def test_near_misses_of_a_one_hot_code_are_told() -> None:
     g = Graph()
     wide = one_hot(g, np.arange(4, dtype=np.int32))
     assert "one number a row" in reason(LOOKUP, g.model([2, 7, "k"], [wide], dtype=TensorProto.INT32))
-
-
-# Global average pooling
-
-
-def squeeze_and_excite(g: Graph, axes: list[int], keep: int) -> str:
-    wide = g.op("Relu", g.op("Conv", "x", g.weight(values(32, 16, 3, 3) * 0.1), pads=[1, 1, 1, 1]))
-    mean = g.op("ReduceMean", wide, axes=axes, keepdims=keep)
-    if not keep:
-        return mean
-    gate = g.op("Sigmoid", g.op("Conv", mean, g.weight(values(32, 32, 1, 1) * 0.1)))
-    return g.op("Conv", g.op("Mul", wide, gate), g.weight(values(32, 32, 1, 1) * 0.1))
-
-
-@pytest.mark.parametrize(("axes", "keep", "opset"), [([2, 3], 1, 13), ([-1, -2], 0, 13), ([2, 3], 0, 11)])
-def test_a_mean_over_height_and_width_is_a_pool(
-    axes: list[int], keep: int, opset: int, tmp_path: Path
-) -> None:
-    g = Graph()
-    model = g.model(["n", 16, 9, 7], [squeeze_and_excite(g, axes, keep)], opset=opset)
-    kinds = check(POOL, model, [values(2, 16, 9, 7)])
-    assert kinds["GlobalAveragePool"] == 1
-    assert kinds["Squeeze"] == 1 - keep
-    before, after = (fused_by_ort(m, tmp_path) for m in (model, apply(POOL, model)[0]))
-    if keep and before["ReorderOutput"]:
-        assert (
-            after["ReorderOutput"] + after["ReorderInput"] < before["ReorderOutput"] + before["ReorderInput"]
-        )
-
-
-def test_other_means_are_left() -> None:
-    g = Graph()
-    assert "not known" in reason(
-        POOL, g.model([2, 4, 5, 5], [g.op("ReduceMean", "x", axes=[2, 3])], opset=13)
-    )
-    g = Graph()
-    assert "no mean" in reason(POOL, g.model([2, 4, 5, 5], [g.op("ReduceMean", "x", axes=[1])], opset=13))
 
 
 # Real models
