@@ -18,13 +18,15 @@ from ortune.trials.rewriting import Models
 from ortune.trials.sides import SideText, resolve
 
 
-def left(name: str, folder: Path, *, limit_s: float = 120.0) -> tuple[set[str], set[str]]:
+def left(
+    name: str, folder: Path, *, limit_s: float = 120.0, everywhere: Plan | None = None
+) -> tuple[set[str], set[str]]:
     """The rewrites that a model calls for together, and those that stay."""
     side = resolve(SideText(text=str(zoo.model_path(name))), common=Plan(), scratch=folder)
     baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
     models = Models(side, folder, (), lambda _: None)
     row = rewrites.row(side.model.ir, objective="latency")
-    return names(row), names(needed(baseline, models, row, Plan(), limit_s))
+    return names(row), names(needed(baseline, models, row, everywhere or Plan(), limit_s))
 
 
 def names(row: tuple[RewriteSpec, ...]) -> set[str]:
@@ -50,3 +52,9 @@ def test_what_onnx_runtime_does_by_itself_goes(
 def test_without_the_time_to_look_the_row_stays(tmp_path: Path) -> None:
     row, rest = left("ppocrv2-cls", tmp_path, limit_s=0.0)
     assert row == rest
+
+
+def test_what_onnx_runtime_does_not_do_at_the_level_of_the_plans_stays(tmp_path: Path) -> None:
+    disabled = Plan(settings={"graph_optimization_level": "disable"})
+    row, rest = left("ppocrv2-cls", tmp_path, everywhere=disabled)
+    assert {"constant-folding", "no-op-nodes"} <= row == rest

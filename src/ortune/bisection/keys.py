@@ -1,4 +1,9 @@
-"""What each value of a graph is computed of, as a key: equal keys are one computation, whatever things are called."""
+"""What each value of a graph is computed of, as a key: equal keys are written alike, whatever things are called.
+
+The opset is in no key, so that a model and its conversion are held together node by node; the few operators that do
+something else there (Softmax before 13) part at the values. Nor is what is drawn: random nodes that are given the same
+have one key, and other values.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,7 @@ class Keys:
 
     Attributes:
         of: Key by name; none for what cannot be told: what nodes with bodies or of functions make, and all behind it.
-        fixed: Names of what is stored, or computed of that alone.
+        fixed: Names of what is stored, or computed of that alone without drawing at random.
     """
 
     of: dict[str, bytes] = field(default_factory=dict)
