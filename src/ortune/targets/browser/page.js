@@ -1,8 +1,12 @@
 // One trial: fetch the request, load, run batches and report, each when its turn comes. The messages are those of the
 // worker that runs in a process; the server beside hands them on.
 const here = new URL(".", import.meta.url).href;
-const WARM_MS = 1000; // V8 compiles WebAssembly again, faster, within its first half second of running
+const WARM_MS = 1000;
+// V8 compiles WebAssembly again, beside the runs: on a quiet machine within half a second, on a busy one within four. Until
+// then all runs take the same, long, time: being level alone shows nothing.
+const AGAIN_MS = 5000, FASTER = 0.8, FIRST = 5;
 const COMPILED_MS = 300; // where it has done so already, and the runs show it
+const LOOK_MS = 50; // between two looks at them
 
 const PROFILED = 300; // runs before those that count: each of them is printed
 
@@ -99,12 +103,12 @@ const get = (target, key) => key.split(".").reduce((at, part) => at?.[part], tar
 
 const median = (values) => [...values].sort((a, b) => a - b)[(values.length - 1) >> 1];
 
-// Whether the later runs take as long as those before them.
-const level = (taken) => {
-  const part = Math.min(50, Math.floor(taken.length / 3));
+// Whether the last third of all runs took as long as the third before, and, where that is asked, far less than the first.
+const level = (taken, faster = false) => {
+  const part = Math.floor(taken.length / 3);
   if (part < 3) return false;
   const [a, b] = [median(taken.slice(-2 * part, -part)), median(taken.slice(-part))];
-  return Math.abs(a - b) <= 0.05 * Math.min(a, b);
+  return Math.abs(a - b) <= Math.max(0.05 * Math.min(a, b), tick) && (!faster || b <= FASTER * median(taken.slice(0, FIRST)));
 };
 
 // How long the page's main thread is taken from its user while the model runs: the longest time without a turn of its
@@ -132,6 +136,7 @@ const blocked = async (run) => {
   return { block_ns: ns(longest), frames_lost: lost / runs };
 };
 
+let tick = 0; // of the clock, as a page has it
 const resolution = () => {
   let least = Infinity;
   for (let i = 0; i < 20; i++) {
@@ -217,7 +222,7 @@ const trial = async () => {
   const version = ort.env.versions?.web ?? ort.env.versions?.common ?? "";
   await say({ message: "ready", version: request.version, ort_version: version });
 
-  Object.assign(about, { isolated: self.crossOriginIsolated, agent: navigator.userAgent, resolution_ns: ns(resolution()) });
+  Object.assign(about, { isolated: self.crossOriginIsolated, agent: navigator.userAgent, resolution_ns: ns((tick = resolution())) });
   const fetched = clock();
   const model = new Uint8Array((await ask("model", "arrayBuffer")).body);
   const externalData = [];
@@ -303,11 +308,15 @@ const trial = async () => {
       const began = clock(), least = Math.max(WARM_MS, request.warmup_ns / 1e6), asked = Math.max(COMPILED_MS, request.warmup_ns / 1e6);
       const taken = await timed(one, request.warmup_runs);
       const warm = () => {
-        const ran = clock() - began;
-        // What is hot in the first case is compiled for the others too.
-        return ran >= least || (profile && taken.length >= PROFILED) || ((request.compiled || i) && ran >= asked && level(taken));
+        const ran = clock() - began, compiled = request.compiled || i > 0; // what is hot in the first case is so in the others
+        if (profile && taken.length >= PROFILED) return true;
+        const most = compiled || provider !== "wasm" ? least : Math.max(AGAIN_MS, least);
+        return ran >= most || (ran >= (compiled ? asked : least) && level(taken, !compiled));
       };
-      while (!warm()) taken.push(...(await timed(one, 1)));
+      while (!warm()) {
+        const until = clock() + LOOK_MS;
+        do taken.push(...(await timed(one, 1))); while (clock() < until);
+      }
       const tail = taken.slice(-6), half = tail.length >> 1;
       if (half) {
         const [a, b] = [median(tail.slice(0, half)), median(tail.slice(half))];
