@@ -18,6 +18,7 @@ from ortune import rules
 from ortune.profiling.nodes import Origins
 from ortune.profiling.result import result_of
 from ortune.records import Finding, MachinePeak, PageSeen, ProfileResult
+from ortune.report import profile_words
 from ortune.rules import Facts
 from ortune.trace.attribution import attribute
 from ortune.trace.read import read_trace
@@ -92,7 +93,10 @@ def test_a_run_that_lasts_as_long_as_its_nodes_are_handed_over(tmp_path: Path) -
     (idle,) = found(on_cuda(tmp_path, nodes, took=30, end=60))
     assert idle.code == "PLC007" and "at most" in idle.what
     assert "launching 40 nodes" in idle.evidence and "larger batches" in idle.fix
+    assert "in nodes, by the host's clock" in profile_words.run_sentence(on_cuda(tmp_path, nodes, 30, 60))
     assert next(iter(found(on_cuda(tmp_path, nodes, took=30, end=60_000)))).code == "PLC002"
+    counting = [(name, "NonZero", provider) for name, _, provider in nodes]
+    assert "PLC007" not in {each.code for each in found(on_cuda(tmp_path, counting, took=30, end=60))}
 
 
 def test_nodes_on_the_cpu_in_the_middle_are_its_first_cause(tmp_path: Path) -> None:

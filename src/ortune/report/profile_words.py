@@ -94,7 +94,7 @@ def run_sentence(result: ProfileResult) -> str:
     text = f"{duration(result.wall_ns)} a run, profiled ({runs})"
     largest = max(result.categories, key=lambda c: c.ns, default=None)
     if largest is not None and largest.ns > 0:
-        text += f": {share(largest.ns, result)} {CATEGORIES[largest.name]}"
+        text += f": {share(largest.ns, result)} {_category(largest.name, result)}"
     node = max(result.nodes, key=lambda n: n.time_ns, default=None)
     if node is not None and node.time_ns > 0:
         text += f"; the largest node is {shorten(name_of(node), NAME)} ({share(node.time_ns, result)})"
@@ -130,6 +130,15 @@ def names(result: ProfileResult) -> dict[str, str]:
     return {node.name: name_of(node) for node in result.nodes}
 
 
+def _category(name: CategoryName, result: ProfileResult) -> str:
+    """A category in words; what a device computes later is not called computing."""
+    waits = any(c.name == "device-wait" and c.ns > 0 for c in result.categories)
+    on_the_cpu = result.providers.get("CPUExecutionProvider", 0.0)
+    if name == "kernels" and waits and 2 * on_the_cpu < sum(result.providers.values()):
+        return "in nodes, by the host's clock"
+    return CATEGORIES[name]
+
+
 def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str, str, str]]:
     """Name, words, time and share of every category that has any; the last row is the sum, which is 100.0 %."""
     there = [c for c in result.categories if c.ns]
@@ -140,7 +149,7 @@ def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str,
     times = apportion([c.ns / unit.scale for c in there], unit.digits)
     shares = apportion([100 * c.ns / whole for c in there], 1) if whole else [0.0] * len(there)
     rows: list[tuple[CategoryName | None, str, str, str]] = [
-        (c.name, CATEGORIES[c.name], f"{t:.{unit.digits}f}", f"{s:.1f}")
+        (c.name, _category(c.name, result), f"{t:.{unit.digits}f}", f"{s:.1f}")
         for c, t, s in zip(there, times, shares, strict=True)
     ]
     rows.sort(key=lambda row: -float(row[2]))

@@ -5,10 +5,10 @@ What it is: a run on CUDA, TensorRT, DirectML or WebGPU in which the GPU has not
 Why it costs: one of these, or several: nodes without a kernel run on the CPU, with a copy before and one behind; the
     host launches the kernels of each node, in tens of microseconds, however short they are; inputs and outputs go
     there and back at each run; there is too little work to make up for that.
-Evidence: the time of the kernels where the profile has it, else the time that the host waits for the device and copies:
-    the GPU computes for no longer than that. Which of the causes hold, with their shares of the run, the largest first.
-    It is said in place of PLC001, PLC002, PLC003, PLC005, GRA005 and WEB007, which know one cause each. Silent where
-    the GPU is software.
+Evidence: the time of the kernels where the profile has it, else the time in which the host may wait for the device (at
+    the end, in copies, for a count): the GPU computes for no longer than that. Which of the causes hold, with their
+    shares of the run, the largest first. It is said in place of PLC001, PLC002, PLC003, PLC005, GRA005 and WEB007,
+    which know one cause each. Silent where the GPU is software.
 Fix and its safety: advice: what goes against the largest cause; and the same model on the CPU, raced against it.
 Example: ``ortune compare model.onnx --a-target cuda --b-target cpu``, or ``ortune tune model.onnx --targets cpu,cuda``
 References: ONNX Runtime documentation, "Why is my model running slower on GPU than CPU?"; microsoft/onnxruntime#20142,
@@ -41,6 +41,12 @@ _TARGETS = {
     "MIGraphXExecutionProvider": "migraphx",
 }
 _WAITING = ("tensorrt", "tensorrt-rtx", "migraphx")  # the host's time of a node may be that of the GPU
+_STOPPING = (
+    "NonZero",
+    "Compress",
+    "Unique",
+    "NonMaxSuppression",
+)  # the host waits for a count from the device
 _MOSTLY = 0.5
 _WORTH_SAYING = 0.1
 _LITTLE_FLOPS = 1e7  # a CPU computes them in a millisecond
@@ -90,7 +96,9 @@ def _computing_ns(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode
     waited = facts.share("device-wait")
     if not waited or any(_TARGETS[node.provider] in _WAITING for node in nodes):
         return None
-    return run.wall_ns * (waited + facts.share("device-copies"))
+    stopping = sum(node.time_ns for node in nodes if node.op_type in _STOPPING)
+    in_waits = waited + facts.share("device-copies") + facts.share("control-flow")
+    return run.wall_ns * in_waits + stopping
 
 
 def _causes(
