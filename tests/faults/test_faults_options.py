@@ -15,7 +15,7 @@ WRONG = [
     (["--dim", "bach=3"], "input", "'batch'"),
     (["--dim", "batch=zero"], "input", "--dim seq=128"),
     (["--set", "intra_op_num_thread=1"], "usage", "intra_op_num_threads"),
-    (["--set", "intra=many"], "usage", "a whole number"),
+    (["--set", "intra=many"], "usage", "an integer"),
     (["--set", "intra=-1"], "usage", "at least"),
     (["--set", "level=hard"], "usage", "basic"),
     (["--set", "intra"], "usage", "intra=4"),

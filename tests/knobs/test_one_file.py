@@ -193,7 +193,7 @@ def test_it_is_documented(new: str) -> None:
     make_docs = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(make_docs)
     page = make_docs.knobs_page()
-    assert "| [`newest_thing`](#newest_thing) | `newest` | a whole number | 1 | the newest thing |" in page
+    assert "| [`newest_thing`](#newest_thing) | `newest` | an integer | 1 | the newest thing |" in page
     assert "**What it is.** A key that ONNX Runtime knows." in page
     assert "safety: exact; excludes `enable_mem_reuse`" in page
 

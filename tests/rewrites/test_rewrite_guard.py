@@ -175,7 +175,7 @@ def test_the_command_line_is_read(text: str, name: str, params: dict[str, str]) 
         ("fixed-dimensions:a=1,a=2", "given twice", "once"),
         ("fixed-dimensions:batch=0", "'0' is not a value of batch", "at least 1"),
         ("fixed-dimensions:batch=-1", "'-1' is not a value", "at least 1"),
-        ("fixed-dimensions:batch=²", "is not a value", "whole number"),
+        ("fixed-dimensions:batch=²", "is not a value", "integer"),
         ("ort-optimized-model:level=layout", "'layout' is not a value", "extended"),
         ("ort-optimized-model:depth=1", "no parameter 'depth'", "level"),
     ],

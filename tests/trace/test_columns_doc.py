@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "profile.md"
 HEAD = "| column | rows | type | unit | what it is |\n|---|---|---|---|---|\n"
 UNITS = {"_ns": "ns", "_bytes": "bytes", "_flops": "operations"}
-TYPES = {"i": "whole number", "f": "number", "U": "text"}
+TYPES = {"i": "integer", "f": "number", "U": "text"}
 NOT_COLUMNS = {
     "pieces",
     "executions",

@@ -117,7 +117,7 @@ def relative_l2(a: Seen, b: Seen, *, any_order: bool = False) -> float:
 
 
 def differing_share(a: Seen, b: Seen) -> float:
-    """Share of the elements of whole numbers that are not the same."""
+    """Share of the elements of integers that are not the same."""
     old, new = a.values(), b.values()
     return float((old != new).mean()) if old.size else 0.0
 

@@ -262,7 +262,7 @@ def feeds(
 
 
 def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Array]]:
-    """What the small inputs of whole numbers and flags hold, for each case: lengths, counts, switches.
+    """What the small inputs of integers and flags hold, for each case: lengths, counts, switches.
 
     They decide what other sizes are, and how much work there is.
     """
@@ -284,7 +284,7 @@ def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Arra
 
 
 def _counts(choice: InputChoice, given: bool) -> bool:
-    """Whether it is a small input of whole numbers or flags, of which values are given or can be made."""
+    """Whether it is a small input of integers or flags, of which values are given or can be made."""
     made = choice.dtype == "bool" or choice.role in ("mask", "positions")
     ranged = choice.low is not None and choice.high is not None
     small = math.prod(choice.shape) <= _MOST_COUNTS

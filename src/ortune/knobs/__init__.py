@@ -88,7 +88,7 @@ def parse_value(knob: Knob, text: str) -> Value:
         try:
             number = int(value)
         except ValueError:
-            raise _refused(knob, text, "a whole number") from None
+            raise _refused(knob, text, "an integer") from None
         if knob.minimum is not None and number < knob.minimum:
             raise _refused(knob, text, f"at least {knob.minimum}")
         if number > knob.maximum:

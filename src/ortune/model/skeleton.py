@@ -42,7 +42,7 @@ _WORDS = op_set(
 """Values of text attributes that operators give a meaning to; they tell nothing of a model's owner."""
 
 _KEYS = op_set("cats_int64s keys_int64s values_int64s classlabels_ints classlabels_int64s pool_int64s")
-"""Attributes whose whole numbers are the owner's own."""
+"""Attributes whose integers are the owner's own."""
 
 
 _PLAIN = frozenset(

@@ -17,7 +17,7 @@ PIXELS = 56
 def write(folder: Path, side: int) -> None:
     """Writes the models into a folder, and ``LIST``: what each multiplies, and how many operations a run is.
 
-    Weights are constant, because ONNX Runtime packs these once for its fastest kernels. Which signs of whole numbers
+    Weights are constant, because ONNX Runtime packs these once for its fastest kernels. Which signs of integers
     are fast depends on the processor.
     """
     rng = np.random.default_rng(0)
@@ -32,7 +32,7 @@ def write(folder: Path, side: int) -> None:
     )
     listed: dict[str, dict[str, Any]] = {}
     for kind, name, operator, dtype, shape, stored, weights, attributes in made:
-        # As whole numbers everywhere: exact in each type, and none so small that it is slow.
+        # As integers everywhere: exact in each type, and none so small that it is slow.
         values = rng.integers(-100, 100, weights).astype(stored)
         result = TensorProto.INT32 if kind == "int8" else dtype
         graph = helper.make_graph(

@@ -41,7 +41,7 @@ class OutputSnapshot(Record, frozen=True, kw_only=True):
         finite: Finite values; None where nothing is kept of the values (random models, text, maps).
         mean, l2: Of the finite values, to six significant digits of their root mean square and norm.
         sketch: Sum of the finite values under fixed pseudo-random weights: moves when values change places.
-        exact: Digest of whole numbers, booleans and text; "" for floating point.
+        exact: Digest of integers, booleans and text; "" for floating point.
     """
 
     name: str

@@ -113,7 +113,7 @@ def uncompared(missing: Uncompared, was: Snapshot, now: Snapshot) -> str:
             names = ", ".join(sorted({*was.run.random, *now.run.random}))
             return f"the outputs are random ({names}): compared by type and rank"
         case "rounded":
-            return "outputs of whole numbers are compared by mean and norm: the processor differs"
+            return "outputs of integers are compared by mean and norm: the processor differs"
     what = missing.part if missing.part == "level all" else f"the {missing.part}"
     return f"{what} is not compared: {why}"
 

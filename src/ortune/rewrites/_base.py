@@ -49,7 +49,7 @@ class Param:
         value = text.strip()
         if self.kind == "int":
             if not value.isascii() or not value.isdigit() or int(value) < self.minimum:
-                raise _refused(rewrite, name, text, f"a whole number of at least {self.minimum}")
+                raise _refused(rewrite, name, text, f"an integer of at least {self.minimum}")
             return str(int(value))
         if self.kind == "choice":
             if value.lower() not in self.choices:

@@ -1,4 +1,4 @@
-"""Which 64-bit whole numbers a graph computes with at most: from constants, narrow types and indices of known axes.
+"""Which 64-bit integers a graph computes with at most: from constants, narrow types and indices of known axes.
 
 A range holds for every run that succeeds: what ``Gather`` takes as an index of an axis of n lies in [-n, n - 1], or the
 run fails. What comes from the sizes of inputs is left out, for ONNX Runtime keeps shape arithmetic on the CPU.
@@ -160,7 +160,7 @@ def _quotient(_: ir.Node, given: Sequence[Range]) -> Range | None:
     (low, high), divisor = given
     if divisor[0] <= 0 <= divisor[1]:
         return None
-    # Towards zero, as whole numbers are divided there.
+    # Towards zero, as integers are divided there.
     results = [abs(a) // abs(b) * (1 if a * b >= 0 else -1) for a in (low, high) for b in divisor]
     return min(results), max(results)
 

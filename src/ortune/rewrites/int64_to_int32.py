@@ -1,9 +1,9 @@
-"""Computes whole numbers in 32 bits where it is proven that they fit.
+"""Computes integers in 32 bits where it is proven that they fit.
 
 What it is: exporters make token numbers, positions and masks int64. Arithmetic and comparisons of them, and what
     moves them between, become int32 where constants, narrow types and the sizes of the axes that they index bound
     every number on the way. Inputs and outputs of the model keep their type, with a Cast behind or before them.
-Why it costs: a shader has no 64-bit whole numbers: on WebGPU such a node runs on the CPU, and each copy from the GPU
+Why it costs: a shader has no 64-bit integers: on WebGPU such a node runs on the CPU, and each copy from the GPU
     waits for all that was started there. WebNN and phones leave them to the CPU too.
 Evidence: nodes with int64 inputs that are placed on the CPU; copies around them.
 Fix and its safety: exact: for every input that the model accepts. Of one that it refuses (an index out of bounds) 32
@@ -193,7 +193,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
 
 REWRITE = Rewrite(
     name="int64-to-int32",
-    summary="whole numbers are computed in 32 bits where they are proven to fit",
+    summary="integers are computed in 32 bits where they are proven to fit",
     safety="exact",
     targets=("webgpu", "web-webgpu", "web-webnn"),
     stage=6,

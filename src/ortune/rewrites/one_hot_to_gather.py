@@ -1,4 +1,4 @@
-"""Looks rows up where a one-hot code is multiplied with a matrix.
+"""Looks rows up where a one-hot encoding is multiplied with a matrix.
 
 What it is: ``Cast(Equal(x, [0, 1, ..., n - 1]))`` (JAX, tf2onnx) or ``OneHot``, and then ``MatMul`` with a constant,
     picks one row of the matrix for every number, or none where it is out of range. Gather does the same; a row of
@@ -24,7 +24,7 @@ from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Array, Editor, constant, is_op, least_rank, only_user, scalar, scopes_of
 from ortune.rewrites._probe import between, dims, spread
 
-_LEAST_OPSET = 12  # Clip of whole numbers
+_LEAST_OPSET = 12  # Clip of integers
 _AXES_ARE_INPUT = 13  # of Squeeze, from this opset on
 _MOST_BYTES = 8 << 20  # of the table
 _FOLLOWED = 32  # values after the product
@@ -32,10 +32,10 @@ _FOLLOWED = 32  # values after the product
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Code:
-    """A one-hot code.
+    """A one-hot encoding.
 
     Attributes:
-        x: The whole numbers.
+        x: The integers.
         dtype: Theirs.
         drops: They have a last axis of one element, which the code replaces.
         rank: Of the code.
@@ -52,7 +52,7 @@ class _Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """A product with a one-hot code.
+    """A product with a one-hot encoding.
 
     Attributes:
         code: The code.
@@ -68,7 +68,7 @@ class _Match:
 
 
 def _code(value: ir.Value) -> _Code | str:  # noqa: PLR0911  (one a near miss)
-    """The one-hot code that a value is; "" for others, or why it is nearly one."""
+    """The one-hot encoding that a value is; "" for others, or why it is nearly one."""
     node = value.producer()
     if is_op(node, "OneHot"):
         assert node is not None
@@ -85,7 +85,7 @@ def _code(value: ir.Value) -> _Code | str:  # noqa: PLR0911  (one a near miss)
         if x is None or numbers is None:
             continue
         if numbers.dtype not in (np.int32, np.int64) or numbers.size < 2 or numbers.shape[-1] != numbers.size:
-            return f"Equal {equal.name!r} compares with something else than a row of whole numbers"
+            return f"Equal {equal.name!r} compares with something else than a row of integers"
         row = numbers.reshape(-1)
         if (np.diff(row) != 1).any():
             return f"the numbers that Equal {equal.name!r} compares with do not follow each other"
@@ -104,7 +104,7 @@ def _one_hot(node: ir.Node) -> _Code | str:
     if values.tolist() != [0.0, 1.0] or (axis is not None and (axis.is_ref() or axis.as_int() != -1)):
         return f"OneHot {node.name!r} gives other values than 0 and 1, or not on the last axis"
     if x.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
-        return f"the indices of OneHot {node.name!r} are not known to be whole numbers"
+        return f"the indices of OneHot {node.name!r} are not known to be integers"
     # Numbers below zero count from the end.
     dtype = np.dtype(np.int32 if x.dtype == ir.DataType.INT32 else np.int64)
     low, count = -int(depth), 2 * int(depth)
@@ -117,9 +117,11 @@ def _match(product: ir.Node) -> _Match | str:
     if isinstance(code, str):
         return code
     if weights is None or weights.ndim != 2 or weights.dtype != np.float32:
-        return f"what MatMul {product.name!r} multiplies a one-hot code with is no constant float32 matrix"
+        return (
+            f"what MatMul {product.name!r} multiplies a one-hot encoding with is no constant float32 matrix"
+        )
     if given is None or only_user(given) is not product:
-        return f"the one-hot code of MatMul {product.name!r} is used elsewhere too"
+        return f"the one-hot encoding of MatMul {product.name!r} is used elsewhere too"
     if not np.isfinite(weights).all():
         return f"the weights of MatMul {product.name!r} are not all finite"
     if (code.count + 2) * weights[0].nbytes > _MOST_BYTES:
@@ -151,7 +153,7 @@ def _walk(model: ir.Model, editor: Editor | None) -> tuple[list[ir.Node], list[s
         for product in [node for node in scope if is_op(node, "MatMul")]:
             match = _match(product)
             if isinstance(match, _Match) and opset < _LEAST_OPSET:
-                match = f"the model is of opset {opset}, and Clip of whole numbers needs {_LEAST_OPSET}"
+                match = f"the model is of opset {opset}, and Clip of integers needs {_LEAST_OPSET}"
             if isinstance(match, _Match):
                 matches.append(product)
                 if editor is not None:
@@ -184,7 +186,7 @@ def _replace(editor: Editor, match: _Match, opset: int) -> None:
 
 
 def multiplied(model: ir.Model) -> list[ir.Node]:
-    """The products with a one-hot code that would be replaced."""
+    """The products with a one-hot encoding that would be replaced."""
     return _walk(model, None)[0]
 
 
@@ -192,20 +194,20 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     matches, reasons = _walk(model, Editor(model))
     count = len(matches)
     if not count:
-        why = tuple(reasons) or ("no one-hot code is multiplied with a constant matrix",)
+        why = tuple(reasons) or ("no one-hot encoding is multiplied with a constant matrix",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
-    what = f"Made {count} lookup{'s' if count > 1 else ''} of products with a one-hot code."
+    what = f"Made {count} lookup{'s' if count > 1 else ''} of products with a one-hot encoding."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     count = len(multiplied(model))
-    return [({}, f"{count} one-hot codes are multiplied with a matrix")] if count else []
+    return [({}, f"{count} one-hot encodings are multiplied with a matrix")] if count else []
 
 
 REWRITE = Rewrite(
     name="one-hot-to-gather",
-    summary="a one-hot code times a matrix becomes a lookup of its rows",
+    summary="a one-hot encoding times a matrix becomes a lookup of its rows",
     safety="exact",
     stage=2,
     change=_change,

@@ -21,7 +21,7 @@ DEVICES = frozenset(
 """Execution providers that hand work to a device and go on: the run waits for it at its end, outside of all nodes."""
 
 SMALL = 64
-"""Elements: up to so many whole numbers are a shape or an index, not data."""
+"""Elements: up to so many integers are a shape or an index, not data."""
 _WHOLE = frozenset(("int64", "int32", "bool", "uint64", "uint32"))
 
 
@@ -47,7 +47,7 @@ def categories(nodes: Nodes) -> list[CategoryName]:
 
 
 def _whole_elements(text: str) -> int | None:
-    """Elements of all these tensors; None where one holds no whole numbers, or nothing is known."""
+    """Elements of all these tensors; None where one holds no integers, or nothing is known."""
     found = tensors(text)
     if not found or any(dtype not in _WHOLE for dtype, _ in found):
         return None

@@ -23,7 +23,7 @@ INT8_OPERATORS = frozenset(
         "MatMulNBits",
     )
 )  # fmt: skip
-"""Operators that multiply whole numbers, or may: MatMulNBits does at an accuracy level of 4."""
+"""Operators that multiply integers, or may: MatMulNBits does at an accuracy level of 4."""
 
 CPU_PROVIDERS = frozenset(
     ("", "CPUExecutionProvider", "DnnlExecutionProvider", "XnnpackExecutionProvider", "ACLExecutionProvider")
@@ -54,7 +54,7 @@ def floor(
     Args:
         flops: Operations; a multiply-add is two.
         bytes: What must come from memory or go there. What lies in a cache does not count: see ``trace.traffic``.
-        kind: What is multiplied. Whole numbers take the larger of both peaks, since a kernel may convert them where
+        kind: What is multiplied. Integers take the larger of both peaks, since a kernel may convert them where
             that is faster.
         threads: That work on it; 0 or less is all of them.
         peak: Of the machine.
@@ -119,7 +119,7 @@ def with_floors(
         nodes: With the work of all executions in a run.
         peak: Of the machine.
         threads: Of the session; 0 for all that were measured.
-        int8: Names of nodes, or operators, that multiply whole numbers, beside ``INT8_OPERATORS``.
+        int8: Names of nodes, or operators, that multiply integers, beside ``INT8_OPERATORS``.
         weights: Bytes of constants that one execution of a node reads, by its name; what is not named counts as
             activations.
         providers: Execution providers that compute on the CPU.

@@ -14,7 +14,7 @@ What is compared how:
 
 What differs beyond its limit may still be an answer to the same question, less exact. It is none where it has another
 shape or kind, is NaN where the reference is not, or is no nearer to the reference than zeros would be; and where no
-whole number, string or row of a model without other outputs is as it was.
+integer, string or row of a model without other outputs is as it was.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def _limits(types: tuple[str, str], tol: float | None) -> tuple[float, float]:
 def _compare_maps(
     found: _Found, name: str, way: str, maps: tuple[Any, Any], limits: tuple[float, float]
 ) -> None:
-    """Lists of maps: the same keys, equal text and whole numbers, floats within the limits."""
+    """Lists of maps: the same keys, equal text and integers, floats within the limits."""
     found.ways.add(way if way == "moments" else "values")
     old, new = (dict(leaves(m)) for m in maps)
     for key in [*old, *new]:

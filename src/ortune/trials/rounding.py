@@ -28,7 +28,7 @@ def one_step(array: Array, draw: np.random.Generator) -> Array:
 
 
 def moved_feed(ref: FeedRef, folder: Path, seed: int) -> FeedRef:
-    """The feed with its floating-point inputs one step away; whole numbers stay."""
+    """The feed with its floating-point inputs one step away; integers stay."""
     draw = np.random.default_rng(seed)
     feeds = feed_files.read_feeds(Path(ref.path))
     for name, value in feeds.items():

@@ -178,7 +178,7 @@ def test_a_loop_that_carries_what_grows_counts_each_size(trips):
     cost = count(growing(trips), {})
     rows = range(3, 3 + trips)
     per_node = {n.name: n.flops * n.times for n in cost.nodes}
-    # a mean is a whole number for each execution
+    # a mean is an integer for each execution
     assert per_node["scores"] == pytest.approx(sum(2 * 4 * n for n in rows), abs=trips)
     assert per_node["square"] == pytest.approx(sum(2 * 4 * n * n for n in rows), abs=trips)
     assert per_node["cube"] == pytest.approx(sum(2 * n**3 for n in rows), abs=trips)

@@ -1,4 +1,4 @@
-"""Whether WebGPU has kernels for 64-bit whole numbers.
+"""Whether WebGPU has kernels for 64-bit integers.
 
 What it is: a few operators (Cast, Range, Unsqueeze, Expand, Equal, Sub, Where, ReduceSum) also take int64 on the GPU,
     of which the kernels compute the lower half.
@@ -22,7 +22,7 @@ KNOB = Knob(
     choices=("0", "1"),
     default="0",
     safety="numerics",
-    summary="kernels for 64-bit whole numbers on the GPU",
+    summary="kernels for 64-bit integers on the GPU",
     tries=("1",),
     prior=SELDOM,
 )
