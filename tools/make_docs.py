@@ -93,7 +93,7 @@ def _rewrite(rewrite: Rewrite) -> str:
 
 
 def _parameter(param: Param) -> str:
-    kinds = {"int": f"a whole number from {param.minimum}", "text": "text"}
+    kinds = {"int": f"an integer from {param.minimum}", "text": "text"}
     values = ", ".join(f"`{choice}`" for choice in param.choices) or kinds[param.kind]
     default = f"; default `{param.default}`" if param.default else ""
     name = "any name" if param.name == rewrites.ANY_NAME else f"`{param.name}`"
@@ -114,7 +114,7 @@ def _values(knob: Knob) -> str:
     if knob.kind == "bool":
         return "`0`, `1`"
     if knob.kind == "int":
-        return "a whole number" + (f" from {knob.minimum}" if knob.minimum is not None else "")
+        return "an integer" + (f" from {knob.minimum}" if knob.minimum is not None else "")
     return "text"
 
 
