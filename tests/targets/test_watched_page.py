@@ -15,7 +15,7 @@ import ortune
 from chromium import CHROMIUM, HEADERS, Site, serving, web_modules
 from ortune.errors import UsageError
 from ortune.model.open import open_model
-from ortune.records import DiagnoseResult, PageSession, Plan, ProviderSpec
+from ortune.records import DiagnoseResult, PageSeen, PageSession, Plan, ProviderSpec, WatchedPage
 from ortune.report import diagnose_words, markdown, page_words
 from ortune.targets.browser.watch import plan_of, thread_times
 
@@ -209,6 +209,19 @@ def test_weights_beside_a_model_are_read_out_of_the_page_too(tmp_path: Path) -> 
     )
     assert all(not session.model.sha256 for session in (without, outside, gone))
     assert "weights beside it" in markdown.render(diagnose_words.document(answer))
+
+
+@pytest.mark.parametrize(
+    ("errors", "told"), [(("", ""), "2 sessions and"), (("no", ""), "2 sessions (1 failed) and")]
+)
+def test_the_headline_counts_sessions_that_failed(errors: tuple[str, str], told: str) -> None:
+    page = WatchedPage(
+        url="u",
+        seen=PageSeen(browser="b", isolated=True),
+        watched_ns=10**9,
+        sessions=tuple(PageSession(error=e) for e in errors),
+    )
+    assert page_words.headline(page).startswith(told)
 
 
 def test_what_a_page_asks_for_as_settings() -> None:

@@ -24,10 +24,11 @@ def headline(page: WatchedPage) -> str:
         return f"no session of onnxruntime-web {watched}"
     n, runs = len(page.sessions), sum(session.runs.n for session in page.sessions)
     findings = {(f.code, f.what) for session in page.sessions for f in session.findings}
+    failed = sum(bool(session.error) for session in page.sessions)
     stands_out = f"{len(findings)} finding{'s' * (len(findings) != 1)}" if findings else "nothing stands out"
     return (
-        f"{n} session{'s' * (n != 1)} and {runs} run{'s' * (runs != 1)} of onnxruntime-web {watched}; "
-        f"{_share(page)}; {stands_out}"
+        f"{n} session{'s' * (n != 1)}{f' ({failed} failed)' if failed else ''} and {runs} run{'s' * (runs != 1)} of "
+        f"onnxruntime-web {watched}; {_share(page)}; {stands_out}"
     )
 
 
