@@ -1,15 +1,19 @@
 """What a browser makes of real models, with two onnxruntime-web. Run by hand, on a quiet machine; over an hour.
 
-    python benchmarks/web_models.py [--budget 240] [--ort-web 1.22.0] [ppocrv2-cls ...]
+    python benchmarks/web_models.py [--budget 360] [--ort-web 1.22.0] [--native PYTHON] [ppocrv2-cls ...]
 
 Each model is tuned as by `ortune tune MODEL --target web`: WebAssembly is raced, and what else the browser offers runs
 it for its outputs and its placement at least. Rows are kept in a file: what was measured before is not measured again.
+``--native`` names an interpreter that has onnxruntime and onnxruntime-ep-webgpu: which nodes the same provider has
+outside of a browser. Without a GPU: ``VK_ICD_FILENAMES=/usr/lib/chromium/vk_swiftshader_icd.json
+ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1``, with Debian's libvulkan1.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import tempfile
 import time
 from datetime import UTC, datetime
@@ -21,6 +25,7 @@ from ortune.errors import OrtuneError
 from ortune.records import BrowserPlace, TuneResult
 from ortune.report.numbers import duration
 from ortune.report.placement_words import STATES
+from ortune.targets.browser.page import placement_of
 
 MODELS: dict[str, dict[str, list[str]]] = {
     "ppocrv2-cls": {},
@@ -67,6 +72,23 @@ def one(name: str, version: str, budget: float) -> dict[str, object]:
     }
 
 
+NATIVE = """
+import sys, onnxruntime as ort, onnxruntime_ep_webgpu as plugin
+ort.register_execution_provider_library("webgpu", plugin.get_library_path())
+options = ort.SessionOptions()
+options.log_severity_level = 0
+found = [d for d in ort.get_ep_devices() if d.ep_name == "WebGpuExecutionProvider"]
+options.add_provider_for_devices(found[:1], {})
+ort.InferenceSession(sys.argv[1], options)
+"""
+
+
+def natively(python: str, model: Path) -> dict[str, int]:
+    """Nodes of each execution provider outside of a browser; empty where no session can be made."""
+    done = subprocess.run([python, "-c", NATIVE, str(model)], capture_output=True, text=True, check=False)
+    return {each.provider: each.n_nodes for each in placement_of(done.stderr.splitlines())}
+
+
 def told(place: BrowserPlace) -> dict[str, object]:
     """One of the places where the browser could run it."""
     return {
@@ -77,23 +99,27 @@ def told(place: BrowserPlace) -> dict[str, object]:
     }
 
 
-def table(rows: list[dict[str, object]]) -> str:
-    """A row a model and version, as Markdown."""
+def table(rows: list[dict[str, object]], native: dict[str, dict[str, int]]) -> str:
+    """A row a model and version, as Markdown; ``native`` has the nodes of each provider outside of a browser."""
     lines = [
-        "| model | onnxruntime-web | p50, default | load | fastest | faster | WebGPU | WebGL |",
-        "|---|---|---:|---:|---|---:|---|---|",
+        "| model | onnxruntime-web | p50, default | load | fastest | faster | WebGPU | the same natively | WebGL |",
+        "|---|---|---:|---:|---|---:|---|---|---|",
     ]
     for r in sorted(rows, key=lambda row: (str(row["model"]), str(row["ort_web"]))):
         if "failed" in r:
             why = str(r["failed"]).splitlines()[0]
-            lines.append(f"| {r['model']} | {r['ort_web']} | | | does not run: {why} | | | |")
+            lines.append(f"| {r['model']} | {r['ort_web']} | | | does not run: {why} | | | | |")
             continue
         times = [duration(float(str(ns))) if (ns := r[key]) else "" for key in ("default_ns", "load_ns")]
         answer = r["answer"] if r["trials"] else "(the budget held no race)"
         cells = [r["model"], r["ort_web"], *times, answer, speedup(r["claim"])]
         places = r["places"]
         assert isinstance(places, dict)
-        cells += [place(places.get(target)) for target in ("web-webgpu", "web-webgl")]
+        cells += [
+            place(places.get("web-webgpu")),
+            on_gpu(native.get(str(r["model"]), {})),
+            place(places.get("web-webgl")),
+        ]
         lines.append(f"| {' | '.join(str(cell).replace('|', '/') for cell in cells)} |")
     return "\n".join(lines)
 
@@ -102,16 +128,18 @@ def place(found: dict[str, object] | None) -> str:
     """What became of the model there, in few words."""
     if found is None:
         return ""
-    nodes, outputs = (
-        found["nodes"],
-        {True: "outputs right", False: "outputs WRONG", None: ""}[found["outputs_ok"]],
-    )  # type: ignore[index]
+    nodes, ok = found["nodes"], found["outputs_ok"]
     assert isinstance(nodes, dict)
-    total, there = sum(nodes.values()), sum(n for name, n in nodes.items() if name != "CPUExecutionProvider")
-    where = f"{there} of {total} nodes" if total else ""
+    where, outputs = on_gpu(nodes), "" if ok is None else "outputs right" if ok else "outputs WRONG"
     why = str(found["why"]) if found["state"] in ("failed", "absent") else ""
     state = STATES[str(found["state"])].partition(":")[0]
     return "; ".join(part for part in (state, why.splitlines()[0] if why else "", where, outputs) if part)
+
+
+def on_gpu(nodes: dict[str, int]) -> str:
+    """How many of the nodes the CPU does not have."""
+    there = sum(n for name, n in nodes.items() if name != "CPUExecutionProvider")
+    return f"{there} of {sum(nodes.values())} nodes" if nodes else ""
 
 
 def speedup(ratios: object) -> str:
@@ -129,7 +157,8 @@ def main() -> None:
     )
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--ort-web", action="append", default=[], help="a version of npm; may be repeated")
-    parser.add_argument("--budget", type=float, default=240, help="seconds each")
+    parser.add_argument("--budget", type=float, default=360, help="seconds each")
+    parser.add_argument("--native", help="an interpreter with onnxruntime-ep-webgpu")
     parser.add_argument("--rows", type=Path, default=Path(__file__).parent / "rows" / "web_models.jsonl")
     asked = parser.parse_args()
     rows = [json.loads(line) for line in asked.rows.read_text().splitlines()] if asked.rows.exists() else []
@@ -141,7 +170,8 @@ def main() -> None:
             rows.append(one(name, version, asked.budget))
             with asked.rows.open("a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
-    print(f"\n{datetime.now(UTC):%Y-%m-%d}\n\n{table(rows)}")
+    native = {name: natively(asked.native, model_path(name)) for name in asked.models if asked.native}
+    print(f"\n{datetime.now(UTC):%Y-%m-%d}\n\n{table(rows, native)}")
 
 
 if __name__ == "__main__":
