@@ -5,6 +5,7 @@ const WARM_MS = 1000;
 // V8 compiles WebAssembly again, beside the runs: on a quiet machine within half a second, on a busy one within four. Until
 // then all runs take the same, long, time: being level alone shows nothing.
 const AGAIN_MS = 5000, FASTER = 0.8, FIRST = 5;
+const SHORT_MS = 0.5; // most of a shorter run is the call itself, in JavaScript
 const COMPILED_MS = 300; // where it has done so already, and the runs show it
 const LOOK_MS = 50; // between two looks at them
 
@@ -310,7 +311,8 @@ const trial = async () => {
       const warm = () => {
         const ran = clock() - began, compiled = request.compiled || i > 0; // what is hot in the first case is so in the others
         if (profile && taken.length >= PROFILED) return true;
-        const most = compiled || provider !== "wasm" ? least : Math.max(AGAIN_MS, least);
+        const short = median(taken.slice(-FIRST)) < SHORT_MS;
+        const most = compiled || short || provider !== "wasm" ? least : Math.max(AGAIN_MS, least);
         return ran >= most || (ran >= (compiled ? asked : least) && level(taken, !compiled));
       };
       while (!warm()) {
