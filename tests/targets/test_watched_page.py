@@ -151,7 +151,7 @@ def test_rules_are_asked_of_what_the_page_does(answer: ortune.Answer[DiagnoseRes
     assert answer.status == "interrupted"
     told = markdown.render(diagnose_words.document(answer))
     for words in (
-        "4 sessions and 5 runs",
+        "4 sessions (1 failed) and 5 runs",
         "asked: 4",
         "in a worker",
         "Cross-Origin-Opener-Policy",
