@@ -20,9 +20,13 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from terminals import read_all
 
 COLUMNS, LINES, FIRST = 100, 40, 12
 COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -116,21 +120,8 @@ def at_a_terminal(words: list[str], environment: dict[str, str]) -> tuple[str, i
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     process = subprocess.Popen(words, stdout=theirs, stderr=subprocess.DEVNULL, env=environment)
     os.close(theirs)
-    said = b"".join(_read(ours))
-    os.close(ours)
-    text = COLOUR.sub("", said.decode(errors="replace")).replace("\r\n", "\n")
+    text = COLOUR.sub("", read_all(ours).decode(errors="replace")).replace("\r\n", "\n")
     return "\n".join(line.rstrip() for line in text.splitlines()), process.wait()
-
-
-def _read(terminal: int) -> Iterator[bytes]:
-    while True:
-        try:
-            part = os.read(terminal, 65536)
-        except OSError:  # its other end is closed
-            return
-        if not part:
-            return
-        yield part
 
 
 def shortened(command: str, budget: float) -> list[str]:

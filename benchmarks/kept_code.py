@@ -105,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", default=["oww-embedding", "ppocrv2-cls"])
     parser.add_argument("--seconds", type=float, default=100)
-    parser.add_argument("--rows", type=Path, default=Path("kept-code.jsonl"))
+    parser.add_argument("--rows", type=Path, default=Path(__file__).parent / "rows" / "kept_code.jsonl")
     given = parser.parse_args()
     for model in given.models:
         with given.rows.open("a", encoding="utf-8") as file:

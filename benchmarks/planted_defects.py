@@ -340,14 +340,19 @@ def _sizes(model: onnx.ModelProto) -> bool:
     return True
 
 
-def _fused(model: onnx.ModelProto) -> bool:
-    node = _first(model, "Conv")
-    if node is None:
-        return False
-    node.op_type, node.domain = "FusedConv", "com.microsoft"
-    node.attribute.append(helper.make_attribute("activation", "Relu"))
-    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    return True
+def _fused(operator: str) -> Plant:
+    """An operator and the Relu behind it, as ONNX Runtime fuses them for the CPU."""
+
+    def plant(model: onnx.ModelProto) -> bool:
+        node = _first(model, operator)
+        if node is None:
+            return False
+        node.op_type, node.domain = f"Fused{operator}", "com.microsoft"
+        node.attribute.append(helper.make_attribute("activation", "Relu"))
+        model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+        return True
+
+    return plant
 
 
 def _blocked(model: onnx.ModelProto) -> bool:
@@ -359,23 +364,13 @@ def _blocked(model: onnx.ModelProto) -> bool:
 
 
 def _fused_residual(model: onnx.ModelProto) -> bool:
-    node = _first(model, "FusedConv") if _fused(model) else None
+    node = _first(model, "FusedConv") if _fused("Conv")(model) else None
     if node is not None:
         node.input.extend([""] * (3 - len(node.input)) + [node.input[0]])
     return node is not None
 
 
-def _fused_product(model: onnx.ModelProto) -> bool:
-    node = _first(model, "Gemm")
-    if node is None:
-        return False
-    node.op_type, node.domain = "FusedGemm", "com.microsoft"
-    node.attribute.append(helper.make_attribute("activation", "Relu"))
-    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    return True
-
-
-def _whole_numbers(model: onnx.ModelProto) -> bool:
+def _integers(model: onnx.ModelProto) -> bool:
     """Places of words, of which the next are computed."""
     model.graph.input.append(helper.make_tensor_value_info("planted_ids", TensorProto.INT64, [1, 8]))
     model.graph.output.append(helper.make_tensor_value_info("planted_next", TensorProto.INT64, None))
@@ -767,7 +762,7 @@ DEFECTS = {
         target="cuda",
         right=_given("CUDAExecutionProvider", cudnn_conv_algo_search="HEURISTIC"),
     ),
-    "a convolution fused for the CPU": Defect(code="MOB002", plant=_fused, target="nnapi"),
+    "a convolution fused for the CPU": Defect(code="MOB002", plant=_fused("Conv"), target="nnapi"),
     "an engine that is not kept": Defect(
         code="CUD002",
         target="tensorrt",
@@ -779,11 +774,11 @@ DEFECTS = {
     "a table looked up by a product": Defect(code="GRA018", plant=_one_hot),
     "a layout in blocks": Defect(code="LAY003", plant=_blocked),
     "a layout in blocks in a page": Defect(code="WEB005", plant=_blocked, target="web-wasm"),
-    "a product fused for the CPU on WebGPU": Defect(code="WEB002", plant=_fused_product, target="web-webgpu"),
+    "a product fused for the CPU on WebGPU": Defect(code="WEB002", plant=_fused("Gemm"), target="web-webgpu"),
     "a convolution and a sum fused for the CPU on WebGPU": Defect(
         code="WEB004", plant=_fused_residual, target="web-webgpu"
     ),
-    "integers on WebGPU": Defect(code="WEB006", plant=_whole_numbers, target="web-webgpu"),
+    "integers on WebGPU": Defect(code="WEB006", plant=_integers, target="web-webgpu"),
     "a cache read back from WebGPU": Defect(code="WEB017", plant=_cache, target="web-webgpu"),
     "graphs captured of open sizes": Defect(
         code="PLC004",

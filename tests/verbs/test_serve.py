@@ -32,6 +32,7 @@ from ortune.targets.browser import certificate, remote
 from ortune.targets.browser.remote import Ran, Remote, heat
 from ortune.targets.browser.server import PageServer, Request, Room, Site
 from ortune.trials.watcher import Watcher
+from terminals import read_all
 
 
 def net(path: Path) -> Path:
@@ -320,18 +321,9 @@ def test_a_code_to_scan_is_drawn_in_a_terminal_with_colours_alone(
             command, env=env, stdout=subprocess.DEVNULL, stderr=inner if tty else plain, close_fds=True
         )
     os.close(inner)
-    said = b""
-    while tty:
-        try:
-            piece = os.read(outer, 65536)
-        except OSError:  # its last writer is gone
-            break
-        if not piece:
-            break
-        said += piece
-    os.close(outer)
+    printed = read_all(outer)
     assert process.wait(timeout=60) == 3
-    said = said or (tmp_path / "err").read_bytes()
+    said = printed if tty else (tmp_path / "err").read_bytes()
     assert b"http://127.0.0.1:" in said
     assert ("▀".encode() in said) is drawn
 

@@ -76,6 +76,7 @@ from ortune.verbs._options import (
     Tolerance,
     command,
     named,
+    seconds,
     share,
 )
 from ortune.verbs._session import Session, session
@@ -92,11 +93,9 @@ ROW_SHARE = 0.1
 """Of the budget at most, for seeing which rewrites of the row do nothing of their own."""
 
 FORMATS = ("text", "json", "markdown", "github", "html")
-BUDGET_S = 180.0
-BROWSER_BUDGET_S = 600.0
+BUDGET, BROWSER_BUDGET = "3m", "10m"
 """A page takes 4 to 6 s to load onnxruntime-web, to warm up and to end, where a process takes half a second: four
 minutes held no plan at all of three of five models."""
-USUAL = "3m, and 10m in a browser"
 STOPPING = (
     "stopping the race; the best plan so far is then confirmed with nine blocks; Ctrl-C again stops at once"
 )
@@ -149,7 +148,13 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
     ] = None
     metric: Metric = None
     budget: Annotated[
-        str | float, Option("--budget", "2m", f"Time for all measuring; usual: {USUAL}.", RUN)
+        str | float,
+        Option(
+            "--budget",
+            "2m",
+            f"Time for all measuring; usual: {BUDGET}, and {BROWSER_BUDGET} in a browser.",
+            RUN,
+        ),
     ] = ""
     worth: Annotated[
         str | float, Option("--worth", "1%", "The smallest gain that is worth a change.", RUN)
@@ -185,7 +190,8 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
     def budget_s(self) -> float:
         """All measuring together. Where nothing was said, what holds the first plans of a usual model."""
         if self.budget == "":
-            return BROWSER_BUDGET_S if self.first_target in targets.in_browsers() else BUDGET_S
+            usual = BROWSER_BUDGET if self.first_target in targets.in_browsers() else BUDGET
+            return seconds(usual, "--budget")
         return super().budget_s
 
     @cached_property

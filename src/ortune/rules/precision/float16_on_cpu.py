@@ -20,12 +20,12 @@ from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
 from ortune.rewrites.float16_to_float32 import REWRITE
 from ortune.rules._fixes import mended_by
+from ortune.rules._providers import ON_THE_CPU
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
 CODE = "PRC003"
 
-_TARGETS = ("cpu", "web-wasm")
 _PRODUCTS = op_set("Conv ConvTranspose Gemm MatMul LSTM GRU RNN Attention")
 
 BAD = """
@@ -49,7 +49,7 @@ halves (float16[8,96] x, float[96,96] w) => (float[8,96] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Products of float16, where the CPU runs them."""
-    if facts.model is None or facts.target not in _TARGETS:
+    if facts.model is None or facts.target not in ON_THE_CPU:
         return
     found = [
         node

@@ -17,10 +17,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 
 from ortune import launcher, platform
 from ortune.errors import RuntimeNotFound
@@ -43,8 +42,9 @@ from ortune.records import (
 )
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools, DevToolsError, PageEvent
+from ortune.targets.browser.given import CannotServe, inputs_of, model_of
 from ortune.targets.browser.kept import Kept
-from ortune.targets.browser.outputs import DTYPES, Outputs, Unlike
+from ortune.targets.browser.outputs import Outputs, Unlike
 from ortune.targets.browser.remote import AWAY_S, Ran, browser_name
 from ortune.targets.browser.server import PageServer, Served, Site, token_of
 from ortune.targets.machine import Machine, over_memory_of
@@ -52,9 +52,6 @@ from ortune.targets.process import Process
 from ortune.targets.task import Task
 from ortune.targets.turns import Runner
 from ortune.targets.worker import LOG
-
-if TYPE_CHECKING:
-    import onnx
 
 CONSOLE = "console.txt"
 BUILDS = {"wasm": "jsep", "webgpu": "jsep", "webnn": "jsep", "webgl": "webgl"}
@@ -118,7 +115,7 @@ class Page(Process):
             what = f"{error.where}: {error.what}" if error.where else error.what
             self.end = self.error("no-runtime", f"{what} -> {error.do}")
             return
-        except _CannotServe as error:
+        except CannotServe as error:
             self.end = self.error("unsupported", str(error))
             return
         self._lines = queue.Queue()
@@ -382,36 +379,27 @@ class Page(Process):
         """What the page may have, and what it is asked to do.
 
         Raises:
-            _CannotServe: An input has no counterpart in JavaScript, or a file is larger than a page can fetch.
+            CannotServe: An input has no counterpart in JavaScript, or a file is larger than a page can fetch.
         """
         request = self.task.request
         if request.custom_ops or request.sessions > 1 or request.callers > 1:
-            raise _CannotServe("custom operators, several sessions and callers are nothing for a page")
+            raise CannotServe("custom operators, several sessions and callers are nothing for a page")
         told = in_page(self.provider, (*self.settings, *request.applied))
         isolated = [each.value for each in self.settings if each.knob == ISOLATION.name]
         if self.machine.remote and isolated and not _truth(isolated[-1]):
-            raise _CannotServe(
-                f"a page elsewhere is always isolated: {ISOLATION.name}=0 needs a browser here"
-            )
-        feeds = [_feed(Path(feed.path)) for feed in request.feeds]
+            raise CannotServe(f"a page elsewhere is always isolated: {ISOLATION.name}=0 needs a browser here")
+        feeds = [inputs_of(Path(feed.path)) for feed in request.feeds]
         model = Path(request.model).absolute()
-        proto = _proto(model)
-        external = _external(model, proto) if proto is not None else []
+        given = model_of(model)
         self._outputs = Outputs(
             Path(request.outputs_path) if request.outputs_path else None,
             [ref.name for ref in request.feeds],
-            None if proto is None else _declared(proto),
+            given.outputs,
             self.task.reference,
         )
-        for file in (model, *(model.parent / name for name in external)):
-            if file.is_file() and (size := file.stat().st_size) >= _MOST_FILE:
-                raise _CannotServe(
-                    f"{file.name} has {size / 2**30:.1f} GiB, and a page can fetch no file of 2 GiB: use weights of "
-                    "fewer bits, or keep them in several files"
-                )
         served = Served(
             model=model,
-            external=[model.parent / name for name in external],
+            external=[model.parent / name for name in given.external],
             feeds=[[data for _, data in feed] for feed in feeds],
             dist=web.dist,
             isolated=not isolated or _truth(isolated[-1]),
@@ -431,7 +419,7 @@ class Page(Process):
             "keep": bool(request.outputs_path),
             "alone": len(self.group) == 1,
             "hidden_ms": int(1000 * min(HIDDEN_S, self.limits.load_s / 2, self.limits.run_s / 2)),
-            "external": external,
+            "external": given.external,
             "gap_ns": request.gap_ns,
             "wait_ratio": request.wait_ratio,
             "warmup_runs": request.warmup_runs,
@@ -444,7 +432,6 @@ class Page(Process):
         return served, job
 
 
-_MOST_FILE = 2 << 30  # beyond it Chromium says "Failed to fetch", after half a minute
 _DAY_S = 86_400.0
 _GONE_S = 1.0
 MOST_LINES, MOST_PRINTED = 200_000, 1 << 28
@@ -489,10 +476,6 @@ class _Told(msgspec.Struct, kw_only=True):
     """A message of a page, of which the rest is read as every worker's is."""
 
     about: _About | None = None
-
-
-class _CannotServe(Exception):
-    """A trial that no page can run; the words say why."""
 
 
 def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, str] | None:
@@ -579,66 +562,6 @@ def _seen(
         block_ns=int(about.block_ns),
         frames_lost=about.frames_lost,
     )
-
-
-def _feed(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
-    """A case's inputs: what each is, and its bytes as a typed array of JavaScript has them."""
-    found = []
-    for entry in json.loads((folder / "feeds.json").read_text(encoding="utf-8"))["feeds"]:
-        name, kind = entry["name"], entry["onnx_type"]
-        if entry["kind"] != "tensor" or kind not in (*DTYPES, "string"):
-            raise _CannotServe(
-                f"input {name!r} is a {entry['kind']} of {kind}, which onnxruntime-web does not take"
-            )
-        array = np.load(folder / entry["files"][0], allow_pickle=False)
-        data = (
-            json.dumps([str(each) for each in array.ravel()]).encode()
-            if kind == "string"
-            else np.ascontiguousarray(array).astype(DTYPES[kind], copy=False).tobytes()
-        )
-        found.append(({"name": name, "onnx_type": kind, "dims": list(array.shape)}, data))
-    return found
-
-
-def _proto(model: Path) -> onnx.ModelProto | None:
-    """The model without weights beside it; None of what is no ONNX file: onnxruntime-web says what it thinks of it."""
-    if model.suffix == ".ort":
-        return None
-    import onnx
-    from google.protobuf.message import DecodeError
-
-    try:
-        return onnx.load(model, load_external_data=False)
-    except DecodeError:
-        return None
-
-
-def _external(model: Path, proto: onnx.ModelProto) -> list[str]:
-    """The files beside a model that hold its weights."""
-    from onnx.external_data_helper import ExternalDataInfo, uses_external_data
-
-    found: dict[str, None] = {}
-    for tensor in proto.graph.initializer:
-        if uses_external_data(tensor):
-            name = ExternalDataInfo(tensor).location
-            place = (model.parent / name).resolve()
-            if not place.is_relative_to(model.parent.resolve()):
-                raise _CannotServe(f"its weights lie outside of its folder: {name}")
-            found[name] = None
-    return list(found)
-
-
-def _declared(proto: onnx.ModelProto) -> dict[str, tuple[str, list[int] | None]]:
-    """The outputs as the model declares them: element type, "" of what is no tensor, and sizes where all are given."""
-    from onnx import TensorProto
-
-    found: dict[str, tuple[str, list[int] | None]] = {}
-    for value in proto.graph.output:
-        tensor = value.type.tensor_type
-        kind = TensorProto.DataType.Name(tensor.elem_type).lower() if tensor.elem_type else ""
-        fixed = tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in tensor.shape.dim)
-        found[value.name] = kind, [max(0, dim.dim_value) for dim in tensor.shape.dim] if fixed else None
-    return found
 
 
 def _truth(value: object) -> bool:

@@ -334,19 +334,14 @@ class _Watch:
         known = PageModel(url=asked.url, size_bytes=asked.bytes, weights=tuple(asked.external))
         if self.known.get((session.context, session.number)) is not session:
             return msgspec.structs.replace(known, error="the page was loaded again since")
-        model, parts, what = (
-            self._path(place),
-            [asked.bytes, *(each.size_bytes for each in asked.external)],
-            "",
-        )
+        model, what = self._path(place), ""
         found: list[tuple[str, int]] = []
         try:
-            for part, size in enumerate(parts):
-                path = model
-                if part:
-                    what = f"its weights in {asked.external[part - 1].path}: "
-                    path = _beside(model, asked.external[part - 1].path)
-                found.append(self._read(tools, session, part, size, path, sum(read for _, read in found)))
+            found.append(self._read(tools, session, 0, asked.bytes, model, 0))
+            for part, weights in enumerate(asked.external, 1):
+                what = f"its weights in {weights.path}: "
+                path, before = _beside(model, weights.path), sum(size for _, size in found)
+                found.append(self._read(tools, session, part, weights.size_bytes, path, before))
         except (DevToolsError, TypeError, ValueError, KeyError, OSError) as error:
             model.unlink(missing_ok=True)
             known = msgspec.structs.replace(known, error=what + str(error).partition("\n")[0][:200])

@@ -1,0 +1,108 @@
+"""What a page is given of a trial: the files of its model, and its inputs as typed arrays of JavaScript."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ortune.targets.browser.outputs import DTYPES
+
+MOST_FILE = 2 << 30  # beyond it Chromium says "Failed to fetch", after half a minute
+
+
+class CannotServe(Exception):
+    """A trial that no page can run; the words say why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a page must know of a model before it has it.
+
+    Attributes:
+        external: Files beside it that hold its weights, as it calls them.
+        outputs: As it declares them: element type, "" of what is no tensor, and sizes where all are given. None of what
+            is no ONNX file: onnxruntime-web says what it thinks of it.
+    """
+
+    external: tuple[str, ...] = ()
+    outputs: dict[str, tuple[str, list[int] | None]] | None = None
+
+
+def model_of(path: Path) -> Given:
+    """What a model's file tells; read once as long as that stays as it is, since every trial asks.
+
+    Raises:
+        CannotServe: A file is larger than a page can fetch, or lies outside of the model's folder.
+    """
+    _require_fetchable(path)
+    if path.suffix == ".ort":
+        return Given()
+    stat = path.stat()
+    found = _read(path, stat.st_mtime_ns, stat.st_size)
+    for name in found.external:
+        _require_fetchable(path.parent / name)
+    return found
+
+
+def inputs_of(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
+    """A case's inputs: what each is, and its bytes as a typed array of JavaScript has them.
+
+    Raises:
+        CannotServe: One has no counterpart in JavaScript.
+    """
+    found = []
+    for entry in json.loads((folder / "feeds.json").read_text(encoding="utf-8"))["feeds"]:
+        name, kind = entry["name"], entry["onnx_type"]
+        if entry["kind"] != "tensor" or kind not in (*DTYPES, "string"):
+            raise CannotServe(
+                f"input {name!r} is a {entry['kind']} of {kind}, which onnxruntime-web does not take"
+            )
+        array = np.load(folder / entry["files"][0], allow_pickle=False)
+        data = (
+            json.dumps([str(each) for each in array.ravel()]).encode()
+            if kind == "string"
+            else np.ascontiguousarray(array).astype(DTYPES[kind], copy=False).tobytes()
+        )
+        found.append(({"name": name, "onnx_type": kind, "dims": list(array.shape)}, data))
+    return found
+
+
+def _require_fetchable(file: Path) -> None:
+    if file.is_file() and (size := file.stat().st_size) >= MOST_FILE:
+        raise CannotServe(
+            f"{file.name} has {size / 2**30:.1f} GiB, and a page can fetch no file of 2 GiB: use weights of "
+            "fewer bits, or keep them in several files"
+        )
+
+
+@lru_cache(maxsize=32)
+def _read(path: Path, changed_ns: int, size: int) -> Given:
+    """The file's time and size are there for the cache alone."""
+    import onnx
+    from google.protobuf.message import DecodeError
+    from onnx.external_data_helper import ExternalDataInfo, uses_external_data
+
+    try:
+        proto = onnx.load(path, load_external_data=False)
+    except DecodeError:
+        return Given()
+    external: dict[str, None] = {}
+    for tensor in proto.graph.initializer:
+        if uses_external_data(tensor):
+            name = ExternalDataInfo(tensor).location
+            if not (path.parent / name).resolve().is_relative_to(path.parent.resolve()):
+                raise CannotServe(f"its weights lie outside of its folder: {name}")
+            external[name] = None
+    outputs: dict[str, tuple[str, list[int] | None]] = {}
+    for value in proto.graph.output:
+        tensor_type = value.type.tensor_type
+        kind = onnx.TensorProto.DataType.Name(tensor_type.elem_type).lower() if tensor_type.elem_type else ""
+        dims = tensor_type.shape.dim
+        fixed = tensor_type.HasField("shape") and all(dim.HasField("dim_value") for dim in dims)
+        outputs[value.name] = kind, [max(0, dim.dim_value) for dim in dims] if fixed else None
+    return Given(external=tuple(external), outputs=outputs)
