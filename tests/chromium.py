@@ -21,6 +21,9 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 
+from ortune.targets.browser import page
+from ortune.targets.browser.setup import NO_POPUPS
+
 HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
@@ -36,7 +39,7 @@ ONNXRUNTIME_WEB = "1.30.0"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--enable-unsafe-webgpu",
+    "--disable-component-update", "--disable-sync", "--enable-unsafe-webgpu", NO_POPUPS,
 )  # fmt: skip
 
 
@@ -127,6 +130,12 @@ def installed(package: str, version: str, name: str) -> Path:
 def web_modules() -> Path:
     """A real onnxruntime-web."""
     return installed("onnxruntime-web", ONNXRUNTIME_WEB, f"web-{ONNXRUNTIME_WEB}")
+
+
+def hardly_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are warmed up for a moment alone, where no test asks what a run takes."""
+    monkeypatch.setattr(page, "WARM_MS", 50)
+    monkeypatch.setattr(page, "AGAIN_MS", 50)
 
 
 RUNS = """<!doctype html>

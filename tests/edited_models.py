@@ -14,8 +14,8 @@ PLACE = 8  # the Relu after which something is inserted
 WIDE = 10  # the Conv that is made three times as wide
 
 
-def squeezenet() -> onnx.ModelProto:
-    """SqueezeNet with weights that are stored, and random."""
+def squeezenet(size: int = 224) -> onnx.ModelProto:
+    """SqueezeNet with weights that are stored, and random, for pictures of this height and width."""
     model = onnx.load(model_path("light-squeezenet"))
     graph, draw = model.graph, np.random.default_rng(0)
     shapes = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
@@ -34,6 +34,9 @@ def squeezenet() -> onnx.ModelProto:
     for field, kept in ((graph.node, nodes), (graph.input, images)):
         del field[:]
         field.extend(kept)
+    (image,) = images
+    for dim in image.type.tensor_type.shape.dim[2:]:
+        dim.dim_value = size
     model.ir_version = 8
     return model
 

@@ -101,9 +101,9 @@ REWRITE = Rewrite(
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The package, without what Python compiled of it."""
+    """The package, with what Python compiled of it: the times of the files, by which it knows, are copied too."""
     package = tmp_path / "src" / "ortune"
-    shutil.copytree(ROOT / "src" / "ortune", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "src" / "ortune", package)
     return package
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -47,22 +48,32 @@ def run(*words: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    "words", [["--help"], ["--version"], *([verb, "--help"] for verb in verbs())], ids=" ".join
-)
-def test_help_imports_nothing_heavy(words: list[str]) -> None:
-    program = (
-        "import sys, contextlib\n"
-        f"sys.argv = ['ortune', *{words!r}]\n"
-        "from ortune.cli.main import main\n"
-        "with contextlib.suppress(SystemExit):\n"
-        "    main()\n"
-        "print(*sys.modules)\n"
-    )
-    loaded = [name.split(".") for name in run("-c", program).splitlines()[-1].split()]
-    assert {name[0] for name in loaded} & HEAVY == set()
-    assert {name[1] for name in loaded if name[0] == "ortune" and len(name) > 1} <= LIGHT
-    assert [name for name in loaded if name[:2] == ["ortune", "verbs"] and name[2:] == words[:1]] == []
+WORDS = [["--help"], ["--version"], *([verb, "--help"] for verb in verbs())]
+STARTED = """
+import contextlib, io, json, os, sys
+import typer.rich_utils
+from ortune.cli.main import main
+# Each goes on in a process of its own, which has imported what all are printed with and nothing of other verbs.
+for words in json.loads(sys.argv[1]):
+    if not os.fork():
+        sys.argv = ["ortune", *words]
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+            main()
+        print(json.dumps([words, list(sys.modules)]), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_help_imports_nothing_heavy() -> None:
+    told = [json.loads(line) for line in run("-c", STARTED, json.dumps(WORDS)).splitlines()]
+    assert [words for words, _ in told] == WORDS
+    for words, modules in told:
+        loaded = [name.split(".") for name in modules]
+        assert {name[0] for name in loaded} & HEAVY == set(), words
+        assert {name[1] for name in loaded if name[0] == "ortune" and len(name) > 1} <= LIGHT, words
+        own = [name for name in loaded if name[:2] == ["ortune", "verbs"] and name[2:] == words[:1]]
+        assert own == [], words
 
 
 @pytest.mark.parametrize("verb", verbs())
@@ -99,12 +110,12 @@ def test_version_is_the_same_everywhere() -> None:
     assert f"## {ortune.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / "src")))
-def test_file_has_a_docstring_and_one_idea(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert ast.get_docstring(ast.parse(text)), "no docstring"
-    if len(text.splitlines()) > 400:
-        warnings.warn(f"{path.name} has more than 400 lines: two ideas?", stacklevel=1)
+def test_every_file_has_a_docstring_and_one_idea() -> None:
+    texts = {str(path.relative_to(ROOT / "src")): path.read_text(encoding="utf-8") for path in SOURCES}
+    assert [name for name, text in texts.items() if not ast.get_docstring(ast.parse(text))] == []
+    for name, text in texts.items():
+        if len(text.splitlines()) > 400:
+            warnings.warn(f"{name} has more than 400 lines: two ideas?", stacklevel=1)
 
 
 @pytest.mark.xdist_group("measuring")

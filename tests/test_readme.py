@@ -13,17 +13,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from onnxruntime import datasets
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Two measurements at once are each other's noise: those that wait for a verdict run one after another.
-pytestmark = pytest.mark.xdist_group("measuring")
-
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-BUDGET_S = 2
+BUDGET_S = 1
 
 
 def steps() -> list[tuple[str, str]]:

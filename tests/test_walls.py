@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "ortune"
 FILES = sorted(PACKAGE.rglob("*.py"))
+KNOWN = set(FILES)
 
 # What each room may import of the package besides records and errors.
 ROOMS = {
@@ -65,15 +67,24 @@ def room(file: Path) -> str:
     return first.removesuffix(".py")
 
 
-def tree(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
+def nodes(tree: ast.AST, *, types: bool = True, functions: bool = True) -> Iterator[ast.AST]:
+    """Every node, perhaps without what stands under ``TYPE_CHECKING``, perhaps without functions."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if not functions and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if not types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        waiting += ast.iter_child_nodes(node)
 
 
-def imported(file: Path, nodes: Iterator[ast.AST] | None = None) -> set[str]:
-    """Absolute names of everything that a file imports, wherever the statement stands."""
+def imported(file: Path, found: Iterator[ast.AST]) -> set[str]:
+    """Absolute names of everything that statements of a file import."""
     package = ["ortune", *file.relative_to(PACKAGE).parent.parts]
     names = set()
-    for node in nodes or ast.walk(tree(file)):
+    for node in found:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -84,64 +95,103 @@ def imported(file: Path, nodes: Iterator[ast.AST] | None = None) -> set[str]:
     return names
 
 
-def running(file: Path) -> Iterator[ast.AST]:
-    """Every statement but those under ``TYPE_CHECKING``."""
-    waiting: list[ast.AST] = [tree(file)]
-    while waiting:
-        node = waiting.pop()
-        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
-            yield node
-            waiting += ast.iter_child_nodes(node)
+def of_others(found: Iterator[ast.AST]) -> set[str]:
+    """Packages that statements import by their absolute names."""
+    names = set()
+    for node in found:
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.add(node.module.split(".")[0])
+    return names
 
 
-def at_import(file: Path) -> Iterator[ast.AST]:
-    """Statements that run when the module is imported: outside functions and ``TYPE_CHECKING``."""
-    waiting: list[ast.AST] = [tree(file)]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        yield node
-        waiting += ast.iter_child_nodes(node)
+def written(node: ast.AST) -> str:
+    """A name or an attribute as it is written."""
+    if isinstance(node, ast.Name):
+        return node.id
+    return f"{written(node.value)}.{node.attr}" if isinstance(node, ast.Attribute) else ast.unparse(node)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What is read off a file.
+
+    Attributes:
+        imported: Absolute names of everything that it imports, wherever the statement stands.
+        running: Those that are imported when it runs: types apart.
+        at_import: Those that are imported with it: outside functions, types apart.
+        absolute: Packages that it imports by their absolute names.
+        names: Names and attributes that it mentions.
+        dotted: Attributes as they are written.
+        called: What it calls, as it is written.
+    """
+
+    imported: set[str]
+    running: set[str]
+    at_import: set[str]
+    absolute: set[str]
+    names: set[str]
+    dotted: set[str]
+    called: set[str]
+
+    @property
+    def libraries(self) -> set[str]:
+        return {name.split(".")[0] for name in self.imported}
+
+
+@cache
+def read(file: Path) -> Source:
+    return of(file, file.read_text(encoding="utf-8"))
+
+
+def of(file: Path, text: str) -> Source:
+    tree = ast.parse(text)
+    every = list(nodes(tree))
+    attributes = [n for n in every if isinstance(n, ast.Attribute)]
+    return Source(
+        imported=imported(file, iter(every)),
+        running=imported(file, nodes(tree, types=False)),
+        at_import=imported(file, nodes(tree, types=False, functions=False)),
+        absolute=of_others(iter(every)),
+        names={n.attr for n in attributes} | {n.id for n in every if isinstance(n, ast.Name)},
+        dotted={written(n) for n in attributes},
+        called={written(n.func) for n in every if isinstance(n, ast.Call)},
+    )
 
 
 def rooms_imported(file: Path) -> set[str]:
     """The rooms of the package that a file reaches, itself left out."""
-    parts = [name.split(".") for name in imported(file)]
+    parts = [name.split(".") for name in read(file).imported]
     reached = {p[1] for p in parts if p[0] == "ortune" and len(p) > 1}
     return {r for r in reached if (PACKAGE / r).is_dir() or (PACKAGE / f"{r}.py").is_file()} - {room(file)}
 
 
-def libraries(file: Path) -> set[str]:
-    return {name.split(".")[0] for name in imported(file)}
-
-
-def named(files: list[Path]) -> list[object]:
-    return [pytest.param(f, id=str(f.relative_to(PACKAGE))) for f in files]
+def breaches(files: list[Path], found: Callable[[Path], set[str]]) -> dict[str, set[str]]:
+    """What each of these files has that it may not."""
+    assert files
+    return {str(file.relative_to(PACKAGE)): names for file in files if (names := found(file))}
 
 
 def test_every_room_has_its_walls() -> None:
     assert {room(f) for f in FILES} - {"__init__", "__main__"} == set(ROOMS)
 
 
-@pytest.mark.parametrize("file", named([f for f in FILES if room(f) in ROOMS]))
-def test_room_imports_only_what_it_may(file: Path) -> None:
-    free = (
-        set()
-        if room(file) in ("records", "errors", "worker")
-        else {"records", "errors", "files", "printable"}
-    )
-    assert rooms_imported(file) <= ROOMS[room(file)] | free
+def test_room_imports_only_what_it_may() -> None:
+    def more(file: Path) -> set[str]:
+        alone = room(file) in ("records", "errors", "worker")
+        free = set() if alone else {"records", "errors", "files", "printable"}
+        return rooms_imported(file) - ROOMS[room(file)] - free
+
+    assert breaches([f for f in FILES if room(f) in ROOMS], more) == {}
 
 
 def modules_imported(file: Path) -> set[Path]:
     """The files of the package that a file imports anywhere, types apart."""
     found = set()
-    for name in imported(file, running(file)):
+    for name in read(file).running:
         where = PACKAGE.joinpath(*name.split(".")[1:])
-        found |= {path for path in (where.with_suffix(".py"), where / "__init__.py") if path in FILES}
+        found |= {where.with_suffix(".py"), where / "__init__.py"} & KNOWN
     return found - {file}
 
 
@@ -164,76 +214,95 @@ def test_no_file_imports_itself_through_others() -> None:
 
 
 # ``ortune.load`` gives the user a session in the user's own process: nothing is measured there.
-@pytest.mark.parametrize("file", named([f for f in FILES if room(f) not in ("worker", "loader")]))
-def test_only_the_worker_imports_onnxruntime(file: Path) -> None:
-    assert "onnxruntime" not in libraries(file)
-    assert "worker" not in rooms_imported(file)
+def test_only_the_worker_imports_onnxruntime() -> None:
+    files = [f for f in FILES if room(f) not in ("worker", "loader")]
+    found = breaches(
+        files, lambda f: (read(f).libraries & {"onnxruntime"}) | (rooms_imported(f) & {"worker"})
+    )
+    assert found == {}
 
 
-@pytest.mark.parametrize("file", named([f for f in FILES if room(f) == "worker"]))
-def test_the_worker_needs_numpy_and_onnxruntime_alone(file: Path) -> None:
-    import sys
-
+def test_the_worker_needs_numpy_and_onnxruntime_alone() -> None:
     allowed = {*sys.stdlib_module_names, "numpy", "onnxruntime"}
-    absolute = set()
-    for node in ast.walk(tree(file)):
-        if isinstance(node, ast.Import):
-            absolute |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            absolute.add(node.module.split(".")[0])
-    assert absolute <= allowed
+    assert breaches([f for f in FILES if room(f) == "worker"], lambda f: read(f).absolute - allowed) == {}
 
 
-@pytest.mark.parametrize("file", named([f for f in FILES if room(f) in PLAIN]))
-def test_no_model_is_seen_here(file: Path) -> None:
-    assert not libraries(file) & {"onnx", "onnx_ir", "google"}
+def test_no_model_is_seen_here() -> None:
+    models = {"onnx", "onnx_ir", "google"}
+    assert breaches([f for f in FILES if room(f) in PLAIN], lambda f: read(f).libraries & models) == {}
 
 
-@pytest.mark.parametrize("file", named([f for f in FILES if room(f) in ("report", "bundle")]))
-def test_what_is_shown_depends_on_the_session_alone(file: Path) -> None:
-    nodes = list(ast.walk(tree(file)))
-    names = {n.attr for n in nodes if isinstance(n, ast.Attribute)} | {
-        n.id for n in nodes if isinstance(n, ast.Name)
-    }
-    assert not names & {"environ", "getenv", "environb"}
-    assert not libraries(file) & {"urllib", "http", "socket", "requests", "subprocess", "numpy", "statistics"}
+def test_what_is_shown_depends_on_the_session_alone() -> None:
+    names = {"environ", "getenv", "environb"}
+    libraries = {"urllib", "http", "socket", "requests", "subprocess", "numpy", "statistics"}
+    files = [f for f in FILES if room(f) in ("report", "bundle")]
+    found = breaches(files, lambda f: (read(f).names & names) | (read(f).libraries & libraries))
+    assert found == {}
 
 
 # The worker's modules run in a process that the launcher has started.
-@pytest.mark.parametrize("file", named([f for f in FILES if room(f) not in ("launcher", "worker")]))
-def test_only_the_launcher_starts_and_ends_processes(file: Path) -> None:
-    assert not libraries(file) & {"subprocess", "multiprocessing", "pty"}
-    called = {ast.unparse(n) for n in ast.walk(tree(file)) if isinstance(n, ast.Attribute)}
-    assert not {
-        name for name in called if name.startswith(("os.fork", "os.exec", "os.spawn", "os.posix_spawn"))
-    }
-    assert not called & {"os.system", "os.popen", "os.kill", "os.killpg"}
+def test_only_the_launcher_starts_and_ends_processes() -> None:
+    starting = ("os.fork", "os.exec", "os.spawn", "os.posix_spawn")
+    calls = {"os.system", "os.popen", "os.kill", "os.killpg"}
+
+    def processes(file: Path) -> set[str]:
+        source = read(file)
+        started = {name for name in source.dotted if name.startswith(starting)}
+        return (
+            (source.libraries & {"subprocess", "multiprocessing", "pty"}) | started | (source.dotted & calls)
+        )
+
+    assert breaches([f for f in FILES if room(f) not in ("launcher", "worker")], processes) == {}
 
 
 # The worker's stdout is read by ortune alone, as is that of what asks an interpreter what it has.
-@pytest.mark.parametrize(
-    "file",
-    named([f for f in FILES if room(f) not in ("worker", "fleet") and f.name != "output.py"]),
-)
-def test_only_one_file_writes_to_a_terminal(file: Path) -> None:
+def test_only_one_file_writes_to_a_terminal() -> None:
     """It escapes what comes from files."""
-    called = {ast.unparse(n.func) for n in ast.walk(tree(file)) if isinstance(n, ast.Call)}
-    streams = {name for name in called if "sys.stdout" in name or "sys.stderr" in name}
-    assert not streams - {"sys.stdout.isatty"}
-    assert "print" not in called
+
+    def writing(file: Path) -> set[str]:
+        called = read(file).called
+        streams = {name for name in called if "sys.stdout" in name or "sys.stderr" in name}
+        return (streams - {"sys.stdout.isatty"}) | (called & {"print"})
+
+    files = [f for f in FILES if room(f) not in ("worker", "fleet") and f.name != "output.py"]
+    assert breaches(files, writing) == {}
 
 
-@pytest.mark.parametrize("file", named([f for f in FILES if room(f) in ("rules", "knobs", "rewrites")]))
-def test_a_catalogue_reaches_no_network(file: Path) -> None:
-    assert not libraries(file) & {"socket"}
+def test_a_catalogue_reaches_no_network() -> None:
+    files = [f for f in FILES if room(f) in ("rules", "knobs", "rewrites")]
+    assert breaches(files, lambda f: read(f).libraries & {"socket"}) == {}
 
 
-@pytest.mark.parametrize("file", named([f for f in FILES if room(f) in ("cli", "api", "__init__")]))
-def test_the_command_line_starts_light(file: Path) -> None:
-    assert not {name.split(".")[0] for name in imported(file, at_import(file))} & HEAVY
+def test_the_command_line_starts_light() -> None:
+    files = [f for f in FILES if room(f) in ("cli", "api", "__init__")]
+    assert breaches(files, lambda f: {name.split(".")[0] for name in read(f).at_import} & HEAVY) == {}
 
 
-@pytest.mark.parametrize("file", named([f for f in FILES if room(f) == "cli"]))
-def test_the_command_line_holds_no_logic(file: Path) -> None:
-    assert not libraries(file) & {"numpy", "onnx", "onnx_ir", "onnxruntime", "subprocess"}
-    assert not rooms_imported(file) & {"stats", "search", "trials", "worker", "trace"}
+def test_the_command_line_holds_no_logic() -> None:
+    libraries = {"numpy", "onnx", "onnx_ir", "onnxruntime", "subprocess"}
+    rooms = {"stats", "search", "trials", "worker", "trace"}
+    files = [f for f in FILES if room(f) == "cli"]
+    found = breaches(files, lambda f: (read(f).libraries & libraries) | (rooms_imported(f) & rooms))
+    assert found == {}
+
+
+def test_a_breach_is_found() -> None:
+    """What the tests above read, of a file that does all that they forbid somewhere."""
+    file = PACKAGE / "report" / "wrong.py"
+    text = (
+        "from typing import TYPE_CHECKING\n"
+        "from . import words\n"
+        "if TYPE_CHECKING:\n    import numpy as np\n"
+        "def f():\n    import os, subprocess\n    from ..model.open import open_model\n"
+        "    os.fork(); print(os.environ); sys.stderr.write('x')\n"
+    )
+    source = of(file, text)
+    assert source.imported >= {"numpy", "subprocess", "ortune.report.words", "ortune.model.open.open_model"}
+    assert source.imported - source.running == {"numpy"}
+    assert source.running - source.at_import == {
+        "os", "subprocess", "ortune.model.open", "ortune.model.open.open_model",
+    }  # fmt: skip
+    assert source.absolute == {"typing", "numpy", "os", "subprocess"}
+    assert source.names >= {"environ", "fork", "print"}
+    assert "os.fork" in source.dotted
+    assert source.called == {"os.fork", "print", "sys.stderr.write"}

@@ -33,12 +33,11 @@ def products(place: Path) -> Path:
     return _made("mlp.onnx", place)
 
 
-def convert(model: Path, level: str, *options: str) -> Path:
-    """Into ORT format, by the converter's own command line."""
-    folder = model.parent / f"converted-{level}"
-    command = [sys.executable, "-m", "onnxruntime.tools.convert_onnx_models_to_ort", str(model)]
+def convert(models: Path, level: str, *options: str) -> list[Path]:
+    """A model, or all of a folder, into ORT format, by the converter's own command line."""
+    folder = models.parent / f"converted-{level}"
+    command = [sys.executable, "-m", "onnxruntime.tools.convert_onnx_models_to_ort", str(models)]
     command += ["--optimization_style", "Fixed", "--output_dir", str(folder), *options]
     variables = {**os.environ, "ORT_CONVERT_ONNX_MODELS_TO_ORT_OPTIMIZATION_LEVEL": level}
     subprocess.run(command, env=variables, check=True, timeout=120, capture_output=True)
-    (made,) = folder.glob("*.ort")
-    return made
+    return sorted(folder.glob("*.ort"))

@@ -92,6 +92,13 @@ MODELS: dict[str, tuple[Package, str]] = {
     "sigmoid": (_DATASETS, "sigmoid.onnx"),
 }
 
+ALIKE = {
+    "silero-vad-half", "silero-vad-16k-op15", "silero-vad-openvino-16k", "oww-silero-vad",
+    "oww-alexa", "oww-hey-mycroft", "oww-hey-rhasspy", "oww-timer", "oww-weather",
+    "light-alexnet", "light-densenet121", "light-inception-v2", "light-resnet50", "light-vgg19", "light-zfnet512",
+}  # fmt: skip
+"""Of the same operators, in the same forms, as another one."""
+
 EXPORTED = {
     "exported-resnet50": "resnet50.onnx",
     "exported-mobilenetv3": "mobilenetv3.onnx",

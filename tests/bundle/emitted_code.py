@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from functools import cache
 
@@ -70,6 +71,18 @@ def owners(settings: dict[str, Value]) -> tuple[ProviderSpec, ...]:
     """The execution providers, beside the CPU's, whose settings these are."""
     names = {knobs.find(name).provider for name in settings} - {""}
     return tuple(ProviderSpec(name=name) for name in sorted(names))
+
+
+_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|\b\d+\b')
+
+
+def forms(file: str) -> list[str]:
+    """The file for every plan that differs in more than texts, numbers and comments; of each form that with the most
+    escapes."""
+    found: dict[str, str] = {}
+    for text in sorted((files[file] for files in plans().values()), key=lambda text: text.count("\\")):
+        found[_TEXT.sub("", text)] = text
+    return list(found.values())
 
 
 @cache

@@ -134,7 +134,6 @@ def test_allocator_is_preloaded(tmp_path: Path, make_bundle: Bundle) -> None:
     assert line and Path(line.group(1)).samefile(str(MIMALLOC))
     assert printed.count("tuned with") == 2
     mapped = "'libmimalloc' in open('/proc/self/maps').read()"
-    assert ask(bundle, mapped, LD_PRELOAD=line.group(1)) == "True"
     assert ask(bundle, f"[load.start_line(), {mapped}]", LD_PRELOAD=line.group(1)) == "['', True]"
     assert ask(bundle, "load.start_line()").startswith("LD_PRELOAD=")
     # Under another name it is the same library, as in the image of deploy/Dockerfile.
@@ -215,21 +214,27 @@ def tensor(name: str, kind: int, shape: list[object]) -> object:
     return helper.make_tensor_value_info(name, kind, shape)
 
 
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [
-        (TensorProto.FLOAT16, np.array([1.5, -2, 65504], np.float16)),
-        (TensorProto.DOUBLE, np.array([1e300, np.inf, np.nan])),
-        (TensorProto.INT64, np.array([-(2**62), 3, 0])),
-        (TensorProto.BOOL, np.array([True, False, True])),
-        (TensorProto.UINT8, np.array([0, 255, 7], np.uint8)),
-        (TensorProto.STRING, np.array(["", "ü 'q\"", "a\nb"])),
-    ],
-)
-def test_every_kind_of_tensor(tmp_path: Path, make_bundle: Bundle, kind: int, values: np.ndarray) -> None:
-    node = helper.make_node("Identity", ["x"], ["y"])
-    model = one_node(tmp_path / "net.onnx", node, [tensor("x", kind, ["n"])], [tensor("y", kind, ["n"])])
-    assert difference(check(make_bundle(model, {"x": values}))) == 0
+KINDS = {
+    TensorProto.FLOAT16: np.array([1.5, -2, 65504], np.float16),
+    TensorProto.DOUBLE: np.array([1e300, np.inf, np.nan]),
+    TensorProto.INT64: np.array([-(2**62), 3, 0]),
+    TensorProto.BOOL: np.array([True, False, True]),
+    TensorProto.UINT8: np.array([0, 255, 7], np.uint8),
+    TensorProto.STRING: np.array(["", "ü 'q\"", "a\nb"]),
+}
+
+
+def test_every_kind_of_tensor(tmp_path: Path, make_bundle: Bundle) -> None:
+    nodes = [helper.make_node("Identity", [f"x{kind}"], [f"y{kind}"]) for kind in KINDS]
+    inputs, outputs = ([tensor(f"{letter}{kind}", kind, ["n"]) for kind in KINDS] for letter in "xy")
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", inputs, outputs),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=9,
+    )
+    onnx.save(model, tmp_path / "net.onnx")
+    bundle = make_bundle(tmp_path / "net.onnx", {f"x{kind}": values for kind, values in KINDS.items()})
+    assert difference(check(bundle)) == 0
 
 
 def test_scalars_and_empty_tensors(tmp_path: Path, make_bundle: Bundle) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from compiling import TOOLS, cpp, java, judged, on_hosts, rust, said
-from emitted_code import emitted, plans
+from emitted_code import emitted, forms, plans
 
 from ortune import platform
 from ortune.records import Value
@@ -23,7 +23,7 @@ from ortune.records import Value
     ],
 )
 def test_compiles(file: str, right: str, wrong: str, tmp_path: Path) -> None:
-    assert TOOLS[file].compiled(tmp_path, [files[file] for files in plans().values()]).problem == ""
+    assert TOOLS[file].compiled(tmp_path, forms(file)).problem == ""
     planted = plans()["everything"][file].replace(right, wrong)
     assert wrong.rstrip("()") in TOOLS[file].compiled(tmp_path, [planted]).problem
 

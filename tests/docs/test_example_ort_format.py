@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import io
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from ortune.cli.main import _run as program
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "ort-format-on-webgpu"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -26,18 +31,16 @@ def steps() -> list[tuple[str, str]]:
 
 def said(command: str, folder: Path) -> str:
     words = shlex.split(command)
-    program = [sys.executable, "-m", "ortune"] if words[0] == "ortune" else [sys.executable]
-    done = subprocess.run(
-        [*program, *words[1:]],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+    if words[0] == "ortune":
+        out = io.StringIO()
+        with contextlib.chdir(folder), contextlib.redirect_stdout(out):
+            assert program(words[1:]) in (0, 1)
+        text = out.getvalue()
+    else:
+        text = subprocess.run(
+            [sys.executable, *words[1:]], cwd=folder, capture_output=True, text=True, check=True
+        ).stdout
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 def counts(text: str) -> str:
@@ -45,7 +48,8 @@ def counts(text: str) -> str:
     return re.sub(r"by \d+ rules|onnxruntime [\d.]+|[\d,]+ -> [\d,]+|\S+e-\d+|\d+ dB", "#", text)
 
 
-def test_it_prints_what_the_page_shows(tmp_path: Path) -> None:
+def test_it_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     shutil.copy(EXAMPLE / "make_models.py", tmp_path)
     for command, shown in steps():
         assert counts(said(command, tmp_path)) == counts(shown), command

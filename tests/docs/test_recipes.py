@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
+import typer
+import typer.main
 
+from ortune.api import verbs
+from ortune.cli.verbs import command
 from ortune.report import compare_words
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,16 +37,52 @@ $ python hello.py; exit 2
 """
 
 
+SHARED = ("compare", "tune", "report")
+"""The first steps compare and tune too; what is stored is told again in tests/report."""
+
+
 @pytest.mark.parametrize(
     "page",
     # A recipe measures what its page is about; what they share with each other is in the pages of the verbs.
-    [pytest.param(p, marks=[pytest.mark.long] if p.parent.name == "recipes" else []) for p in PAGES],
+    [
+        pytest.param(p, marks=[pytest.mark.long] if p.parent.name == "recipes" or p.stem in SHARED else [])
+        for p in PAGES
+    ],
     ids=lambda p: p.stem,
 )
 def test_a_recipe_runs(page: Path, tmp_path: Path) -> None:
     for step in make_recipes.steps(page.read_text(encoding="utf-8")):
         found = make_recipes.run(step, tmp_path, quick=True)
         assert make_recipes.trouble(step, found, quick=True) == []
+
+
+def command_lines(page: Path) -> list[list[str]]:
+    """The words of every command of ortune on a page."""
+    found = []
+    for step in make_recipes.steps(page.read_text(encoding="utf-8")):
+        reader = shlex.shlex(step.text if step.kind == "command" else "", posix=True, punctuation_chars=True)
+        reader.whitespace_split = True
+        for piped, words in itertools.groupby(reader, lambda word: set(word) <= set("|&;")):
+            word, *rest = words
+            if not piped and word == "ortune":
+                found.append(rest)
+    return found
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if command_lines(p)], ids=lambda p: p.stem)
+def test_a_page_asks_only_for_what_there_is(page: Path) -> None:
+    for arguments in command_lines(page):
+        verb, *rest = arguments if arguments[0] in verbs() else ["look", *arguments]
+        app = typer.Typer()
+        app.command(name=verb)(command(verb))
+        typer.main.get_command(app).make_context(verb, rest)
+
+
+def test_an_option_that_is_gone_is_found() -> None:
+    app = typer.Typer()
+    app.command(name="compare")(command("compare"))
+    with pytest.raises(Exception, match="--b-sets"):
+        typer.main.get_command(app).make_context("compare", ["m.onnx", "--b-sets", "intra=1"])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)

@@ -26,6 +26,8 @@ from ortune.cli.main import _run as program
 
 WIDTH = 64
 PATIENCE_S = 120
+# One thread: a pool of several spins, which takes the CPUs from the tests beside this one.
+FEW = ("--budget", "40s", "--max-blocks", "6", "--set", "intra=1", "--json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +95,14 @@ class Box:
         assert list((self.folder / "tmp").iterdir()) == []
         return done
 
-    def here(self, *arguments: str) -> Done:
-        """Runs ortune's program within this process, which saves its start: for what is refused before it measures."""
+    def here(self, *arguments: str, env: Mapping[str, str] | None = None) -> Done:
+        """Runs ortune's program within this process, which saves its start: where no fault is of its own process."""
         out, err = io.StringIO(), io.StringIO()
         before, temporary = dict(os.environ), tempfile.tempdir
         try:
             os.environ.clear()
-            os.environ.update(self.environment)
-            tempfile.tempdir = self.environment["TMPDIR"]
+            os.environ.update({**self.environment, **(env or {})})
+            tempfile.tempdir = os.environ["TMPDIR"]
             with (
                 contextlib.chdir(self.folder),
                 contextlib.redirect_stdout(out),
@@ -116,10 +118,13 @@ class Box:
         return Done(code=code, out=out.getvalue(), err=err.getvalue())
 
     def compare(self, *arguments: str, **how: Any) -> Done:
-        """``ortune compare`` with a small budget and JSON."""
-        # One thread: a pool of several spins, which takes the CPUs from the tests beside this one.
-        few = ("--budget", "40s", "--max-blocks", "6", "--set", "intra=1")
-        return self.run("compare", *arguments, *few, "--json", **how)
+        """``ortune compare`` with a small budget and JSON, within this process."""
+        return self.here("compare", *arguments, *FEW, **how)
+
+    def inputs(self) -> str:
+        """A file of them: with inputs of its own a session is not timed on several kinds of invented ones."""
+        np.savez(self.folder / "x.npz", x=np.ones((1, WIDTH), np.float32))
+        return "x.npz"
 
     def workers(self) -> list[int]:
         """Processes that run this box's copy of the worker."""

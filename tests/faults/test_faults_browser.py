@@ -45,7 +45,6 @@ try:
 except RuntimeNotFound as error:
     pytest.skip(f"NOTHING IN A BROWSER IS TESTED: {error.what}", allow_module_level=True)
 
-pytestmark = pytest.mark.xdist_group("measuring")
 PATIENCE_S = 60.0
 LONG_NS = 20_000_000_000
 OPENED_S = 1.5
@@ -228,7 +227,7 @@ def test_a_turn_in_a_hidden_page_is_taken_again(folder: Path, monkeypatch: pytes
 
     def batch(page: Page, runs: int, unmeasured: int) -> None:
         threading.Timer(0.3, tabs.hide).start()  # in the pause between its two runs
-        threading.Timer(2.0, tabs.show_again).start()
+        threading.Timer(1.3, tabs.show_again).start()
         Process.batch(page, runs, unmeasured)
 
     monkeypatch.setattr(Page, "batch", batch)
@@ -242,8 +241,8 @@ def test_a_turn_in_a_hidden_page_is_taken_again(folder: Path, monkeypatch: pytes
 def test_a_page_that_stays_hidden(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tabs = Tabs(monkeypatch)
     tabs.at["loaded"] = tabs.hide
-    failed = failure("hidden", folder, limits=Limits(run_s=4))
-    assert "hidden for 2 s" in failed.what and failed.phase == "running"
+    failed = failure("hidden", folder, limits=Limits(run_s=2))
+    assert "hidden for 1 s" in failed.what and failed.phase == "running"
 
 
 def test_a_load_in_a_hidden_page_is_no_figure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,7 +398,11 @@ def test_a_model_that_is_none(folder: Path) -> None:
     failure("load-error", folder)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)],
+    ids=lambda number: number.name,
+)
 def test_stopped_in_a_browsers_trial(box: Box, number: signal.Signals) -> None:
     long = (
         "compare",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fuzzing import kinds, one
 
-EACH = 22
+EACH = 10
 
 
 def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:

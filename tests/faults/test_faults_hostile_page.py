@@ -40,7 +40,7 @@ def trial(folder: Path, *, limits: Limits | None = None, **says: Any) -> Outcome
     (folder / "dist" / "ort.min.mjs").touch()
     browser = folder / "browser.sh"
     hostile = shlex.join(
-        [sys.executable, str(Path(__file__).with_name("hostile.py")), str(folder / "says.json")]
+        [sys.executable, str(Path(__file__).with_name("lying_browser.py")), str(folder / "says.json")]
     )
     browser.write_text(f'#!/bin/sh\nexec {hostile} "$@"\n')
     browser.chmod(0o755)

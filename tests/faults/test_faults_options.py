@@ -50,7 +50,7 @@ def test_options_that_there_are_not(box: Box, arguments: list[str]) -> None:
 
 
 def test_without_json_stdout_stays_empty(box: Box) -> None:
-    done = box.run("compare", "m.onnx", "--bogus")
+    done = box.here("compare", "m.onnx", "--bogus")
     assert (done.code, done.out) == (2, "")
     assert "--bogus" in done.err
 
@@ -71,7 +71,7 @@ def test_a_provider_that_is_not_there(box: Box, side: str) -> None:
     plan = {"providers": [{"name": "CUDAExecutionProvider"}]}
     (box.folder / "cuda.json").write_text(json.dumps(plan))
     how = ["cuda.json"] if side == "plan" else ["--target", "cuda"]
-    error = refused(box.here("compare", "m.onnx", *how, "--json"), 3, "not-applied")
+    error = refused(box.here("compare", "m.onnx", *how, "--inputs", box.inputs(), "--json"), 3, "not-applied")
     assert "CUDAExecutionProvider fell back" in error["what"]
     assert "CUDA" in error["where"]
 
@@ -82,7 +82,6 @@ def test_a_library_that_is_not_installed(box: Box) -> None:
     absent = [name for name in platform.INSTALL_HINTS if platform.allocator_library(name) is None]
     if not absent:
         pytest.skip("every allocator library is installed here")
-    error = refused(
-        box.here("compare", "m.onnx", "--b-set", f"allocator={absent[0]}", "--json"), 3, "unsupported"
-    )
+    asked = ("--b-set", f"allocator={absent[0]}", "--inputs", box.inputs())
+    error = refused(box.here("compare", "m.onnx", *asked, "--json"), 3, "unsupported")
     assert platform.INSTALL_HINTS[absent[0]] in error["what"]

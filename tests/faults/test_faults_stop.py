@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sqlite3
+from pathlib import Path
 
 import pytest
 from box import Box, Running, eventually, refused
 
 # Long enough to be stopped in the middle.
-LONG = ("compare", "m.onnx", "--budget", "10m", "--json")
+LONG = ("compare", "m.onnx", "--budget", "10m", "--set", "intra=1", "--json")
 SLOW = (*LONG, "--gap", "100ms")  # each worker lives for seconds
 
 
@@ -41,27 +43,43 @@ def test_ctrl_c_while_doctor_measures_keeps_the_inventory(box: Box) -> None:
 
 
 def test_ctrl_c_before_the_controls_are_through(box: Box) -> None:
-    running = box.start(*LONG)
+    running = box.start(*LONG, "--inputs", box.inputs())
     running.until(lambda: box.events("block"))
     running.signal(signal.SIGINT)
     assert "before the controls" in stopped(running)["what"]
     assert "Ctrl-C again stops at once" in running.err
 
 
-def test_ctrl_c_after_the_controls_tells_what_is_known(box: Box) -> None:
-    running = box.start(*LONG)
-    running.until(lambda: box.racing("race"))
-    running.signal(signal.SIGINT)
-    done = running.wait()
+@pytest.mark.xdist_group("measuring")  # it waits for controls that hold
+def test_a_worker_that_is_killed_costs_its_block_and_ctrl_c_after_the_controls_tells_the_rest(
+    tmp_path: Path,
+) -> None:
+    for attempt in range(3):  # a machine too unquiet for any verdict is another test's subject
+        (tmp_path / str(attempt)).mkdir()
+        box = Box(tmp_path / str(attempt))
+        running = box.start(*LONG, "--no-why", "--inputs", box.inputs())
+        running.until(lambda box=box: box.events("block"))
+        os.kill(running.until(box.workers)[0], signal.SIGKILL)
+        eventually(lambda: box.racing("race") or running.process.poll() is not None)  # noqa: B023
+        running.signal(signal.SIGINT)
+        done = running.wait()
+        if done.code != 3:
+            break
     assert done.code == 0, done.err
+    failed = [e for e in box.events("outcome") if e and e["outcome"]["outcome"] == "failed"]
+    assert [e["outcome"]["reason"] for e in failed] == ["crash"]
+    assert "SIGKILL" in failed[0]["outcome"]["what"]
     assert done.document["status"] == "interrupted"
-    assert done.document["result"]["comparison"]["n_blocks"] >= 9
-    assert done.document["result"]["comparison"]["verdict"] == done.document["verdict"]
+    comparison = done.document["result"]["comparison"]
+    assert comparison["n_blocks"] >= 9
+    # Controls that do not hold on a busy machine cost all of theirs: they are tried again on fresh blocks.
+    assert comparison["n_dropped"] in (1, 10)
+    assert comparison["verdict"] == done.document["verdict"]
     assert box.events("result")[0]["status"] == "interrupted"
 
 
 def test_ctrl_c_twice_stops_at_once(box: Box) -> None:
-    running = box.start(*LONG)
+    running = box.start(*LONG, "--inputs", box.inputs())
     running.until(lambda: box.events("block") and box.workers())
     running.signal(signal.SIGINT)
     running.until(lambda: "Ctrl-C again" in running.err)
@@ -109,7 +127,7 @@ def test_kill_9_takes_the_worker_along_and_keeps_the_journal(box: Box) -> None:
     # The lock went with its holder; only the temporary folder stays behind.
     for left in (box.folder / "tmp").iterdir():
         shutil.rmtree(left)
-    assert box.compare("m.onnx", "other.onnx", "--no-wait").document["verdict"] == "wrong-output"
+    assert box.here("lock", "m.onnx", "--no-wait").code == 0
 
 
 def test_two_at_once(box: Box) -> None:

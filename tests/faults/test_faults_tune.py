@@ -87,6 +87,32 @@ def others(result: dict[str, Any]) -> list[dict[str, Any]]:
     return [c for c in result["candidates"] if "allocator" not in c["plan"]["settings"] and c["n_blocks"]]
 
 
+def test_plans_that_crash_hang_and_lie(box: Box) -> None:
+    faults = {"mimalloc": "crash", "jemalloc": "hang", "tcmalloc": "wrong"}
+
+    def tried(budget: str) -> tuple[dict[str, Any], str, float]:
+        result, page = tuned(box, budget, faults)
+        held("not-tried" not in {fate for fate, _ in fates(result).values()} and others(result))
+        return result, page, float(budget[:-1])
+
+    result, page, budget_s = with_budgets(tried, "30s", "60s", "120s")
+    found = fates(result)
+    assert {name: fate for name, (fate, _) in found.items()} == {
+        "mimalloc": "failed", "jemalloc": "failed", "tcmalloc": "wrong-output"
+    }, found  # fmt: skip
+    assert "SIGABRT" in found["mimalloc"][1]
+    assert 2 <= waited(found["jemalloc"][1]) <= budget_s / 4 + 0.5
+    assert "allocator" not in result["winner"]["settings"]
+    for text in ("SIGABRT", "timeout", "wrong output"):
+        assert text in page
+
+
+def waited(why: str) -> float:
+    """Seconds, printed whole, after which a trial that hung was cut off."""
+    return float(re.search(r"not done after (\d+) s", why).group(1))
+
+
+@pytest.mark.long  # a crash and a lie stand above, and what eats memory in test_faults_worker
 def test_plans_that_crash_eat_memory_and_lie(box: Box) -> None:
     faults = {"mimalloc": "crash", "jemalloc": "memory", "tcmalloc": "wrong"}
 
@@ -107,6 +133,7 @@ def test_plans_that_crash_eat_memory_and_lie(box: Box) -> None:
         assert text in page
 
 
+@pytest.mark.long  # one hang stands above
 def test_hangs_take_no_more_than_the_budget_holds(box: Box) -> None:
     faults = {"mimalloc": "hang", "jemalloc": "hang", "tcmalloc": "hang"}
 
@@ -119,26 +146,30 @@ def test_hangs_take_no_more_than_the_budget_holds(box: Box) -> None:
     found = fates(result)
     # On a slow machine the budget may end before the last of them.
     assert {fate for fate, _ in found.values()} <= {"failed", "not-tried"}, found
-    hung = [why for fate, why in found.values() if fate == "failed"]
-    waited = [float(re.search(r"not done after (\d+) s", why).group(1)) for why in hung]
+    hung = [waited(why) for fate, why in found.values() if fate == "failed"]
     assert "timeout" in page
     # Each takes at most a quarter of what those before it have left, where thirty trials would be ten seconds or more
-    # every time. Seconds are printed whole.
-    for seconds in sorted(waited, reverse=True):
-        assert 2 <= seconds <= left / 4 + 0.5, waited
+    # every time.
+    for seconds in sorted(hung, reverse=True):
+        assert 2 <= seconds <= left / 4 + 0.5, hung
         left -= seconds
 
 
-def test_a_rewrite_that_hangs_is_cut_off_and_not_tried(box: Box) -> None:
-    python = box.folder / "slow-python"
-    python.write_text(f'#!/bin/sh\n[ "$2" = tool ] && exec sleep 600\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
-
+def test_a_rewrite_that_hangs_is_cut_off_and_not_tried(tmp_path: Path) -> None:
     def tried(budget: str) -> list[dict[str, Any]]:
-        done = box.run(
+        (tmp_path / budget).mkdir()
+        box = Box(tmp_path / budget)
+        python = box.folder / "slow-python"
+        python.write_text(f'#!/bin/sh\n[ "$2" = tool ] && exec sleep 600\nexec "{sys.executable}" "$@"\n')
+        python.chmod(0o755)
+        running = box.start(
             "tune", "m.onnx", "--json", "--no-bundle", "--budget", budget, "--objective", "cold-start",
-            "--python", str(python),
+            "--inputs", box.inputs(), "--python", str(python),
         )  # fmt: skip
+        # After two blocks of the race all is known that is asked here: it need not go on to the end of its budget.
+        until(running, lambda: box.racing("race", "confirm") and raced(box) >= 2)
+        running.signal(signal.SIGINT)
+        done = running.wait()
         assert done.code == 0, done.err
         candidates = done.document["result"]["candidates"]
         rewritten = [c for c in candidates if c["plan"]["rewrites"]]
@@ -148,8 +179,13 @@ def test_a_rewrite_that_hangs_is_cut_off_and_not_tried(box: Box) -> None:
         held(found and any(c["n_blocks"] for c in candidates), candidates)
         return found
 
-    for each in with_budgets(tried, "25s", "60s", "100s"):
+    for each in with_budgets(tried, "40s", "100s"):
         assert "cut off, not done after" in each["why"], each
+
+
+def raced(box: Box) -> int:
+    """Blocks with plans in them so far."""
+    return sum(block["phase"] in ("race", "confirm") for block in box.events("block"))
 
 
 def killed(running: Running) -> int:
@@ -181,7 +217,7 @@ def test_a_tuning_that_is_killed_twice_measures_nothing_twice_and_comes_to_its_v
             "tune", "tan.onnx", "--json", "--no-bundle", "--budget", budget, "--current", "allocator=mimalloc",
         )  # fmt: skip
         running = box.start(*words, env=env)
-        until(running, lambda: box.racing("race"))
+        until(running, lambda: box.racing("race", "confirm"))
         assert killed(running)
         running = box.start(*words, "--resume", env=env)
         # A plan that has not run yet is looked at first, where such a one won.

@@ -62,7 +62,13 @@ def tree(folder: Path) -> dict[str, bytes | str]:
     return found
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name.replace(" ", "-"), marks=[pytest.mark.long] if case.long else [])
+        for case in CASES
+    ],
+)
 def test_a_hostile_file(box: Box, case: Case) -> None:
     case.make(box.folder / case.file)
     before = tree(box.folder)

@@ -60,7 +60,7 @@ def test_a_workload_loads_no_library_that_is_not_named(model: Path, tmp_path: Pa
     mark = tmp_path / "mark"
     library = commands.native_library(tmp_path / "libmine.so", mark)
     file = tmp_path / "workload.json"
-    ortune.look(model, save_workload=file)
+    ortune.look(model, save_workload=file, budget="1s")
     saved = workload.load(file)
     workload.save(file, Workload(cases=saved.cases, custom_ops=(str(library), "libmine.so")))
     error = ortune.look(model, workload=file).error
@@ -68,5 +68,6 @@ def test_a_workload_loads_no_library_that_is_not_named(model: Path, tmp_path: Pa
     assert error is not None
     assert "loaded only when named" in error.what
     assert error.do.endswith(f"--custom-ops {library} --custom-ops {library}")
-    assert ortune.look(model, workload=file, custom_ops=[library]).workload.custom_ops == (str(library),)
+    told = ortune.look(model, workload=file, custom_ops=[library], budget="1s")
+    assert told.workload.custom_ops == (str(library),)
     assert mark.exists()

@@ -17,7 +17,9 @@ from ortune.model.open import open_model
 ort.set_default_logger_severity(4)
 
 
-@pytest.mark.parametrize("name", list(zoo.MODELS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in zoo.ALIKE else ()) for name in zoo.MODELS]
+)
 def test_runs_as_proposed(name):
     path = zoo.model_path(name)
     model = open_model(path).ir

@@ -192,21 +192,40 @@ def trial(executor: Executor, folder: Path, plan: Plan) -> Measured:
     return outcome
 
 
-# A provider's own, and a browser's, are tried where they are: in the conformance suite of targets.
-@pytest.mark.parametrize(
-    "knob", [k for k in KNOBS if not (k.provider or k.of_browsers)], ids=lambda k: k.name
-)
-def test_the_value_reaches_the_session(knob: Knob, executor: Executor, tmp_path: Path) -> None:
-    value = sample(knob)
-    if knob.channel == "preload" and not platform.allocator_library(str(value)):
-        pytest.skip(f"none of {', '.join(knob.choices)} is installed")
-    done = trial(executor, tmp_path, Plan(settings={**context(knob), knob.name: value})).done
+def together() -> list[list[Knob]]:
+    """Settings that one session can have: all that are only echoed and do not conflict; others have one each."""
+    groups: list[list[Knob]] = []
+    # A provider's own, and a browser's, are tried where they are: in the conformance suite of targets.
+    for knob in (k for k in KNOBS if not (k.provider or k.of_browsers)):
+        alone = knob.probe or knob.needs or knob.channel == "preload"
+        fitting = (
+            group for group in groups
+            if not any(k.probe or k.needs or k.channel == "preload" or k.name in knob.conflicts for k in group)
+        )  # fmt: skip
+        group = None if alone else next(fitting, None)
+        if group is None:
+            groups.append([knob])
+        else:
+            group.append(knob)
+    return groups
+
+
+@pytest.mark.parametrize("group", together(), ids=lambda group: "+".join(k.name for k in group))
+def test_the_value_reaches_the_session(group: list[Knob], executor: Executor, tmp_path: Path) -> None:
+    settings: dict[str, Value] = {}
+    for knob in group:
+        value = sample(knob)
+        if knob.channel == "preload" and not platform.allocator_library(str(value)):
+            pytest.skip(f"none of {', '.join(knob.choices)} is installed")
+        settings |= {**context(knob), knob.name: value}
+    done = trial(executor, tmp_path, Plan(settings=settings)).done
     assert all(item.ok for item in done.read_back)
-    (found,) = [item for item in done.read_back if item.knob == knob.name]
-    if sys.platform == "linux" and knob.probe != "idle":
-        assert found.level == expected_level(knob)
-    else:  # how idle a thread is depends on the neighbours; elsewhere /proc is missing
-        assert found.level in ("echo", expected_level(knob))
+    for knob in group:
+        (found,) = [item for item in done.read_back if item.knob == knob.name]
+        if sys.platform == "linux" and knob.probe != "idle":
+            assert found.level == expected_level(knob), knob.name
+        else:  # how idle a thread is depends on the neighbours; elsewhere /proc is missing
+            assert found.level in ("echo", expected_level(knob)), knob.name
 
 
 def test_the_default_plan_reads_nothing_back(executor: Executor, tmp_path: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +20,13 @@ from onnxruntime import datasets
 from rich.console import Console
 
 import ortune
+from ortune.cli.main import _run as program
 from ortune.errors import InputError, OrtuneError, UsageError
 from ortune.locks.check import differences
 from ortune.locks.file import encoded, read, write
 from ortune.locks.outputs import output_snapshots
 from ortune.locks.take import placed
-from ortune.records import BundleInfo, LockChange, Plan
+from ortune.records import BundleInfo, Envelope, LockChange, LockResult, Plan
 from ortune.report import lock_words, terminal
 
 PYTHON = sys.executable
@@ -119,16 +119,15 @@ def check(path: Path, lock: Path, **options: Any) -> tuple[str, str, list[str]]:
     return str(envelope.verdict), envelope.result.headline, [*failing, *told]
 
 
-def test_five_snapshots_are_the_same_bytes_and_the_check_is_silent(base: Path, tmp_path: Path) -> None:
+def test_three_snapshots_are_the_same_bytes_and_the_check_is_silent(base: Path, tmp_path: Path) -> None:
     texts = {locked(base).read_bytes()}
-    for i in range(3):
-        ortune.lock(base, output=tmp_path / f"{i}.json", python=PYTHON)
-        texts.add((tmp_path / f"{i}.json").read_bytes())
-    fifth = ortune.lock(base, locked(base), check=True, python=PYTHON)
-    assert texts == {encoded(fifth.result.snapshot).encode()}
-    assert fifth.verdict == "unchanged"
-    assert fifth.result.headline.startswith("unchanged: ")
-    assert (fifth.result.changes, fifth.result.notes) == ((), ())
+    ortune.lock(base, output=tmp_path / "again.json", python=PYTHON)
+    texts.add((tmp_path / "again.json").read_bytes())
+    third = ortune.lock(base, locked(base), check=True, python=PYTHON)
+    assert texts == {encoded(third.result.snapshot).encode()}
+    assert third.verdict == "unchanged"
+    assert third.result.headline.startswith("unchanged: ")
+    assert (third.result.changes, third.result.notes) == ((), ())
 
 
 def test_what_a_lock_holds(base: Path) -> None:
@@ -175,16 +174,23 @@ def test_a_planted_change_is_named(name: str, base: Path, tmp_path: Path) -> Non
     assert "after the new export" in headline
 
 
-@pytest.mark.parametrize("width", [80, 140])
-def test_what_is_shown_fits_its_width_and_loses_nothing(base: Path, tmp_path: Path, width: int) -> None:
-    folder = tmp_path / "a-folder-with-a-long-name-that-is-folded-where-a-line-ends"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def envelopes(base: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Envelope[LockResult]]:
+    """A lock that is written, one that changed and one that did not; of files with long names."""
+    folder = tmp_path_factory.mktemp("a-folder-with-a-long-name-that-is-folded-where-a-line-ends")
     changed = model(folder / f"{'long-' * 20}name.onnx", extra=True, second_output=True, prefix="encoder/")
-    for envelope in (
+    return [
         ortune.lock(changed, python=PYTHON),
         ortune.lock(changed, locked(base), check=True, python=PYTHON),
         ortune.lock(base, locked(base), check=True, python=PYTHON),
-    ):
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_what_is_shown_fits_its_width_and_loses_nothing(
+    envelopes: list[Envelope[LockResult]], width: int
+) -> None:
+    for envelope in envelopes:
         page = io.StringIO()
         Console(file=page, width=width, highlight=False).print(
             terminal.render(lock_words.document(envelope)), crop=False
@@ -431,27 +437,29 @@ def test_a_lock_that_cannot_be_read_says_how_to_write_it(base: Path, tmp_path: P
         ortune.lock(base, output=tmp_path / "o.json", shape=["z:1"], python=PYTHON)
 
 
-def test_the_command_line(base: Path, tmp_path: Path) -> None:
+def test_the_command_line(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit codes, formats, and a hostile name that stays text."""
     new = model(tmp_path / "new.onnx", extra=True, second_output=True, prefix="[red]::error::\x1b")
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [PYTHON, "-m", "ortune", "lock", *words, "--python", PYTHON]
-        environment = {k: v for k, v in os.environ.items() if k != "GITHUB_STEP_SUMMARY"}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
 
-    failed = run(str(new), "--check", str(locked(base)), "--format", "github")
-    assert failed.returncode == 1
+    def run(*words: str) -> tuple[int, str]:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            code = program(["lock", *words, "--python", PYTHON])
+        return code, out.getvalue()
+
+    code, failed = run(str(new), "--check", str(locked(base)), "--format", "github")
+    assert code == 1
     # Which operators work in blocks, and so come before it, is the CPU's to say.
-    assert re.match(r"::error title=ortune lock::(.*%0A)?Sin 0 -> 1", failed.stdout), failed.stdout
-    assert "\x1b" not in failed.stdout
-    assert failed.stdout.count("\n") == 1
-    same = run(str(base), "--check", "--json")
-    assert same.returncode == 0
-    document = json.loads(same.stdout)
+    assert re.match(r"::error title=ortune lock::(.*%0A)?Sin 0 -> 1", failed), failed
+    assert "\x1b" not in failed
+    assert failed.count("\n") == 1
+    code, same = run(str(base), "--check", "--json")
+    assert code == 0
+    document = json.loads(same)
     assert (document["schema"], document["verdict"], document["status"]) == (
         "ortune/lock/1",
         "unchanged",
         "ok",
     )
-    assert run(str(base), "--check", "nowhere.json").returncode == 2
+    assert run(str(base), "--check", "nowhere.json")[0] == 2

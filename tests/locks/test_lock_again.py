@@ -78,6 +78,12 @@ def headline(was: Snapshot, now: Snapshot, **options: Any) -> str:
     return lock_words.headline(was, now, found.changes, (), found.tolerance_ratio)
 
 
+@pytest.fixture(scope="module")
+def ten(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    """Of a classifier of ten classes."""
+    return snapshot(classes(tmp_path_factory.mktemp("ten") / "m.onnx", 10))
+
+
 def test_weights_that_change_places_are_no_names(tmp_path: Path) -> None:
     was = snapshot(two_layers(tmp_path / "a.onnx"))
     assert told(was, snapshot(two_layers(tmp_path / "b.onnx", exchanged=True))) == ["another file"]
@@ -95,6 +101,14 @@ def two_inputs(path: Path) -> Path:
     return saved(path, nodes, {"a": ["n", "c"], "b": ["m", "c"]}, {"y": ["n", "c"], "z": ["m", "c"]})
 
 
+@pytest.fixture(scope="module")
+def fed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of two inputs whose sizes and seed are locked."""
+    path = two_inputs(tmp_path_factory.mktemp("fed") / "two.onnx")
+    ortune.lock(path, shape=["a:3x4", "b:5x4"], seed=7, python=PYTHON)
+    return path
+
+
 @pytest.mark.parametrize(
     ("options", "shapes", "seed"),
     [
@@ -105,11 +119,9 @@ def two_inputs(path: Path) -> Path:
     ],
 )
 def test_a_check_keeps_of_the_lock_what_is_not_given(
-    options: dict[str, Any], shapes: dict[str, tuple[int, ...]], seed: int, tmp_path: Path
+    options: dict[str, Any], shapes: dict[str, tuple[int, ...]], seed: int, fed: Path
 ) -> None:
-    path = two_inputs(tmp_path / "two.onnx")
-    ortune.lock(path, shape=["a:3x4", "b:5x4"], seed=7, python=PYTHON)
-    found = ortune.lock(path, check=True, python=PYTHON, **options)
+    found = ortune.lock(fed, check=True, python=PYTHON, **options)
     run = found.result.snapshot.run
     assert (run.shapes, run.seed) == (shapes, seed)
     if shapes == {"a": (3, 4), "b": (5, 4)} and seed == 7:
@@ -141,8 +153,8 @@ def test_several_sets_of_inputs_are_no_matter_of_dim(tmp_path: Path) -> None:
     assert snapshot(path, inputs=tmp_path / "data" / "test_data_set_1").run.inputs == "test_data_set_1"
 
 
-def test_placement_is_compared_on_the_same_processor_alone(tmp_path: Path) -> None:
-    was = snapshot(classes(tmp_path / "m.onnx", 10))
+def test_placement_is_compared_on_the_same_processor_alone(ten: Snapshot) -> None:
+    was = ten
     placed = [
         msgspec.structs.replace(was, run=msgspec.structs.replace(was.run, placement=placement))
         for placement in ({"A": 3, "CPUExecutionProvider": 12}, {"A": 3, "CPUExecutionProvider": 15})
@@ -166,8 +178,8 @@ def test_an_output_is_named_once(batch: int | str, tmp_path: Path) -> None:
     assert f"output y: float[{batch},10] -> float[{batch},11]" in said
 
 
-def test_a_size_that_the_interface_leaves_open_is_told_beside_it(tmp_path: Path) -> None:
-    was = snapshot(classes(tmp_path / "m.onnx", 10))
+def test_a_size_that_the_interface_leaves_open_is_told_beside_it(ten: Snapshot) -> None:
+    was = ten
     model = msgspec.structs.replace(was.model, outputs=("y: float[1,n]",))
     output = msgspec.structs.replace(was.run.outputs[0], shape=(1, 11))
     run = msgspec.structs.replace(was.run, outputs=(output,))
@@ -178,8 +190,8 @@ def test_a_size_that_the_interface_leaves_open_is_told_beside_it(tmp_path: Path)
     ]
 
 
-def test_a_headline_gives_no_cause_that_it_names_itself(tmp_path: Path) -> None:
-    was = snapshot(classes(tmp_path / "m.onnx", 10))
+def test_a_headline_gives_no_cause_that_it_names_itself(ten: Snapshot) -> None:
+    was = ten
     older = msgspec.structs.replace(was, ort_version="1.2.3")
     said = f"onnxruntime {was.ort_version}, locked with 1.2.3"
     assert headline(older, was, strict=True) == said

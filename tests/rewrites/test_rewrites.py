@@ -47,7 +47,12 @@ ort.set_default_logger_severity(4)
 HEADINGS = (
     "What it is:", "Why it costs:", "Evidence:", "Fix and its safety:", "Example:", "References:",
 )  # fmt: skip
-LIGHT = ("light-resnet50", "light-shufflenet", "light-squeezenet", "light-inception-v2")
+LIGHT = (
+    "light-shufflenet",
+    "light-squeezenet",
+    # Convolutions, normalisations, sums and joins as in the two above, many times more of them.
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("light-resnet50", "light-inception-v2")),
+)
 
 
 def modules() -> list[ModuleType]:

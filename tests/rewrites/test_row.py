@@ -39,7 +39,10 @@ def test_it_is_what_trying_each_finds(sample: Sample, tmp_path: Path) -> None:
     assert rewrites.row(model) == tried(model, None)
 
 
-@pytest.mark.parametrize("name", ["ppocrv2-cls", "basic-pitch", "light-squeezenet"])
+@pytest.mark.parametrize(
+    "name",
+    ["basic-pitch", "light-squeezenet", pytest.param("ppocrv2-cls", marks=pytest.mark.long)],
+)
 def test_it_is_so_of_real_models(name: str) -> None:
     model = open_model(zoo.model_path(name)).ir
     work = workloads.propose(model)
@@ -63,7 +66,7 @@ def test_nothing_is_inferred_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         return infer(model)
 
     monkeypatch.setattr(_known, "_infer", noted)
-    model = open_model(zoo.model_path("ppocrv2-cls")).ir
+    model = open_model(zoo.model_path("basic-pitch")).ir
     work = workloads.propose(model)
     with rewrites.remembering():
         assert len(rewrites.row(model, workload=work)) > 2

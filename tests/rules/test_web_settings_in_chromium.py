@@ -62,7 +62,7 @@ PROFILING = """
   ort.env.webgpu.profiling = { mode: "default", ondata: () => { records += 1; } };
   const session = await create({ executionProviders: [{ name: "webgpu" }] });
   for (const value of [1, 2]) await session.run({ x: new ort.Tensor("float32", filled(value), [2, 64]) });
-  await new Promise((done) => setTimeout(done, 1000));
+  for (let i = 0; i < 10 && !records; i++) await new Promise((done) => setTimeout(done, 100));
   return { records };
 """
 FALLBACK = """

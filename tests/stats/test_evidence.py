@@ -49,7 +49,7 @@ def test_scales_do_not_depend_on_theta_and_have_a_floor():
 
 
 def test_many_streams_at_once_equal_one_at_a_time():
-    many = RNG.standard_cauchy((4, 25))
+    many = RNG.standard_cauchy((4, 150))
     assert evidence_path(many, 0.1) == pytest.approx(np.stack([evidence_path(row, 0.1) for row in many]))
 
 

@@ -36,11 +36,23 @@ POWER = {
 }
 
 
-@pytest.fixture(scope="module", params=list(KINDS))
+def of_each_kind():
+    for kind in KINDS:
+        yield pytest.param((kind, 1000), id=kind)
+        yield pytest.param((kind, 3000), id=f"{kind}, many", marks=pytest.mark.long)
+
+
+@pytest.fixture(scope="module", params=of_each_kind())
 def streams(request):
-    """3,000 streams of 200 blocks in which nothing differs."""
-    rng = np.random.default_rng([7, list(KINDS).index(request.param)])
-    return request.param, KINDS[request.param](rng, (3000, 200))
+    """Streams of 200 blocks in which nothing differs: 1,000, or 3,000 where there is time."""
+    kind, n = request.param
+    rng = np.random.default_rng([7, list(KINDS).index(kind)])
+    return kind, KINDS[kind](rng, (n, 200))
+
+
+def at_most(share, n):
+    """What a share of so many streams stays below but for one time in forty."""
+    return share + 2 * math.sqrt(share * (1 - share) / n)
 
 
 def test_watching_every_block_keeps_false_positives_below_5_percent(streams):
@@ -51,7 +63,7 @@ def test_watching_every_block_keeps_false_positives_below_5_percent(streams):
 
 def test_one_sided_watching_keeps_false_positives_below_5_percent(streams):
     _, d = streams
-    assert (evidence_path(d[:1000], above=True).max(axis=1) >= LIMIT).mean() <= 0.05
+    assert (evidence_path(d[: len(d) // 3], above=True).max(axis=1) >= LIMIT).mean() <= 0.05
 
 
 def test_a_true_shift_is_found_as_often_as_ever(streams):
@@ -63,27 +75,29 @@ def test_a_true_shift_is_found_as_often_as_ever(streams):
 
 def test_the_intervals_cover_the_truth(streams):
     _, d = streams
-    sequence = [not confidence_sequence(row + 0.013).excludes(0.013) for row in d[:150, :40]]
+    sequence = [not confidence_sequence(row + 0.013).excludes(0.013) for row in d[: len(d) // 20, :40]]
     assert np.mean(sequence) >= 0.95
-    exact = [not wilcoxon_interval(row + 0.013).excludes(0.013) for row in d[:1000, 50:62]]
-    assert np.mean(exact) >= 0.935  # 95 % attained exactly, less two standard errors of 1,000 streams
+    exact = [not wilcoxon_interval(row + 0.013).excludes(0.013) for row in d[: len(d) // 3, 50:62]]
+    assert np.mean(exact) >= 1 - at_most(0.05, len(exact))  # 95 % attained exactly
 
 
 def test_exact_tests_reject_an_identical_plan_as_often_as_promised(streams):
     _, d = streams
-    nine = d[:1000, 100:109]
+    nine = d[: len(d) // 3, 100:109]
     for test in (sign_flip, wilcoxon):
-        assert np.mean([test(row) <= 0.05 for row in nine]) <= 0.065
-        assert np.mean([test(row) <= 0.01 for row in nine]) <= 0.02
+        p = np.array([test(row) for row in nine])
+        assert np.mean(p <= 0.05) <= at_most(0.05, len(p))
+        assert np.mean(p <= 0.01) <= at_most(0.01, len(p))
 
 
 def test_controls_of_a_sound_session_hold(streams):
     kind, d = streams
-    nine = d[:500, 110:119]
-    assert np.mean([identical_control(row).ok for row in nine]) >= 0.98
+    nine = d[: len(d) // 6, 110:119]
+    enough = min(0.98, 1 - at_most(0.01, len(nine)))
+    assert np.mean([identical_control(row).ok for row in nine]) >= enough
     wait = np.random.default_rng(1).normal(0.0488, 0.001, nine.shape)
     held = [spike_control(r + w, w) for r, w in zip(nine, wait, strict=True)]
-    assert np.mean([c.ok for c in held]) >= 0.98
+    assert np.mean([c.ok for c in held]) >= enough
     if kind in ("ties", "normal"):
         assert np.mean([c.detected for c in held]) >= 0.9
 

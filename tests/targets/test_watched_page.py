@@ -22,12 +22,12 @@ from ortune.targets.browser.watch import plan_of, thread_times
 PAGE = """<!doctype html><title>mine</title>
 <script src="/ort/ort.wasm.min.js"></script>
 <script>
-const x = () => new Float32Array(3 * 16 * 16);
+const x = () => new Float32Array(8 * 16 * 16);
 ort.env.wasm.wasmPaths = "/ort/";
 ort.env.wasm.numThreads = 4;
 const scripted = ort.InferenceSession.create("/m/m.onnx").then(async (session) => {
-  for (let i = 0; i < 3; i++) await session.run({ x: new ort.Tensor("float32", x(), [1, 3, 16, 16]) });
-  try { await session.run({ wrong: new ort.Tensor("float32", x(), [1, 3, 16, 16]) }); } catch {}
+  for (let i = 0; i < 3; i++) await session.run({ x: new ort.Tensor("float32", x(), [1, 8, 16, 16]) });
+  try { await session.run({ wrong: new ort.Tensor("float32", x(), [1, 8, 16, 16]) }); } catch {}
 });
 </script>
 <script type="module">
@@ -37,7 +37,7 @@ const bytes = new Uint8Array(await (await fetch("/m/m.onnx")).arrayBuffer());
 const session = await ort.InferenceSession.create(bytes, {
   executionProviders: [{ name: "wasm" }], enableProfiling: true,
 });
-await session.run({ x: new ort.Tensor("float32", x(), [1, 3, 16, 16]) });
+await session.run({ x: new ort.Tensor("float32", x(), [1, 8, 16, 16]) });
 try { await ort.InferenceSession.create(new Uint8Array(8)); } catch {}
 await scripted;
 new Worker("/worker.js");
@@ -45,7 +45,7 @@ new Worker("/worker.js");
 WORKER = """importScripts("/ort/ort.wasm.min.js");
 ort.env.wasm.wasmPaths = "/ort/";
 ort.InferenceSession.create("/m/m.onnx", { graphOptimizationLevel: "basic" }).then(async (session) => {
-  await session.run({ x: new ort.Tensor("float32", new Float32Array(3 * 16 * 16), [1, 3, 16, 16]) });
+  await session.run({ x: new ort.Tensor("float32", new Float32Array(8 * 16 * 16), [1, 8, 16, 16]) });
   await fetch("/over", { method: "POST", body: "1" });
 });"""
 PROXY = """<!doctype html>
@@ -55,7 +55,7 @@ ort.env.wasm.wasmPaths = "/ort/";
 ort.env.wasm.proxy = true;
 fetch("/m/m.onnx").then(async (got) => {
   const session = await ort.InferenceSession.create(new Uint8Array(await got.arrayBuffer()));
-  await session.run({ x: new ort.Tensor("float32", new Float32Array(3 * 16 * 16), [1, 3, 16, 16]) });
+  await session.run({ x: new ort.Tensor("float32", new Float32Array(8 * 16 * 16), [1, 8, 16, 16]) });
   await fetch("/over", { method: "POST", body: "1" });
 });
 </script>"""
@@ -67,7 +67,7 @@ const bytes = async (file) => new Uint8Array(await (await fetch(file)).arrayBuff
 const run = async (model, externalData) => {
   try {
     const session = await ort.InferenceSession.create(model, externalData && { externalData });
-    await session.run({ x: new ort.Tensor("float32", new Float32Array(3 * 16 * 16), [1, 3, 16, 16]) });
+    await session.run({ x: new ort.Tensor("float32", new Float32Array(8 * 16 * 16), [1, 8, 16, 16]) });
   } catch {}
 };
 await run(await bytes("/m/m.onnx"), [{ path: "m.onnx_data", data: await bytes("/m/m.onnx_data") }]);
@@ -117,7 +117,7 @@ def test_sessions_are_seen_however_onnxruntime_web_was_loaded(answer: ortune.Ans
     }
     assert (script.runs.n, script.runs.n_failed, module.runs.n, worker.runs.n) == (3, 1, 1, 1)
     assert "'x' is missing" in script.runs.error and "protobuf" in broken.error
-    assert [(t.name, t.type, t.shape) for t in script.inputs] == [("x", "float32", ("1", "3", "16", "16"))]
+    assert [(t.name, t.type, t.shape) for t in script.inputs] == [("x", "float32", ("1", "8", "16", "16"))]
     assert [t.type for t in worker.outputs] == ["float32"]
     assert [(p.provider, p.n_nodes) for p in worker.placement] == [("CPUExecutionProvider", 4)]
 
@@ -173,7 +173,7 @@ def test_a_script_with_a_digest_and_a_model_given_to_a_worker(tmp_path: Path) ->
     (session,) = sessions(answer)
     assert session.model.url.endswith("/m/m.onnx") and session.model.n_nodes == 4
     assert session.plan.settings == {"web_isolation": True, "web_build": "wasm", "web_proxy": True}
-    assert session.runs.n == 1 and [p.n_nodes for p in session.placement] == [3]
+    assert session.runs.n == 1 and [p.n_nodes for p in session.placement] == [4]
     assert "WEB013" in {f.code for f in session.findings}
     assert answer.result is not None and answer.result.page is not None
     assert answer.result.page.model_thread_ns == 0 and not answer.result.page.trouble

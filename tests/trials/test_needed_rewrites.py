@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,17 +17,31 @@ from ortune.trials.baseline import Baseline
 from ortune.trials.input_options import InputOptions
 from ortune.trials.needed_rewrites import needed
 from ortune.trials.rewriting import Models
-from ortune.trials.sides import SideText, resolve
+from ortune.trials.sides import Resolved, SideText, resolve
+
+Called = tuple[Resolved, tuple[RewriteSpec, ...]]
+
+
+@pytest.fixture(scope="module")
+def called_for(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Called]:
+    """A model, and the rewrites that it calls for together."""
+
+    @cache
+    def found(name: str) -> Called:
+        scratch = tmp_path_factory.mktemp("scratch")
+        side = resolve(SideText(text=str(zoo.model_path(name))), common=Plan(), scratch=scratch)
+        return side, rewrites.row(side.model.ir, objective="latency")
+
+    return found
 
 
 def left(
-    name: str, folder: Path, *, limit_s: float = 120.0, everywhere: Plan | None = None
+    called: Called, folder: Path, *, limit_s: float = 120.0, everywhere: Plan | None = None
 ) -> tuple[set[str], set[str]]:
-    """The rewrites that a model calls for together, and those that stay."""
-    side = resolve(SideText(text=str(zoo.model_path(name))), common=Plan(), scratch=folder)
+    """The rewrites of the row, and those that stay."""
+    side, row = called
     baseline = Baseline(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
     models = Models(side, folder, (), lambda _: None)
-    row = rewrites.row(side.model.ir, objective="latency")
     return names(row), names(needed(baseline, models, row, everywhere or Plan(), limit_s))
 
 
@@ -42,19 +58,21 @@ def names(row: tuple[RewriteSpec, ...]) -> set[str]:
     ],
 )
 def test_what_onnx_runtime_does_by_itself_goes(
-    tmp_path: Path, name: str, idle: set[str], stays: set[str]
+    tmp_path: Path, called_for: Callable[[str], Called], name: str, idle: set[str], stays: set[str]
 ) -> None:
-    row, rest = left(name, tmp_path)
+    row, rest = left(called_for(name), tmp_path)
     assert idle | stays <= row
     assert stays <= rest and not idle & rest
 
 
-def test_without_the_time_to_look_the_row_stays(tmp_path: Path) -> None:
-    row, rest = left("ppocrv2-cls", tmp_path, limit_s=0.0)
+def test_without_the_time_to_look_the_row_stays(tmp_path: Path, called_for: Callable[[str], Called]) -> None:
+    row, rest = left(called_for("ppocrv2-cls"), tmp_path, limit_s=0.0)
     assert row == rest
 
 
-def test_what_onnx_runtime_does_not_do_at_the_level_of_the_plans_stays(tmp_path: Path) -> None:
+def test_what_onnx_runtime_does_not_do_at_the_level_of_the_plans_stays(
+    tmp_path: Path, called_for: Callable[[str], Called]
+) -> None:
     disabled = Plan(settings={"graph_optimization_level": "disable"})
-    row, rest = left("ppocrv2-cls", tmp_path, everywhere=disabled)
+    row, rest = left(called_for("ppocrv2-cls"), tmp_path, everywhere=disabled)
     assert {"constant-folding", "no-op-nodes"} <= row == rest

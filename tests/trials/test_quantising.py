@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +14,31 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from ortune import rewrites
+from ortune.cli.main import _run as program
 from ortune.errors import InputError
 from ortune.inputs import user_feeds
 from ortune.inputs.value_files import VERSION
 from ortune.model.open import open_model
-from ortune.records import Candidate, OutputDifference, Plan, PrecisionRow, RewriteSpec
+from ortune.records import Calibration, Candidate, OutputDifference, Plan, PrecisionRow, RewriteSpec
 from ortune.report import precision_words
 from ortune.report.document import Document
 from ortune.report.terminal import plain
 from ortune.search.plan_edits import changed
+from ortune.search.proposals import Proposed
+from ortune.store.db import SessionLog
+from ortune.targets.machine import Machine
+from ortune.trials.baseline import Baseline
 from ortune.trials.outputs import compare_outputs
-from ortune.trials.quantising import named_operator, table, within
+from ortune.trials.quantising import Quantising, gather, named_operator, table, within
+from ortune.trials.replay import Replay
+from ortune.trials.scratch import scratch_folder
+from ortune.trials.sides import SideText, resolve
 from ortune.trials.tolerance import top1_by_output
+from ortune.trials.tuning import Tuning
+from ortune.trials.watcher import Watcher
+from ortune.verbs.tune import Options
 from patience import held, with_budgets
-
-# Two measurements at once are each other's noise.
-pytestmark = pytest.mark.xdist_group("measuring")
 
 
 def model(path: Path) -> Path:
@@ -57,13 +65,15 @@ def model(path: Path) -> Path:
 
 
 def tune(folder: Path, *words: str, budget: str = "18s") -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "ortune", "tune", str(model(folder / "m.onnx")), "--store", str(folder / "store"),
-         "--no-bundle", "--budget", budget, "--json", *words],
-        env={**os.environ, "ORTUNE_LOCK": str(folder / "lock")}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode in (0, 2, 3), done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    """The document of the command, run within this process."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        code = program(
+            ["tune", str(model(folder / "m.onnx")), "--store", str(folder / "store"), "--no-bundle",
+             "--budget", budget, "--json", *words]
+        )  # fmt: skip
+    assert code in (0, 2, 3)
+    found: dict[str, Any] = json.loads(out.getvalue())
     return found
 
 
@@ -75,6 +85,7 @@ def test_where_outputs_are_nearly_zero_the_error_is_not_known(tmp_path: Path) ->
 
     def tried_with(budget: str) -> list[dict[str, Any]]:
         result = tune(tmp_path, "--tolerance", "0.05", "--data", str(data), budget=budget)["result"]
+        assert result["calibration"] == {"inputs": 1, "checked": 1, "source": str(data)}
         found = [r for r in result["precision"] if r["plan"].get("rewrites") and r["outputs"]]
         held(found, result["precision"])
         assert not result["winner"].get("rewrites")
@@ -91,23 +102,43 @@ def test_quantised_models_are_tried_on_the_users_data(tmp_path: Path) -> None:
     for i in range(8):
         values = np.random.default_rng(i).standard_normal((16, 256)).astype(np.float32)
         np.savez(data / f"{i}.npz", x0=values)
-
-    def tried_with(budget: str) -> dict[str, Any]:
-        result = tune(tmp_path, "--tolerance", "0.05", "--data", str(data), budget=budget)["result"]
-        assert result["calibration"] == {"inputs": 6, "checked": 2, "source": str(data)}
-        rows = [r for r in result["precision"] if r["plan"].get("rewrites") and r["outputs"]]
-        found = {r["plan"]["rewrites"][-1]["name"]: r for r in rows}
-        held({"static-int8", "dynamic-int8"} <= found.keys(), result["precision"])
-        return found
-
-    tried = with_budgets(tried_with, "13s", "60s")
-    static = tried["static-int8"]
-    assert static["size_bytes"] < (tmp_path / "m.onnx").stat().st_size / 2
-    assert 0 < static["outputs"]["relative_l2"] < 0.05
-    assert static["outputs"]["top1"] > 0.5
-    assert static["within_ratio"] in (0.01, 0.05)
-    # Made from a model whose weights are constants.
-    assert static["plan"]["rewrites"][0]["name"] == "initializers-out-of-inputs"
+    options = Options(model=model(tmp_path / "m.onnx"), tolerance=0.05, data=data)
+    with scratch_folder() as scratch:
+        side = resolve(SideText(text=str(options.model)), common=Plan(), scratch=scratch)
+        baseline = Baseline(side, options.feeds, scratch, SessionLog(None, ""), print, Machine())
+        tuning = Tuning(
+            baseline, Replay(), Watcher(), objective="latency", worth=0.01, allowed=("numerics",),
+            budget_s=600, current=None,
+        )  # fmt: skip
+        baseline.settle(600)
+        baseline.pilot("latency")
+        inputs = gather(baseline)
+        tuning.models.feeds = inputs.calibrating
+        found = rewrites.proposals(side.model.ir, ("numerics",), workload=baseline.work)
+        ground = RewriteSpec(name="initializers-out-of-inputs")
+        usual = [RewriteSpec(name=name) for name in ("static-int8", "dynamic-int8")]
+        assert {spec.name for spec in usual} <= {spec.name for spec, _ in found}
+        plans = [
+            Proposed(
+                plan=Plan(rewrites=(ground, spec), settings=rewrites.settings_for([spec])),
+                origin="",
+                prior=0.5,
+            )
+            for spec in usual
+        ]
+        tried = Quantising(tuning, inputs)
+        raced = tried.chosen(plans)
+    assert inputs.told == Calibration(inputs=6, checked=2, source=str(data))
+    rows = {r.plan.rewrites[-1].name: r for r in tried.rows if r.outputs is not None}
+    assert {spec.name for spec in usual} <= rows.keys()
+    static = rows["static-int8"]
+    assert static.outputs is not None
+    assert static.size_bytes < (tmp_path / "m.onnx").stat().st_size / 2
+    assert 0 < static.outputs.relative_l2 < 0.05
+    assert static.outputs.top1 > 0.5
+    assert static.within_ratio in (0.01, 0.05)
+    # Only what is right and not slower is raced.
+    assert {each.plan.id for each in raced} == {r.plan.id for r in tried.rows if not r.why}
 
 
 def test_a_folder_of_arrays_is_read_in_order(tmp_path: Path) -> None:

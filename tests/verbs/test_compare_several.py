@@ -11,13 +11,12 @@ import msgspec
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from test_compare import dense
 
-import edited_models
 import ortune
 from ortune.cli.verbs import command
 from ortune.errors import InputError, UsageError
@@ -29,7 +28,8 @@ from ortune.verbs._options import words
 from ortune.verbs._session import rewriting_limits
 from zoo import model_path
 
-pytestmark = pytest.mark.xdist_group("measuring")
+# Two measurements at once are each other's noise: those that wait for a verdict run one after another.
+MEASURING = pytest.mark.xdist_group("measuring")
 
 
 @pytest.fixture(autouse=True)
@@ -54,20 +54,22 @@ def measured(folder: Path, *sides: Path, **more: Any) -> Envelope[Any]:
     raise AssertionError
 
 
-def squeezenet(path: Path, *, steps: int = 0, logits: bool = False) -> Path:
-    """The model; its weights rounded to so many steps of their largest, or without its Softmax."""
-    model = edited_models.squeezenet()
-    for weight in model.graph.initializer if steps else ():
-        value = numpy_helper.to_array(weight)
-        if value.ndim > 1:
-            scale = np.abs(value).max() / steps
-            rounded = (np.round(value / scale) * scale).astype(np.float32)
-            weight.CopyFrom(numpy_helper.from_array(rounded, weight.name))
-    if logits:
-        last = model.graph.node.pop()
-        assert last.op_type == "Softmax"
-        model.graph.output[0].name = last.input[0]
-    onnx.save(model, path)
+def classifier(path: Path, *, steps: int = 0, logits: bool = False) -> Path:
+    """Two products and a Softmax; their weights rounded to so many steps of their largest, or without the Softmax."""
+    rng = np.random.default_rng(7)
+    weights = {name: 0.2 * rng.standard_normal((96, 96)).astype(np.float32) for name in ("w0", "w1")}
+    for name, value in weights.items() if steps else ():
+        scale = np.abs(value).max() / steps
+        weights[name] = (np.round(value / scale) * scale).astype(np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["h"]),
+        helper.make_node("MatMul", ["h", "w1"], ["y" if logits else "logits"]),
+        *([] if logits else [helper.make_node("Softmax", ["logits"], ["y"])]),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 96]) for name in "xy"]
+    given = [numpy_helper.from_array(value, name) for name, value in weights.items()]
+    graph = helper.make_graph(nodes, "classifier", values[:1], values[1:], given)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
     return path
 
 
@@ -135,16 +137,17 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Envelope[Any]:
     folder = tmp_path_factory.mktemp("ranked")
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setenv("ORTUNE_LOCK", str(folder / "lock"))
-    a, coarse = squeezenet(folder / "a.onnx"), squeezenet(folder / "coarse.onnx", steps=15)
+    a, coarse = classifier(folder / "a.onnx"), classifier(folder / "coarse.onnx", steps=15)
     shutil.copy(a, folder / "same.onnx")
     found = measured(
-        folder, a, folder / "same.onnx", coarse, squeezenet(folder / "other.onnx", logits=True),
+        folder, a, folder / "same.onnx", coarse, classifier(folder / "other.onnx", logits=True),
         e_set={"level": "disable"}, threshold="60%", max_blocks=7, budget="60s",
     )  # fmt: skip
     monkeypatch.undo()
     return found
 
 
+@MEASURING
 def test_several_sides_are_ranked_against_one_base(ranked: Envelope[Any]) -> None:
     result = ranked.result
     by_name = {side.name: side for side in result.candidates}
@@ -159,6 +162,7 @@ def test_several_sides_are_ranked_against_one_base(ranked: Envelope[Any]) -> Non
     assert all(s.comparison.level >= 1 - 0.05 / 3 for s in result.candidates if s.comparison)
 
 
+@MEASURING
 def test_less_exact_outputs_are_timed_and_told_with_their_error(ranked: Envelope[Any]) -> None:
     coarse = next(s for s in ranked.result.candidates if s.name == "C")
     assert (coarse.outputs.ok, coarse.outputs.comparable) == (False, True)
@@ -170,6 +174,7 @@ def test_less_exact_outputs_are_timed_and_told_with_their_error(ranked: Envelope
     assert f"beyond exact: --tolerance {coarse.outputs.accepting_tolerance:g} accepts it" in told
 
 
+@MEASURING
 def test_a_gate_fails_what_differs_and_what_cannot_be_compared(ranked: Envelope[Any]) -> None:
     answers = {s.name: s.gate.answer for s in ranked.result.candidates}
     assert (answers["C"], answers["D"]) == ("fail", "fail")
@@ -180,6 +185,7 @@ def test_a_gate_fails_what_differs_and_what_cannot_be_compared(ranked: Envelope[
     assert any("FAIL, D's outputs are wrong" in line for line in lines)
 
 
+@MEASURING
 def test_the_table_has_a_row_a_side_with_its_error(ranked: Envelope[Any]) -> None:
     table = compare_words.ranking(ranked.result)
     rows = {row[0].text: [cell.text for cell in row] for row in table.rows}

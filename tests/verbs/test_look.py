@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
 import shlex
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,9 +24,10 @@ from typer.core import TyperGroup
 
 from ortune import targets
 from ortune.cli import main
+from ortune.cli.main import _run as program
 from ortune.fleet.runtimes import probe
 from ortune.model.open import open_model
-from ortune.profiling.peaks import FILE, measure_peak
+from ortune.profiling import peaks
 from ortune.records import (
     CaseTimes,
     LookResult,
@@ -74,11 +77,16 @@ def dense(path: Path, **options: Any) -> Path:
 
 
 def ortune(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
-    """Exit code, document and stderr."""
-    command = [sys.executable, "-m", "ortune", *words, "--json", "--store", str(folder / "store")]
-    environment = {**os.environ, "ORTUNE_LOCK": str(folder / "lock")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    return done.returncode, json.loads(done.stdout), done.stderr
+    """Exit code, document and stderr of ortune's program, within this process, which saves its start."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        patch.setenv("ORTUNE_LOCK", str(folder / "lock"))
+        code = program((*words, "--json", "--store", str(folder / "store")))
+    return code, json.loads(out.getvalue()), err.getvalue()
 
 
 def test_a_first_look_says_what_the_file_holds_and_what_a_run_costs(tmp_path: Path) -> None:
@@ -279,12 +287,18 @@ def test_the_load_of_a_workload_file_is_not_looked_at_and_said(tmp_path: Path) -
     assert again.startswith(f"ortune {model} --workload {saved} --budget ")
 
 
+@cache
+def with_verb(verb: str) -> TyperGroup:
+    main.register(verb)
+    command = typer.main.get_command(main.app)
+    assert isinstance(command, TyperGroup)
+    return command
+
+
 def parsed(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The verb that a suggested command line is read as, with every option; a complaint fails the test."""
     words = main._with_look(shlex.split(line)[1:])
-    main.register(words[0])
-    command = typer.main.get_command(main.app)
-    assert isinstance(command, TyperGroup)
+    command = with_verb(words[0])
     name, verb, rest = command.resolve_command(command.make_context("ortune", list(words)), list(words))
     assert name and verb
     monkeypatch.chdir(folder)
@@ -350,30 +364,24 @@ def convolution(path: Path) -> Path:
         helper.make_node("Conv", ["x", "w"], ["c"], name="heavy", pads=[1, 1, 1, 1]),
         helper.make_node("Sigmoid", ["c"], ["y"], name="light"),
     ]
-    return save(path, nodes, [filters], inputs=[INFO("x", FLOAT, [1, 32, 128, 128])])
-
-
-@pytest.fixture(scope="module")
-def peaks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with the peak of this machine."""
-    folder = tmp_path_factory.mktemp("peaks")
-    measure_peak(probe(sys.executable), folder, folder, Machine(), seconds=0.05)
-    return folder / FILE
+    return save(path, nodes, [filters], inputs=[INFO("x", FLOAT, [1, 32, 64, 64])])
 
 
 @pytest.mark.parametrize("version", ["", "1.2.3"], ids=["same version", "another version"])
 def test_the_stored_peak_is_used_and_nodes_are_called_as_the_user_calls_them(
-    tmp_path: Path, peaks: Path, version: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     model = convolution(tmp_path / "m.onnx")
-    stored = json.loads(peaks.read_text())
-    for entry in stored.values():
-        entry["ort_version"] = version or entry["ort_version"]
-        # Measured in a moment, and maybe a busy one: no kernel may exceed it here.
-        entry["peak"]["flops_per_s"] = {n: 4 * rate for n, rate in entry["peak"]["flops_per_s"].items()}
-        entry["peak"]["elementwise_bytes_per_s"] *= 4
-    (tmp_path / "store").mkdir()
-    (tmp_path / "store" / FILE).write_text(json.dumps(stored))
+    # Not what this machine can do: no kernel may exceed it here, however fast the machine is.
+    rate = {"fastest": 1e12}
+    monkeypatch.setattr(
+        peaks,
+        "_measured",
+        lambda *_: peaks._Rates(float32=rate, int8=rate, bytes=rate, elementwise=rate, numpy="2"),
+    )
+    runtime = probe(sys.executable)
+    runtime = msgspec.structs.replace(runtime, ort_version=version or runtime.ort_version)
+    peaks.measure_peak(runtime, tmp_path, tmp_path / "store", Machine())
     _, document, _ = ortune(tmp_path, str(model), "--budget", "60s")
     result = msgspec.convert(document["result"], LookResult)
     assert result.profile is not None and result.headroom is not None

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from test_compare import compare, dense
+from test_compare import dense
 
 import ortune
 from ortune.cli import main
@@ -73,41 +73,36 @@ class Done:
     stderr: str
 
 
-def run(store: Path, *words: str) -> Done:
-    """The verb as from the command line, in this process: a Python's start is longer than the verb takes."""
+def program(store: Path, *words: str) -> Done:
+    """ortune as from the command line, in this process: a Python's start is longer than the verb takes."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main._run(["report", *words, "--store", str(store)])
+        code = main._run([*words, "--store", str(store)])
     return Done(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+def run(store: Path, *words: str) -> Done:
+    return program(store, "report", *words)
 
 
 def test_a_real_session_is_told_again_exactly_with_its_date_and_machine(tmp_path: Path) -> None:
     a, b = dense(tmp_path / "a.onnx"), dense(tmp_path / "b.onnx", scale=2.0)
-    code, document, trouble = compare(
-        tmp_path, str(a), str(b)
-    )  # wrong outputs: nothing is timed, so it is quick
-    assert code == 1 and document["verdict"] == "wrong-output", trouble
-    command = [
-        sys.executable,
-        "-m",
-        "ortune",
-        "report",
-        "--store",
-        str(tmp_path / "store"),
-        "newest",
-        "--json",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    store = tmp_path / "store"
+    # Wrong outputs: nothing is timed, so it is quick.
+    compared = program(store, "compare", str(a), str(b), "--json")
+    document = json.loads(compared.stdout)
+    assert compared.returncode == 1 and document["verdict"] == "wrong-output", compared.stderr
+    done = run(store, "newest", "--json")
     report = json.loads(done.stdout)
     (session,) = report["result"]["sessions"]
     assert report["schema"] == "ortune/report/1" and done.stderr == ""
     assert session["document"] == document
     assert session["at"].startswith("20") and session["here"] is True
     assert session["host"] == document["host"] and session["id"] == document["result"]["session"]
-    text = " ".join(run(tmp_path / "store", session["id"]).stdout.split())
+    text = " ".join(run(store, session["id"]).stdout.split())
     assert "B's outputs are wrong, so nothing was timed" in text
     assert f"session {session['id']}; not measured now" in text
-    assert "do not change over: the outputs are wrong" in run(tmp_path / "store", "--brief").stdout
+    assert "do not change over: the outputs are wrong" in run(store, "--brief").stdout
 
 
 def test_brief_in_every_format(tmp_path: Path) -> None:

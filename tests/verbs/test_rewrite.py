@@ -107,7 +107,7 @@ def test_outputs_beyond_the_tolerance_are_not_written(model: Path, tmp_path: Pat
 
 
 def test_weights_beside_the_model_stay_beside_it(tmp_path: Path) -> None:
-    proto = squeezenet()
+    proto = squeezenet(64)
     for tensor in proto.graph.initializer:
         proto.graph.input.append(
             onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)

@@ -25,12 +25,28 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ortune
-from chromium import CHROMIUM, FLAGS, web_modules
+from chromium import CHROMIUM, FLAGS, hardly_warm, web_modules
 from ortune.errors import MeasurementError, OrtuneError, UsageError
-from ortune.records import BenchResult, CompareResult, Plan, ProviderSpec, TuneResult
+from ortune.inputs.feed_files import write_feeds
+from ortune.records import (
+    BenchResult,
+    CompareResult,
+    FeedRef,
+    Measured,
+    Plan,
+    ProviderSpec,
+    Runtime,
+    TrialRequest,
+    TuneResult,
+)
 from ortune.targets.browser import certificate, remote
 from ortune.targets.browser.remote import Ran, Remote, heat
 from ortune.targets.browser.server import PageServer, Request, Room, Site
+from ortune.targets.browser.setup import BrowserSetup
+from ortune.targets.machine import Machine
+from ortune.targets.runner import run
+from ortune.targets.task import Task
+from ortune.targets.turns import Turns
 from ortune.trials.watcher import Watcher
 from terminals import read_all
 
@@ -46,6 +62,12 @@ def net(path: Path) -> Path:
     return path
 
 
+def inputs(folder: Path) -> str:
+    """Real inputs: pages that ask whether invented ones are like them are left out."""
+    np.savez(folder / "x.npz", x=np.ones((4, 16), np.float32))
+    return str(folder / "x.npz")
+
+
 class Phone:
     """Reads what is said, and opens the address that it finds there."""
 
@@ -58,7 +80,7 @@ class Phone:
     def say(self, sentence: str) -> None:
         self.said.append(sentence)
         if self.leaves_at and self.leaves_at in sentence:
-            threading.Timer(1.0, self.leave).start()
+            threading.Timer(0.3, self.leave).start()
         found = re.search(r"(http://127\.0\.0\.1:\d+)/\S+/$", sentence)
         if found:
             try:
@@ -88,10 +110,14 @@ def phone(profile: Path, leaves_at: str = "") -> Iterator[Phone]:
 
 
 @pytest.mark.xdist_group("browser")
-def test_a_browser_that_opens_the_address_is_measured(tmp_path: Path) -> None:
+def test_a_browser_that_opens_the_address_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hardly_warm(monkeypatch)
     with phone(tmp_path / "profile") as there:
         envelope = ortune.serve(
             net(tmp_path / "m.onnx"),
+            inputs=inputs(tmp_path),
             ort_web=str(web_modules() / "onnxruntime-web"),
             processes=3,
             runs=5,
@@ -115,7 +141,7 @@ def test_a_browser_that_opens_the_address_is_measured(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("browser")
 def test_a_browser_that_goes_away_fails_its_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "AWAY_S", 2.0)  # where a trial is begun once more, nobody waits a minute
+    monkeypatch.setattr(remote, "AWAY_S", 1.0)  # where a trial is begun once more, nobody waits a minute
     with (
         phone(tmp_path / "profile", leaves_at="for the first time") as there,
         pytest.raises(OrtuneError, match="the browser went away"),
@@ -150,30 +176,54 @@ def test_a_browser_whose_network_was_gone_for_a_moment_goes_on_where_it_was(
 
     monkeypatch.setattr(Remote, "_tell", telling)
     monkeypatch.setattr(PageServer, "_next", breaking)
+    monkeypatch.setattr(remote, "_AGAIN_MS", 100)
+    write_feeds(tmp_path / "feeds", {"x": np.ones((4, 16), np.float32)})
+    request = TrialRequest(
+        model=str(net(tmp_path / "m.onnx")),
+        feeds=(FeedRef(name="all", path=str(tmp_path / "feeds")),),
+        warmup_runs=0,
+    )
+
+    def task(name: str) -> Task:
+        (tmp_path / name).mkdir()
+        return Task(
+            plan=Plan(providers=(ProviderSpec(name="wasm"),)),
+            runtime=Runtime(python=""),
+            request=request,
+            folder=tmp_path / name,
+            scratch=tmp_path,
+        )
+
+    web = BrowserSetup(ort_web=str(web_modules() / "onnxruntime-web"))
+    site = Site()
     with phone(tmp_path / "profile") as there:
-        result = ortune.serve(
-            net(tmp_path / "m.onnx"),
-            ort_web=str(web_modules() / "onnxruntime-web"),
-            processes=3,
-            runs=5,
-            budget=60,
-            store=tmp_path / "st",
-            watcher=Watcher(say=there.say),
-        ).result
-    assert len(cut) >= 3 and len(streams) >= len(cut)
-    assert result.rows[0].n_processes == 3 and not result.failures
+        elsewhere = Remote(site, there.say)
+        try:
+            there.say(f"open {elsewhere.url}")
+            assert elsewhere.wait(60, lambda: False)
+            machine, turns = Machine(browser=web, remote=elsewhere), Turns(runs=5, unmeasured=0, rounds=2)
+            both, alone = run([task("a"), task("b")], machine, turns), run([task("c")], machine, turns)
+        finally:
+            elsewhere.close()
+            site.close()
+    assert len(cut) == 3 and len(streams) > 1
+    for outcome in (*(both or ()), *(alone or ())):
+        assert isinstance(outcome, Measured), outcome
+        assert outcome.done.cases[0].turn_runs == (5, 5)
 
 
 @pytest.mark.xdist_group("browser")
-def test_sides_take_turns_in_one_browser_elsewhere(tmp_path: Path) -> None:
+def test_sides_take_turns_in_one_browser_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hardly_warm(monkeypatch)
     with phone(tmp_path / "profile") as there:
         envelope = ortune.compare(
             net(tmp_path / "m.onnx"),
+            inputs=inputs(tmp_path),
             target="web-wasm",
             b_set=["web_threads=1"],
             serve=True,
             ort_web=str(web_modules() / "onnxruntime-web"),
-            budget=25,
+            budget=1,
             no_why=True,
             store=tmp_path / "st",
             watcher=Watcher(say=there.say),
@@ -188,10 +238,14 @@ def test_sides_take_turns_in_one_browser_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.xdist_group("browser")
-def test_tuning_begins_with_what_a_browser_elsewhere_is(tmp_path: Path) -> None:
+def test_tuning_begins_with_what_a_browser_elsewhere_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hardly_warm(monkeypatch)
     with phone(tmp_path / "profile") as there:
         envelope = ortune.tune(
             net(tmp_path / "m.onnx"),
+            inputs=inputs(tmp_path),
             target="web-wasm",
             serve=True,
             ort_web=str(web_modules() / "onnxruntime-web"),

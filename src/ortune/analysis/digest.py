@@ -12,6 +12,8 @@ from collections import Counter
 
 import onnx_ir as ir
 
+from ortune.model.graphs import held_tensor
+
 
 def graph_digest(model: ir.Model) -> str:
     """Equal for models with the same graph; hexadecimal.
@@ -79,7 +81,7 @@ def _attribute(attribute: ir.Attr, known: dict[ir.Value | None, bytes], depth: i
         case ir.AttributeType.GRAPHS:
             return digest(kind, *(_graph(graph, dict(known), depth) for graph in attribute.as_graphs()))
         case ir.AttributeType.TENSOR:
-            return digest(kind, tensor_digest(attribute.as_tensor()))
+            return digest(kind, tensor_digest(held_tensor(attribute)))
         case ir.AttributeType.TENSORS:
             return digest(kind, *map(tensor_digest, attribute.as_tensors()))
     return digest(kind, value)

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from ortune.analysis.constraints import Shape, Walk, ceil_div, constant, product
 from ortune.analysis.shape_rule_helpers import ONE, Handler, axes_of, broadcast, input_of, int_of, ints_of
 from ortune.analysis.symbolic_sizes import Dim, Size
+from ortune.model.graphs import held_tensor
 
 
 def _reshape(walk: Walk, node: ir.Node) -> Shape | None:
@@ -259,7 +260,7 @@ def _constant(walk: Walk, node: ir.Node) -> Shape | None:
     value = node.attributes.get("value")
     if value is None or value.type != ir.AttributeType.TENSOR:
         return None
-    return tuple(Size((), int(d)) for d in value.as_tensor().shape.numpy())
+    return tuple(Size((), int(d)) for d in held_tensor(value).shape.numpy())
 
 
 def _expand(walk: Walk, node: ir.Node) -> Shape | None:
@@ -271,7 +272,7 @@ def _constant_of_shape(walk: Walk, node: ir.Node) -> Shape | None:
     shape = walk.content(input_of(node, 0))
     fill = node.attributes.get("value")
     if shape is not None and len(shape) == 1 and shape[0] is not None and shape[0].value is not None:
-        number = 0 if fill is None else float(fill.as_tensor().numpy().ravel()[0])
+        number = 0 if fill is None else float(held_tensor(fill).numpy().ravel()[0])
         if number == int(number) and 0 <= shape[0].add <= 64:
             walk.set_content(node.outputs[0], (Size((), int(number)),) * shape[0].add)
     return shape

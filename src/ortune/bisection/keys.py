@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from ortune.analysis.digest import digest, tensor_digest
 from ortune.bisection.looked_at import Running
-from ortune.model.graphs import op_set
+from ortune.model.graphs import held_tensor, op_set
 
 COMMUTATIVE = op_set("Add And BitwiseAnd BitwiseOr BitwiseXor Equal Max Mean Min Mul Or Sum Xor")
 """Exporters write what these take in either order."""
@@ -84,7 +84,7 @@ class Keying:
             if attribute.is_ref() or attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
                 return None
             if attribute.type == ir.AttributeType.TENSOR:
-                held.append(self._tensor(attribute.as_tensor()))
+                held.append(self._tensor(held_tensor(attribute)))
             elif attribute.type == ir.AttributeType.TENSORS:
                 held += map(self._tensor, attribute.as_tensors())
         standard = node.domain in ("", "ai.onnx")

@@ -58,13 +58,12 @@ def options(
 
 
 def register(*asked: str, for_help: bool = False) -> None:
-    """Makes the commands: those that are asked for in full, of the others what ``ortune --help`` says of them."""
+    """Makes the commands that are asked for; where none is, what ``ortune --help`` says of each."""
     app.registered_commands = [made for made in app.registered_commands if made.name not in verbs()]
-    for name in verbs():
-        if name in asked:
-            app.command(name=name)(command(name, for_help=for_help))
-        else:
-            app.command(name=name, help=short_help(name))(_elsewhere)
+    for name in filter(asked.__contains__, verbs()):
+        app.command(name=name)(command(name, for_help=for_help))
+    for name in () if asked else verbs():  # to read all of them takes a tenth of a second
+        app.command(name=name, help=short_help(name))(_elsewhere)
 
 
 def _elsewhere() -> None:

@@ -165,11 +165,23 @@ def _install(wanted: Recipe, part: Path) -> None:
         python = interpreter(str(part))
         _run(wanted, [uv, "pip", "install", "--python", python, *wheels], environment)
         return
-    _run(wanted, [sys.executable, "-m", "venv", str(part)], environment)
+    ours = _pip_installs_for_others()
+    _run(wanted, [sys.executable, "-m", "venv", *(["--without-pip"] if ours else []), str(part)], environment)
     python = interpreter(str(part))
-    pip = [python, "-m", "pip", "--no-input", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
+    pip += ["--no-input", "--disable-pip-version-check"]
     _run(wanted, [*pip, "install", "--retries", "1", "--progress-bar", "off", *wheels], environment)
-    _run(wanted, [*pip, "uninstall", "--yes", "--quiet", "setuptools", "pip"], environment)
+    if not ours:
+        _run(wanted, [*pip, "uninstall", "--yes", "--quiet", "setuptools", "pip"], environment)
+
+
+def _pip_installs_for_others() -> bool:
+    """Whether this environment's pip can be told another interpreter, which then needs no pip of its own."""
+    try:
+        major, minor = importlib.metadata.version("pip").split(".")[:2]
+        return (int(major), int(minor)) >= (22, 3)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return False
 
 
 def _run(wanted: Recipe, command: list[str], environment: Mapping[str, str]) -> None:

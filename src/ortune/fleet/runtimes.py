@@ -94,10 +94,9 @@ def describe(runtime: Runtime, folder: Path | None = None) -> str:
     if (shown.parent.parent / "pyvenv.cfg").is_file():
         shown = shown.parent.parent
     base = folder or Path.cwd()
-    if runtime.name:
-        return f"{runtime.package} {runtime.ort_version}"
     label = shown.relative_to(base) if shown.is_relative_to(base) and shown != base else shown
-    return f"{label} ({runtime.package or 'onnxruntime'} {runtime.ort_version})"
+    words = runtime.native if runtime.name else f"{label} ({runtime.native})"
+    return f"{runtime.build} (outputs held against {words})" if runtime.ort_web_dist else words
 
 
 def places(environment: Mapping[str, str] | None = None) -> list[Place]:

@@ -20,11 +20,10 @@ _MOST_NODES = 10_000_000
 def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
     """The graphs in a node's attributes, in order."""
     for attribute in node.attributes.values():
-        if attribute.is_ref():
-            continue
-        if attribute.type == ir.AttributeType.GRAPH:
+        kind = attribute.type
+        if kind == ir.AttributeType.GRAPH and not attribute.is_ref():
             yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
+        elif kind == ir.AttributeType.GRAPHS and not attribute.is_ref():
             yield from attribute.as_graphs()
 
 
@@ -116,14 +115,29 @@ def _stored(graph: ir.Graph | ir.Function, holders: Iterable[ir.Node]) -> Iterat
             yield from attribute_tensors(attribute)
 
 
+def held_tensor(attribute: ir.Attr) -> ir.TensorProtocol:
+    """The tensor that an attribute holds.
+
+    ``Attr.as_tensor`` does the same and holds the value against the whole protocol, which took a fifth of all the time
+    that rewrites of small graphs take (Python 3.11).
+
+    Raises:
+        TypeError: It holds none.
+    """
+    if attribute.type != ir.AttributeType.TENSOR:
+        raise TypeError(f"attribute {attribute.name!r} holds no tensor: {attribute.type}")
+    held: ir.TensorProtocol = attribute.value
+    return held
+
+
 def attribute_tensors(attribute: ir.Attr) -> Iterable[ir.TensorProtocol]:
     """The tensors that an attribute holds itself (none for a reference to a function's parameter)."""
     if attribute.is_ref():
         return ()
     if attribute.type == ir.AttributeType.TENSOR:
-        return (attribute.as_tensor(),)
+        return (held_tensor(attribute),)
     if attribute.type == ir.AttributeType.TENSORS:
-        return tuple(attribute.as_tensors())
+        return tuple(attribute.value)
     return ()
 
 

@@ -14,6 +14,8 @@ class Runtime(Record, frozen=True, kw_only=True):
     Attributes:
         name: Of one that ortune made ("onnxruntime==1.22.1", "openvino"); "" for the user's own.
         packages: Those beside onnxruntime that rewrites can be done with, and their versions.
+        ort_web: Version of the onnxruntime-web that runs the model in its place, in pages; "" where none does.
+        ort_web_dist: The folder of that one's builds.
     """
 
     python: str
@@ -25,6 +27,25 @@ class Runtime(Record, frozen=True, kw_only=True):
     error: str = ""
     name: str = ""
     packages: dict[str, str] = {}
+    ort_web: str = ""
+    ort_web_dist: str = ""
+
+    @property
+    def native(self) -> str:
+        """The interpreter's build of ONNX Runtime: "onnxruntime-openvino 1.24.1"."""
+        return f"{self.package or 'onnxruntime'} {self.ort_version}"
+
+    @property
+    def build(self) -> str:
+        """What runs the model: that, or "onnxruntime-web 1.30.0"."""
+        return (
+            f"onnxruntime-web {self.ort_web or 'of an unknown version'}" if self.ort_web_dist else self.native
+        )
+
+    @property
+    def build_version(self) -> str:
+        """The version of what runs the model."""
+        return self.ort_web if self.ort_web_dist else self.ort_version
 
 
 class PodSize(Record, frozen=True, kw_only=True):

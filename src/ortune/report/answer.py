@@ -188,25 +188,27 @@ KINDS: dict[str, Kind[Any]] = {
         result=CompareResult,
         document=compare_words.document,
         headline=compare_words.headline,
-        ort_version=lambda r: _both(r.base.runtime.ort_version, r.new.runtime.ort_version),
+        ort_version=lambda r: _both(r.base.runtime.build_version, r.new.runtime.build_version),
     ),
     "tune": Kind(
         result=TuneResult,
         document=tune_words.document,
         headline=_tune_headline,
-        ort_version=lambda r: _both(r.side.runtime.ort_version, (r.runtime or r.side.runtime).ort_version),
+        ort_version=lambda r: _both(
+            r.side.runtime.build_version, (r.runtime or r.side.runtime).build_version
+        ),
     ),
     "bench": Kind(
         result=BenchResult,
         document=bench_words.document,
         headline=_bench_headline,
-        ort_version=lambda r: r.side.runtime.ort_version,
+        ort_version=lambda r: r.side.runtime.build_version,
     ),
     "serve": Kind(
         result=BenchResult,
         document=serve_words.document,
         headline=_bench_headline,
-        ort_version=lambda r: r.side.runtime.ort_version,
+        ort_version=lambda r: r.side.runtime.build_version,
     ),
     "look": Kind(
         result=LookResult,
@@ -218,13 +220,13 @@ KINDS: dict[str, Kind[Any]] = {
         result=ProfileResult,
         document=profile_words.document,
         headline=profile_words.headline,
-        ort_version=lambda r: r.side.runtime.ort_version if r.side else "",
+        ort_version=lambda r: r.side.runtime.build_version if r.side else "",
     ),
     "diagnose": Kind(
         result=DiagnoseResult,
         document=diagnose_words.document,
         headline=diagnose_words.headline,
-        ort_version=lambda r: r.side.runtime.ort_version,
+        ort_version=lambda r: r.side.runtime.build_version,
     ),
     "history": Kind(
         result=HistoryResult,

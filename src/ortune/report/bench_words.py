@@ -174,7 +174,7 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
     found.append(
         (
             "runtime",
-            f"{runtime.package or 'onnxruntime'} {runtime.ort_version}, Python {runtime.python_version}",
+            f"{runtime.build}, Python {runtime.python_version}",
         )
     )
     if host is not None:

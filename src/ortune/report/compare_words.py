@@ -255,7 +255,7 @@ def _called(result: CompareResult) -> list[tuple[str, str]]:
     texts = [
         (a.label, b.label),
         (a.plan.describe(), _arrived(b.plan, result.read_back)),
-        (f"onnxruntime {a.runtime.ort_version}", f"onnxruntime {b.runtime.ort_version}"),
+        (a.runtime.build, b.runtime.build),
     ]
     # What is the same of both tells nothing; two copies of one thing are told by their name.
     told = [pair for pair in texts if pair[0] != pair[1]] or texts[:1]

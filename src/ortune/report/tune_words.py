@@ -19,7 +19,6 @@ from ortune.records import (
     Plan,
     PlanStatus,
     PrecisionRow,
-    Runtime,
     SettingWorth,
     TradeRow,
     TuneResult,
@@ -171,7 +170,7 @@ def _gain(result: TuneResult) -> str:
 def _named(result: TuneResult) -> str:
     """What the winner is: named where that is short, else counted."""
     plan = result.winner
-    build = [_build(result.runtime)] if result.runtime else []
+    build = [result.runtime.build] if result.runtime else []
     said = plan.describe() if plan != Plan() or not build else ""
     if len(said) > LONGEST_PLAN:
         said = counted(len(plan.rewrites), len(plan.settings))
@@ -182,11 +181,6 @@ def counted(rewrites: int, settings: int) -> str:
     """How many there are of each: "2 rewrites and 1 setting"."""
     each = ((rewrites, "rewrite"), (settings, "setting"))
     return " and ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in each if n)
-
-
-def _build(runtime: Runtime) -> str:
-    """A build of ONNX Runtime: "onnxruntime-openvino 1.24.1"."""
-    return f"{runtime.package or 'onnxruntime'} {runtime.ort_version}"
 
 
 def adopting(adoption: Adoption) -> str:
@@ -383,7 +377,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     found.append(("winner", settings_summary(result.settings)))
     found.append(("statistic", result.estimand))
     if result.runtime is not None:
-        runtimes = f"{_build(result.runtime)}; the default ran with {_build(result.side.runtime)}"
+        runtimes = f"{result.runtime.build}; the default ran with {result.side.runtime.build}"
         found.append(("runtime", runtimes))
     found += [("placement", text) for text in placed(result.placement)]
     if result.adoption is not None:

@@ -73,7 +73,7 @@ def node_signature(node: ir.Node, held: list[object], by_identity: bool) -> Sign
         node.name,
         tuple(None if value is None else value.name for value in node.inputs),
         tuple(value.name for value in node.outputs),
-        tuple(_attribute_signature(node.attributes[a], held, by_identity) for a in sorted(node.attributes)),
+        tuple(_attribute_signature(a, held, by_identity) for _, a in sorted(node.attributes.items())),
     )
 
 
@@ -89,10 +89,10 @@ def _attribute_signature(attribute: ir.Attr, held: list[object], by_identity: bo
 def _tensor_signature(tensor: ir.TensorProtocol | None, held: list[object], by_identity: bool) -> Signature:
     if tensor is None:
         return ()
-    start = (tensor.name, tensor.dtype, tuple(tensor.shape.numpy()))
     if by_identity:
         held.append(tensor)
-        return (*start, id(tensor))
+        return (tensor.name, id(tensor))
+    start = (tensor.name, tensor.dtype, tuple(tensor.shape.numpy()))
     if tensor.dtype == ir.DataType.STRING or tensor.nbytes > SMALL_BYTES:
         return start
     return (*start, tensor.tobytes())

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.model.graphs import graphs, nested, nodes, scopes, subgraphs
+from ortune.model.graphs import graphs, held_tensor, nested, nodes, scopes, subgraphs
 from ortune.rewrites._checks import FREE_INITIALIZERS_IR
 
 Scope = ir.Graph | ir.Function
@@ -61,7 +61,7 @@ def constant(value: ir.Value | None) -> np.ndarray | None:
         if attribute is None or attribute.is_ref():
             continue
         if name == "value":
-            return attribute.as_tensor().numpy()
+            return held_tensor(attribute).numpy()
         return np.asarray(attribute.value, np.float32 if "float" in name else np.int64)
     return None
 

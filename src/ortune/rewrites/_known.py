@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 from onnx import shape_inference
 
-from ortune.model.graphs import graphs, op_set, stored_bytes, subgraphs
+from ortune.model.graphs import graphs, held_tensor, op_set, stored_bytes, subgraphs
 from ortune.rewrites._checks import Picture
 
 _SMALL_BYTES = 1024  # tensors up to this may be sizes, and inference reads them
@@ -83,7 +83,7 @@ def _believed(model: ir.Model) -> set[ir.Value]:
 def _stored(node: ir.Node) -> ir.TensorProtocol | None:
     """The tensor that a Constant holds."""
     attribute = node.attributes.get("value") if node.op_type == "Constant" else None
-    return attribute.as_tensor() if attribute is not None and not attribute.is_ref() else None
+    return held_tensor(attribute) if attribute is not None and not attribute.is_ref() else None
 
 
 def _read(

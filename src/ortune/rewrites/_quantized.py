@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ortune.model.graphs import nodes
+from ortune.model.graphs import held_tensor, nodes
 from ortune.rewrites._base import Param
 
 FAMILY = "fewer bits"
@@ -47,7 +47,7 @@ def _stored(value: ir.Value | None) -> ir.TensorProtocol | None:
     if value is None or node is None or node.op_type != "Constant" or "value" not in node.attributes:
         return None if value is None else value.const_value
     attribute = node.attributes["value"]
-    return None if attribute.is_ref() else attribute.as_tensor()
+    return None if attribute.is_ref() else held_tensor(attribute)
 
 
 def is_small_share(model: ir.Model, held: int) -> bool:

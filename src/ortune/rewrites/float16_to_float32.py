@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ortune.model.graphs import attribute_tensors, graphs
+from ortune.model.graphs import attribute_tensors, graphs, held_tensor
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Editor, is_op
@@ -136,7 +136,7 @@ def _change_attribute(node: ir.Node, attribute: ir.Attr) -> None:
     if attribute.type == ir.AttributeType.INT:
         node.attributes[attribute.name] = ir.AttrInt64(attribute.name, _SINGLE.value)
     elif attribute.type == ir.AttributeType.TENSOR:
-        node.attributes[attribute.name] = ir.AttrTensor(attribute.name, _wider(attribute.as_tensor()))
+        node.attributes[attribute.name] = ir.AttrTensor(attribute.name, _wider(held_tensor(attribute)))
     else:
         tensors = [_wider(t) if t.dtype == _HALF else t for t in attribute.as_tensors()]
         node.attributes[attribute.name] = ir.AttrTensors(attribute.name, tensors)

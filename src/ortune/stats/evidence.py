@@ -38,6 +38,8 @@ DEFAULT_SCALE = 0.05
 FIRST_BLOCKS = 5
 """Blocks whose scale comes from calibration, because fewer past blocks give no usable scale."""
 
+_AT_ONCE = 64  # blocks whose scales are found together: few enough for any memory
+
 
 def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDArray[np.float64]:
     """The scale of every block, from the blocks before it.
@@ -49,11 +51,26 @@ def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDA
     if not (math.isfinite(first) and first >= 0.0):
         raise OrtuneError(f"the prior scale must be a finite number of at least 0, not {first}")
     scales = np.full(d.shape, max(SCALE_FLOOR, first))
+    if d.ndim == 1:
+        # Many at once, as after every block of a comparison: ten times as fast as one after another.
+        for start in range(FIRST_BLOCKS, d.size, _AT_ONCE):
+            n_past = np.arange(start, min(start + _AT_ONCE, d.size))
+            past = np.where(np.arange(n_past[-1]) < n_past[:, None], d[: n_past[-1]], np.inf)
+            deviation = np.abs(past - _median_of_first(past, n_past)[:, None])
+            scales[n_past] = np.maximum(SCALE_FLOOR, 1.4826 * _median_of_first(deviation, n_past))
+        return scales
     for t in range(FIRST_BLOCKS, d.shape[-1]):
         past = d[..., :t]
         deviation = np.abs(past - _median(past)[..., None])
         scales[..., t] = np.maximum(SCALE_FLOOR, 1.4826 * _median(deviation))
     return scales
+
+
+def _median_of_first(rows: NDArray[np.float64], n: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Of the first n[i] values of each row i, behind which all are infinite."""
+    ordered = np.sort(rows, axis=1)
+    which = np.arange(n.size)
+    return np.asarray(0.5 * (ordered[which, (n - 1) // 2] + ordered[which, n // 2]))
 
 
 def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from ortune import rewrites, targets
+from ortune import rewrites
 from ortune.analysis import outputs
 from ortune.errors import MeasurementError, UsageError
 from ortune.inputs import workload
@@ -139,7 +139,7 @@ class Baseline:
         self._least_runs = P95_REQUESTS if objective == "p95" else 0
         base = self.arm(BASE)
         self.executor.timing = Timing(runs=PILOT_RUNS, warmup_runs=1, warmup_ns=0, warmup_cap_ns=0)
-        self._answer_natively()
+        self.answer_natively()
         self.first = self.require_measured(base, self.executor.trial(base, keep_outputs=True))
         self.executor.reference = self.executor.reference or Path(self.first.outputs_path)
         require_page(objective, self.first, self.side.label)
@@ -199,7 +199,7 @@ class Baseline:
         """
         if first.done.page is None:
             return
-        self._answer_natively()
+        self.answer_natively()
         native, found = self._native, None
         ours = first if Path(first.outputs_path or "-").is_dir() else self._answered(base)
         if isinstance(native, Measured) and isinstance(ours, Measured) and not self.moments:
@@ -208,9 +208,9 @@ class Baseline:
         for rule in (software_adapter, wrong_in_the_browser):
             self.findings += rule_of(rule).findings(facts)
 
-    def _answer_natively(self) -> None:
+    def answer_natively(self) -> None:
         """What the CPU outside of a browser answers, before any page does: that tells how much a page may send."""
-        if self._native is None and targets.of(self.side.plan).name in targets.in_browsers():
+        if self._native is None and self.side.plan.is_web:
             self._native = self._answered(self.arm("native", plan=Plan()))
             if isinstance(self._native, Measured):
                 self.executor.reference = Path(self._native.outputs_path)

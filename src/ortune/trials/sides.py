@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -21,6 +21,7 @@ from ortune.model import from_git
 from ortune.model.open import OpenModel, open_model
 from ortune.records import BundleInfo, Measured, Plan, ProviderSpec, Runtime, Side, Value, read_json
 from ortune.search.plan_edits import merge
+from ortune.targets.browser.setup import BrowserSetup, ort_web
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 
@@ -73,6 +74,7 @@ class SideText:
         text: May be None for all but A: A's model.
         runtime: What the user named.
         target: Where this side alone runs; None for where all do.
+        ort_web: The onnxruntime-web of this side alone; None for that of all.
     """
 
     text: str | None
@@ -80,6 +82,7 @@ class SideText:
     rewrites: Sequence[str] = ()
     runtime: str | None = None
     target: str | None = None
+    ort_web: str | None = None
 
 
 def resolve(
@@ -90,6 +93,7 @@ def resolve(
     scratch: Path,
     custom_ops: Sequence[str] = (),
     limits: Limits = USUAL_LIMITS,
+    browser: BrowserSetup | None = None,
     plain: bool = False,
     say: Callable[[str], None] = lambda sentence: None,
     alone: Callable[[], AbstractContextManager[None]] = nullcontext,
@@ -103,6 +107,7 @@ def resolve(
         scratch: Where a model taken from git is written.
         custom_ops: Libraries with operators of the model, for rewrites that load it.
         limits: Of a process that rewrites it.
+        browser: What pages run in, and the onnxruntime-web that they load.
         plain: Of a bundle, take the untouched model without its plan (the base when a bundle is re-proven).
         say: Told what is made first.
         alone: Held while the model is rewritten.
@@ -143,6 +148,16 @@ def resolve(
     plan = merge(plan, Plan(settings=knobs.parse_settings(list(side.settings))))
     plan = merge(plan, Plan(rewrites=tuple(rewrites.parse(text) for text in side.rewrites)))
     plan = _on_target(plan, side)
+    if side.ort_web is not None and not plan.is_web:
+        raise UsageError(
+            "is for a side that runs in a browser",
+            where=f"onnxruntime-web {side.ort_web}",
+            do="--target web-wasm",
+        )
+    browser = browser or BrowserSetup()
+    runtime = in_pages(
+        runtime, plan, browser if side.ort_web is None else replace(browser, ort_web=side.ort_web)
+    )
     runs = model.path
     # A bundle's model is rewritten already.
     rewriting = bool(plan.rewrites) and not (side.text and bundle_format.is_bundle(Path(side.text)))
@@ -172,6 +187,18 @@ def _on_target(plan: Plan, side: SideText) -> Plan:
         # "openvino" asks for OpenVINO, not for the CPU provider of a build that has it.
         return msgspec.structs.replace(plan, providers=(ProviderSpec(name=implied.provider),))
     return plan
+
+
+def in_pages(runtime: Runtime, plan: Plan, browser: BrowserSetup) -> Runtime:
+    """The runtime with the onnxruntime-web that runs a plan in pages; as it is for a plan that runs in none.
+
+    Raises:
+        RuntimeNotFound: It is not there, and cannot be fetched.
+    """
+    if not plan.is_web:
+        return runtime
+    web = ort_web(browser)
+    return msgspec.structs.replace(runtime, ort_web=web.version, ort_web_dist=str(web.dist))
 
 
 def _as_optimised(plan: Plan) -> Plan:

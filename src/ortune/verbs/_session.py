@@ -110,6 +110,7 @@ def resolver(options: OnePlan, scratch: Path, watch: Watcher) -> Callable[..., R
             scratch=scratch,
             custom_ops=options.feeds.custom_ops,
             limits=limits,
+            browser=getattr(options, "in_browser", None),
             say=watch.say,
             # Rewriting is work that a measurement of another ortune would see.
             alone=lambda: exclusive("rewriting a model", watch, wait=wait),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ortune.trials.sides import SideText
 
 LETTERS = "abcdefgh"
-ALTERED_BY = ("set", "rewrite", "runtime", "target")
+ALTERED_BY = ("set", "rewrite", "runtime", "target", "ort_web")
 """What may be said of one side alone, after its letter."""
 
 
@@ -45,6 +45,10 @@ def _target(letter: str) -> Option:
     return _of(letter, "target", "T", "The target")
 
 
+def _ort_web(letter: str) -> Option:
+    return _of(letter, "ort-web", "PATH|VERSION", "The onnxruntime-web")
+
+
 @dataclass(frozen=True, kw_only=True)
 class TwoSides(OnePlan):
     """A base and one side that is held against it."""
@@ -64,6 +68,8 @@ class TwoSides(OnePlan):
     b_runtime: Annotated[AnyPath | None, _runtime("b")] = None
     a_target: Annotated[str | None, _target("a")] = None
     b_target: Annotated[str | None, _target("b")] = None
+    a_ort_web: Annotated[str | None, _ort_web("a")] = None
+    b_ort_web: Annotated[str | None, _ort_web("b")] = None
     map: Annotated[
         Sequence[str], Option("--map", "a=b", "Input a of A is input b of the new side. Repeatable.", MODEL)
     ] = ()
@@ -100,6 +106,7 @@ class TwoSides(OnePlan):
             rewrites=[*self.rewrite, *getattr(self, f"{letter}_rewrite")],
             runtime=named(getattr(self, f"{letter}_runtime")) or named(self.runtime),
             target=getattr(self, f"{letter}_target"),
+            ort_web=getattr(self, f"{letter}_ort_web"),
         )
 
 
@@ -135,6 +142,12 @@ class Sides(TwoSides):
     f_target: Annotated[str | None, _target("f")] = None
     g_target: Annotated[str | None, _target("g")] = None
     h_target: Annotated[str | None, _target("h")] = None
+    c_ort_web: Annotated[str | None, _ort_web("c")] = None
+    d_ort_web: Annotated[str | None, _ort_web("d")] = None
+    e_ort_web: Annotated[str | None, _ort_web("e")] = None
+    f_ort_web: Annotated[str | None, _ort_web("f")] = None
+    g_ort_web: Annotated[str | None, _ort_web("g")] = None
+    h_ort_web: Annotated[str | None, _ort_web("h")] = None
 
     @property
     def positions(self) -> list[AnyPath | None]:
@@ -173,4 +186,4 @@ class Sides(TwoSides):
     def proves_bundle(self) -> bool:
         """A bundle alone is proven again, against its own untouched model; altered, B is the bundle as altered."""
         alone = self.b is None and len(self.new_letters) == 1 and not self.alters("b")
-        return alone and self._is_bundle and not (self.a_runtime or self.a_target)
+        return alone and self._is_bundle and not (self.a_runtime or self.a_target or self.a_ort_web)

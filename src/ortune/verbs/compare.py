@@ -29,6 +29,7 @@ from ortune.records import (
     Finding,
     Measured,
     OutputDifference,
+    Runtime,
     VerdictName,
 )
 from ortune.report.compare_outputs import outputs
@@ -161,10 +162,14 @@ def _sides(options: Options, scratch: Path, watch: Watcher) -> tuple[Resolved, l
 
 def _measuring_with(a: Resolved, news: Sequence[New]) -> str:
     with_a = runtimes.describe(a.runtime)
-    others = [
-        f"{n.name} with {runtimes.describe(n.side.runtime)}" for n in news if n.side.runtime != a.runtime
-    ]
+    others = [f"{n.name} with {_described(n.side.runtime, a)}" for n in news if n.side.runtime != a.runtime]
     return ", ".join([f"measuring A with {with_a}", *others]) if others else f"measuring with {with_a}"
+
+
+def _described(runtime: Runtime, a: Resolved) -> str:
+    """What is not A's of a runtime: of pages that another onnxruntime-web runs, that one alone."""
+    pages = runtime.ort_web_dist and runtime.python == a.runtime.python
+    return runtime.build if pages else runtimes.describe(runtime)
 
 
 class _Run:

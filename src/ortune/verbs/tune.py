@@ -52,6 +52,7 @@ from ortune.trials.sides import (
     SideText,
     bundle_plan,
     canonical,
+    in_pages,
     read_plan,
     require_unchanged,
     resolve,
@@ -308,12 +309,12 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         text = SideText(text=str(options.model), runtime=named(options.runtime))
         watch.line(f"reading {options.model}")
         side = resolve(text, common=Plan(), scratch=scratch, say=watch.say)
-        watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
         everywhere = merge(Plan(providers=side.plan.providers), options.common)
-        side = replace(
-            with_targets(side, options.others, watch.say, options.in_browser), plan=options.default
-        )
+        side = with_targets(side, options.others, watch.say, options.in_browser)
+        runtime = in_pages(side.runtime, options.default, options.in_browser)
+        side = replace(side, plan=options.default, runtime=runtime)
+        watch.say(f"measuring with {runtimes.describe(runtime)}")
         with contextlib.ExitStack() as stack:
             machine = None
             if options.serve:

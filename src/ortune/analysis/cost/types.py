@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from ortune.model.graphs import op_set
+from ortune.model.graphs import held_tensor, op_set
 
 _Type = ir.DataType | None
 
@@ -83,10 +83,7 @@ def _attribute(node: ir.Node) -> _Type:
             return ir.DataType[kind]
     value = node.attributes.get("value")
     if value is not None and value.type == ir.AttributeType.TENSOR and not value.is_ref():
-        held: ir.TensorProtocol = (
-            value.value
-        )  # as_tensor() checks the whole protocol, which takes longer than all else
-        return held.dtype
+        return held_tensor(value).dtype
     return None
 
 

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ortune.analysis.shape_rule_helpers import int_of, ints_of
+from ortune.model.graphs import held_tensor
 
 Array = NDArray[np.generic]
 
@@ -108,7 +109,7 @@ def _constant_of_shape(node: ir.Node, x: list[Array]) -> Array:
     shape = [int(d) for d in x[0].ravel()]
     _require_small(shape)
     fill = node.attributes.get("value")
-    return np.full(shape, np.float32(0) if fill is None else fill.as_tensor().numpy().ravel()[0])
+    return np.full(shape, np.float32(0) if fill is None else held_tensor(fill).numpy().ravel()[0])
 
 
 def _expand(node: ir.Node, x: list[Array]) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.locks.snapshot.structure import digest
-from ortune.model.graphs import attribute_tensors, type_text
+from ortune.model.graphs import attribute_tensors, held_tensor, type_text
 
 Values = Callable[[ir.TensorProtocol], str]
 """Gives a digest of a tensor's type, shape and values."""
@@ -81,7 +81,7 @@ def _constant(node: ir.Node) -> ir.TensorProtocol | None:
         return None
     for name, attribute in node.attributes.items():
         if name == "value" and not attribute.is_ref():
-            return attribute.as_tensor()
+            return held_tensor(attribute)
         if name in ("value_int", "value_ints") and not attribute.is_ref():
             return ir.tensor(np.array(attribute.value, np.int64))
     return None

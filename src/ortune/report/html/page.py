@@ -22,7 +22,7 @@ def render(envelope: Envelope[TuneResult], *, stored: str = "") -> str:
         "tune/page.html.j2",
         product="tuning report",
         subject=result.side.label,
-        origin=f"{result.estimand}{machine}, onnxruntime {result.side.runtime.ort_version}",
+        origin=f"{result.estimand}{machine}, {result.side.runtime.build}",
         title=title(result),
         stored=stored,
         basis="Times are candidate against baseline in randomised blocks of fresh processes; "

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.model.graphs import nodes
+from ortune.model.graphs import held_tensor, nodes
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of, plural
 from ortune.rules.facts import Facts
@@ -82,5 +82,5 @@ def _ints(node: ir.Node, name: str) -> tuple[int, ...]:
     if attribute is None or attribute.is_ref():
         return ()
     if attribute.type == ir.AttributeType.TENSOR:
-        return (0,) * attribute.as_tensor().size
+        return (0,) * held_tensor(attribute).size
     return tuple(attribute.as_ints()) if attribute.type == ir.AttributeType.INTS else ()

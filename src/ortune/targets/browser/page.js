@@ -1,15 +1,15 @@
 // One trial: fetch the request, load, run batches and report, each when its turn comes. The messages are those of the
 // worker that runs in a process; the server beside hands them on.
 const here = new URL(".", import.meta.url).href;
-const WARM_MS = 1000;
-// V8 compiles WebAssembly again, beside the runs: on a quiet machine within half a second, on a busy one within four. Until
-// then all runs take the same, long, time: being level alone shows nothing.
-const AGAIN_MS = 5000, FASTER = 0.8, FIRST = 5;
+// V8 compiles WebAssembly again, beside the runs. Until then all runs take the same, long, time: being level alone shows
+// nothing.
+const FASTER = 0.8, FIRST = 5;
 const SHORT_MS = 0.5; // most of a shorter run is the call itself, in JavaScript
 const COMPILED_MS = 300; // where it has done so already, and the runs show it
 const LOOK_MS = 50; // between two looks at them
 
 const PROFILED = 300; // runs before those that count: each of them is printed
+const CHUNKS = 4; // timed runs of several cases are interleaved in this many rounds, as in a process
 
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 
@@ -18,13 +18,13 @@ const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 const AWAY_MS = 60000;
 const ask = async (path, kind, options = {}) => {
   const until = Date.now() + AWAY_MS;
-  for (;;) {
+  for (let pause = 50; ; pause = Math.min(2 * pause, 1000)) {
     try {
       const answer = await fetch(here + path, options);
       return { status: answer.status, body: await answer[kind]() };
     } catch (error) {
       if (Date.now() > until) throw error;
-      await rest(500);
+      await rest(pause);
     }
   }
 };
@@ -306,13 +306,13 @@ const trial = async () => {
     }
     if (!request.warmup_runs) return;
     for (const [i, one] of cases.entries()) {
-      const began = clock(), least = Math.max(WARM_MS, request.warmup_ns / 1e6), asked = Math.max(COMPILED_MS, request.warmup_ns / 1e6);
+      const began = clock(), least = Math.max(request.warm_ms, request.warmup_ns / 1e6), asked = Math.max(COMPILED_MS, request.warmup_ns / 1e6);
       const taken = await timed(one, request.warmup_runs);
       const warm = () => {
         const ran = clock() - began, compiled = request.compiled || i > 0; // what is hot in the first case is so in the others
         if (profile && taken.length >= PROFILED) return true;
         const short = median(taken.slice(-FIRST)) < SHORT_MS;
-        const most = compiled || short || provider !== "wasm" ? least : Math.max(AGAIN_MS, least);
+        const most = compiled || short || provider !== "wasm" ? least : Math.max(request.again_ms, least);
         return ran >= most || (ran >= (compiled ? asked : least) && level(taken, !compiled));
       };
       while (!warm()) {
@@ -337,10 +337,13 @@ const trial = async () => {
   const turn = async (n, unmeasured) => {
     const found = await seen(async () => {
       for (const one of cases) await timed(one, unmeasured);
-      const cpuBefore = await cpu(), began = clock(), taken = [];
-      for (const one of cases) {
-        const waits = [];
-        taken.push({ one, times: await timed(one, due(one, n), waits), waits });
+      const cpuBefore = await cpu(), began = clock(), taken = cases.map((one) => ({ one, times: [], waits: [] }));
+      const chunks = cases.length > 1 ? CHUNKS : 1;
+      for (let chunk = 0; chunk < chunks; chunk++) {
+        for (const { one, times, waits } of taken) {
+          const all = due(one, n), here = Math.floor((all * (chunk + 1)) / chunks) - Math.floor((all * chunk) / chunks);
+          times.push(...(await timed(one, here, waits)));
+        }
       }
       return { taken, wall: clock() - began, cpuNs: (await cpu()) - cpuBefore };
     });

@@ -62,6 +62,9 @@ FILES = {
 }  # fmt: skip
 
 
+WARM_MS, AGAIN_MS = 1000, 5000
+"""A page is warmed up for so long, and until V8 has compiled its WebAssembly again for so long at most: on a quiet
+machine that takes half a second, on a busy one up to four."""
 HIDDEN_S = 60.0
 """A trial waits so long for somebody to look at its page, and at most for half of its own limit."""
 
@@ -109,7 +112,7 @@ class Page(Process):
         del settings, arguments
         try:
             program = "" if self.machine.remote else setup.program(self.machine.browser)
-            web = setup.ort_web(self.machine.browser)
+            web = setup.of_runtime(self.task.runtime) or setup.ort_web(self.machine.browser)
             served, self._job = self._prepared(web)
         except RuntimeNotFound as error:
             what = f"{error.where}: {error.what}" if error.where else error.what
@@ -422,6 +425,8 @@ class Page(Process):
             "external": given.external,
             "gap_ns": request.gap_ns,
             "wait_ratio": request.wait_ratio,
+            "warm_ms": WARM_MS,
+            "again_ms": AGAIN_MS,
             "warmup_runs": request.warmup_runs,
             "warmup_ns": min(request.warmup_ns, request.warmup_cap_ns or math.inf),
             "feeds": [

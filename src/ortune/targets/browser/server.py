@@ -163,6 +163,7 @@ class Request(http.server.BaseHTTPRequestHandler):
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = MOST_CONNECTIONS  # of five, one that comes with others waits a second or more
 
     def __init__(self, place: tuple[str, int]) -> None:
         self.rooms: dict[str, Room] = {}

@@ -17,6 +17,7 @@ from pathlib import Path
 from ortune import launcher
 from ortune.errors import RuntimeNotFound
 from ortune.fleet.environment import clean_environment
+from ortune.records import Runtime
 
 VERSION = "1.30.0"
 """Of onnxruntime-web, where the user names none: the one that ortune is tested with."""
@@ -30,6 +31,8 @@ PROGRAMS = (
 )
 HOST = "ortune.localhost"
 """What a browser of ours calls the server of its page, whatever the port: it keeps compiled code by address."""
+NO_POPUPS = "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup"
+"""What opens below Chromium's address bar are pages too, and take as long to load as all else of its start."""
 _NUMBER = re.compile(r"\d+\.\d+\.\d+(-[\w.]+)?")
 _FETCH_S = 300.0
 _LONGEST_TEMPORARY = 40  # a socket's path has 107 characters at most
@@ -113,6 +116,11 @@ def ort_web(setup: BrowserSetup, *, fetch: bool = True) -> OrtWeb:
         where=f"--ort-web {given}",
         do="name its folder in node_modules, or a version",
     )
+
+
+def of_runtime(runtime: Runtime) -> OrtWeb | None:
+    """The onnxruntime-web of one side; None for one that says nothing of it."""
+    return OrtWeb(dist=Path(runtime.ort_web_dist), version=runtime.ort_web) if runtime.ort_web_dist else None
 
 
 def _version(package: Path) -> str:
@@ -204,7 +212,7 @@ def flags(*, webgpu: bool, webnn: bool, headful: bool, profile: Path, port: int 
         "--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update",
         "--disable-sync", "--disable-quic", "--disable-extensions", "--disable-crash-reporter", "--no-service-autorun",
         "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
-        "--disable-backgrounding-occluded-windows", f"--user-data-dir={profile}",
+        "--disable-backgrounding-occluded-windows", NO_POPUPS, f"--user-data-dir={profile}",
     ]  # fmt: skip
     if port:
         found.append(f"--host-resolver-rules=MAP {HOST}:80 127.0.0.1:{port}")

@@ -49,6 +49,7 @@ def _software(envelope: Envelope[TuneResult], result: TuneResult) -> list[tuple[
                 p for p in (runtime.ort_version, f"({runtime.package})" if runtime.package else "") if p
             ),
         ),
+        *([("in pages", runtime.build)] if runtime.ort_web_dist else []),
         ("Python", runtime.python_version),
         ("interpreter", runtime.python),
         ("execution providers", ", ".join(runtime.providers)),

@@ -1,6 +1,6 @@
 """A browser that is none: it speaks to ortune as a page does, and says what it likes.
 
-Usage: hostile.py SAYS.json FLAG..., with what a browser is started with. What it likes is of SAYS.json.
+Usage: lying_browser.py SAYS.json FLAG..., with what a browser is started with. What it likes is of SAYS.json.
 """
 
 from __future__ import annotations
