@@ -232,5 +232,6 @@ def test_nothing_is_heard_once_it_is_closed(asked: Asked) -> None:
         asked.server.close()
         late.settimeout(10)
         with contextlib.suppress(ConnectionResetError):
-            assert late.recv(100) == b""
+            # A head that was not read before the token ended is refused, one that was is cut off.
+            assert late.recv(100).partition(b"\r\n")[0] in (b"", b"HTTP/1.1 403 Forbidden")
     assert asked.said == []
