@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import re
 import shlex
 import shutil
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ortune.cli.main import _run as program
+from within import program
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "ort-format-on-webgpu"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -32,10 +31,9 @@ def steps() -> list[tuple[str, str]]:
 def said(command: str, folder: Path) -> str:
     words = shlex.split(command)
     if words[0] == "ortune":
-        out = io.StringIO()
-        with contextlib.chdir(folder), contextlib.redirect_stdout(out):
-            assert program(words[1:]) in (0, 1)
-        text = out.getvalue()
+        with contextlib.chdir(folder):
+            code, text, _ = program(words[1:])
+        assert code in (0, 1)
     else:
         text = subprocess.run(
             [sys.executable, *words[1:]], cwd=folder, capture_output=True, text=True, check=True

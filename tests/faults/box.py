@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import signal
@@ -22,7 +21,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ortune.cli.main import _run as program
+from within import program
 
 WIDTH = 64
 PATIENCE_S = 120
@@ -97,25 +96,20 @@ class Box:
 
     def here(self, *arguments: str, env: Mapping[str, str] | None = None) -> Done:
         """Runs ortune's program within this process, which saves its start: where no fault is of its own process."""
-        out, err = io.StringIO(), io.StringIO()
         before, temporary = dict(os.environ), tempfile.tempdir
         try:
             os.environ.clear()
             os.environ.update({**self.environment, **(env or {})})
             tempfile.tempdir = os.environ["TMPDIR"]
-            with (
-                contextlib.chdir(self.folder),
-                contextlib.redirect_stdout(out),
-                contextlib.redirect_stderr(err),
-            ):
-                code = program(arguments)
+            with contextlib.chdir(self.folder):
+                code, out, err = program(arguments)
         finally:
             os.environ.clear()
             os.environ.update(before)
             tempfile.tempdir = temporary
         assert self.workers() == []
         assert list((self.folder / "tmp").iterdir()) == []
-        return Done(code=code, out=out.getvalue(), err=err.getvalue())
+        return Done(code=code, out=out, err=err)
 
     def compare(self, *arguments: str, **how: Any) -> Done:
         """``ortune compare`` with a small budget and JSON, within this process."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import re
@@ -20,7 +19,6 @@ from onnxruntime import datasets
 from rich.console import Console
 
 import ortune
-from ortune.cli.main import _run as program
 from ortune.errors import InputError, OrtuneError, UsageError
 from ortune.locks.check import differences
 from ortune.locks.file import encoded, read, write
@@ -28,6 +26,7 @@ from ortune.locks.outputs import output_snapshots
 from ortune.locks.take import placed
 from ortune.records import BundleInfo, Envelope, LockChange, LockResult, Plan
 from ortune.report import lock_words, terminal
+from within import program
 
 PYTHON = sys.executable
 
@@ -444,9 +443,7 @@ def test_the_command_line(base: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
 
     def run(*words: str) -> tuple[int, str]:
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            code = program(["lock", *words, "--python", PYTHON])
-        return code, out.getvalue()
+        return program(["lock", *words, "--python", PYTHON])[:2]
 
     code, failed = run(str(new), "--check", str(locked(base)), "--format", "github")
     assert code == 1

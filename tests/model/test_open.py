@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ortune.errors import ModelError
-from ortune.model.graphs import graphs, tensors, type_text
+from ortune.model.graphs import graphs, held_tensor, tensors, type_text
 from ortune.model.open import open_model
 from ortune.model.save import save_model
 from ortune.model.tensors import FileTensor
@@ -506,3 +507,8 @@ def test_damage_anywhere_gives_a_model_or_one_clear_error(tmp_path: Path) -> Non
             assert error.do
             refused += 1
     assert refused > 100
+
+
+def test_a_reference_to_a_functions_parameter_holds_no_tensor() -> None:
+    with pytest.raises(TypeError, match="'value' holds no tensor"):
+        held_tensor(ir.RefAttr("value", "given", ir.AttributeType.TENSOR))

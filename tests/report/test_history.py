@@ -69,6 +69,16 @@ def test_another_model_workload_or_runtime_forbids_comparing() -> None:
         side, runtime=msgspec.structs.replace(side.runtime, ort_version="1.30.0")
     )
     gap = golden_tune.workload()
+    pages = [
+        golden_tune.tuned(
+            side=msgspec.structs.replace(
+                side, runtime=msgspec.structs.replace(side.runtime, ort_web=web, ort_web_dist="/dist")
+            )
+        )
+        for web in ("1.22.0", "1.30.0")
+    ]
+    (web,) = history.side_by_side([stored(each, i) for i, each in enumerate(pages)]).contrasts
+    assert (web.name, web.values) == ("runtime", ("onnxruntime-web 1.22.0", "onnxruntime-web 1.30.0"))
     others = {
         "model": golden_tune.tuned(side=model),
         "runtime": golden_tune.tuned(side=runtime),

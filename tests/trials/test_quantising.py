@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ortune import rewrites
-from ortune.cli.main import _run as program
 from ortune.errors import InputError
 from ortune.inputs import user_feeds
 from ortune.inputs.value_files import VERSION
@@ -39,6 +36,7 @@ from ortune.trials.tuning import Tuning
 from ortune.trials.watcher import Watcher
 from ortune.verbs.tune import Options
 from patience import held, with_budgets
+from within import program
 
 
 def model(path: Path) -> Path:
@@ -66,14 +64,12 @@ def model(path: Path) -> Path:
 
 def tune(folder: Path, *words: str, budget: str = "18s") -> dict[str, Any]:
     """The document of the command, run within this process."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        code = program(
-            ["tune", str(model(folder / "m.onnx")), "--store", str(folder / "store"), "--no-bundle",
-             "--budget", budget, "--json", *words]
-        )  # fmt: skip
+    code, out, _ = program(
+        ["tune", str(model(folder / "m.onnx")), "--store", str(folder / "store"), "--no-bundle",
+         "--budget", budget, "--json", *words]
+    )  # fmt: skip
     assert code in (0, 2, 3)
-    found: dict[str, Any] = json.loads(out.getvalue())
+    found: dict[str, Any] = json.loads(out)
     return found
 
 
@@ -93,6 +89,8 @@ def test_where_outputs_are_nearly_zero_the_error_is_not_known(tmp_path: Path) ->
 
     for row in with_budgets(tried_with, "8s", "40s"):
         assert "nearly zero" in row["why"] and row["within_ratio"] is None
+        # Of weights that may be fed, constants are made first: no quantizer takes others.
+        assert row["plan"]["rewrites"][0]["name"] == "initializers-out-of-inputs"
 
 
 def test_quantised_models_are_tried_on_the_users_data(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import shlex
 import sys
@@ -18,7 +16,6 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ortune
-from ortune.cli.main import _run as program
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.platform import host
 from ortune.records import BenchResult, Envelope, Measured, Plan, Sensors, TrialDone, Workload
@@ -26,6 +23,7 @@ from ortune.targets.machine import Machine
 from ortune.trials.bench_result import CaseTrial, own_threads, remarks
 from ortune.verbs._options import command
 from ortune.verbs.bench import Options, requests, shared
+from within import program
 
 
 @pytest.fixture(scope="module")
@@ -133,10 +131,7 @@ def test_a_stop_before_the_first_process_has_nothing_to_tell(model: Path, tmp_pa
 
 def bench(folder: Path, *words: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of the command, run within this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = program(["bench", *words, "--store", str(folder / "store")])
-    return code, out.getvalue(), err.getvalue()
+    return program(["bench", *words, "--store", str(folder / "store")])
 
 
 def test_the_command_line_says_all_of_it(model: Path, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import re
 import shutil
@@ -16,11 +14,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from ortune.cli.main import _run as program
 from ortune.errors import MeasurementError
 from ortune.records import CompareResult, Envelope
 from ortune.trials.watcher import Watcher
 from ortune.verbs.compare import Options, exit_code, run
+from within import program
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 MEASURING = pytest.mark.xdist_group("measuring")
@@ -53,14 +51,12 @@ def dense(
 def compare(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
     """Exit code, document and stderr of the command, run within this process."""
     for _ in range(3):
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = program(["compare", *words, "--json", "--store", str(folder / "store")])
-        document = json.loads(out.getvalue())
+        code, out, err = program(["compare", *words, "--json", "--store", str(folder / "store")])
+        document = json.loads(out)
         # On a machine too unquiet for any verdict ortune says so; that is another test's subject.
         if document["verdict"] != "invalid":
             break
-    return code, document, err.getvalue()
+    return code, document, err
 
 
 @pytest.fixture(scope="module")

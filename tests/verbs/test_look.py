@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import shlex
 import signal
@@ -24,7 +22,6 @@ from typer.core import TyperGroup
 
 from ortune import targets
 from ortune.cli import main
-from ortune.cli.main import _run as program
 from ortune.fleet.runtimes import probe
 from ortune.model.open import open_model
 from ortune.profiling import peaks
@@ -44,6 +41,7 @@ from ortune.trials.executor import Timing
 from ortune.trials.watcher import Watcher
 from ortune.verbs._options import seconds, words
 from ortune.verbs.look import Options, _Look, contents
+from within import program
 
 INFO = helper.make_tensor_value_info
 FLOAT = TensorProto.FLOAT
@@ -77,16 +75,11 @@ def dense(path: Path, **options: Any) -> Path:
 
 
 def ortune(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
-    """Exit code, document and stderr of ortune's program, within this process, which saves its start."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
+    """Exit code, document and stderr of ortune's program, within this process."""
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ORTUNE_LOCK", str(folder / "lock"))
-        code = program((*words, "--json", "--store", str(folder / "store")))
-    return code, json.loads(out.getvalue()), err.getvalue()
+        code, out, err = program((*words, "--json", "--store", str(folder / "store")))
+    return code, json.loads(out), err
 
 
 def test_a_first_look_says_what_the_file_holds_and_what_a_run_costs(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import sqlite3
 import subprocess
@@ -17,7 +16,6 @@ import pytest
 from test_compare import dense
 
 import ortune
-from ortune.cli import main
 from ortune.errors import UsageError
 from ortune.records import (
     BundleInfo,
@@ -36,6 +34,7 @@ from ortune.store.db import DATABASE, SessionLog, Store
 from ortune.trials.watcher import Watcher
 from ortune.verbs import doctor
 from ortune.verbs.report import rate
+from within import program
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
 
@@ -73,23 +72,20 @@ class Done:
     stderr: str
 
 
-def program(store: Path, *words: str) -> Done:
-    """ortune as from the command line, in this process: a Python's start is longer than the verb takes."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main._run([*words, "--store", str(store)])
-    return Done(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
+def command(store: Path, *words: str) -> Done:
+    code, out, err = program([*words, "--store", str(store)])
+    return Done(returncode=code, stdout=out, stderr=err)
 
 
 def run(store: Path, *words: str) -> Done:
-    return program(store, "report", *words)
+    return command(store, "report", *words)
 
 
 def test_a_real_session_is_told_again_exactly_with_its_date_and_machine(tmp_path: Path) -> None:
     a, b = dense(tmp_path / "a.onnx"), dense(tmp_path / "b.onnx", scale=2.0)
     store = tmp_path / "store"
     # Wrong outputs: nothing is timed, so it is quick.
-    compared = program(store, "compare", str(a), str(b), "--json")
+    compared = command(store, "compare", str(a), str(b), "--json")
     document = json.loads(compared.stdout)
     assert compared.returncode == 1 and document["verdict"] == "wrong-output", compared.stderr
     done = run(store, "newest", "--json")

@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urljoin
 
 import numpy as np
 import onnx
@@ -314,6 +315,28 @@ def test_who_only_previews_an_address_is_not_taken_for_the_browser() -> None:
             assert hello(there, "c", "a") == 204  # loaded again
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{there.url}pages/{'a' * 32}/{'b' * 32}", timeout=10)
+    finally:
+        there.close()
+        site.close()
+
+
+def test_each_onnxruntime_web_has_an_address_of_its_own_there(tmp_path: Path) -> None:
+    """Else the browser would give one side what it keeps of the other's."""
+    site = Site()
+    there = Remote(site, lambda sentence: None)
+    try:
+        found = {}
+        for version in ("1.22.0", "1.30.0"):
+            dist = tmp_path / version / "dist"
+            dist.mkdir(parents=True)
+            (dist / "ort.mjs").write_text(version)
+            found[version] = there.builds(dist)
+            assert there.builds(dist) == found[version]
+        for version, place in found.items():
+            with urllib.request.urlopen(urljoin(there.url, f"{place}ort.mjs"), timeout=10) as answer:
+                assert answer.read().decode() == version
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{there.url}ort/ort.mjs", timeout=10)
     finally:
         there.close()
         site.close()

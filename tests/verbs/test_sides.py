@@ -42,10 +42,13 @@ def test_a_side_in_pages_has_an_onnxruntime_web_of_its_own(tmp_path: Path) -> No
     old = str(ort_web(tmp_path / "old", "1.22.0"))
     b = resolve(SideText(text=path, target="web-wasm", ort_web=old), **given)
     assert (a.runtime.build, b.runtime.build) == ("onnxruntime-web 1.30.0", "onnxruntime-web 1.22.0")
-    assert runtimes.describe(b.runtime).startswith("onnxruntime-web 1.22.0 (outputs held against ")
+    assert runtimes.describe(b.runtime).startswith("onnxruntime-web 1.22.0, beside it ")
     assert setup.of_runtime(b.runtime) == setup.ort_web(BrowserSetup(ort_web=old))
     native = resolve(SideText(text=path), **given)
     assert native.runtime.build.startswith("onnxruntime 1.") and setup.of_runtime(native.runtime) is None
+    # Where no page is to be opened none is looked for, and none fetched.
+    listed = resolve(SideText(text=path, target="web-wasm"), common=Plan(), scratch=tmp_path)
+    assert setup.of_runtime(listed.runtime) is None
     with pytest.raises(UsageError, match="runs in a browser"):
         resolve(SideText(text=path, ort_web=old), **given)
     with pytest.raises(RuntimeNotFound, match="holds no onnxruntime-web"):

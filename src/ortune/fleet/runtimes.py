@@ -96,7 +96,7 @@ def describe(runtime: Runtime, folder: Path | None = None) -> str:
     base = folder or Path.cwd()
     label = shown.relative_to(base) if shown.is_relative_to(base) and shown != base else shown
     words = runtime.native if runtime.name else f"{label} ({runtime.native})"
-    return f"{runtime.build} (outputs held against {words})" if runtime.ort_web_dist else words
+    return f"{runtime.build}, beside it {words}" if runtime.ort_web_dist else words
 
 
 def places(environment: Mapping[str, str] | None = None) -> list[Place]:

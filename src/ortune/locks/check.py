@@ -48,7 +48,7 @@ def differences(
     was: Snapshot, now: Snapshot, *, tolerance: float | None = None, strict: bool = False
 ) -> Differences:
     """The changes, and what could not be compared; without a tolerance, outputs are compared as closely as they can."""
-    alike = same_processor(was, now) and was.ort_version == now.ort_version
+    alike = same_processor(was, now) and (was.ort_version, was.ort_web) == (now.ort_version, now.ort_web)
     usual = DEFAULT_LIMITS[0] if alike else ELSEWHERE
     seen: list[Uncompared] = []
     found = [
@@ -347,6 +347,10 @@ def _differs(
 def _versions(was: Snapshot, now: Snapshot) -> Iterator[LockChange]:
     if was.ort_version != now.ort_version:
         yield LockChange(part="ort-version", was=was.ort_version, now=now.ort_version, fails=False)
+    if was.ort_web != now.ort_web:
+        yield LockChange(
+            part="ort-version", name="onnxruntime-web", was=was.ort_web, now=now.ort_web, fails=False
+        )
     for domain, (a, b) in _pairs(was.model.opsets, now.model.opsets).items():
         # Other versions of domains that no node of the model uses come and go with the exporter.
         yield LockChange(part="opset", name=domain, was=a, now=b, fails=False)

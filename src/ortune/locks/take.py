@@ -111,6 +111,7 @@ def take(
     return Snapshot(
         schema=SCHEMA,
         ort_version=side.runtime.ort_version,
+        ort_web=side.runtime.ort_web,
         model=locked_model(model),
         run=LockedRun(
             plan=stored,

@@ -124,7 +124,7 @@ def held_tensor(attribute: ir.Attr) -> ir.TensorProtocol:
     Raises:
         TypeError: It holds none.
     """
-    if attribute.type != ir.AttributeType.TENSOR:
+    if attribute.type != ir.AttributeType.TENSOR or attribute.is_ref():
         raise TypeError(f"attribute {attribute.name!r} holds no tensor: {attribute.type}")
     held: ir.TensorProtocol = attribute.value
     return held

@@ -120,6 +120,7 @@ class Snapshot(Record, frozen=True, kw_only=True):
     Attributes:
         schema: "ortune/snapshot/1".
         levels: The graph by level of optimisation, where that does not depend on the processor.
+        ort_web: Version of the onnxruntime-web that the model ran with, in a browser; "" elsewhere.
     """
 
     schema: str
@@ -128,6 +129,7 @@ class Snapshot(Record, frozen=True, kw_only=True):
     run: LockedRun
     levels: dict[str, GraphSnapshot]
     hardware: HardwareSnapshot
+    ort_web: str = ""
 
 
 class LockChange(Record, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ class Runtime(Record, frozen=True, kw_only=True):
     @property
     def native(self) -> str:
         """The interpreter's build of ONNX Runtime: "onnxruntime-openvino 1.24.1"."""
-        return f"{self.package or 'onnxruntime'} {self.ort_version}"
+        return f"{self.package or 'onnxruntime'} {self.ort_version}".strip()
 
     @property
     def build(self) -> str:

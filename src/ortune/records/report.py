@@ -38,6 +38,7 @@ class StoredSession(Record, frozen=True, kw_only=True):
         headline: Its answer in words; "" where there is none.
         host: The machine that it was measured on.
         here: Whether that is this machine, by fingerprint; None where not known.
+        build: What ran the model: "onnxruntime 1.31.1", "onnxruntime-web 1.30.0"; "" where that is not known.
         trouble: One sentence when it cannot be told in full.
         so_far: Of an unfinished session.
         bundle: ``ortune.json``, where a bundle is told.
@@ -55,7 +56,7 @@ class StoredSession(Record, frozen=True, kw_only=True):
     host: Host | None = None
     here: bool | None = None
     ortune: str = ""
-    ort_version: str = ""
+    build: str = ""
     trouble: str = ""
     so_far: tuple[SoFar, ...] = ()
     bundle: BundleInfo | None = None

@@ -163,7 +163,7 @@ def _look_headline(result: LookResult) -> str:
 
 
 def _first_runtime(result: DoctorResult) -> str:
-    return next((r.runtime.ort_version for r in result.runtimes if r.runtime.ort_version), "")
+    return next((r.runtime.build for r in result.runtimes if r.runtime.ort_version), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,13 +174,13 @@ class Kind(Generic[R]):
         result: The type of the envelope's ``result``.
         document: What an envelope of it says.
         headline: The answer in words.
-        ort_version: ONNX Runtime that was measured.
+        build: What ran the model, with its version.
     """
 
     result: type[R]
     document: Callable[[Envelope[R]], Document]
     headline: Callable[[R], str]
-    ort_version: Callable[[R], str]
+    build: Callable[[R], str]
 
 
 KINDS: dict[str, Kind[Any]] = {
@@ -188,57 +188,55 @@ KINDS: dict[str, Kind[Any]] = {
         result=CompareResult,
         document=compare_words.document,
         headline=compare_words.headline,
-        ort_version=lambda r: _both(r.base.runtime.build_version, r.new.runtime.build_version),
+        build=lambda r: _both(r.base.runtime.build, r.new.runtime.build),
     ),
     "tune": Kind(
         result=TuneResult,
         document=tune_words.document,
         headline=_tune_headline,
-        ort_version=lambda r: _both(
-            r.side.runtime.build_version, (r.runtime or r.side.runtime).build_version
-        ),
+        build=lambda r: _both(r.side.runtime.build, (r.runtime or r.side.runtime).build),
     ),
     "bench": Kind(
         result=BenchResult,
         document=bench_words.document,
         headline=_bench_headline,
-        ort_version=lambda r: r.side.runtime.build_version,
+        build=lambda r: r.side.runtime.build,
     ),
     "serve": Kind(
         result=BenchResult,
         document=serve_words.document,
         headline=_bench_headline,
-        ort_version=lambda r: r.side.runtime.build_version,
+        build=lambda r: r.side.runtime.build,
     ),
     "look": Kind(
         result=LookResult,
         document=look_words.document,
         headline=_look_headline,
-        ort_version=lambda r: r.runtime.ort_version if r.runtime else "",
+        build=lambda r: r.runtime.build if r.runtime else "",
     ),
     "profile": Kind(
         result=ProfileResult,
         document=profile_words.document,
         headline=profile_words.headline,
-        ort_version=lambda r: r.side.runtime.build_version if r.side else "",
+        build=lambda r: r.side.runtime.build if r.side else "",
     ),
     "diagnose": Kind(
         result=DiagnoseResult,
         document=diagnose_words.document,
         headline=diagnose_words.headline,
-        ort_version=lambda r: r.side.runtime.build_version,
+        build=lambda r: r.side.runtime.build,
     ),
     "history": Kind(
         result=HistoryResult,
         document=history_words.document,
         headline=history_words.headline,
-        ort_version=lambda r: _both(r.rows[0].release, r.rows[-1].release),
+        build=lambda r: f"onnxruntime {_both(r.rows[0].release, r.rows[-1].release)}",
     ),
     "doctor": Kind(
         result=DoctorResult,
         document=doctor_words.document,
         headline=_doctor_headline,
-        ort_version=_first_runtime,
+        build=_first_runtime,
     ),
 }
 """Verbs whose documents can be told again; every one of these is number 1."""

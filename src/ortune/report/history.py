@@ -108,8 +108,8 @@ def _machine(session: StoredSession) -> str:
 def _runtime(session: StoredSession) -> str:
     used = _runtimes(session)
     if not used:
-        return f"onnxruntime {session.ort_version}" if session.ort_version else UNKNOWN
-    return " and ".join(dict.fromkeys(f"{r.package} {r.ort_version}".strip() for r in used))
+        return session.build or UNKNOWN
+    return " and ".join(dict.fromkeys(r.build for r in used))
 
 
 def _runtimes(session: StoredSession) -> list[Runtime]:

@@ -143,7 +143,6 @@ _SENTENCES = {
     "placement": "{name} has {now} nodes, had {was}",
     "settings": "{name} {was} -> {now}",
     "shapes": "fed {name} as {now}, locked as {was}",
-    "ort-version": "onnxruntime {now}, locked with {was}",
     "producer": "exporter {was} -> {now}",
     "not-compared": "{now}",
 }
@@ -171,6 +170,10 @@ def _figure_words(change: LockChange) -> str:
     return f"output {name} {_apart(was, now, _number)}"
 
 
+def _version_words(change: LockChange) -> str:
+    return f"{change.name or 'onnxruntime'} {_or_none(change.now)}, locked with {_or_none(change.was)}"
+
+
 def _peak_words(change: LockChange) -> str:
     was, now = change.was, change.now
     assert isinstance(was, int) and isinstance(now, int)
@@ -180,6 +183,7 @@ def _peak_words(change: LockChange) -> str:
 
 
 _WORDED: dict[str, Callable[[LockChange], str]] = {
+    "ort-version": _version_words,
     "weights": _weights_words,
     "inserted": _inserted_words,
     "nodes": lambda change: f"{_signed(change.was, change.now)} ({change.was} -> {change.now})",
@@ -212,7 +216,7 @@ def summary(snapshot: Snapshot, path: str) -> list[tuple[str, str]]:
     plain = snapshot.levels["disable"]
     rows = [
         ("lock", path),
-        ("runs at", f"level {snapshot.run.level}, onnxruntime {snapshot.ort_version}, {_plan(snapshot)}"),
+        ("runs at", f"level {snapshot.run.level}, {_build(snapshot)}, {_plan(snapshot)}"),
         ("nodes", f"{plain.nodes} without optimising, {graph.nodes} as run"),
         ("appeared", _counts(graph.fused) or "nothing"),
     ]
@@ -357,7 +361,13 @@ def _locked(snapshot: Snapshot) -> str:
     count = plural(_of(snapshot).nodes, "node")
     outputs = plural(len(snapshot.run.outputs), "output")
     what = f"{count} at level {snapshot.run.level}, and {outputs} of one run"
-    return f"locked: {what}, with onnxruntime {snapshot.ort_version}"
+    return f"locked: {what}, with {_build(snapshot)}"
+
+
+def _build(snapshot: Snapshot) -> str:
+    """What ran the model, and what optimised it at each level."""
+    native = f"onnxruntime {snapshot.ort_version}"
+    return f"onnxruntime-web {snapshot.ort_web} beside {native}" if snapshot.ort_web else native
 
 
 def _next(envelope: Envelope[LockResult], *options: str) -> list[str]:

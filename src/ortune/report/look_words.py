@@ -133,7 +133,7 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
     also += [f"peak memory {memory(t.peak_bytes)}"] if t.peak_bytes is not None else []
     also += [f"{operations(t.flops_per_s)}/s"] if t.flops_per_s else []
     plan = result.plan.describe()
-    also += [f"onnxruntime {result.runtime.ort_version}"] if result.runtime else []
+    also += [result.runtime.build] if result.runtime else []
     rows = [("besides", ", ".join(also))]
     if result.busy:
         rows.append(("busy", f"this machine was, so times are too long: {result.busy}"))

@@ -164,7 +164,7 @@ def issue(envelope: Envelope[SkeletonResult]) -> str:
         ("memory", size(host.memory_bytes)),
         ("GPU", ", ".join(host.gpus)),
         ("system", f"{host.system} {host.machine}"),
-        ("ONNX Runtime", f"{runtime.package} {runtime.ort_version}, Python {runtime.python_version}"),
+        ("ONNX Runtime", f"{runtime.build}, Python {runtime.python_version}"),
         ("providers", ", ".join(runtime.providers)),
         ("ortune", envelope.ortune),
     ]

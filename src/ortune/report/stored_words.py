@@ -41,8 +41,8 @@ def provenance(session: StoredSession) -> str:
         )
         place = PLACES[session.here]
         parts = [f"{began} on {machine(session.host)}" + (f" ({place})" if place else "")]
-    if session.ort_version:
-        parts.append(f"onnxruntime {session.ort_version}")
+    if session.build:
+        parts.append(session.build)
     if session.ortune:
         parts.append(f"ortune {session.ortune}")
     if session.id:

@@ -17,7 +17,7 @@ from ortune.search.proposals import Proposed, propose_on
 from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.trials.baseline import Baseline
-from ortune.trials.sides import Resolved
+from ortune.trials.sides import Resolved, in_pages
 
 
 def with_targets(
@@ -39,7 +39,7 @@ def _runtime(
 ) -> Runtime:
     report = target.discover(own, browser)
     if report.usable:
-        return own
+        return in_pages(own, Plan(providers=target.providers), browser or BrowserSetup())
     if not target.made:
         raise RuntimeNotFound(
             report.why, where=f"--targets {target.name}", do="name a build that has it: --runtime PATH"
@@ -80,7 +80,7 @@ def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
     runtime = side.runtime_of(result.winner)
     if runtime == side.runtime:
         return result
-    adoption = made.adoption(runtime, side.runtime)
+    adoption = None if runtime.ort_web_dist else made.adoption(runtime, side.runtime)
     code = result.code
     if adoption is not None:
         code = f"# pip install {' '.join(adoption.requirements)}  (in the place of {adoption.instead_of})\n{code}"

@@ -89,9 +89,10 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
         raise RuntimeNotFound(what, where=where, do=do or "pip install onnxruntime, or --runtime PATH")
     loading = outcome.phase in ("starting", "importing", "preparing", "loading")
     if outcome.phase != "preparing" and loading and outcome.reason in ("load-error", "unsupported"):
-        newer = _too_new(outcome.what, arm.runtime.ort_version)
+        newer = _too_new(outcome.what, arm.runtime.build)
         if newer:
-            do = "use a newer onnxruntime (--runtime PATH), or export the model for this one"
+            other = "--ort-web VERSION" if arm.runtime.ort_web_dist else "--runtime PATH"
+            do = f"use a newer one ({other}), or export the model for this one"
             raise ModelError(newer, where=where, do=do)
         raise ModelError(outcome.what, where=where, do=remedy(outcome))
     if loading or outcome.reason in (
@@ -100,14 +101,14 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
         raise MeasurementError(describe(outcome), where=where, code=outcome.reason, do=remedy(outcome))
 
 
-def _too_new(what: str, ort_version: str) -> str:
+def _too_new(what: str, build: str) -> str:
     """What of a model is newer than the runtime, as that says itself; "" where nothing is."""
     ir = re.search(r"Unsupported model IR version: (\d+), max supported IR version: (\d+)", what)
     if ir:
-        return f"IR version {ir[1]} is newer than onnxruntime {ort_version}, which reads up to {ir[2]}"
+        return f"IR version {ir[1]} is newer than {build}, which reads up to {ir[2]}"
     opset = re.search(r"Opset (\d+) is under development.*support for domain (\S+) is till opset (\d+)", what)
     if opset:
-        return f"opset {opset[1]} of {opset[2]} is newer than onnxruntime {ort_version}, which has up to {opset[3]}"
+        return f"opset {opset[1]} of {opset[2]} is newer than {build}, which has up to {opset[3]}"
     return ""
 
 

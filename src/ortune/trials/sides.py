@@ -107,7 +107,7 @@ def resolve(
         scratch: Where a model taken from git is written.
         custom_ops: Libraries with operators of the model, for rewrites that load it.
         limits: Of a process that rewrites it.
-        browser: What pages run in, and the onnxruntime-web that they load.
+        browser: What pages run in, and the onnxruntime-web that they load; None where no page is to be opened.
         plain: Of a bundle, take the untouched model without its plan (the base when a bundle is re-proven).
         say: Told what is made first.
         alone: Held while the model is rewritten.
@@ -154,10 +154,8 @@ def resolve(
             where=f"onnxruntime-web {side.ort_web}",
             do="--target web-wasm",
         )
-    browser = browser or BrowserSetup()
-    runtime = in_pages(
-        runtime, plan, browser if side.ort_web is None else replace(browser, ort_web=side.ort_web)
-    )
+    loads = replace(browser, ort_web=side.ort_web) if browser and side.ort_web is not None else browser
+    runtime = in_pages(runtime, plan, loads)
     runs = model.path
     # A bundle's model is rewritten already.
     rewriting = bool(plan.rewrites) and not (side.text and bundle_format.is_bundle(Path(side.text)))
@@ -189,13 +187,13 @@ def _on_target(plan: Plan, side: SideText) -> Plan:
     return plan
 
 
-def in_pages(runtime: Runtime, plan: Plan, browser: BrowserSetup) -> Runtime:
-    """The runtime with the onnxruntime-web that runs a plan in pages; as it is for a plan that runs in none.
+def in_pages(runtime: Runtime, plan: Plan, browser: BrowserSetup | None) -> Runtime:
+    """The runtime with the onnxruntime-web that runs a plan in pages; as it is where none is to be opened.
 
     Raises:
         RuntimeNotFound: It is not there, and cannot be fetched.
     """
-    if not plan.is_web:
+    if not plan.is_web or browser is None:
         return runtime
     web = ort_web(browser)
     return msgspec.structs.replace(runtime, ort_web=web.version, ort_web_dist=str(web.dist))

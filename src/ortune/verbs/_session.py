@@ -97,8 +97,10 @@ def rewriting_limits(options: OnePlan) -> Limits:
     return USUAL_LIMITS if budget_s is None else Limits(load_s=max(LEAST_LOAD_S, budget_s))
 
 
-def resolver(options: OnePlan, scratch: Path, watch: Watcher) -> Callable[..., Resolved]:
-    """``resolve`` with what all sides of a verb have in common."""
+def resolver(
+    options: OnePlan, scratch: Path, watch: Watcher, *, runs: bool = True
+) -> Callable[..., Resolved]:
+    """``resolve`` with what all sides of a verb have in common; ``runs``: whether it runs what is resolved."""
     wait = not getattr(options, "no_wait", False)
     limits = rewriting_limits(options)
 
@@ -110,7 +112,7 @@ def resolver(options: OnePlan, scratch: Path, watch: Watcher) -> Callable[..., R
             scratch=scratch,
             custom_ops=options.feeds.custom_ops,
             limits=limits,
-            browser=getattr(options, "in_browser", None),
+            browser=options.in_browser if runs else None,
             say=watch.say,
             # Rewriting is work that a measurement of another ortune would see.
             alone=lambda: exclusive("rewriting a model", watch, wait=wait),

@@ -177,7 +177,7 @@ class Sides(TwoSides):
         if left_out and len(found) > 1:
             raise UsageError(
                 f"{found[-1].upper()} is asked for, and {left_out[0].upper()} is neither named nor altered",
-                where=f"--{altered[-1]}-{self.alters(altered[-1])}",
+                where=f"--{altered[-1]}-{self.alters(altered[-1]).replace('_', '-')}",
                 do="use the letters in their order",
             )
         return found

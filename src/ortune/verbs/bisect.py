@@ -58,7 +58,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResu
     Raises:
         OrtuneError: A side cannot be read or run.
     """
-    watch, machine = watcher or Watcher(), Machine()
+    watch, machine = watcher or Watcher(), Machine(browser=options.in_browser)
     if options.b is None and not (options.alters("a") or options.alters("b")):
         raise UsageError(
             "there is one side alone",

@@ -122,7 +122,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         OrtuneError: The model, a setting or the lock file cannot be used.
     """
     watch = watcher or Watcher()
-    path, machine = options.place, Machine()
+    path, machine = options.place, Machine(browser=options.in_browser)
     was = read(path, str(options.model)) if options.check else None
     with (
         scratch_folder() as scratch,
@@ -185,7 +185,9 @@ def _side(
     text = SideText(text=str(o.model), settings=settings_of(asked), runtime=named(o.runtime))
     common = msgspec.structs.replace(asked, settings={})
     libraries = o.feeds.custom_ops
-    side = resolve(text, common=common, scratch=scratch, custom_ops=libraries, say=watch.say)
+    side = resolve(
+        text, common=common, scratch=scratch, custom_ops=libraries, browser=o.in_browser, say=watch.say
+    )
     if side.model.facts.format == "ort":
         raise ModelError(
             "A model in ORT format was optimised when it was made, so there is nothing to lock.",

@@ -196,7 +196,7 @@ class _Look:
     ) -> None:
         self.options, self.watch, self.model, self.side, self.scratch = options, watch, model, side, scratch
         self.start = start
-        self.machine = Machine()
+        self.machine = Machine(browser=options.in_browser)
         self.left_out: list[str] = []
         self.needed_s = 0.0  # of a budget that holds what was left out for want of time
         self.work: Workload | None = None

@@ -16,7 +16,7 @@ from ortune.bundle import format as bundle_format
 from ortune.bundle.format import MODELS, is_bundle
 from ortune.errors import OrtuneError, StoreError, UsageError
 from ortune.knobs.spinning import spins
-from ortune.records import Envelope, Host, IssueReport, ReportResult, StoredSession
+from ortune.records import BundleInfo, Envelope, Host, IssueReport, ReportResult, StoredSession
 from ortune.report import brief, history, skeleton_words, tune_words
 from ortune.report.answer import KINDS, answer
 from ortune.store import reading
@@ -212,7 +212,7 @@ class _Reader:
         return msgspec.structs.replace(
             known,
             headline=kind.headline(result),
-            ort_version=kind.ort_version(result),
+            build=kind.build(result),
             document=msgspec.structs.replace(envelope, result=result),
         )
 
@@ -267,7 +267,7 @@ class _Reader:
             headline=tune_words.bundle_headline(info),
             host=info.host,
             here=self._is_here(info.host),
-            ort_version=info.ort_version,
+            build=_build(info),
             bundle=info,
             trouble=f"{made} {lost}: only what the bundle says of itself is known",
         )
@@ -278,6 +278,11 @@ class _Reader:
         except (UsageError, StoreError):
             return None  # no store here, or none that can be read: the bundle speaks for itself
         return self.session(found[0]) if found else None
+
+
+def _build(info: BundleInfo) -> str:
+    package = "onnxruntime-web" if info.plan.is_web else "onnxruntime"
+    return f"{package} {info.ort_version}" if info.ort_version else ""
 
 
 def _plain(options: Options, reader: _Reader) -> ReportResult:

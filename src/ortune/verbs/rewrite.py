@@ -128,10 +128,11 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
     Raises:
         OrtuneError: The model, a rewrite or a parameter cannot be used.
     """
-    watch, machine = watcher or Watcher(), Machine()
+    watch, machine = watcher or Watcher(), Machine(browser=options.in_browser)
     with scratch_folder() as scratch:
         text = SideText(text=str(options.model), settings=tuple(options.set), runtime=named(options.runtime))
-        side = resolver(options, scratch, watch)(text)
+        # A list needs no onnxruntime-web: it must be there without a network too.
+        side = resolver(options, scratch, watch, runs=bool(options.asked) and not options.dry_run)(text)
         # The base is the model as it is, whatever the plan says of rewrites.
         plain = msgspec.structs.replace(side.plan, rewrites=())
         side = replace(side, runs=side.model.path, plan=plain)

@@ -101,7 +101,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonRe
     Raises:
         OrtuneError: The model cannot be read, or the skeleton not be written.
     """
-    watch, machine, place = watcher or Watcher(), Machine(), options.place()
+    watch, machine, place = watcher or Watcher(), Machine(browser=options.in_browser), options.place()
     with scratch_folder() as scratch:
         side = resolver(options, scratch, watch)(
             SideText(text=str(options.model), runtime=named(options.runtime))

@@ -96,7 +96,7 @@ def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
         found.append(("memory at most", memory(words.memory_total(result.memory))))
     if result.side is not None:
         found.append(("plan", result.side.plan.describe()))
-        found.append(("onnxruntime", result.side.runtime.ort_version))
+        found.append(("ONNX Runtime", result.side.runtime.build))
     if envelope.host is not None:
         found.append(("machine", stored_words.machine(envelope.host)))
     return found

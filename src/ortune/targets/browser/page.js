@@ -18,7 +18,7 @@ const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 const AWAY_MS = 60000;
 const ask = async (path, kind, options = {}) => {
   const until = Date.now() + AWAY_MS;
-  for (let pause = 50; ; pause = Math.min(2 * pause, 1000)) {
+  for (let pause = 50; ; pause = Math.min(2 * pause, 500)) {
     try {
       const answer = await fetch(here + path, options);
       return { status: answer.status, body: await answer[kind]() };
@@ -341,8 +341,8 @@ const trial = async () => {
       const chunks = cases.length > 1 ? CHUNKS : 1;
       for (let chunk = 0; chunk < chunks; chunk++) {
         for (const { one, times, waits } of taken) {
-          const all = due(one, n), here = Math.floor((all * (chunk + 1)) / chunks) - Math.floor((all * chunk) / chunks);
-          times.push(...(await timed(one, here, waits)));
+          const runs = due(one, n), mine = Math.floor((runs * (chunk + 1)) / chunks) - Math.floor((runs * chunk) / chunks);
+          times.push(...(await timed(one, mine, waits)));
         }
       }
       return { taken, wall: clock() - began, cpuNs: (await cpu()) - cpuBefore };

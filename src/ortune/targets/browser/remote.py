@@ -139,16 +139,15 @@ class Remote:
         url: What to open; who has it is let in.
         hello: What the browser told of itself; None before it came.
         ran: What its trials measured.
-        dist: onnxruntime-web's builds, for pages of one block, which share what the browser keeps of them.
     """
 
     isolated = True
-    dist: Path | None = None
 
     def __init__(self, site: Site, say: Callable[[str], None]) -> None:
         self.site, self._say = site, say
         self.hello: Hello | None = None
         self.ran: list[Ran] = []
+        self._dists: dict[str, Path] = {}
         self._changed = threading.Condition()
         self._version = self._connection = 0
         self._connected = self._over = False
@@ -193,9 +192,11 @@ class Remote:
             return ""
 
     def builds(self, dist: Path) -> str:
-        """The address of onnxruntime-web for all pages alike, so that the browser compiles it once."""
-        self.dist = dist
-        return f"{_path(self.url)}ort/"
+        """The address of an onnxruntime-web for all pages that load it, so that the browser compiles it once."""
+        # One address each: the browser keeps what it fetched from there, and two sides may load two of them.
+        name = hashlib.sha256(str(dist).encode()).hexdigest()[:16]
+        self._dists[name] = dist
+        return f"{_path(self.url)}ort/{name}/"
 
     def close(self) -> None:
         """Tells it that this was all."""
@@ -219,10 +220,13 @@ class Remote:
             request.own(path or "remote.html")
         elif kind == "pages" and (hello := self.hello) and rest == f"{hello.id}/{hello.page}":
             self._tell(request, hello.page)
-        elif kind == "ort" and self.dist is not None and (build := build_of(self.dist, rest)):
+        elif kind == "ort" and (build := self._build(*rest.partition("/")[::2])):
             request.file(build, keeps=KEEPS)
         else:
             request.answer(404)
+
+    def _build(self, name: str, file: str) -> Path | None:
+        return build_of(dist, file) if (dist := self._dists.get(name)) else None
 
     def takes(self, path: str, size: int, request: Request) -> bool:
         """What a browser tells of itself is short."""

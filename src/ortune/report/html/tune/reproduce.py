@@ -53,11 +53,7 @@ def _software(envelope: Envelope[TuneResult], result: TuneResult) -> list[tuple[
         ("Python", runtime.python_version),
         ("interpreter", runtime.python),
         ("execution providers", ", ".join(runtime.providers)),
-        *(
-            [("the winner's", f"{result.runtime.package} {result.runtime.ort_version}")]
-            if result.runtime
-            else []
-        ),
+        *([("the winner's", result.runtime.build)] if result.runtime else []),
     ]
 
 
