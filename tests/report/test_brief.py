@@ -51,7 +51,7 @@ def session(envelope: Envelope) -> StoredSession:
         host=envelope.host,
         here=False,
         ortune="0.1.0",
-        ort_version="1.31.1",
+        build="onnxruntime 1.31.1",
         document=envelope,
     )
 

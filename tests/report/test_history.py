@@ -23,7 +23,7 @@ def stored(envelope: Envelope | None, number: int = 1, **changes: object) -> Sto
         state="done" if envelope else "unfinished",
         host=envelope.host if envelope else golden.HOST,
         ortune="0.1.0",
-        ort_version="1.31.1",
+        build="onnxruntime 1.31.1",
         document=envelope,
     )
     return msgspec.structs.replace(usual, **changes)

@@ -8,6 +8,7 @@ from pathlib import Path
 from onnxruntime import datasets
 
 import ortune
+from ortune.trials import pilot
 from ortune.trials.watcher import Watcher
 
 
@@ -37,3 +38,12 @@ def test_progress_has_its_figures_first() -> None:
     Watcher(line=lines.append).progress("racing 3 of 9 plans", 41.0, 120.0)
     Watcher(line=lines.append).progress("confirming", 130.0, 120.0)
     assert lines == ["34 %, 79 s left: racing 3 of 9 plans", "100 %, 0 s left: confirming"]
+
+
+def test_what_a_budget_cuts_off_is_worth_cutting() -> None:
+    """In a page, which starts for seconds, runs of a fast model cost nothing, and one after each rest is no warm one."""
+    whole = pilot.turns_for(3e9, 1e6)
+    in_a_page = pilot.shortened(whole, 3e9, 1e6, 1e9)
+    assert (in_a_page.runs, in_a_page.unmeasured) == (whole.runs, whole.unmeasured)
+    assert in_a_page.rounds < whole.rounds
+    assert pilot.shortened(whole, 0.05e9, 1e6, 0.04e9).runs < whole.runs

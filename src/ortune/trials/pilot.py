@@ -27,6 +27,7 @@ TURN_NS = (
 )
 AWAKE_NS = 1_000_000  # after which a fast model runs as if it had not slept
 LEAST_ROUNDS, MOST_ROUNDS = 5, 16
+NEXT_TO_NOTHING = 0.1  # of a trial's start: what may be saved by cutting its runs
 LEAST_SHORT = 3  # rounds of a trial that a budget cuts short, before its turns are cut too
 BETWEEN_FLOOR = 0.01  # processes differ by about 1 % on a quiet machine; two pilots cannot tell less
 
@@ -201,6 +202,9 @@ def turns_ns(turns: Turns, run_ns: float) -> float:
 def shortened(turns: Turns, start_ns: float, run_ns: float, most_ns: float, least_runs: int = 0) -> Turns:
     """The turns made to fit: fewer rounds first, then fewer runs, then two rounds; not below that.
 
+    Runs stay where all turns are short beside the start: without them a trial would hardly be shorter, and a model of a
+    quarter of a millisecond took a whole one in a page, run once after each rest.
+
     Args:
         turns: As they would be without a limit.
         start_ns: What a trial takes before its first turn.
@@ -210,7 +214,9 @@ def shortened(turns: Turns, start_ns: float, run_ns: float, most_ns: float, leas
     """
     least = max(LEAST_SHORT, -(-least_runs // turns.runs))
     for rounds, runs in ((least, turns.runs), (LEAST_SHORT, 2), (2, 2), (2, 1)):
-        if start_ns + turns_ns(turns, run_ns) <= most_ns or (least_runs and runs < turns.runs):
+        fits = start_ns + turns_ns(turns, run_ns) <= most_ns
+        kept = least_runs > 0 or turns_ns(turns, run_ns) <= NEXT_TO_NOTHING * start_ns
+        if fits or (kept and runs < turns.runs):
             break
         per_round = (turns.runs + turns.unmeasured) * run_ns
         fit = max(rounds, int((most_ns - start_ns) / per_round))
