@@ -217,6 +217,32 @@ def test_ranges_hold_all_that_is_computed(expression: str, expected: tuple[int, 
         assert expected[0] <= y.min() and y.max() <= expected[1]
 
 
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ("big", (10**6, 10**6)),
+        (", seven", (0, 7)),
+        ("m", None),
+        (", m", None),
+        ("m, big", (0, 10**6)),
+        ("big, seven", (7, 7)),
+        ("big, m", None),
+        ("lowest, big", (0, 255)),
+    ],
+)
+def test_a_range_is_clipped_to_bounds_that_are_known(bounds: str, expected: tuple[int, int] | None) -> None:
+    given = model(
+        "g (uint8[4] u, int64 m) => (int64[4] y) "
+        "<int64 seven = {7}, int64 big = {1000000}, int64 lowest = {-9223372036854775808}, int64 times = {10000}> "
+        f"{{ a = Cast <to = 7> (u)\n b = Clip (a, {bounds})\n y = Mul (b, times) }}"
+    )
+    assert {value.name: own for value, own in ranges(given.graph).items()}.get("b") == expected
+    made = given.clone()
+    REWRITE.apply(made)
+    feeds = {"u": np.array([0, 3, 100, 255], np.uint8), "m": np.array(-(2**40))}
+    np.testing.assert_array_equal(run(made, feeds)[0], run(given, feeds)[0])
+
+
 def test_it_is_of_use_on_gpus_alone() -> None:
     given = model(TOKENS)
     assert not [s for s, _ in rewrites.proposals(given) if s.name == REWRITE.name]

@@ -14,6 +14,7 @@ from rewrite_corpus import CORPUS, FIXED, OUT, SAVED, SIZES, branches, old_expor
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import onnx
+import onnx.parser
 
 from ortune import rewrites
 from ortune.errors import ModelError, OrtuneError, UsageError
@@ -142,6 +143,39 @@ def test_a_model_that_was_broken_is_refused(
     with pytest.raises(OrtuneError, match=said) as caught:
         rewrite_that(change).apply(model)
     assert caught.value.code == "rewrite-bug"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [("b", "a", "'a' is used twice"), ("w", "a", "reads 'a', which nothing before it makes"), ("w", "q", "")],
+)
+def test_names_within_are_held_against_those_around(old: str, new: str, said: str) -> None:
+    """A weight may hide a value that is not read beside it."""
+    model = ir.serde.deserialize_model(
+        onnx.parser.parse_model(
+            """<ir_version: 8, opset_import: ["" : 17]> g (float[2] x, bool c) => (float[2] y)
+            {
+                q = Neg (x)
+                a = Relu (q)
+                y = If (c) <
+                    then_branch = t () => (float[2] z) <float[1] w = {1.0}> { b = Add (a, w) z = Mul (b, a) },
+                    else_branch = f () => (float[2] z) { z = Exp (a) }
+                >
+            }"""
+        )
+    )
+
+    def rename(model: ir.Model) -> bool:
+        inner = model.graph[2].attributes["then_branch"].as_graph()
+        value = inner[0].outputs[0] if old == "b" else inner.initializers[old]
+        value.name = new
+        return True
+
+    if said:
+        with pytest.raises(OrtuneError, match=said):
+            rewrite_that(rename).apply(model)
+    else:
+        assert rewrite_that(rename).apply(model).modified
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,154 @@ def test_what_a_caller_may_feed_is_no_constant() -> None:
     assert not apply("constant-folding", proto)[1].modified
 
 
+def listed(count: int) -> str:
+    """As many numbers, as the text of a graph has them."""
+    return ", ".join(f"{k / 2}" for k in range(count))
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        (f"<float[2,3,4] c = {{{listed(24)}}}> {{ k = Softmax (c) y = Add (x, k) }}", (2, 3, 4)),
+        (f"<float[2,3,4] c = {{{listed(24)}}}> {{ k = Softmax <axis = 1> (c) y = Add (x, k) }}", (2, 3, 4)),
+        (f"<float[3] c = {{{listed(3)}}}> {{ k = Unsqueeze <axes = [-2, -1]> (c) y = Add (x, k) }}", (3, 1, 4)),
+        (f"<float[3,4] c = {{{listed(12)}}}> {{ k = Unsqueeze <axes = [2, 0]> (c) y = Add (x, k) }}", (3, 1, 4)),
+        (
+            f"<float[100,1] c = {{{listed(100)}}}, int64[100,1] at = {{{', '.join('0' * 100)}}}> "
+            "{ k = GatherElements <axis = 0> (c, at) y = Add (x, k) }",
+            (100, 1),
+        ),
+        (
+            f"<float[40,3] c = {{{listed(120)}}}, int64[2,3] at = {{1, -1, 39, 0, 2, -40}}> "
+            "{ k = GatherElements (c, at) y = Add (x, k) }",
+            (2, 3),
+        ),
+        (
+            f"<float[4,3] c = {{{listed(12)}}}, int64[1,3] at = {{1, 0, 2}}> "
+            "{ k = GatherElements <axis = 1> (c, at) y = Add (x, k) }",
+            (2, 3),
+        ),
+    ],
+    ids=[
+        "softmax-flattened", "softmax-axis", "unsqueeze-negative", "unsqueeze-unsorted", "gather-100", "gather-40",
+        "gather-fewer",
+    ],
+)  # fmt: skip
+def test_constants_are_what_onnx_runtime_computes(text: str, shape: tuple[int, ...]) -> None:
+    proto = model(
+        f"g (float[{','.join(map(str, shape))}] x) => (float[{','.join('abc'[: len(shape)])}] y) {text}", 11
+    )
+    made, _ = apply("constant-folding", proto)
+    same(proto, made, shape, exact=False)
+
+
+def test_what_the_reference_rounds_is_left() -> None:
+    proto = model(
+        "g (double[2] x) => (double[2] y) <double[2] c = {0.3, 0.7}> { e = Erf (c) y = Add (x, e) }"
+    )
+    assert not apply("constant-folding", proto)[1].modified
+
+
+FED = {
+    "slice-start": (
+        """g (float[2,3,4] x, int64[1] s, float[1] v) => (float[r] y) <int64[1] end = {3}>
+        { a = Shape (x) b = Slice (a, s, end) e = Expand (v, b) q = Shape (e) y = Cast <to = 1> (q) }""",
+        {"x": np.zeros((2, 3, 4)), "s": np.array([1]), "v": np.ones(1)},
+    ),
+    "slice-back": (
+        """g (float[2,3,4] x, int64[1] s, float[1] v) => (float[r] y)
+        <int64[1] two = {2}, int64[1] zero = {0}, int64[1] back = {-1}>
+        { a = Shape (x) b = Slice (a, two, s, zero, back) e = Expand (v, b) q = Shape (e) y = Cast <to = 1> (q) }""",
+        {"x": np.zeros((2, 3, 4)), "s": np.array([1]), "v": np.ones(1)},
+    ),
+    "gather": (
+        """g (float[2,3,4] x, int64[1] s, float[1] v) => (float[r] y)
+        { a = Shape (x) b = Gather (a, s) e = Expand (v, b) q = Shape (e) y = Cast <to = 1> (q) }""",
+        {"x": np.zeros((2, 3, 4)), "s": np.array([1]), "v": np.ones(1)},
+    ),
+    "bool": (
+        """g (float[4,8] x, float[1] v) => (float[r] y)
+        {
+            a = Shape (x) b = Cast <to = 9> (a) c = Cast <to = 7> (b) e = Expand (v, c) q = Shape (e)
+            y = Cast <to = 1> (q)
+        }""",
+        {"x": np.zeros((4, 8)), "v": np.ones(1)},
+    ),
+    "narrow": (
+        """g (float[300,2] x, float[1] v) => (float[r] y)
+        {
+            a = Shape (x) b = Cast <to = 2> (a) c = Cast <to = 7> (b) e = Expand (v, c) q = Shape (e)
+            y = Cast <to = 1> (q)
+        }""",
+        {"x": np.zeros((300, 2)), "v": np.ones(1)},
+    ),
+    "branches": (
+        """g (bool c, float[2,3] x, float[5,7] w, float[1] v) => (float[r] y)
+        {
+            y = If (c) <
+                then_branch = t () => (float[r] o)
+                { a = Shape (x) e = Expand (v, a) q = Shape (e) o = Cast <to = 1> (q) },
+                else_branch = f () => (float[r] o)
+                { a = Shape (w) e = Expand (v, a) q = Shape (e) o = Cast <to = 1> (q) }
+            >
+        }""",
+        {"c": np.array(False), "x": np.zeros((2, 3)), "w": np.zeros((5, 7)), "v": np.ones(1)},
+    ),
+    "weights-of-branches": (
+        """g (bool c, float[1] v) => (float[r] y)
+        {
+            y = If (c) <
+                then_branch = t () => (float[r] o) <int64[2] a = {2, 3}>
+                { e = Expand (v, a) q = Shape (e) o = Cast <to = 1> (q) },
+                else_branch = f () => (float[r] o) <int64[2] a = {5, 7}>
+                { e = Expand (v, a) q = Shape (e) o = Cast <to = 1> (q) }
+            >
+        }""",
+        {"c": np.array(False), "v": np.ones(1)},
+    ),
+    "calls": (
+        """g (float[2,3] x, float[5,7] w, float[1] v) => (float[r] y)
+        { d = local.f (x, v) e = local.f (w, v) q = Shape (e) b = Cast <to = 1> (q) p = Shape (d)
+          a = Cast <to = 1> (p) y = Concat <axis = 0> (a, b) }
+        <domain: "local", opset_import: ["" : 13]> f (x, v) => (e) { a = Shape (x) e = Expand (v, a) }""",
+        {"x": np.zeros((2, 3)), "w": np.zeros((5, 7)), "v": np.ones(1)},
+    ),
+    "branches-of-a-call": (
+        """g (bool c, float[2,3] x, float[5,7] w, float[1] v) => (float[r] y)
+        { d = local.f (c, x, w, v) q = Shape (d) y = Cast <to = 1> (q) }
+        <domain: "local", opset_import: ["" : 13]> f (c, x, w, v) => (d)
+        {
+            d = If (c) <
+                then_branch = t () => (float[m,n] e) { a = Shape (x) e = Expand (v, a) },
+                else_branch = f () => (float[m,n] e) { a = Shape (w) e = Expand (v, a) }
+            >
+        }""",
+        {"c": np.array(False), "x": np.zeros((2, 3)), "w": np.zeros((5, 7)), "v": np.ones(1)},
+    ),
+}  # fmt: skip
+"""Sizes that onnx's shape inference computes otherwise than the nodes do."""
+
+
+@pytest.mark.parametrize("name", FED)
+def test_sizes_are_folded_only_where_they_are_known(name: str) -> None:
+    text, given = FED[name]
+    proto = model(text, 13)
+    if proto.functions:
+        proto.opset_import.append(helper.make_opsetid("local", 1))
+    feeds = {k: v.astype(np.float32) if v.dtype == np.float64 else v for k, v in given.items()}
+    made, _ = apply("constant-folding", proto)
+    for ours, theirs in zip(run(made, feeds), run(proto, feeds), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_sizes_are_known_behind_calls_and_in_branches() -> None:
+    text, _ = FED["calls"]
+    proto = model(text, 13)
+    proto.opset_import.append(helper.make_opsetid("local", 1))
+    assert not kinds(apply("constant-folding", proto)[0])["Cast"]
+    assert kinds(apply("constant-folding", model(FED["branches"][0], 13))[0]) == {"If": 1, "Cast": 2}
+
+
 def test_files_do_not_swell() -> None:
     weight = numpy_helper.from_array(np.arange(40_000, dtype=np.int8).reshape(200, 200), "w")
     scale = numpy_helper.from_array(np.float32(0.1), "s")
@@ -204,6 +352,7 @@ def test_a_short_loop_is_written_out(opset: int) -> None:
         ({"rounds": 0}, "more than 512 nodes, or none"),
         ({"go": "n = Neg (f) go = Cast <to = 9> (n)"}, "may stop before its last round"),
         ({"trips": ""}, "is not a constant"),
+        ({"go": "go = Identity (c) n = RandomNormalLike <seed = 1.0> (s)"}, "draws random numbers"),
     ],
 )
 def test_a_loop_that_stays(change: dict[str, object], why: str) -> None:
@@ -211,6 +360,26 @@ def test_a_loop_that_stays(change: dict[str, object], why: str) -> None:
     _, result = apply("loop-unrolling", model(LOOP.format(**given)))
     assert not result.modified
     assert why in result.reasons[0]
+
+
+def test_a_loop_whose_rounds_draw_random_numbers_stays() -> None:
+    """Also where a function draws them; unlike the rounds, copies would all begin with the seed."""
+    proto = model(
+        """g (float[3] x) => (float[3] y) <int64 rounds = {2}, bool on = {1}>
+        {
+            y = Loop (rounds, on, x) <body = b (int64 i, bool c, float[3] s) => (bool go, float[3] t) {
+                go = Identity (c)
+                t = local.outer (s)
+            }>
+        }
+        <domain: "local", opset_import: ["" : 17, "local" : 1]> outer (s) => (t) { t = local.inner (s) }
+        <domain: "local", opset_import: ["" : 17]> inner (s) => (t)
+        { n = RandomNormalLike <seed = 1.0> (s) t = Add (s, n) }"""
+    )
+    proto.opset_import.append(helper.make_opsetid("local", 1))
+    _, result = apply("loop-unrolling", proto)
+    assert not result.modified
+    assert "draws random numbers" in result.reasons[0]
 
 
 def test_loops_in_loops_are_written_out_from_the_inside() -> None:
@@ -310,6 +479,34 @@ def test_what_changes_nothing_goes() -> None:
 )
 def test_what_changes_something_stays(text: str) -> None:
     assert not apply("no-op-nodes", model(text))[1].modified
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "If (c) < then_branch = t () => (float[2] z) <float[2] y = {5.0, 6.0}> { z = Mul (y, a) }, "
+        "else_branch = f () => (float[2] z) { z = Exp (a) } >",
+        "Loop (two, c, x) < body = b (int64 i, bool d, float[2] y) => (bool go, float[2] z) "
+        "{ go = Identity (d) z = Mul (y, a) } >",
+    ],
+    ids=["weight", "input"],
+)
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [("no-op-nodes", "Identity (a)"), ("duplicate-nodes", "Relu (x)")],
+    ids=["no-op", "duplicate"],
+)
+def test_a_name_that_hides_another_within_is_not_given_to_what_is_read_there(
+    name: str, last: str, inside: str
+) -> None:
+    proto = model(
+        f"g (float[2] x, bool c) => (float[2] y, float[2] r) <int64 two = {{2}}> "
+        f"{{ a = Relu (x) r = {inside} y = {last} }}"
+    )
+    made, _ = apply(name, proto)
+    feeds = {"x": np.array([2, 3], np.float32), "c": np.array(True)}
+    for ours, theirs in zip(run(made, feeds), run(proto, feeds), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize(
@@ -521,6 +718,23 @@ def test_equations_that_stay(equation: str, shapes: tuple[tuple[int, ...], ...],
     proto = model(
         f'g ({inputs}) => (float[{out}] y) {{ y = Einsum <equation = "{equation}"> ({", ".join(names)}) }}'
     )
+    _, result = apply("einsum-to-matmul", proto)
+    assert not result.modified
+    assert why in result.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "why"),
+    [
+        # What is fed may be of one there, and is repeated then.
+        ("float[n,k] x, float[5,4] z", "repeat a size of one"),
+        ("float[n,k] x, float[k,4] z", "repeat a size of one"),
+        ("int8[2,3] x, int8[3,4] z", "MatMul is not for"),
+    ],
+)
+def test_an_equation_that_says_more_than_a_product(inputs: str, why: str) -> None:
+    kind = inputs.partition("[")[0]
+    proto = model(f'g ({inputs}) => ({kind}[a,b] y) {{ y = Einsum <equation = "ij,jk->ik"> (x, z) }}')
     _, result = apply("einsum-to-matmul", proto)
     assert not result.modified
     assert why in result.reasons[0]

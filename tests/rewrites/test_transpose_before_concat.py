@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
@@ -46,6 +47,17 @@ def test_near_misses() -> None:
     result = rewrites.find(CHANNELS).apply(ir.serde.deserialize_model(proto))
     assert not result.modified
     assert "used elsewhere" in result.reasons[0]
+
+
+def test_a_scalar_is_no_concat() -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) => (float y) '
+        "{ s = ReduceSum <keepdims = 0> (x) y = Transpose (s) }"
+    )
+    proto.graph.node[1].attribute.append(
+        onnx.helper.make_attribute("perm", [], attr_type=onnx.AttributeProto.INTS)
+    )
+    assert not rewrites.find(CHANNELS).apply(ir.serde.deserialize_model(proto)).modified
 
 
 def test_a_real_model_from_tensorflow(tmp_path: Path) -> None:

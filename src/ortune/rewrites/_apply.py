@@ -19,7 +19,7 @@ from ortune.model.open import OpenModel, open_model
 from ortune.model.save import INLINE_LIMIT_BYTES, save_model
 from ortune.records import Plan, RewriteSpec, Value
 from ortune.rewrites._base import ONNX, Rewrite, RewriteResult
-from ortune.rewrites._checks import Picture
+from ortune.rewrites._checks import Picture, problem
 from ortune.rewrites._marks import carry, stamp, stamp_model
 from ortune.rewrites._registry import canonical, find
 
@@ -201,7 +201,8 @@ class _Line:
         made = open_model(target).ir
         if rewrite.mends:
             rewrite.mends(self._model, made)
-        rewrite.require_whole(made)
+        if not problem(self._model):
+            rewrite.require_whole(made)
         before = Picture.of(self._model, by_identity=False)
         if Picture.of(made, by_identity=False) == before:
             return RewriteResult(

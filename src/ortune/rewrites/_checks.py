@@ -10,6 +10,7 @@ import onnx_ir as ir
 from ortune.model.graphs import attribute_tensors, graphs, scopes, subgraphs
 
 Signature = tuple[object, ...]
+Names = tuple[dict[str, ir.Value], ...]
 
 SMALL_BYTES = 1024
 """Tensors up to this are compared by content where they cannot be compared by identity."""
@@ -121,47 +122,49 @@ def problem(model: ir.Model) -> str:
         return f"IR version {model.ir_version} wants every initializer among the graph inputs"
     for scope in scopes(model):
         domains = model.opset_imports if isinstance(scope, ir.Graph) else scope.opset_imports
-        found = _problem(scope, set(), domains)
+        found = _problem(scope, (), domains)
         if found:
             return found
     return ""
 
 
-def _problem(graph: ir.Graph | ir.Function, seen: set[ir.Value], domains: dict[str, int]) -> str:
-    """``seen`` holds the values that can be read here, and is as before when this returns."""
+def _problem(graph: ir.Graph | ir.Function, outside: Names, domains: dict[str, int]) -> str:
+    """``outside`` holds the values that can be read around the graph, the nearest first."""
     initializers = graph.initializers if isinstance(graph, ir.Graph) else {}
     for name, value in initializers.items():
         if value.const_value is None or value.name != name:
             return f"the initializer {name!r} has no value"
     start = [*graph.inputs, *(v for v in initializers.values() if not v.is_graph_input())]
-    own: list[ir.Value] = []
-    names: set[str | None] = set()
+    own: dict[str, ir.Value] = {}
+    visible = (own, *outside)
 
-    def add(values: Iterable[ir.Value]) -> str:
+    def add(values: Iterable[ir.Value], taken: Names) -> str:
         for value in values:
-            if value.name in names:
+            if any(value.name in each for each in taken):
                 return f"the name {value.name!r} is used twice"
-            own.append(value)
-            seen.add(value)
-            names.update({value.name} - {"", None})
+            if value.name:
+                own[value.name] = value
         return ""
 
+    def is_read(value: ir.Value) -> bool:
+        """Whether it is what its name stands for here, and not one that is nearer."""
+        return next((each[value.name] for each in visible if value.name in each), None) is value
+
     def walk() -> str:
-        found = add(start)
+        # Inputs and weights may be called like what they hide.
+        found = add(start, (own,))
         for node in graph:
             if found:
                 return found
             if node.domain not in domains and domains:
                 return f"{node.op_type} is of the domain {node.domain!r}, which the model does not import"
             for value in node.inputs:
-                if value is not None and (value not in seen or not value.name):
+                if value is not None and not is_read(value):
                     return f"{node.op_type} {node.name or ''!r} reads {value.name!r}, which nothing before it makes"
-            found = next(filter(None, (_problem(g, seen, domains) for g in subgraphs(node))), "")
-            found = found or add(node.outputs)
+            inner = (_problem(g, visible, domains) for g in subgraphs(node))
+            found = next(filter(None, inner), "") or add(node.outputs, visible)
         return found or next(
-            (f"nothing makes the output {v.name!r}" for v in graph.outputs if v not in seen), ""
+            (f"nothing makes the output {v.name!r}" for v in graph.outputs if not is_read(v)), ""
         )
 
-    found = walk()
-    seen.difference_update(own)
-    return found
+    return walk()

@@ -8,12 +8,14 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.model.graphs import graphs, held_tensor, nested, nodes, scopes, subgraphs
+from ortune.model.graphs import graphs, held_tensor, nested, nodes, op_set, scopes, subgraphs
 from ortune.rewrites._checks import FREE_INITIALIZERS_IR
 
 Scope = ir.Graph | ir.Function
 Array = NDArray[np.float64]
 
+RANDOM = op_set("RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Dropout")
+"""Operators that draw numbers, or may: another number each time they are run."""
 FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE})
 _RANKED = {
     "Conv": 3,
@@ -130,9 +132,28 @@ def release(node: ir.Node) -> list[ir.Value]:
 
 
 def takes_name(new: ir.Value, old: ir.Value) -> bool:
-    """Whether a value can be called what a graph's output is called: made in that graph, and no output itself."""
+    """Whether a value can be called what a graph's output is called: made in that graph, and no output itself.
+
+    In a graph within, before the output is made, another value may have the name; then it is not free either.
+    """
     one, other = new.producer(), old.producer()
-    return one is not None and other is not None and one.graph is other.graph and not new.is_graph_output()
+    if one is None or other is None or one.graph is not other.graph or new.is_graph_output():
+        return False
+    scope = one.graph
+    assert scope is not None
+    inner = (graph for graph in nested(scope) if graph is not scope)
+    return all(old.name not in _names(graph) for graph in inner)
+
+
+def why_no_name(node: ir.Node) -> str:
+    """Said of a node that gives what it is given, where that cannot be called what the node's output is called."""
+    return f"{node.op_type} {node.name!r} gives what cannot take the name of an output: an input or a weight, say"
+
+
+def _names(graph: ir.Graph | ir.Function) -> set[str | None]:
+    """What the values of a graph are called, those of the graphs within apart."""
+    held = graph.initializers if isinstance(graph, ir.Graph) else {}
+    return {*(v.name for v in graph.inputs), *held, *(v.name for node in graph for v in node.outputs)}
 
 
 def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
@@ -162,12 +183,8 @@ class Editor:
         self._names: set[str] = set()
         self._bodies = {function.graph: function for function in model.functions.values()}
         for graph in graphs(model):
-            self._names.update(v.name or "" for v in graph.inputs)
-            if isinstance(graph, ir.Graph):
-                self._names.update(graph.initializers)
-            for node in graph:
-                self._names.add(node.name or "")
-                self._names.update(v.name or "" for v in node.outputs)
+            self._names.update(name or "" for name in _names(graph))
+            self._names.update(node.name or "" for node in graph)
 
     def fresh(self, wish: str) -> str:
         """A name that nothing in the model has."""

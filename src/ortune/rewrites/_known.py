@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import count
 
 import onnx
 import onnx_ir as ir
 from onnx import shape_inference
 
-from ortune.model.graphs import graphs, held_tensor, op_set, stored_bytes, subgraphs
+from ortune.model.graphs import cast_to, graphs, held_tensor, op_set, stored_bytes
 from ortune.rewrites._checks import Picture
+from ortune.rewrites._graph import constant, is_op
 
-_SMALL_BYTES = 1024  # tensors up to this may be sizes, and inference reads them
+SMALL_BYTES = 1024
+"""Tensors up to this may be sizes, and inference reads them."""
 _MOST_BYTES = 1 << 28  # held by graphs inside nodes, which go along as they are
 
 _KEEP_SYMBOLS = op_set(
@@ -28,9 +32,10 @@ _KEEP_SYMBOLS = op_set(
 
 Dims = tuple[int | str | None, ...]
 
-_Inferred = dict[Picture, onnx.ModelProto | None]
+_Types = Mapping[str, onnx.TypeProto.Tensor]
+_Inferred = dict[Picture, _Types]
 _remembered: ContextVar[_Inferred | None] = ContextVar("remembered", default=None)
-"""What was inferred of models that look like this; None where nothing is remembered."""
+"""What was inferred of models that look like this, by name (``_apart_name``); None where nothing is remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +57,16 @@ def known_values(model: ir.Model) -> dict[ir.Value, Known]:
 
     ONNX Runtime holds callers to the sizes that inputs declare. It does not hold nodes to theirs.
     """
-    inferred = _inferred(model)
+    inferred, believed = _inferred(model), _believed(model)
     found: dict[ir.Value, Known] = {}
-    if inferred is not None:
-        _read(model.graph, inferred.graph, _believed(model), found)
+    for number, graph in enumerate(graphs(model, functions=False)):
+        for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
+            said = inferred.get(_apart_name(number, value.name or ""))
+            if said is not None and said.elem_type:
+                dims = None
+                if said.HasField("shape"):
+                    dims = tuple(_size(size, value in believed) for size in said.shape.dim)
+                found[value] = Known(dtype=ir.DataType(said.elem_type), dims=dims)
     for graph in graphs(model):
         held = (
             [(v, v.const_value) for v in graph.initializers.values()] if isinstance(graph, ir.Graph) else []
@@ -86,30 +97,6 @@ def _stored(node: ir.Node) -> ir.TensorProtocol | None:
     return held_tensor(attribute) if attribute is not None and not attribute.is_ref() else None
 
 
-def _read(
-    graph: ir.Graph, proto: onnx.GraphProto, believed: set[ir.Value], found: dict[ir.Value, Known]
-) -> None:
-    """Takes what is said in a graph, and in those in its nodes, to the values that it is said of."""
-    said = {info.name: info.type.tensor_type for info in (*proto.input, *proto.value_info, *proto.output)}
-    for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
-        kind = said.get(value.name or "")
-        if kind is None or not kind.elem_type:
-            continue
-        dims = None
-        if kind.HasField("shape"):
-            dims = tuple(_size(size, value in believed) for size in kind.shape.dim)
-        found[value] = Known(dtype=ir.DataType(kind.elem_type), dims=dims)
-    inner = [each for node in graph for each in subgraphs(node)]
-    theirs = [
-        each
-        for node in proto.node
-        for attribute in node.attribute
-        for each in ((attribute.g,) if attribute.HasField("g") else attribute.graphs)
-    ]
-    for one, other in zip(inner, theirs, strict=True):
-        _read(one, other, believed, found)
-
-
 def _size(size: onnx.TensorShapeProto.Dimension, believed: bool) -> int | str | None:
     if size.HasField("dim_value"):
         return int(size.dim_value)
@@ -123,7 +110,7 @@ def _forget(model: ir.Model) -> None:
             stored = _stored(node)
             if (
                 stored is not None
-                and stored_bytes(stored) > _SMALL_BYTES
+                and stored_bytes(stored) > SMALL_BYTES
                 and not node.outputs[0].is_graph_output()
             ):
                 # An input of the whole model can be read everywhere.
@@ -151,7 +138,7 @@ def _forget(model: ir.Model) -> None:
         if value.is_graph_input():
             # What callers may feed has a type and a shape; what they feed is not known.
             del main.initializers[name]
-        elif stored.dtype == ir.DataType.STRING or stored_bytes(stored) > _SMALL_BYTES:
+        elif stored.dtype == ir.DataType.STRING or stored_bytes(stored) > SMALL_BYTES:
             del main.initializers[name]
             value.type, value.shape = ir.TensorType(stored.dtype), ir.Shape(stored.shape.numpy())
             value.const_value = None
@@ -169,8 +156,8 @@ def remembering() -> Iterator[None]:
         _remembered.reset(token)
 
 
-def _inferred(model: ir.Model) -> onnx.ModelProto | None:
-    """What follows from the inputs of a model; None where nothing can be said."""
+def _inferred(model: ir.Model) -> _Types:
+    """What follows from the inputs of a model; empty where nothing can be said."""
     known = _remembered.get()
     if known is None:
         return _infer(model)
@@ -180,14 +167,92 @@ def _inferred(model: ir.Model) -> onnx.ModelProto | None:
     return known[picture]
 
 
-def _infer(model: ir.Model) -> onnx.ModelProto | None:
+def _infer(model: ir.Model) -> _Types:
     copy = model.clone()
+    _cut(copy)
     _forget(copy)
     inner = (g for g in graphs(copy) if g is not copy.graph and isinstance(g, ir.Graph))
     held = (v.const_value for g in inner for v in g.initializers.values())
     if sum(stored_bytes(tensor) for tensor in held if tensor is not None) > _MOST_BYTES:
-        return None
+        return {}
     try:
-        return shape_inference.infer_shapes(ir.serde.serialize_model(copy), data_prop=True)
+        proto = ir.serde.serialize_model(copy)
+        numbers = count()
+        _apart(proto.graph, ChainMap(), numbers)
+        # What a function holds itself is told from the rest, and what is in it at one call from what is at another.
+        for inner in (
+            each for function in proto.functions for node in function.node for each in _within(node)
+        ):
+            _apart(inner, ChainMap(), numbers)
+        inferred = shape_inference.infer_shapes(proto, data_prop=True)
     except (shape_inference.InferenceError, ir.serde.SerdeError, ValueError, TypeError, RuntimeError):
-        return None
+        return {}
+    return {
+        info.name: info.type.tensor_type
+        for graph in _nested(inferred.graph)
+        for info in (*graph.input, *graph.value_info, *graph.output)
+    }
+
+
+def _cut(model: ir.Model) -> None:
+    """Puts an Identity behind what sizes are computed with, where inference would compute other ones."""
+    for graph in graphs(model):
+        for node in list(graph):
+            if not _computes_otherwise(node):
+                continue
+            made = node.outputs[0]
+            uses = list(made.uses())
+            same = ir.Node("", "Identity", [made])
+            same.outputs[0].name = f"{made.name} of unknown numbers"
+            graph.insert_after(node, same)
+            for use in uses:
+                use.node.replace_input_with(use.idx, same.outputs[0])
+
+
+def _computes_otherwise(node: ir.Node) -> bool:
+    """Whether inference passes sizes on that are not what a node gives (onnx 1.23)."""
+    if is_op(node, "Slice"):  # what is not constant is taken for zero
+        return any(value is not None and constant(value) is None for value in node.inputs[1:])
+    # To any type sizes are cast without a change.
+    return is_op(node, "Cast") and cast_to(node) not in (ir.DataType.INT64.value, ir.DataType.INT32.value)
+
+
+def _apart_name(number: int, name: str) -> str:
+    """What a value of a graph is called so that no other graph has it; the graphs are counted as they are walked."""
+    return f"{number}:{name}" if name else ""
+
+
+def _apart(graph: onnx.GraphProto, outer: ChainMap[str, str], numbers: Iterator[int]) -> None:
+    """Gives a graph's values names of their own, and those of the graphs within.
+
+    Inference keeps the sizes that it computes by name, one for all graphs.
+    """
+    number, names = next(numbers), outer.new_child()
+
+    def made(name: str) -> str:
+        names[name] = _apart_name(number, name)
+        return names[name]
+
+    for value in (*graph.input, *graph.initializer):
+        value.name = made(value.name)
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        for inner in _within(node):
+            _apart(inner, names, numbers)
+        node.output[:] = [made(name) for name in node.output]
+    for value in (*graph.output, *graph.value_info):
+        value.name = names.get(value.name, value.name)
+
+
+def _within(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs in a node, in order."""
+    for attribute in node.attribute:
+        yield from (attribute.g,) if attribute.HasField("g") else attribute.graphs
+
+
+def _nested(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """A graph, and after it every graph that lies in one of its nodes."""
+    yield graph
+    for node in graph.node:
+        for inner in _within(node):
+            yield from _nested(inner)

@@ -19,6 +19,7 @@ Range = tuple[int, int]
 _Rule = Callable[[ir.Node, Sequence[Range]], Range | None]
 
 _WIDE = ir.DataType.INT64
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1  # of it
 _OF_TYPE = {
     ir.DataType.BOOL: (0, 1),
     ir.DataType.UINT8: (0, 255),
@@ -132,9 +133,14 @@ def _of_cast(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
 
 def _of_clip(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
     """Bounds count whatever is clipped; where they cross, the upper one does."""
-    given = [range_of(value, found) for value in (*node.inputs, None, None)[:3]]
-    lower, upper = given[1] or given[0], given[2] or given[0]
-    return None if lower is None or upper is None else (min(lower[0], upper[0]), upper[1])
+    # What is not known is any number, and what is not given bounds nothing.
+    none = ((_LOWEST, _HIGHEST), (_LOWEST, _LOWEST), (_HIGHEST, _HIGHEST))
+    given = [
+        none[place] if value is None else range_of(value, found) or none[0]
+        for place, value in enumerate((*node.inputs, None, None)[:3])
+    ]
+    low, high = (min(max(x, lower), upper) for x, lower, upper in zip(*given, strict=True))
+    return None if low <= _LOWEST or high >= _HIGHEST else (low, high)
 
 
 def _int(node: ir.Node, name: str, default: int) -> int:

@@ -22,7 +22,7 @@ import onnx_ir as ir
 from ortune.model.graphs import cast_to
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, is_op, scopes_of, takes_name
+from ortune.rewrites._graph import Editor, constant, is_op, scopes_of, takes_name, why_no_name
 from ortune.rewrites._known import Dims, Known, known_values
 
 _LEAST_OPSET = 6  # the type of a Cast is a word before
@@ -71,9 +71,7 @@ class _Pairs:
         """Puts values in the place of a node's outputs, all or none."""
         for old, new in pairs:
             if old.is_graph_output() and not takes_name(new, old):
-                self.reasons[
-                    f"{node.op_type} {node.name!r} gives what is an input, a weight or an output"
-                ] = None
+                self.reasons[why_no_name(node)] = None
                 return
         for old, new in pairs:
             self.editor.replace(old, new)

@@ -19,7 +19,7 @@ import onnx_ir as ir
 from ortune.model.graphs import cast_to, nodes, op_set
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, is_op, only_user, scopes_of, takes_name
+from ortune.rewrites._graph import Editor, is_op, only_user, scopes_of, takes_name, why_no_name
 from ortune.rewrites._known import Known, known_values
 
 _SMALLER = {
@@ -59,7 +59,7 @@ def _walk(model: ir.Model) -> tuple[int, list[str]]:
                 continue
             if way[1] is back:
                 if back.outputs[0].is_graph_output() and not takes_name(source, back.outputs[0]):
-                    reasons[f"Cast {back.name!r} gives what is an input, a weight or an output"] = None
+                    reasons[why_no_name(back)] = None
                     continue
                 editor.replace(back.outputs[0], source)
             else:

@@ -28,7 +28,7 @@ from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Editor, constant, is_op, scopes_of
 from ortune.rewrites._inline import Inlined, can_be_inlined
-from ortune.rewrites._known import Dims, Known, known_values
+from ortune.rewrites._known import SMALL_BYTES, Dims, Known, known_values
 
 _FOLDED = op_set(
     "Abs Add And Cast Ceil Clip Concat ConstantOfShape Cos CumSum Div Equal Erf Exp Expand Flatten Floor Gather "
@@ -38,6 +38,7 @@ _FOLDED = op_set(
 )
 """What is computed here: others are rare among constants, draw random numbers, or are what quantisers leave."""
 _LEAST_OPSET = 8  # arithmetic before broadcasts otherwise
+_SOFTMAX_OF_ONE_AXIS = 13  # from this opset on; the reference knows no other
 _MOST_NUMBERS = 1 << 26  # of a result
 _LIMIT = Param(
     name="limit",
@@ -183,23 +184,20 @@ def _whole(dims: Dims | None) -> TypeGuard[tuple[int, ...]]:
 
 
 def _run(node: ir.Node, opset: int, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
-    """What a node of the standard operators gives, by onnx's reference; None where it does not say."""
-    # Imported late: it brings every operator there is.
-    from onnx.reference import ReferenceEvaluator
-
+    """What a node of the standard operators gives, by onnx's reference; None where it does not say, or says wrong."""
+    if is_op(node, "Softmax") and opset < _SOFTMAX_OF_ONE_AXIS:
+        return None
+    if is_op(node, "Erf") and feeds["i0"].dtype == np.float64:  # computed in float32
+        return None
     proto = ir.serde.serialize_node(node)
     proto.domain = ""
     proto.input[:] = [f"i{place}" if value is not None else "" for place, value in enumerate(node.inputs)]
     proto.output[:] = [f"o{place}" for place in range(len(node.outputs))]
-    empty = onnx.helper.make_empty_tensor_value_info
-    graph = onnx.helper.make_graph(
-        [proto], "node", [empty(name) for name in feeds], [empty(name) for name in proto.output]
-    )
-    # The reference knows each operator by its newest version that is not newer than this.
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
     try:
-        with np.errstate(all="ignore"):
-            made = ReferenceEvaluator(model).run(None, feeds)
+        arrays = _evaluated(proto, opset, feeds)
+        small = all(array.nbytes <= _MOST_NUMBERS * 8 for array in arrays)
+        # Its Unsqueeze takes axes one after another before opset 13, say, and gives other sizes where they are mixed.
+        return arrays if small and _as_inferred(proto, opset, feeds, arrays) else None
     # What the reference does not know, or what is no valid node, it says in any of these ways.
     except (
         ArithmeticError,
@@ -209,10 +207,55 @@ def _run(node: ir.Node, opset: int, feeds: dict[str, np.ndarray]) -> list[np.nda
         RuntimeError,
         TypeError,
         ValueError,
+        onnx.defs.SchemaError,
+        onnx.shape_inference.InferenceError,
     ):
         return None
-    arrays = [np.asarray(array) for array in made]
-    return arrays if all(array.nbytes <= _MOST_NUMBERS * 8 for array in arrays) else None
+
+
+def _evaluated(proto: onnx.NodeProto, opset: int, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    # Imported late: it brings every operator there is.
+    from onnx.reference import ReferenceEvaluator
+
+    with np.errstate(all="ignore"):
+        if proto.op_type == "GatherElements":  # the reference takes 32 to choose from, or forgets the axis
+            axis = next((a.i for a in proto.attribute if a.name == "axis"), 0)
+            return [np.take_along_axis(feeds["i0"], feeds["i1"], axis)]
+        empty = onnx.helper.make_empty_tensor_value_info
+        graph = onnx.helper.make_graph(
+            [proto], "node", [empty(name) for name in feeds], [empty(name) for name in proto.output]
+        )
+        # The reference knows each operator by its newest version that is not newer than this.
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+        return [np.asarray(array) for array in ReferenceEvaluator(model).run(None, feeds)]
+
+
+def _as_inferred(
+    proto: onnx.NodeProto, opset: int, feeds: dict[str, np.ndarray], arrays: list[np.ndarray]
+) -> bool:
+    """Whether results are of the types and sizes that shape inference says of the node, as far as it says."""
+    kind, kind_of = onnx.helper.make_tensor_type_proto, onnx.helper.np_dtype_to_tensor_dtype
+    said = onnx.shape_inference.infer_node_outputs(
+        onnx.defs.get_schema(proto.op_type, opset, ""),
+        proto,
+        {name: kind(kind_of(array.dtype), array.shape) for name, array in feeds.items()},
+        {
+            name: onnx.numpy_helper.from_array(array, name)
+            for name, array in feeds.items()
+            if array.nbytes <= SMALL_BYTES
+        },
+        opset_imports=[onnx.helper.make_opsetid("", opset)],
+    )
+    for name, array in zip(proto.output, arrays, strict=True):
+        told = said[name].tensor_type if name in said else onnx.TypeProto.Tensor()
+        sizes: list[int | None] = list(array.shape)
+        if told.HasField("shape"):
+            sizes = [size.dim_value if size.HasField("dim_value") else None for size in told.shape.dim]
+        if told.elem_type not in (0, kind_of(array.dtype)) or len(sizes) != array.ndim:
+            return False
+        if any(size not in (None, other) for size, other in zip(sizes, array.shape, strict=True)):
+            return False
+    return True
 
 
 def _fold(model: ir.Model, limit_kib: int) -> _Folding:

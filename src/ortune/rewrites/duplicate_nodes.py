@@ -18,14 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from ortune.model.graphs import attribute_tensors, graphs, op_set, stored_bytes, subgraphs
+from ortune.model.graphs import attribute_tensors, graphs, stored_bytes, subgraphs
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, scopes_of
+from ortune.rewrites._graph import RANDOM, Editor, scopes_of
 
-_RANDOM = op_set(
-    "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Dropout Constant"
-)
+_LEFT = RANDOM | {"Constant"}
 """These differ, or may; equal constants are for whoever reads them to compare."""
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _MOST_READ_BYTES = 1 << 30
@@ -76,7 +74,7 @@ def _merge_nodes(editor: Editor, model: ir.Model) -> int:
         for node in list(scope):
             # A name for another output is not computed twice.
             named = node.op_type == "Identity" and node.outputs[0].is_graph_output()
-            if node.domain not in _DOMAINS or node.op_type in _RANDOM or any(subgraphs(node)) or named:
+            if node.domain not in _DOMAINS or node.op_type in _LEFT or any(subgraphs(node)) or named:
                 continue
             attributes = _attributes(node.attributes.values())
             if attributes is None or node.graph is not scope:

@@ -19,10 +19,12 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, holds, is_op, scopes_of
+from ortune.rewrites._graph import FLOATS, Editor, holds, is_op, scopes_of
 from ortune.rewrites._known import Known, known_values
 
 _LEAST_OPSET = 12  # of Einsum
+_MULTIPLIED = FLOATS | {ir.DataType[name] for name in ("BFLOAT16", "INT32", "INT64", "UINT32", "UINT64")}
+"""Types that MatMul is for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +77,21 @@ def _match(node: ir.Node, known: Mapping[ir.Value, Known]) -> _Match | str:  # n
         if not set(rows + columns) <= set(result):
             return f"{said} sums over a tensor alone"
         sizes = [_size(node.inputs[order[k]], terms[order[k]].index(summed[0]), known) for k in (0, 1)]
-        if 1 in sizes and sizes[0] != sizes[1]:
-            return f"{said} repeats a size of one along what it sums over"
+        if sizes[0] is None or sizes[0] != sizes[1]:
+            return f"{said} may repeat a size of one along what it sums over"
+        if _of(node.inputs[0], known).dtype not in _MULTIPLIED:
+            return f"{said} is of a type that MatMul is not for"
         wanted = (both + rows + summed[0], both + summed[0] + columns)
         return _Match(terms=(a, b), inputs=order, wanted=wanted, made=both + rows + columns, result=result)
     return f"{said} does not sum over one index, or one of its tensors is no matrix"
 
 
+def _of(value: ir.Value | None, known: Mapping[ir.Value, Known]) -> Known:
+    return known.get(value, Known()) if value is not None else Known()
+
+
 def _size(value: ir.Value | None, axis: int, known: Mapping[ir.Value, Known]) -> int | str | None:
-    dims = known.get(value, Known()).dims if value is not None else None
+    dims = _of(value, known).dims
     return dims[axis] if dims is not None and axis < len(dims) else None
 
 

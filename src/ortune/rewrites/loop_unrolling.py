@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from ortune.model.graphs import nested
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, holds, is_op, scopes_of
+from ortune.rewrites._graph import RANDOM, Editor, constant, holds, is_op, scopes_of
 from ortune.rewrites._inline import Inlined, can_be_inlined, nodes_within
 
 _MOST = Param(
@@ -45,6 +46,24 @@ class _Match:
     carried: int
 
 
+class _Drawing:
+    """Which graphs draw random numbers: in a node, or in a function that one calls."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self._called: set[ir.OperatorIdentifier] = set()
+        before = -1
+        while before != len(self._called):
+            before = len(self._called)
+            self._called.update(name for name, function in model.functions.items() if self(function))
+
+    def __call__(self, graph: ir.Graph | ir.Function) -> bool:
+        return any(
+            is_op(node, *RANDOM) or node.op_identifier() in self._called
+            for each in nested(graph)
+            for node in each
+        )
+
+
 def _goes_on(body: ir.Graph) -> bool:
     """Whether a body that is told to go on always says so itself."""
     value: ir.Value | None = body.outputs[0]
@@ -57,7 +76,7 @@ def _goes_on(body: ir.Graph) -> bool:
     return value is not None
 
 
-def _match(node: ir.Node, most: int) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """How a Loop is written out, or why it cannot be."""
     attribute, given = node.attributes.get("body"), list(node.inputs)
     if attribute is None or attribute.is_ref() or len(given) < _RANK_FIRST:
@@ -75,6 +94,9 @@ def _match(node: ir.Node, most: int) -> _Match | str:  # noqa: PLR0911  (one a n
         return f"the Loop {node.name!r} and its body do not take and give the same number of values"
     if any(not isinstance(v.type, ir.TensorType | None) for v in (*body.inputs, *body.outputs)):
         return f"the Loop {node.name!r} passes on what is no tensor"
+    if draws(body):
+        # From its seed each copy would draw the same; the rounds draw on.
+        return f"the body of the Loop {node.name!r} draws random numbers"
     if not can_be_inlined(body) or any(v is None for v in given[_RANK_FIRST:]):
         return f"the body of the Loop {node.name!r} gives what is made outside of it"
     return _Match(rounds=rounds, body=body, carried=carried)
@@ -115,7 +137,7 @@ def _as_row(editor: Editor, at: ir.Node, value: ir.Value, opset: int) -> ir.Valu
 
 def _walk(model: ir.Model, most: int) -> tuple[int, list[str]]:
     """Writes out what can be: how many Loops, and why others stay."""
-    editor, count, before = Editor(model), 0, -1
+    editor, draws, count, before = Editor(model), _Drawing(model), 0, -1
     reasons: dict[str, None] = {}
     # What one round knows (its number, say) may be how often an inner Loop goes round.
     while count != before:
@@ -124,7 +146,7 @@ def _walk(model: ir.Model, most: int) -> tuple[int, list[str]]:
         # Innermost first: what they become counts for those around them.
         for scope, opset in reversed(scopes_of(model)):
             for node in [node for node in scope if is_op(node, "Loop")]:
-                match = _match(node, most)
+                match = _match(node, most, draws)
                 if isinstance(match, _Match):
                     _write_out(editor, node, match, opset)
                     count += 1

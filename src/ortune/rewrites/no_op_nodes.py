@@ -23,7 +23,7 @@ import onnx_ir as ir
 from ortune.model.graphs import op_set
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, is_op, scopes_of, takes_name
+from ortune.rewrites._graph import Editor, constant, is_op, scopes_of, takes_name, why_no_name
 from ortune.rewrites._known import Known, known_values
 
 _LEAST_OPSET = 7  # arithmetic before broadcasts otherwise, and Dropout has a mode
@@ -195,9 +195,7 @@ def _remove(model: ir.Model) -> tuple[Counter[str], list[str]]:
                 if given is None or result is None:
                     continue
                 if result.is_graph_output() and not takes_name(given, result):
-                    reasons[f"{node.op_type} {node.name!r} gives what is an input, a weight or an output"] = (
-                        None
-                    )
+                    reasons[why_no_name(node)] = None
                     continue
                 editor.replace(result, given)
                 found[node.op_type] += 1

@@ -57,7 +57,7 @@ def _match(node: ir.Node) -> _Match | str | None:
     slicing = source if is_op(source, "Slice") else None
     if slicing is not None and slicing.inputs:
         source = slicing.inputs[0].producer() if slicing.inputs[0] is not None else None
-    if source is None or order[-1] == len(order) - 1 or not _joins_last(source, len(order)):
+    if source is None or not order or order[-1] == len(order) - 1 or not _joins_last(source, len(order)):
         return None
     if only_user(source.outputs[0]) is not (slicing or user) or (
         slicing is not None and only_user(slicing.outputs[0]) is not user
