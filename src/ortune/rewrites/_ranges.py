@@ -27,6 +27,7 @@ _OF_TYPE = {
     ir.DataType.INT16: (-(2**15), 2**15 - 1),
     ir.DataType.INT32: (-(2**31), 2**31 - 1),
 }
+_ANY = (-(2**63), 2**63 - 1)
 _INDEXED = ("Gather", "GatherElements")
 _PICKED = ("ArgMax", "ArgMin")
 
@@ -132,9 +133,18 @@ def _of_cast(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
 
 def _of_clip(node: ir.Node, found: Mapping[ir.Value, Range]) -> Range | None:
     """Bounds count whatever is clipped; where they cross, the upper one does."""
-    given = [range_of(value, found) for value in (*node.inputs, None, None)[:3]]
-    lower, upper = given[1] or given[0], given[2] or given[0]
-    return None if lower is None or upper is None else (min(lower[0], upper[0]), upper[1])
+    values = (*node.inputs, None, None)[:3]
+    own, lower, upper = (range_of(value, found) for value in values)
+    if (lower is None and values[1] is not None) or (upper is None and values[2] is not None):
+        return None
+    if own is None and (lower is None or upper is None):
+        return None
+    low, high = own or _ANY
+    if lower is not None:
+        low, high = max(low, lower[0]), max(high, lower[1])
+    if upper is not None:
+        low, high = min(low, upper[0]), min(high, upper[1])
+    return low, high
 
 
 def _int(node: ir.Node, name: str, default: int) -> int:
