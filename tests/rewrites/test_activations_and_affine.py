@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import onnx
+import onnx.parser
+import onnx_ir as ir
 import onnxruntime as ort
 import pytest
 from rewrite_corpus import BETWEEN, CORPUS, INTO, SWISH, hard_in_a_branch
@@ -55,6 +57,45 @@ def test_the_near_miss_is_told(tmp_path: Path) -> None:
     (reason,) = result.reasons
     assert "'outer clip'" in reason
     assert "used elsewhere" in reason
+
+
+SWISH_OF = """<ir_version: 8, opset_import: ["" : 13]> g ({outer}[4] x) => ({outer}[4] y) <
+    {inner} three = {{3}}, {inner} zero = {{0}}, {inner} six = {{6}}, {inner} by = {{{by}}}
+> {{
+    q = {q} (x)
+    a = Add (q, three)
+    c = Clip (a, zero, six)
+    p = Mul (q, c)
+    d = {over} (p, by)
+    y = {y} (d)
+}}"""
+
+
+@pytest.mark.parametrize(("inner", "to"), [("int32", 6), ("double", 11), ("float16", 10)])
+def test_arithmetic_of_another_type_that_is_not_declared_stays(inner: str, to: int) -> None:
+    text = SWISH_OF.format(
+        outer="float", inner=inner, by=6, over="Div", q=f"Cast <to = {to}>", y="Cast <to = 1>"
+    )
+    made = ir.from_proto(onnx.parser.parse_model(text))
+    result = rewrites.find(SWISH).apply(made)
+    assert not result.modified
+    assert inner.upper() in result.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("over", "by", "swish"),
+    [
+        ("Div", "6", True),
+        ("Mul", "0.16666667", True),
+        ("Mul", "0.1666667", True),
+        ("Div", "6.0005", False),
+        ("Mul", "0.16667", False),
+    ],
+)
+def test_a_divisor_is_the_bound_as_far_as_float32_tells(over: str, by: str, swish: bool) -> None:
+    text = SWISH_OF.format(outer="float", inner="float", by=by, over=over, q="Relu", y="Relu")
+    result = rewrites.find(SWISH).apply(ir.from_proto(onnx.parser.parse_model(text)))
+    assert result.modified == swish
 
 
 def test_the_proposals_say_what_is_there() -> None:

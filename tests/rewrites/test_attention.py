@@ -131,6 +131,69 @@ def test_queries_of_one_batch_that_are_spread_over_many_are_left() -> None:
     assert "of one batch" in reason(ATTENTION, g.model(SHAPE, [y]))
 
 
+def weighted(
+    g: Graph,
+    q: str,
+    k: str,
+    v: str,
+    *,
+    scale: float = 0.5,
+    rows: tuple[int, int] = (0, 0),
+) -> str:
+    """Attention to what is flat."""
+    shape = g.weight(np.array([*rows, WIDTH // SIZE, SIZE], np.int64))
+    turned = [g.op("Reshape", each, shape) for each in (q, k, v)]
+    heads = [
+        g.op("Transpose", each, perm=perm)
+        for each, perm in zip(turned, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]), strict=True)
+    ]
+    scores = g.op("Mul", g.op("MatMul", heads[0], heads[1]), g.number(scale))
+    joined = g.op("Transpose", g.op("MatMul", g.op("Softmax", scores, axis=-1), heads[2]), perm=[0, 2, 1, 3])
+    return g.op("Reshape", joined, g.weight(np.array([0, 0, WIDTH], np.int64)))
+
+
+def test_weights_with_batches_of_their_own_are_left() -> None:
+    g = Graph()
+    q = g.op("MatMul", "x", g.weight(values(4, WIDTH, WIDTH)))
+    k, v = (g.op("MatMul", "x", g.weight(values(WIDTH, WIDTH, seed=seed))) for seed in (1, 2))
+    model = g.model([1, LENGTH, WIDTH], [weighted(g, q, k, v)])
+    assert run(model, values(1, LENGTH, WIDTH))[0].shape == (4, LENGTH, WIDTH)
+    assert "of one batch" in reason(ATTENTION, model)
+
+
+@pytest.mark.parametrize(("axis", "one"), [(0, False), (2, True), (-1, True)])
+def test_what_is_split_off_a_batch_is_another_batch(axis: int, one: bool) -> None:
+    g = Graph()
+    wide = g.op("MatMul", "x", g.weight(values(WIDTH, WIDTH if not axis else 3 * WIDTH)))
+    sizes = [1, 3, 3] if not axis else [WIDTH] * 3
+    parts = [f"part{n}" for n in range(3)]
+    g.nodes.append(
+        helper.make_node("Split", [wide, g.weight(np.array(sizes, np.int64))], parts, axis=axis, name="split")
+    )
+    # The shapes that are inferred are not declared.
+    model = g.model([1 if axis else 7, LENGTH, WIDTH], [weighted(g, *parts)])
+    if one:
+        assert check(ATTENTION, model, [values(1, LENGTH, WIDTH)])["MultiHeadAttention"] == 1
+        return
+    assert run(model, values(7, LENGTH, WIDTH))[0].shape == (3, LENGTH, WIDTH)
+    assert "of one batch" in reason(ATTENTION, model)
+
+
+def test_a_scale_of_zero_is_none_for_the_operator() -> None:
+    g = Graph()
+    q, k, v = (g.op("MatMul", "x", g.weight(values(WIDTH, WIDTH, seed=seed))) for seed in range(3))
+    model = g.model([1, LENGTH, WIDTH], [weighted(g, q, k, v, scale=0.0)])
+    assert "times zero" in reason(ATTENTION, model)
+
+
+@pytest.mark.parametrize("rows", [(0, 0), (0, -1)])
+def test_a_row_of_unknown_width_may_be_several_positions(rows: tuple[int, int]) -> None:
+    """What is fed is twice as wide as the heads, where the rows may be split further."""
+    g = Graph()
+    model = g.model(["n", LENGTH, "width"], [weighted(g, "x", "x", "x", rows=rows)])
+    check(ATTENTION, model, [values(2, LENGTH, WIDTH if rows == (0, 0) else 2 * WIDTH)])
+
+
 @pytest.mark.parametrize(("name", "count"), [("minilm-int8", 6), ("ppocrv4-rec", 2)])
 def test_on_real_models(name: str, count: int, tmp_path: Path) -> None:
     opened = open_model(zoo.model_path(name))

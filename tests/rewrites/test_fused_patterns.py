@@ -19,6 +19,7 @@ from fused_forms import (
     gelu_half_first,
     gelu_torch,
     norm_moments,
+    norm_plain,
 )
 from onnx import TensorProto, helper, numpy_helper
 from test_activations_and_affine import optimised
@@ -166,6 +167,21 @@ def test_a_gelu_of_float64_and_another_constant_are_left() -> None:
     assert "no Gelu" in reason(GELU, g.model([2, 8], [g.op("Mul", "x", half)]))
 
 
+@pytest.mark.parametrize(
+    "limited",
+    [
+        lambda g, x: g.op("Neg", g.op("Max", g.op("Neg", x), g.number(-20))),
+        lambda g, x: g.op("Sub", g.number(20), g.op("Relu", g.op("Sub", g.number(20), x))),
+        lambda g, x: g.op("Sub", g.op("Max", g.number(0), g.op("Add", x, g.number(20))), g.number(20)),
+    ],
+)
+def test_a_limit_within_a_gelu_is_told(limited: Callable[[Graph, str], str]) -> None:
+    g = Graph()
+    half = g.op("Mul", limited(g, "x"), g.number(0.5))
+    y = g.op("Mul", half, g.op("Add", g.op("Erf", g.op("Div", "x", g.number(2**0.5))), g.number(1)))
+    assert "kept above a number" in reason(GELU, g.model([2, 8], [y]))
+
+
 # LayerNormalization
 
 
@@ -260,6 +276,17 @@ def test_the_gamma_may_not_differ_by_row() -> None:
 
 
 # One-hot
+
+
+@pytest.mark.parametrize("shape", [["n", 8], ["n", 5, 8]])
+def test_a_factor_that_an_axis_of_unknown_size_may_grow_by_stays(shape: list[int | str]) -> None:
+    g = Graph()
+    normed = norm_plain(g, "x", -1, 8, len(shape))
+    grown = np.broadcast_to(values(8), (3, *[1] * (len(shape) - 2), 8))
+    model = g.model(shape, [g.op("Mul", normed, g.weight(grown))])
+    sizes = [5, 8][-len(shape) + 1 :]
+    kinds = check(NORM, model, [values(1, *sizes), values(3, *sizes)])
+    assert kinds == {"LayerNormalization": 1, "Mul": 1}
 
 
 def one_hot(g: Graph, numbers: np.ndarray, *, swapped: bool = False) -> str:

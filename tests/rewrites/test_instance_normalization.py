@@ -80,6 +80,27 @@ def test_factors_by_position_stay_behind_it() -> None:
     assert kinds == {"InstanceNormalization": 1, "Mul": 1}
 
 
+def test_a_factor_that_the_batch_may_grow_by_stays() -> None:
+    g = Graph()
+    model = g.model(
+        ["n", 5, 6, 7], [g.op("Mul", instance_plain(g, "x", 5, 4), g.weight(np.full((3, 1, 1, 1), 2.0)))]
+    )
+    kinds = check(INSTANCE, model, [values(1, 5, 6, 7), values(3, 5, 6, 7)])
+    assert kinds == {"InstanceNormalization": 1, "Mul": 1}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count"), [(["h", "w"], 9), (["h", "w"], 16), ([300, 400], 16), ([300, 400], 25)]
+)
+def test_a_sum_over_a_number_of_its_own_is_no_mean(sizes: list[int | str], count: int) -> None:
+    g = Graph()
+    centred = g.op("Sub", "x", g.op("ReduceMean", "x", axes=[2, 3]))
+    total = g.op("ReduceSum", g.op("Mul", centred, centred), g.weight(np.array([2, 3])))
+    variance = g.op("Mul", total, g.number(1 / count))
+    y = g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.number(1e-5))))
+    assert "no instance" in reason(INSTANCE, g.model([1, 5, *sizes], [y], opset=13))
+
+
 def test_near_misses_are_told() -> None:
     g = Graph()
     y = instance_plain(g, "x", 5, 4)

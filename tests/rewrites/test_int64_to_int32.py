@@ -154,6 +154,18 @@ def test_a_step_beyond_32_bits_is_not_hidden_by_what_follows() -> None:
     assert not result.modified and "'p' of Mul" in result.reasons[0]
 
 
+@pytest.mark.parametrize("bounds", ["low", '"", fed'])
+def test_a_bound_beyond_what_is_clipped_counts(bounds: str) -> None:
+    given = model(
+        "g (uint8[4] x, int64 fed) => (int64[4] y) <int64 low = {1000000}, int64 factor = {10000}> "
+        f"{{ w = Cast <to = 7> (x)\n c = Clip (w, {bounds})\n y = Mul (c, factor) }}"
+    )
+    made = given.clone()
+    REWRITE.apply(made)
+    feeds = {"x": np.array([0, 1, 7, 255], np.uint8), "fed": np.array(-(2**40))}
+    np.testing.assert_array_equal(run(made, feeds)[0], run(given, feeds)[0])
+
+
 def test_shape_arithmetic_stays() -> None:
     made = model(
         "g (float[n,4] x) => (float[m] y) <int64[1] four = {4}> "
@@ -191,6 +203,12 @@ def test_an_overridable_constant_proves_nothing() -> None:
         ("Mod <fmod = 1> (b, seven)", (-6, 6)),
         ("Max (b, seven)", (-96, 95)),
         ("Clip (b, zero, seven)", (0, 7)),
+        ("Clip (b, seven, zero)", (0, 0)),
+        ("Clip (b, seven)", (7, 95)),
+        ('Clip (b, "", seven)', (-96, 7)),
+        ("Clip (much, zero, seven)", (0, 7)),
+        ("Clip (b, much)", None),
+        ('Clip (b, "", much)', None),
         ("CumSum (b, zero)", (-384, 380)),
         ("ReduceSum <keepdims = 0> (b)", (-384, 380)),
         ("Concat <axis = 0> (b, ones)", (-96, 95)),
@@ -201,7 +219,7 @@ def test_an_overridable_constant_proves_nothing() -> None:
 )
 def test_ranges_hold_all_that_is_computed(expression: str, expected: tuple[int, int] | None) -> None:
     made = model(
-        "g (int64[4] b, float[96,1] t) => (float[4,1] z, int64 y) "
+        "g (int64[4] b, int64 much, float[96,1] t) => (float[4,1] z, int64 y) "
         "<int64 seven = {7}, int64 zero = {0}, int64[1] ones = {1}> "
         f"{{ z = Gather (t, b)\n y = {expression} }}"
     )
@@ -212,7 +230,11 @@ def test_ranges_hold_all_that_is_computed(expression: str, expected: tuple[int, 
         return
     rng = np.random.default_rng(0)
     for _ in range(5):
-        feeds = {"b": rng.integers(-96, 96, 4), "t": np.zeros((96, 1), np.float32)}
+        feeds = {
+            "b": rng.integers(-96, 96, 4),
+            "much": np.array(rng.integers(-(2**40), 2**40)),
+            "t": np.zeros((96, 1), np.float32),
+        }
         y = run(made, feeds)[1]
         assert expected[0] <= y.min() and y.max() <= expected[1]
 

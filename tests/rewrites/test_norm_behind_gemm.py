@@ -42,6 +42,31 @@ def test_a_batch_normalization_behind_a_gemm_goes_into_its_weights(tmp_path: Pat
     np.testing.assert_allclose(made[1], made[0], rtol=1e-5)
 
 
+@pytest.mark.parametrize("scaled_first", [False, True])
+@pytest.mark.parametrize("exponent", [-16, -3])
+def test_a_scale_that_float16_cannot_hold_in_the_weights_stays(scaled_first: bool, exponent: int) -> None:
+    """Each product would be zero in the weights, and their sum is not."""
+    nodes = ["s = Mul (x, k)\n y = MatMul (s, w)", "p = MatMul (x, w)\n y = Mul (p, k)"]
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float16[1,1024] x) => (float16[1,1] y) '
+        f"{{ {nodes[not scaled_first]} }}"
+    )
+    held = {"w": np.full((1024, 1), 2.0**-10), "k": np.full((), 2.0**exponent)}
+    model.graph.initializer.extend(
+        numpy_helper.from_array(v.astype(np.float16), name) for name, v in held.items()
+    )
+    changed = ir.from_proto(model)
+    assert rewrites.find("affine-into-weights").apply(changed).modified == (exponent == -3)
+    x = {"x": np.full((1, 1024), 2.0**13, np.float16)}
+    before, after = (
+        onnxruntime.InferenceSession(data.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+            None, x
+        )
+        for data in (model, ir.to_proto(changed))
+    )
+    assert before[0].item() == after[0].item() == 2.0 ** (13 + exponent)
+
+
 @pytest.mark.parametrize("between", ["", "Relu"])
 def test_a_batch_normalization_before_a_gemm_goes_into_its_weights(tmp_path: Path, between: str) -> None:
     """Straight from what is fed, and behind an activation, where nothing says what shape it has."""

@@ -20,6 +20,18 @@ def normalised(g: Graph, value: str) -> str:
     return g.op("BatchNormalization", value, *numbers)
 
 
+def test_a_norm_of_the_batch_itself_stays_though_nobody_reads_its_statistics() -> None:
+    """What ONNX Runtime normalises by before opset 14, where a norm has five outputs."""
+    g = Graph()
+    _, norm = convolved(g)
+    g.nodes[-1].output.extend(["mean", "variance", "saved_mean", "saved_variance"])
+    model = g.model([2, 3, 5, 5], [norm], opset=9)
+    proto, _, kinds = apply(INTO, model)
+    assert kinds == {"Conv": 1, "BatchNormalization": 1}
+    x = values(2, 3, 5, 5)
+    np.testing.assert_allclose(run(proto, x)[0], run(model, x)[0], rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("operator", ["Shape", "Size"])
 def test_a_reader_of_the_shape_alone_is_served_by_the_folded_convolution(operator: str) -> None:
     g = Graph()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fused_forms import RMS, Maker, rms_dynamo
+from fused_forms import RMS, Maker, rms_dynamo, rms_power
 from onnx import TensorProto
 from test_fused_patterns import Graph, apply, check, fused_by_ort, reason, values
 
@@ -43,6 +43,40 @@ def test_near_misses_of_an_rms_normalisation_are_told() -> None:
     total = g.op("Add", g.op("ReduceMean", g.op("Mul", "x", "x"), axes=[-1]), g.number(1e-6))
     bare = g.op("Div", "x", g.op("Sqrt", total))
     assert "factor" in reason(RMS_NORM, g.model([2, 5, 8], [bare]))
+
+
+def rms_inverse(m: Maker, x: str, width: int) -> str:
+    """One over the root, and a square that is a product."""
+    one = m.number(1)
+    total = m.op("Add", m.op("ReduceMean", m.op("Mul", x, x), axes=[-1]), m.number(1e-6))
+    return m.op("Mul", m.op("Mul", x, m.op("Div", one, m.op("Sqrt", total))), m.weight(values(width)))
+
+
+class _Wider(Graph):
+    """Makes one number of a form a constant of three axes."""
+
+    def __init__(self, which: int) -> None:
+        super().__init__()
+        self._left = which
+
+    def number(self, value: float) -> str:
+        self._left -= 1
+        return self.weight(np.full((1, 1, 1), float(value))) if self._left == -1 else super().number(value)
+
+
+@pytest.mark.parametrize(
+    ("form", "which"), [(rms_power, 0), (rms_power, 1), (rms_power, 2), (rms_dynamo, 1), (rms_inverse, 0)]
+)
+def test_a_number_that_adds_axes_is_no_part_of_an_rms_normalisation(
+    form: Callable[[Maker, str, int], str], which: int
+) -> None:
+    g = _Wider(which)
+    model = g.model([4, 8], [form(g, "x", 8)])
+    assert [size.dim_value for size in model.graph.output[0].type.tensor_type.shape.dim] == [1, 4, 8]
+    assert "no RMS" in reason(RMS_NORM, model)
+    g = _Wider(which)
+    kinds = apply(RMS_NORM, g.model([2, 4, 8], [form(g, "x", 8)]))[2]
+    assert kinds["Pow"] == 1 and kinds["Reciprocal"] == 0
 
 
 @pytest.mark.parametrize(("axis", "opset"), [(1, 13), (-3, 13), (1, 18)])

@@ -88,7 +88,8 @@ def _by_channel(numbers: np.ndarray, rank: int) -> tuple[Array, bool | None] | N
 
 
 def _batch_normalization(node: ir.Node) -> Affine | None:
-    if len(node.inputs) != 5 or any(v.uses() or v.is_graph_output() for v in node.outputs[1:]):
+    # Before opset 14, more outputs mean training, and statistics of the batch, whether they are read or not.
+    if len(node.inputs) != 5 or len(node.outputs) != 1:
         return None
     training, epsilon = node.attributes.get("training_mode"), node.attributes.get("epsilon")
     # Before opset 9 there are "spatial" and "is_test", whose other values mean something else.
@@ -261,16 +262,13 @@ def after(made: Product, found: Affine) -> tuple[np.ndarray, Array] | None:
         return None
     weight = made.weight.astype(np.float64)
     if is_op(made.node, "Conv"):
-        weight = weight * scale.reshape(-1, *[1] * (weight.ndim - 1))
+        factors = scale.reshape(-1, *[1] * (weight.ndim - 1))
     elif is_op(made.node, "ConvTranspose"):
-        by_group = weight.reshape(made.groups, -1, *weight.shape[1:])
         factors = scale.reshape(made.groups, 1, -1, *[1] * (weight.ndim - 2))
-        weight = (by_group * factors).reshape(weight.shape)
+        weight = weight.reshape(made.groups, -1, *weight.shape[1:])
     else:
-        weight = weight * (
-            scale[:, None] if weight.shape[0] == made.outs and turned(made) else scale[None, :]
-        )
-    return _stored(made, weight, bias)
+        factors = scale[:, None] if turned(made) else scale[None, :]
+    return _stored(made, weight, factors, bias)
 
 
 def before(made: Product, found: Affine) -> tuple[np.ndarray, Array] | None:
@@ -288,12 +286,12 @@ def before(made: Product, found: Affine) -> tuple[np.ndarray, Array] | None:
         shape = (made.groups, 1, -1, *[1] * (weight.ndim - 2))
         axes = tuple(range(2, taps.ndim))
         bias = made.bias + (taps * shift.reshape(shape)).sum(axis=axes).reshape(-1)
-        weight = (taps * scale.reshape(shape)).reshape(weight.shape)
+        weight, factors = taps, scale.reshape(shape)
     elif turned(made):
-        bias, weight = made.bias + weight @ shift, weight * scale[None, :]
+        bias, factors = made.bias + weight @ shift, scale[None, :]
     else:
-        bias, weight = made.bias + shift @ weight, weight * scale[:, None]
-    return _stored(made, weight, bias)
+        bias, factors = made.bias + shift @ weight, scale[:, None]
+    return _stored(made, weight, factors, bias)
 
 
 def turned(made: Product) -> bool:
@@ -301,13 +299,20 @@ def turned(made: Product) -> bool:
     return is_op(made.node, "Gemm") and bool(_int(made.node, "transB", 0))
 
 
-def _stored(made: Product, weight: Array, bias: Array) -> tuple[np.ndarray, Array] | None:
-    """In the type of the weights; None where a number does not fit it."""
+def _stored(made: Product, weight: Array, factors: Array, bias: Array) -> tuple[np.ndarray, Array] | None:
+    """Weights times factors, in the type of the weights; None where a number does not fit it."""
     with np.errstate(all="ignore"):
-        result = weight.astype(made.weight.dtype)
+        scaled = weight * factors
+        result = scaled.astype(made.weight.dtype)
         if not (np.isfinite(result).all() and np.isfinite(bias.astype(made.weight.dtype)).all()):
             return None
-    return result, bias
+    # What float32 and float64 lose below their least number is nothing beside any that a model computes with.
+    if result.dtype == np.float16:
+        within = tuple(axis for axis, size in enumerate(factors.shape) if size == 1)
+        lost, largest = (np.abs(v).max(axis=within, initial=0) for v in (scaled - result, scaled))
+        if (lost > np.finfo(np.float16).eps * largest).any():
+            return None
+    return result.reshape(made.weight.shape), bias
 
 
 def put(editor: Editor, made: Product, weight: np.ndarray, bias: Array) -> None:

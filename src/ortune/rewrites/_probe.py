@@ -116,6 +116,11 @@ def between(x: ir.Value, y: ir.Value, found: dict[ir.Value, Probes]) -> tuple[li
     return list(nodes), None
 
 
+def same_shapes(found: Probes, probes: Probes) -> bool:
+    """Whether something has the sizes of what it is computed from, whatever those are."""
+    return all(f.shape == p.shape for f, p in zip(found, probes, strict=True))
+
+
 def epsilons(found: dict[ir.Value, Probes], most: float) -> list[float]:
     """The small numbers that are added under a root: beside it they are another function where little is left of x."""
     added = [
@@ -135,15 +140,35 @@ def _under_root(value: ir.Value) -> bool:
 
 
 def bounded(nodes: Sequence[ir.Node]) -> ir.Node | None:
-    """What keeps a value above a number, zero apart, that is felt where no probe may be."""
-    numbers = {node: [constant(v) for v in node.inputs] for node in nodes if is_op(node, "Max")}
-    return next(
-        (n for n, held in numbers.items() if any(c is not None and not _no_limit(c) for c in held)), None
-    )
+    """What keeps a value above a number that is felt where no probe may be: zero apart, if nothing is added before."""
+    for node in nodes:
+        if not is_op(node, "Max", "Relu"):
+            continue
+        held = [n for n in map(constant, node.inputs) if n is not None]
+        if any(not _no_limit(numbers) for numbers in held):
+            return node
+        at_zero = is_op(node, "Relu") or any((numbers == 0).any() for numbers in held)
+        if at_zero and _shifted(node, nodes):
+            return node
+    return None
 
 
 def _no_limit(numbers: np.ndarray) -> bool:
     return bool(((numbers == 0) | (numbers <= LOWEST)).all())
+
+
+def _shifted(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
+    """Whether a constant is added to what a node is computed from, within these nodes."""
+    seen: dict[ir.Node, None] = {}
+    waiting = [node]
+    while waiting:
+        before = [v.producer() for v in waiting.pop().inputs if v is not None]
+        found = [n for n in before if n is not None and n in nodes and n not in seen]
+        if any(is_op(n, "Add", "Sub") and any(constant(v) is not None for v in n.inputs) for n in found):
+            return True
+        seen.update(dict.fromkeys(found))
+        waiting += found
+    return False
 
 
 def limits(node: ir.Node) -> tuple[float, float] | None:

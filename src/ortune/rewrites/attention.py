@@ -55,6 +55,8 @@ def _match(core: Core) -> _Match | str:  # noqa: PLR0911  (one a near miss)
         return f"of {what}, queries, keys and values have other heads"
     if not (_source(q.flat) is _source(k.flat) is _source(v.flat) or _same_batch(q, k, v)):
         return f"of {what}, it is not known that queries and keys are of one batch"
+    if not np.float32(core.scale):
+        return f"{what} is of scores times zero, which for the operator means to choose a scale itself"
     if not any(_is_float32(each.flat) for each in (q, k, v)):
         return f"{what} is not known to be of float32"
     if core.guarded and core.mask is not None and not _is_finite(core.mask):
@@ -72,11 +74,10 @@ def _source(value: ir.Value) -> ir.Value:
         if node is None:
             break
         if is_op(node, "MatMul", "Gemm"):
-            weight = constant(node.inputs[1])
             turned = node.attributes.get("transA")
-            if weight is None and not is_op(node.inputs[1].producer() if node.inputs[1] else None, "Mul"):
+            if not _is_matrix(node.inputs[1]) or node.inputs[0] is None:
                 break
-            if node.inputs[0] is None or (turned is not None and turned.as_int()):
+            if turned is not None and turned.as_int():
                 break
             value = node.inputs[0]
         elif is_op(node, "Add", "Mul", "Div"):
@@ -85,11 +86,26 @@ def _source(value: ir.Value) -> ir.Value:
             if len(given) != 1 or any(s is not None and s.ndim > 1 and s.size > s.shape[-1] for s in sizes):
                 break
             value = given[0]
-        elif is_op(node, "Split", "Identity") and node.inputs[0] is not None:
+        elif (is_op(node, "Identity") or _splits_rows(node)) and node.inputs[0] is not None:
             value = node.inputs[0]
         else:
             break
     return value
+
+
+def _is_matrix(value: ir.Value | None) -> bool:
+    """Whether weights have no axis of batches: they are constant, or a product of what is."""
+    node = value.producer() if value is not None else None
+    given = list(node.inputs) if node is not None and is_op(node, "Mul") else [value]
+    return all(numbers is not None and numbers.ndim <= 2 for numbers in map(constant, given))
+
+
+def _splits_rows(node: ir.Node) -> bool:
+    """Whether a node is a Split of what is in a row, or of rows; not of the batch, which is the first axis."""
+    axis = node.attributes.get("axis")
+    if not is_op(node, "Split") or axis is None or axis.is_ref():
+        return False
+    return axis.as_int() > 0 or axis.as_int() == -1
 
 
 def _same_batch(*heads: Heads) -> bool:
@@ -193,7 +209,9 @@ def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str) -> ir.Value:
     given = dims(heads.flat)
     flat = heads.flat
     rows = [1] if sizes is None else [int(n) for n in sizes[:2]]
-    known = given is not None and len(given) == 3 and given[2] in (None, width)
+    # As many rows of as many numbers as before are of one length.
+    fits = (width, None) if rows == [0, 0] else (width,)
+    known = given is not None and len(given) == 3 and given[2] in fits
     if rows[0] != 0 or not known or (allow is not None and allow.as_int()):
         if sizes is not None:
             shape = editor.constant(at, f"{name}_shape", np.array([*rows, width]))

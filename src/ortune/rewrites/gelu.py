@@ -24,7 +24,7 @@ import onnx_ir as ir
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Array, Editor, constant, is_op, least_rank, scopes_of
-from ortune.rewrites._probe import ELEMENTWISE, Probes, between, spread
+from ortune.rewrites._probe import ELEMENTWISE, Probes, between, bounded, spread
 
 _STANDARD_OPSET = 20  # from here on Gelu is an operator of the standard
 _MICROSOFT = "com.microsoft"
@@ -101,6 +101,9 @@ def _checked(anchor: ir.Node, x: ir.Value, y: ir.Value, found: dict[ir.Value, Pr
         return f"of {what}, {elsewhere.name!r} is used elsewhere too"
     if not _is_float32(nodes):
         return f"{what} is not of float32"
+    limit = bounded(nodes)
+    if limit is not None:
+        return f"{what} is kept above a number by {limit.op_type} {limit.name!r}"
     if _is_fused_anyway(anchor, y):
         return f"ONNX Runtime fuses {what} by itself"
     return _Match(x=x, y=y, by_tanh=anchor.op_type == "Tanh")

@@ -22,6 +22,7 @@ from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import (
     Editor,
+    constant,
     is_op,
     least_rank,
     only_user,
@@ -32,7 +33,7 @@ from ortune.rewrites._graph import (
 )
 
 _LEAST_OPSET = 6  # HardSigmoid without attributes of the operators before
-_NEAR = 1e-4  # relative: constants are stored in float32, 1 / 6 often with four digits
+_NEAR = 1e-6  # relative: constants are stored in float32, some with eight digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,13 @@ def _with_number(node: ir.Node) -> tuple[ir.Value, float] | None:
     return None
 
 
+def _added_type(shifted: ir.Value) -> ir.DataType:
+    """Of the number in a sum, which is the type of the sum: that of a value is not declared everywhere."""
+    node = shifted.producer()
+    assert node is not None
+    return next(ir.DataType.from_numpy(n.dtype) for n in map(constant, node.inputs) if n is not None)
+
+
 def _divided(value: ir.Value, top: float) -> ir.Value | None:
     """The value over ``top``, where the one node that uses it divides it so."""
     node = only_user(value)
@@ -118,9 +126,10 @@ def _match(clip: ir.Node) -> _Match | str | None:
     linear = _linear(x)
     if linear is None or linear[2] <= 0.0 or linear[2] >= top:
         return None
+    dtype = _added_type(x)
+    if dtype != ir.DataType.FLOAT:
+        return f"the Clip {clip.name!r} works on {dtype.name}, and HardSigmoid has a kernel for FLOAT alone"
     x, scale, shift = linear
-    if x.dtype is not None and x.dtype != ir.DataType.FLOAT:
-        return f"the Clip {clip.name!r} works on {x.dtype.name}, and HardSigmoid has a kernel for FLOAT alone"
     clipped = clip.outputs[0]
     found: dict[str, ir.Value | None] = {}
     if top == 1.0 and scale != 1.0:

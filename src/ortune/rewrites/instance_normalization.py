@@ -27,15 +27,13 @@ from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Array, Editor, constant, is_op, scalar, scopes_of, until_none
 from ortune.rewrites._known import Dims, Known, known_values
-from ortune.rewrites._probe import Probes, between, bounded, epsilons, reduced_axes, spread
+from ortune.rewrites._probe import Probes, between, bounded, epsilons, reduced_axes, same_shapes, spread
 
 _FOLLOWED = 40  # values from x on
 _NEAR = 1e-6  # relative
 _MOST_ELEMENTS = 1 << 18  # of a probe with the sizes of x
-_UNKNOWN, _SMALL = (
-    3,
-    4,
-)  # sizes of a probe: where one is not known, and at most where all together are too large
+_UNKNOWN = 3  # size of an axis of a probe whose size is not known
+_SMALL = 4  # the same at most where all together are too large
 _ROWS = (1.0, 0.03, 5.0, 0.004, 0.5, 1e-4)  # standard deviations: small ones tell where epsilon is added
 _MOST_EPSILON = 0.1
 
@@ -70,18 +68,21 @@ def _starts(mean: ir.Node) -> Iterator[ir.Value]:
         yield square.inputs[0]
 
 
-def _shape(dims: Dims) -> tuple[int, ...]:
-    """Sizes to try ``x`` with."""
+def _shapes(dims: Dims) -> list[tuple[int, ...]]:
+    """Sizes to try ``x`` with, and others: no constant goes by both where they are not its own."""
     sizes = [_UNKNOWN if not isinstance(size, int) else size for size in dims]
-    if math.prod(sizes) <= _MOST_ELEMENTS:
-        return tuple(sizes)
-    return tuple(size if axis == 1 else min(size, _SMALL) for axis, size in enumerate(sizes))
+    if math.prod(sizes) > _MOST_ELEMENTS:
+        sizes = [size if axis == 1 else min(size, _SMALL) for axis, size in enumerate(sizes)]
+    others = [
+        size + (axis != 1 and size != own) for axis, (size, own) in enumerate(zip(sizes, dims, strict=True))
+    ]
+    return [tuple(sizes), tuple(others)]
 
 
-def _probes(shape: tuple[int, ...]) -> Probes:
+def _probes(shapes: Sequence[tuple[int, ...]]) -> Probes:
     """Channels of other means and deviations each."""
     made: Probes = []
-    for seed in range(3):
+    for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
         rng = np.random.default_rng(seed)
         rows = rng.standard_normal((shape[0] * shape[1], math.prod(shape[2:])))
         rows *= np.asarray(_ROWS)[(np.arange(len(rows)) + seed) % len(_ROWS)][:, None]
@@ -133,10 +134,10 @@ def _match(mean: ir.Node, known: Mapping[ir.Value, Known]) -> _Match | str:
             continue
         if {axis % len(dims) for axis in axes} != set(range(2, len(dims))) or 0 in dims:
             continue
-        shape = _shape(dims)
-        if math.prod(shape[2:]) == 1:
+        shapes = _shapes(dims)
+        if math.prod(shapes[0][2:]) == 1:
             continue  # one element is its own mean
-        probes = _probes(shape)
+        probes = _probes(shapes)
         found = spread(x, probes, rank=len(dims), axes=len(dims), limit=_FOLLOWED, reductions=True)
         match = _found(x, probes, found, isinstance(dims[1], int))
         if isinstance(match, _Match):
@@ -150,7 +151,7 @@ def _found(x: ir.Value, probes: Probes, found: dict[ir.Value, Probes], channels_
     for epsilon in epsilons(found, _MOST_EPSILON):
         plain = [_normalised(p, epsilon) for p in probes]
         for y in reversed(found):
-            factors = _factors(found[y], plain) if found[y][0].shape == probes[0].shape else None
+            factors = _factors(found[y], plain) if same_shapes(found[y], probes) else None
             if factors is None:
                 continue
             gamma, beta = factors

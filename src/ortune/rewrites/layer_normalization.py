@@ -26,7 +26,7 @@ from ortune.model.graphs import scopes
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Array, Editor, constant, is_op, scopes_of, until_none
-from ortune.rewrites._probe import Probes, between, bounded, dims, epsilons, reduced_axis, spread
+from ortune.rewrites._probe import Probes, between, bounded, dims, epsilons, reduced_axis, same_shapes, spread
 
 _OPERATOR_OPSET = 17  # from here on the operator is there
 _RAISED_FROM = 13  # from here on the operators mean the same up to it, but for the ones below
@@ -35,7 +35,7 @@ _FOLLOWED = 40  # values from x on
 _NEAR = 1e-6  # relative
 _MOST_ELEMENTS = 1 << 20  # of a probe
 _MOST_EPSILON = 0.1
-_UNKNOWN = 3  # size of an axis of a probe whose size is not known
+_UNKNOWN = (3, 4)  # sizes of an axis of probes whose size is not known: no constant goes by both
 _ROWS = (1.0, 0.03, 5.0, 0.004, 0.5, 1e-4)  # standard deviations: small ones tell where epsilon is added
 _FUSED = {"ReduceMean": 2, "Sub": 1, "Pow": 1, "Add": 1, "Sqrt": 1, "Div": 1}
 
@@ -87,21 +87,17 @@ def _starts(node: ir.Node) -> Iterator[ir.Value]:
         yield from filter(None, [square.inputs[0]])
 
 
-def _probe_shape(x: ir.Value, axis: int) -> tuple[int, ...] | None:
-    """Sizes to try ``x`` with; None where the size of the axis cannot be told or all is too large."""
+def _probe_shapes(x: ir.Value, axis: int) -> list[tuple[int, ...]]:
+    """Sizes to try ``x`` with, and others; none where the size of the axis cannot be told or all is too large."""
     sizes = dims(x)
-    if sizes is not None:
-        if not -len(sizes) <= axis < len(sizes):
-            return None
-        width = sizes[axis] or _width(x)
-        shape = [s or _UNKNOWN for s in sizes]
-        shape[axis] = width
-    elif axis == -1:
-        width = _width(x)
-        shape = [_UNKNOWN, width]
-    else:
-        return None
-    return tuple(shape) if width > 1 and np.prod(shape) <= _MOST_ELEMENTS else None
+    if sizes is None and axis != -1:
+        return []
+    known: list[int | None] = [None, None] if sizes is None else list(sizes)
+    if not -len(known) <= axis < len(known):
+        return []
+    width = known[axis] = known[axis] or _width(x)
+    shapes = [tuple(s or unknown for s in known) for unknown in _UNKNOWN]
+    return shapes if width > 1 and np.prod(shapes[0]) <= _MOST_ELEMENTS else []
 
 
 def _width(x: ir.Value) -> int:
@@ -122,10 +118,10 @@ def _width(x: ir.Value) -> int:
     return 0
 
 
-def _probes(shape: tuple[int, ...], axis: int) -> Probes:
-    """Two to find what the factors are, and one to hold them against: rows of other means and deviations each."""
+def _probes(shapes: Sequence[tuple[int, ...]], axis: int) -> Probes:
+    """Two to find what the factors are, and more to hold them against: rows of other means and deviations each."""
     made: Probes = []
-    for seed in range(3):
+    for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
         rng = np.random.default_rng(seed)
         values = np.moveaxis(rng.standard_normal(shape), axis, -1).copy()
         rows = values.reshape(-1, values.shape[-1])
@@ -168,12 +164,12 @@ def _match(mean: ir.Node) -> _Match | str:
     axis = reduced_axis(mean)
     for x in _starts(mean) if axis is not None else ():
         assert axis is not None
-        shape = _probe_shape(x, axis)
-        if shape is None:
+        shapes = _probe_shapes(x, axis)
+        if not shapes:
             continue
-        probes = _probes(shape, axis)
+        probes = _probes(shapes, axis)
         found = spread(
-            x, probes, rank=len(dims(x) or (0,)), axes=len(shape), limit=_FOLLOWED, reductions=True
+            x, probes, rank=len(dims(x) or (0,)), axes=len(shapes[0]), limit=_FOLLOWED, reductions=True
         )
         match = _found(x, axis, probes, found)
         if match:
@@ -187,7 +183,7 @@ def _found(x: ir.Value, axis: int, probes: Probes, found: dict[ir.Value, Probes]
     for epsilon in epsilons(found, _MOST_EPSILON):
         plain = [_normalised(p, axis, epsilon) for p in probes]
         for y in reversed(found):
-            if y is x or found[y][0].shape != probes[0].shape:
+            if y is x or not same_shapes(found[y], probes):
                 continue
             factors = _factors(found[y], plain, axis)
             if factors is None:

@@ -21,7 +21,17 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, is_op, only_user, other_input, scalar, scopes_of
+from ortune.rewrites._graph import (
+    Editor,
+    constant,
+    is_op,
+    least_rank,
+    only_user,
+    other_input,
+    rank_of_constant,
+    scalar,
+    scopes_of,
+)
 from ortune.rewrites._probe import dims, reduced_axis
 
 _LEAST_OPSET = 13  # of Pow that takes a square of another type; older ones ONNX Runtime does not fuse
@@ -37,20 +47,30 @@ class _Match:
     epsilon: float
 
 
+def _number(value: ir.Value | None, x: ir.Value) -> float | None:
+    """The one number that a value is; None where it has more axes than ``x``, which has one at least."""
+    return scalar(value) if rank_of_constant(value) <= max(1, least_rank(x)) else None
+
+
 def _squared(value: ir.Value | None) -> tuple[ir.Value, bool] | None:
     """(x, whether by Pow) of a value that is the square of x."""
     node = value.producer() if value is not None else None
     if is_op(node, "Mul") and node is not None and node.inputs[0] is node.inputs[1] and node.inputs[0]:
         return node.inputs[0], False
-    if is_op(node, "Pow") and node is not None and node.inputs[0] and scalar(node.inputs[1]) == 2.0:
-        return node.inputs[0], True
+    if (
+        is_op(node, "Pow")
+        and node is not None
+        and (x := node.inputs[0])
+        and _number(node.inputs[1], x) == 2.0
+    ):
+        return x, True
     return None
 
 
 def _normalised(x: ir.Value, total: ir.Value) -> tuple[ir.Value, bool] | None:
     """(y, whether as ONNX Runtime fuses it) of ``y = x / sqrt(total)``."""
     for root in [use.node for use in total.uses()]:
-        fits = is_op(root, "Sqrt") or (is_op(root, "Pow") and scalar(root.inputs[1]) == -0.5)
+        fits = is_op(root, "Sqrt") or (is_op(root, "Pow") and _number(root.inputs[1], x) == -0.5)
         if not fits or root.inputs[0] is not total:
             continue
         inverse, plain = root.outputs[0], is_op(root, "Sqrt")
@@ -62,7 +82,7 @@ def _normalised(x: ir.Value, total: ir.Value) -> tuple[ir.Value, bool] | None:
                 (use.node, is_op(use.node, "Div"))
                 for use in inverse.uses()
                 if is_op(use.node, "Reciprocal")
-                or (is_op(use.node, "Div") and use.idx == 1 and scalar(use.node.inputs[0]) == 1.0)
+                or (is_op(use.node, "Div") and use.idx == 1 and _number(use.node.inputs[0], x) == 1.0)
             ]
         else:
             over = [(root, False)]
@@ -83,7 +103,7 @@ def _match(mean: ir.Node, opset: int) -> _Match | str:  # noqa: PLR0911  (one a 
     if sum_node is None or not is_op(sum_node, "Add"):
         return ""
     added = other_input(sum_node, mean.outputs[0])
-    epsilon = scalar(added)
+    epsilon = _number(added, x)
     found = None if epsilon is None else _normalised(x, sum_node.outputs[0])
     if found is None or epsilon is None:
         return ""
