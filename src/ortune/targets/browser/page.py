@@ -486,6 +486,7 @@ class _About(msgspec.Struct, kw_only=True):
     env: dict[str, Any] = {}
     resolution_ns: _Count = 0
     fetch_ns: _Count = 0
+    wasm_fetch_ns: _Count = 0
     repeated_turns: _Count = 0
     import_ns: _Count = 0
     block_ns: _Count = 0
@@ -573,6 +574,7 @@ def _seen(
         float16=adapter.float16,
         resolution_ns=int(about.resolution_ns),
         fetch_ns=int(about.fetch_ns),
+        wasm_fetch_ns=int(about.wasm_fetch_ns),
         without_kernel=fallbacks_of(console),
         repeated_turns=int(about.repeated_turns),
         compiled=compiled,
