@@ -55,7 +55,9 @@ while SAYS.get("endlessly"):  # the first are heard, and nobody waits for them
 ask("next/1")
 for about, size in SAYS["outputs"]:
     body = b"\0" * min(size, 1 << 20)
-    ask("output", body, **{"x-about": quote(json.dumps(about)), "content-length": str(size)})
+    number = {"x-number": f"output {about['index']}"} if SAYS.get("again") else {}
+    for _ in range(2 if number else 1):
+        ask("output", body, **{"x-about": quote(json.dumps(about)), "content-length": str(size)}, **number)
 say(message="turn-over")
 ask("next/2")
 say(message="turn-over")

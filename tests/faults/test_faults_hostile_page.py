@@ -65,6 +65,12 @@ def test_what_a_page_cannot_know_is_not_taken_from_it(tmp_path: Path) -> None:
     assert np.load(tmp_path / "outputs" / "default" / "0.npy").shape == (1, 64)
 
 
+def test_an_output_that_is_sent_again_is_taken_once(tmp_path: Path) -> None:
+    """As by a page whose network was gone before it was told that the first was kept."""
+    outcome = trial(tmp_path, again=True)
+    assert isinstance(outcome, Measured), outcome
+
+
 @pytest.mark.parametrize(
     ("outputs", "says"),
     [

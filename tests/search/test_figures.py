@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ortune.records import Block, BlockTrial, CaseTimes, Failed, Measured, PageSeen, TrialDone
+from ortune.records import Block, BlockTrial, CaseTimes, Failed, Measured, PageSeen, Placement, TrialDone
 from ortune.search.blocks import BASE, NEW
 from ortune.search.figures import describe, figure, samples, without_latencies
 from ortune.search.guards import beside
@@ -63,6 +63,22 @@ def test_the_time_to_a_first_result_is_a_pages_and_begins_with_its_download() ->
     assert figure(trial, "first-result") == 8 * 10**8 + 5 + (figure(process, "cold-start") or 0)
     assert describe([trial], "first-result").objective_ns == figure(trial, "first-result")
     assert figure(process, "main-thread") is None and figure(trial, "main-thread") is None  # not looked at
+
+
+def test_a_page_that_logged_all_that_it_did_tells_no_start_where_others_do() -> None:
+    page = PageSeen(browser="Chromium", isolated=True)
+    gpu = (Placement(provider="WebGpuExecutionProvider", n_nodes=1, n_parts=0),)
+
+    def start(load_ns: int, placement: tuple[Placement, ...], of: PageSeen | None = page) -> Measured:
+        (trial,) = trials(1)
+        done = msgspec.structs.replace(trial.done, load_ns=load_ns, placement=placement, page=of)
+        return msgspec.structs.replace(trial, done=done)
+
+    logged, plain = start(9000, gpu), [start(1000, ()), start(1200, ())]
+    assert describe(trials(1), "median", [logged, *plain]).load_ns == 1100
+    assert describe(trials(1), "median", [logged]).load_ns == 9000
+    process = start(9000, gpu, None)  # which tells its placement unlogged
+    assert describe(trials(1), "median", [process, *plain]).load_ns == 1200
 
 
 def test_throughput_of_several_callers_is_not_taken_for_a_latency() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from ortune.records import (
     Value,
 )
 from ortune.targets.browser.page import fallbacks_of, placement_of
+from ortune.targets.browser.server import Request
 from ortune.targets.browser.setup import VERSION, BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
@@ -202,6 +204,31 @@ def test_what_a_browser_compiled_serves_later_trials_of_the_same_plan_in_groups(
     (again, again_ns), (other, _) = seen(task("again"), task("other", 0, web_threads=1), runs=1)
     assert (first, again, other) == (False, True, False)
     assert again_ns < first_ns  # of code that need not be compiled once more
+
+
+@pytest.mark.xdist_group("browser")
+def test_what_webassembly_took_to_fetch_is_no_part_of_the_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("web-wasm")
+    usual = Request.file
+
+    def slow(request: Request, path: Path, *, keeps: str = "no-store") -> bool:
+        time.sleep(1.5 if path.suffix == ".wasm" else 0)
+        return usual(request, path, keeps=keeps)
+
+    monkeypatch.setattr(Request, "file", slow)
+    write_feeds(tmp_path / "feeds", {"x": np.ones((1, 8, 16, 16), np.float32)})
+    request = TrialRequest(
+        model=str(net(tmp_path / "m.onnx")),
+        feeds=(FeedRef(name="all", path=str(tmp_path / "feeds")),),
+        warmup_runs=0,
+    )
+    plan = Plan(providers=(ProviderSpec(name="wasm"),))
+    task = Task(plan=plan, runtime=Runtime(python=""), request=request, folder=tmp_path, scratch=tmp_path)
+    (outcome,) = run([task], Machine(browser=BrowserSetup())) or ()
+    assert isinstance(outcome, Measured) and outcome.done.page is not None, outcome
+    assert 0 < outcome.done.load_ns < 1.5e9 < outcome.done.page.wasm_fetch_ns
 
 
 def test_placement_and_reasons_are_read_off_the_log() -> None:

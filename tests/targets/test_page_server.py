@@ -6,12 +6,15 @@ import contextlib
 import http.client
 import http.server
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from ortune.targets.browser import server
 from ortune.targets.browser.server import MOST_CONNECTIONS, UNASKED, PageServer, Served
 
 MOST_OUTPUT = 100
@@ -166,6 +169,12 @@ def test_what_is_asked_for_or_sent_again_is_the_same_once(asked: Asked) -> None:
     assert asked.said == [b"{}", b"{}"]
 
 
+def test_an_output_that_is_sent_again_is_no_other(asked: Asked) -> None:
+    path = f"/{asked.token}/output"
+    found = [asked.ask(path, "POST", body, **{"X-Number": "1"})[0] for body in (b"x", b"x", b"xx")]
+    assert (found, asked.outputs) == ([204, 204, 413], [b"x"])
+
+
 def test_who_says_more_than_was_asked_is_not_heard(asked: Asked) -> None:
     asked.server.send(b"one")
     found = [asked.ask(f"/{asked.token}/say", "POST", b"{}", **{"x-number": str(n)})[0] for n in range(6)]
@@ -188,6 +197,49 @@ def test_connections_are_counted(asked: Asked) -> None:
         held = [stack.enter_context(socket.create_connection(place)) for _ in range(MOST_CONNECTIONS + 1)]
         assert refused(held[-1]) and not refused(held[0])
     assert asked.ask(f"/{asked.token}/model")[0] == 200
+
+
+def test_strangers_hold_no_connections(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is in the same network and has no token."""
+    monkeypatch.setattr(server, "TOKEN_S", 0.3)
+    place = (str(asked.where.hostname), int(asked.where.port or 0))
+    with contextlib.ExitStack() as stack:
+        known = http.client.HTTPConnection(*place, timeout=10)
+        stack.callback(known.close)
+        known.request("GET", f"/{asked.token}/model")
+        assert known.getresponse().read() == b"model"
+        held = [stack.enter_context(socket.create_connection(place)) for _ in range(MOST_CONNECTIONS - 1)]
+        ends = time.monotonic() + 0.6
+        while time.monotonic() < ends:
+            with contextlib.suppress(OSError):
+                held[0].sendall(b"G")  # one that goes on for ever says nothing either
+            time.sleep(0.05)
+        assert asked.ask(f"/{asked.token}/model")[0] == 200
+        known.request("GET", f"/{asked.token}/model")  # and who has shown it once stays
+        assert known.getresponse().read() == b"model"
+
+
+def test_bodies_wait_for_each_other_where_they_are_large(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else as many as there may be connections lie in memory at once."""
+    monkeypatch.setattr(server, "MOST_HELD", 100)
+    monkeypatch.setattr(server, "STALLED_S", 0.4)
+    head = f"POST /{asked.token}/say HTTP/1.1\r\nHost: x\r\nContent-Length: 80\r\n\r\n"
+    post = f"/{asked.token}/say"
+    found: list[int] = []
+    second = threading.Thread(target=lambda: found.append(asked.ask(post, "POST", b"2" * 80)[0]))
+    with socket.create_connection((str(asked.where.hostname), int(asked.where.port or 0))) as first:
+        first.sendall(head.encode() + b"1" * 40)
+        time.sleep(0.1)
+        second.start()
+        time.sleep(0.1)
+        assert asked.ask(post, "POST", b"3" * 20)[0] == 204  # there is room for that one
+        assert asked.said == [b"3" * 20]
+        second.join()  # the first goes no further, and is cut off
+        assert first.recv(100) == b""
+    assert (found, asked.said[1:]) == ([204], [b"2" * 80])
+    assert asked.ask(post, "POST", b"4" * 150)[0] == 204  # alone
 
 
 def test_what_is_said_badly_is_refused(asked: Asked) -> None:

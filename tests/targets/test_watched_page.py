@@ -17,6 +17,7 @@ from ortune.errors import UsageError
 from ortune.model.open import open_model
 from ortune.records import DiagnoseResult, PageSeen, PageSession, Plan, ProviderSpec, WatchedPage
 from ortune.report import diagnose_words, markdown, page_words
+from ortune.targets.browser import watch
 from ortune.targets.browser.watch import plan_of, thread_times
 
 PAGE = """<!doctype html><title>mine</title>
@@ -77,6 +78,17 @@ await run("/m/m.onnx");
 await run("/m/m.onnx", [{ path: "../../m.onnx_data", data: "/m/m.onnx_data" }]);
 await run("/m/m.onnx", [{ path: "m.onnx_data", data: "/m/gone" }]);
 await fetch("/over", { method: "POST", body: "1" });
+</script>"""
+HOLDING = """<!doctype html>
+<script type="module">
+import * as ort from "/ort/ort.wasm.min.mjs";
+ort.env.wasm.wasmPaths = "/ort/";
+const bytes = async () => new Uint8Array(await (await fetch("/m/m.onnx")).arrayBuffer());
+const first = await bytes();
+for (const model of [first, await bytes(), first]) await ort.InferenceSession.create(model);
+const kept = Object.getOwnPropertySymbols(globalThis).find(({ description }) => description.startsWith("ortune-"));
+const held = globalThis[kept].models.flat().map(({ data }) => data.length);
+await fetch("/over", { method: "POST", body: JSON.stringify(held) });
 </script>"""
 
 
@@ -209,6 +221,21 @@ def test_weights_beside_a_model_are_read_out_of_the_page_too(tmp_path: Path) -> 
     )
     assert all(not session.model.sha256 for session in (without, outside, gone))
     assert "weights beside it" in markdown.render(diagnose_words.document(answer))
+
+
+@pytest.mark.xdist_group("browser")
+def test_no_more_is_held_of_models_than_is_ever_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that drops what it has passed must not run out of memory since it is watched."""
+    if CHROMIUM is None:
+        pytest.skip("NOT TESTED HERE: there is no Chromium")
+    size = net(tmp_path / "m.onnx").stat().st_size
+    monkeypatch.setattr(watch, "MOST_MODEL", size + size // 2)
+    dist = web_modules() / "onnxruntime-web" / "dist"
+    files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": HOLDING}
+    with serving(Site(files=files, headers=HEADERS)) as site:
+        found = sessions(watched(site, tmp_path / "store"))
+        assert site.answers.get_nowait() == [size, 0, size]
+    assert [(s.model.size_bytes, s.model.n_nodes) for s in found] == [(size, 4)] * 3  # fetched once more
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -32,6 +33,7 @@ from ortune.inputs.feed_files import write_feeds
 from ortune.records import (
     BenchResult,
     CompareResult,
+    Failed,
     FeedRef,
     Measured,
     Plan,
@@ -40,13 +42,13 @@ from ortune.records import (
     TrialRequest,
     TuneResult,
 )
-from ortune.targets.browser import certificate, remote
+from ortune.targets.browser import certificate, page, remote
 from ortune.targets.browser.remote import Ran, Remote, heat
 from ortune.targets.browser.server import PageServer, Request, Room, Site
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Task
+from ortune.targets.task import Limits, Task
 from ortune.targets.turns import Turns
 from ortune.trials.watcher import Watcher
 from terminals import read_all
@@ -108,6 +110,25 @@ def phone(profile: Path, leaves_at: str = "") -> Iterator[Phone]:
         yield made
     finally:
         made.leave()
+
+
+def trial(folder: Path, name: str, limits: Limits | None = None) -> Task:
+    """A trial of the net in a page."""
+    write_feeds(folder / "feeds", {"x": np.ones((4, 16), np.float32)})
+    (folder / name).mkdir()
+    request = TrialRequest(
+        model=str(net(folder / "m.onnx")),
+        feeds=(FeedRef(name="all", path=str(folder / "feeds")),),
+        warmup_runs=0,
+    )
+    return Task(
+        plan=Plan(providers=(ProviderSpec(name="wasm"),)),
+        runtime=Runtime(python=""),
+        request=request,
+        folder=folder / name,
+        scratch=folder,
+        limits=limits or Limits(),
+    )
 
 
 @pytest.mark.xdist_group("browser")
@@ -178,23 +199,19 @@ def test_a_browser_whose_network_was_gone_for_a_moment_goes_on_where_it_was(
     monkeypatch.setattr(Remote, "_tell", telling)
     monkeypatch.setattr(PageServer, "_next", breaking)
     monkeypatch.setattr(remote, "_AGAIN_MS", 100)
-    write_feeds(tmp_path / "feeds", {"x": np.ones((4, 16), np.float32)})
-    request = TrialRequest(
-        model=str(net(tmp_path / "m.onnx")),
-        feeds=(FeedRef(name="all", path=str(tmp_path / "feeds")),),
-        warmup_runs=0,
-    )
+    events: list[str] = []
+    show, take = Remote.show, PageServer._take
 
-    def task(name: str) -> Task:
-        (tmp_path / name).mkdir()
-        return Task(
-            plan=Plan(providers=(ProviderSpec(name="wasm"),)),
-            runtime=Runtime(python=""),
-            request=request,
-            folder=tmp_path / name,
-            scratch=tmp_path,
-        )
+    def showing(there: Remote, url: str) -> None:
+        events.append("shown")
+        show(there, url)
 
+    def taking(server: PageServer, path: str, body: bytes, request: Request) -> int:
+        events.extend(["loaded"] if b'"loaded"' in body else [])
+        return take(server, path, body, request)
+
+    monkeypatch.setattr(Remote, "show", showing)
+    monkeypatch.setattr(PageServer, "_take", taking)
     web = BrowserSetup(ort_web=str(web_modules() / "onnxruntime-web"))
     site = Site()
     with phone(tmp_path / "profile") as there:
@@ -203,14 +220,48 @@ def test_a_browser_whose_network_was_gone_for_a_moment_goes_on_where_it_was(
             there.say(f"open {elsewhere.url}")
             assert elsewhere.wait(60, lambda: False)
             machine, turns = Machine(browser=web, remote=elsewhere), Turns(runs=5, unmeasured=0, rounds=2)
-            both, alone = run([task("a"), task("b")], machine, turns), run([task("c")], machine, turns)
+            both = run([trial(tmp_path, name) for name in "ab"], machine, turns)
+            alone = run([trial(tmp_path, "c")], machine, turns)
         finally:
             elsewhere.close()
             site.close()
     assert len(cut) == 3 and len(streams) > 1
+    assert events == ["shown", "loaded"] * 3  # each finds what the one before it has fetched
     for outcome in (*(both or ()), *(alone or ())):
         assert isinstance(outcome, Measured), outcome
         assert outcome.done.cases[0].turn_runs == (5, 5)
+
+
+def test_a_page_is_opened_once_the_one_before_it_has_loaded_or_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two pages that load the same files at once may wait for each other in the browser, for a minute."""
+    for limit in ("HIDDEN_S", "AWAY_S"):
+        monkeypatch.setattr(page, limit, 0.1)
+    shown: list[tuple[str, float]] = []
+    usual = Remote.show
+
+    def showing(there: Remote, url: str) -> None:
+        shown.append((url, time.monotonic()))
+        usual(there, url)
+
+    monkeypatch.setattr(Remote, "show", showing)
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "ort.min.mjs").touch()
+    site = Site()
+    there = Remote(site, lambda sentence: None)
+    try:
+        assert hello(there, "a", "b") == 204
+        with urllib.request.urlopen(f"{there.url}pages/{'a' * 32}/{'b' * 32}", timeout=10):
+            machine = Machine(browser=BrowserSetup(ort_web=str(tmp_path)), remote=there)
+            both = [trial(tmp_path, name, Limits(load_s=0.1, run_s=0.1)) for name in ("a", "b")]
+            outcomes = run(both, machine)  # of which neither says anything
+    finally:
+        there.close()
+        site.close()
+    assert [outcome.reason for outcome in outcomes or () if isinstance(outcome, Failed)] == ["timeout"] * 2
+    (first, first_s), (second, second_s) = shown
+    assert first != second and second_s - first_s >= 0.3
 
 
 @pytest.mark.xdist_group("browser")

@@ -157,6 +157,9 @@ class PageSeen(Record, frozen=True, kw_only=True):
         float16: It has shaders for float16.
         resolution_ns: Of the page's clock.
         fetch_ns: To fetch the model from this machine, before it was loaded.
+        wasm_fetch_ns: To fetch onnxruntime-web's WebAssembly, from the request to the last byte; no part of the trial's
+            ``load_ns``, and what of it was compiled meanwhile is none either. 0 where a proxy's worker fetched it: then
+            it is in ``load_ns``.
         visible: Whether it was in sight, of a page that is watched; of a trial, what ran unseen does not count.
         repeated_turns: Turns that were run again, since the page was hidden during them.
         without_kernel: Nodes that the execution provider has no kernel for, operator and name.
@@ -178,6 +181,7 @@ class PageSeen(Record, frozen=True, kw_only=True):
     float16: bool = False
     resolution_ns: int = 0
     fetch_ns: int = 0
+    wasm_fetch_ns: int = 0
     visible: bool = True
     repeated_turns: int = 0
     without_kernel: tuple[str, ...] = ()

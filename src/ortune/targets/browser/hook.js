@@ -1,7 +1,7 @@
 // Put into the class InferenceSession of onnxruntime-web as it is defined, in a page that is watched: what is asked of
-// it goes to the console behind a mark. KEPT and MARK are put in before it is used.
+// it goes to the console behind a mark. KEPT, MARK and MOST are put in before it is used.
 (InferenceSession) => {
-  const kept = KEPT, say = console.debug.bind(console), clock = () => performance.now();
+  const kept = KEPT, most = MOST, say = console.debug.bind(console), clock = () => performance.now();
   const tell = (message) => say(MARK + JSON.stringify(message));
   const numbers = new WeakMap();
   // Several copies may be in one page, each with an environment of its own, which lies before its class.
@@ -45,12 +45,24 @@
   const declared = (read) => safely(() => (read() ?? []).slice(0, 200).map((each) =>
     ({ name: String(each.name), type: String(each.type ?? ""), shape: (each.shape ?? []).map(String) })), []);
 
-  const address = (file) => (typeof file === "string" ? safely(() => new URL(file, location.href).href, file) : "");
+  const address = (file) => (typeof file === "string" && file ? safely(() => new URL(file, location.href).href, file) : "");
   const size = (file) => (typeof file === "string" ? 0 : file.byteLength ?? file.size ?? 0);
   // What is passed may be moved away by then: a view is kept, never a copy.
   const view = (file) => (typeof file === "string" || file instanceof Blob ? file : ArrayBuffer.isView(file) ? new Uint8Array(file.buffer, file.byteOffset, file.byteLength) : new Uint8Array(file));
   const weights = (options) => safely(() => [...(options.externalData ?? [])].slice(0, 100).map((each) =>
     (typeof each === "string" ? { path: each, data: each } : { path: String(each.path), data: view(each.data) })), []);
+  // A view keeps its whole buffer, which the page may be done with. Of what is more than is ever read nothing is kept: a
+  // page must not run out of memory since it is watched.
+  const whole = ({ data }) => data.buffer ?? data;
+  const keep = (files) => {
+    const all = [];
+    kept.models.push(all);
+    for (const file of files) {
+      const held = new Set([...kept.models.flat(), file].map(whole));
+      const total = [...held].reduce((sum, each) => sum + size(each), 0);
+      all.push(total > most && typeof file.data !== "string" ? { ...file, data: "" } : file);
+    }
+  };
 
   // A model's file, the first, or one with its weights.
   kept.open = async (number, which, bytes) => {
@@ -79,7 +91,7 @@
     const has = given.length > 1 && last !== null && typeof last === "object" && !isBytes(last);
     const options = has ? last : {};
     const beside = weights(options);
-    kept.models.push([{ path: "", data: view(model) }, ...beside]);
+    keep([{ path: "", data: view(model) }, ...beside]);
     const external = beside.map(({ path, data }) => ({ path, url: address(data), size_bytes: size(data) }));
     tell({ kind: "asked", number, url: address(model), bytes: size(model), external, options: described(options), environment: (before ??= environment()) });
     given[has ? given.length - 1 : given.length] = { ...options, logSeverityLevel: 0 }; // its log tells which provider has which node

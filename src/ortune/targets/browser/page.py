@@ -100,6 +100,7 @@ class Page(Process):
         self._refused: TrialError | None = None
         self._tokens: list[str] = []
         self._kept: Kept | None = None
+        self._unopened = machine.remote is not None
         self._sent_bytes = 0
         self._outputs: Outputs | None = None
         self._peak_bytes = self._printed_chars = 0
@@ -129,7 +130,6 @@ class Page(Process):
                 self._job["builds"] = remote.builds(web.dist)
             self._tokens = [token_of(remote.url)]
             self.server = self._serving(served, site=remote.site)
-            remote.show(self.server.url)
             return
         name, profile = self.provider.name, self.folder / "browser"
         self._kept = Kept(
@@ -177,6 +177,21 @@ class Page(Process):
             self.server.send(json.dumps(self._job | {"version": message.version}).encode())
         else:
             self.server.send(msgspec.json.encode(message))
+
+    def loaded(self) -> bool:
+        """Waits a moment; whether it has loaded the model, or failed to, and sleeps.
+
+        Of a group in a browser elsewhere each page is opened once those before it have loaded. Two that ask one browser
+        for the same files at once may wait for each other for a minute; the second finds them kept.
+        """
+        if self._unopened and self.live:
+            before = self.group[: self.group.index(self)]
+            if any(isinstance(page, Page) and page.live and page.phase != "running" for page in before):
+                return False
+            self._unopened = False
+            assert self.machine.remote is not None and self.server is not None
+            self.machine.remote.show(self.server.url)
+        return super().loaded()
 
     @property
     def held_bytes(self) -> int:
@@ -471,6 +486,7 @@ class _About(msgspec.Struct, kw_only=True):
     env: dict[str, Any] = {}
     resolution_ns: _Count = 0
     fetch_ns: _Count = 0
+    wasm_fetch_ns: _Count = 0
     repeated_turns: _Count = 0
     import_ns: _Count = 0
     block_ns: _Count = 0
@@ -558,6 +574,7 @@ def _seen(
         float16=adapter.float16,
         resolution_ns=int(about.resolution_ns),
         fetch_ns=int(about.fetch_ns),
+        wasm_fetch_ns=int(about.wasm_fetch_ns),
         without_kernel=fallbacks_of(console),
         repeated_turns=int(about.repeated_turns),
         compiled=compiled,

@@ -9,13 +9,15 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
+import math
 import secrets
 import socket
 import socketserver
 import ssl
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -25,7 +27,10 @@ from urllib.parse import unquote
 POLL_S = 20.0  # a page asks again after so long without a message
 BEAT_S = 0.5
 SILENT_S = 120.0  # a connection that neither asks nor takes anything for so long is let go
+TOKEN_S = 5.0  # and one that has shown no token since it came: else strangers hold all that there may be
+STALLED_S = 10.0  # a body of which nothing more comes for so long is cut off, as by a network that is gone
 MOST_BODY = 1 << 31
+MOST_HELD = 1 << 28  # bytes of bodies behind one token at a time; a larger one comes alone
 MOST_SAID = 1 << 26  # the times of a trial's runs are in it
 UNASKED = 3  # messages of a page that are no answer to one
 MOST_CONNECTIONS = 64  # of browsers that hold six
@@ -96,11 +101,22 @@ class Request(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             self.answer(413)
             return
-        body = self.rfile.read(int(length))
-        if len(body) < int(length):
-            self.close_connection = True  # cut off: the page sends it again
-            return
-        room.post(path, body, self)
+        with self.server.held(room, int(length)) as fits:
+            body = self._body(int(length)) if fits else None
+            if body is None:
+                self.close_connection = True  # cut off: the page sends it again
+                return
+            room.post(path, body, self)
+
+    def _body(self, length: int) -> bytes | None:
+        """What is sent; None where it was cut off."""
+        self.connection.settimeout(STALLED_S)
+        try:
+            body = self.rfile.read(length)
+        except OSError:
+            return None
+        self.connection.settimeout(SILENT_S)
+        return body if len(body) == length else None
 
     def _room(self) -> tuple[Room, str] | None:
         """Whose token it has, and what is asked for below that; None, and refused, without one."""
@@ -110,6 +126,7 @@ class Request(http.server.BaseHTTPRequestHandler):
             self.close_connection = True  # nothing is read of what is sent along
             self.answer(403)
             return None
+        self.server.known(self.connection)
         return room, rest
 
     def answer(self, status: int, body: bytes = b"", kind: str = "application/octet-stream") -> None:
@@ -167,7 +184,9 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, place: tuple[str, int]) -> None:
         self.rooms: dict[str, Room] = {}
-        self._open: set[socket.socket] = set()
+        self._open: dict[socket.socket, float] = {}  # and until when without a token
+        self._held: Counter[Room] = Counter()
+        self._released = threading.Condition()
         super().__init__(place, Request)
 
     def server_bind(self) -> None:
@@ -182,25 +201,59 @@ class _Server(http.server.ThreadingHTTPServer):
                 found = room
         return found
 
+    def known(self, request: socket.socket) -> None:
+        """A connection has shown a token that is good."""
+        if request in self._open:
+            self._open[request] = math.inf
+
+    @contextlib.contextmanager
+    def held(self, room: Room, size: int) -> Iterator[bool]:
+        """Counts a body's bytes once there is room for them; False where there was none until others were cut off."""
+
+        def fits() -> bool:
+            return not self._held[room] or self._held[room] + size <= MOST_HELD
+
+        with self._released:
+            counted = self._released.wait_for(fits, STALLED_S)
+            self._held[room] += size if counted else 0
+        try:
+            yield counted
+        finally:
+            with self._released:
+                self._held[room] -= size if counted else 0
+                self._held += Counter()  # of rooms that have none, nothing is kept
+                self._released.notify_all()
+
+    def service_actions(self) -> None:
+        """Between two connections, or a tenth of a second: strangers who say nothing are let go."""
+        now = time.monotonic()
+        for request, until in list(self._open.items()):
+            if now > until:
+                self._cut(request)
+
     def process_request(self, request: Any, client_address: Any) -> None:
         """In a thread of its own."""
         if len(self._open) >= MOST_CONNECTIONS:
             self.shutdown_request(request)
             return
-        self._open.add(request)
+        self._open[request] = time.monotonic() + TOKEN_S
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
         """A connection is over."""
-        self._open.discard(request)
+        self._open.pop(request, None)
         super().shutdown_request(request)
 
     def server_close(self) -> None:
         """Nobody is heard any more, those who are connected included."""
         super().server_close()
         for request in list(self._open):
-            with contextlib.suppress(OSError):
-                request.shutdown(socket.SHUT_RDWR)
+            self._cut(request)
+
+    def _cut(self, request: socket.socket) -> None:
+        """Its thread sees that it has ended."""
+        with contextlib.suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: object) -> None:
         """A browser that is closed drops its connections; what became of the page is told by other means."""
@@ -309,7 +362,7 @@ class PageServer:
         self._outbox: list[bytes] = []
         self._posted = threading.Condition()
         self._posting = threading.Lock()  # what is sent twice waits for the first
-        self._taken: set[str] = set()
+        self._taken: dict[str, int] = {}  # by number, and how large it was
         self._n_said = 0
         self._closed = threading.Event()
         self.missing: list[str] = []
@@ -368,22 +421,28 @@ class PageServer:
             request.answer(404)
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """Of an output what the model can have, of words less."""
-        return self._expected(_about(request), size) if path == "output" else size <= MOST_SAID
+        """Of an output what the model can have, of words less; what is sent again is no other than it was."""
+        if path != "output":
+            return size <= MOST_SAID
+        with self._posting:  # the first may be about to be kept
+            if (taken := self._taken.get(_number(request))) is not None:
+                return size == taken
+            return self._expected(_about(request), size)
 
     def post(self, path: str, body: bytes, request: Request) -> None:
         """Takes what is sent to a path, once where it is sent again with the same number."""
-        number = request.headers.get("x-number", "")
+        number = _number(request)
         with self._posting:
             if self._closed.is_set():
                 request.answer(403)
                 return
-            if not number or number not in self._taken:
+            if number not in self._taken:
                 status = self._take(path, body, request)
                 if status != 204:
                     request.answer(status)
                     return
-                self._taken.add(number)
+                if number:
+                    self._taken[number] = len(body)
         request.answer(204)
 
     def _take(self, path: str, body: bytes, request: Request) -> int:
@@ -440,6 +499,10 @@ def build_of(dist: Path, name: str) -> Path | None:
     """A file of onnxruntime-web that a page may have; None for whatever else it asks for."""
     plain = "/" not in name and "\\" not in name and Path(name).suffix in TYPES
     return dist / name if plain else None
+
+
+def _number(request: Request) -> str:
+    return request.headers.get("x-number", "")
 
 
 def _about(request: Request) -> str:

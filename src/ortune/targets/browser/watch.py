@@ -168,7 +168,7 @@ class _Watch:
         kept = f'(globalThis[Symbol.for("{self.mark}")]??={{models:[]}})'
         source = files(__package__).joinpath("hook.js").read_text(encoding="utf-8").rstrip()
         hook = source.replace("= KEPT,", f"= {kept},", 1)
-        hook = hook.replace("say(MARK", f'say("{self.mark}"', 1)
+        hook = hook.replace("say(MARK", f'say("{self.mark}"', 1).replace("= MOST,", f"= {MOST_MODEL},", 1)
         self._kept, self._hook = kept.encode(), f"static{{({hook[hook.index('(Inf') :]})(this)}}".encode()
 
     def go(self, url: str, browser: setup.BrowserSetup, watch_s: float, stop: Callable[[], bool]) -> Watched:
@@ -374,7 +374,7 @@ class _Watch:
         found = tools.evaluate(opened, left_s(), context=session.context)
         url, size = str(found["url"]), int(found["size"])
         if not size:
-            raise DevToolsError("the page has given its bytes away")
+            raise DevToolsError("its bytes are not in the page any more")
         if before + size > MOST_MODEL:
             raise DevToolsError(f"more than {MOST_MODEL >> 20} MiB are not read")
         path.parent.mkdir(parents=True, exist_ok=True)
