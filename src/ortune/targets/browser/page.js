@@ -198,7 +198,7 @@ const trial = async () => {
     return found;
   };
   if (provider === "webgpu") {
-    const adapter = await navigator.gpu?.requestAdapter();
+    const adapter = await navigator.gpu?.requestAdapter({ powerPreference: env["webgpu.powerPreference"] });
     if (!adapter) throw new Stop("load-error", "this browser gives no WebGPU adapter");
     const { vendor, architecture, description, isFallbackAdapter } = adapter.info ?? {}; // older browsers tell nothing
     about.adapter = { vendor, architecture, description, fallback: Boolean(adapter.isFallbackAdapter ?? isFallbackAdapter), float16: adapter.features.has("shader-f16") };
@@ -239,13 +239,14 @@ const trial = async () => {
     load_ns = ns(clock() - began);
     return found;
   });
-  if (provider === "webgpu" && ort.env.webgpu?.adapter?.info) about.used = ort.env.webgpu.adapter.info.architecture;
+  // Which build it is, the names of its files tell.
+  about.files = performance.getEntriesByType("resource").map(({ name }) => name.split(/[?#]/)[0].split("/").pop()).filter((name) => name.endsWith(".wasm"));
   phase = "running";
   await say({ message: "loaded", load_ns });
 
   const fresh = Boolean(ort.env.wasm.proxy);
   const device = provider === "webgpu" ? await ort.env.webgpu?.device : undefined;
-  const outside = Boolean(device) && options.preferredOutputLocation !== undefined;
+  const outside = Boolean(device) && options.preferredOutputLocation === "gpu-buffer";
   // On the GPU a run returns when its work is queued; it is over when that is done.
   const run = async (given) => {
     const outputs = await session.run(given);
