@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_build import build_of
 from ortune.model.graphs import nodes
 from ortune.rules.facts import Facts
@@ -32,6 +33,11 @@ def build_run(facts: Facts) -> str:
     """The build of onnxruntime-web that runs the model; "" outside of pages, and where a watched one shows none."""
     usual = "" if facts.asked or not in_browser(facts.target) else facts.target.removeprefix("web-")
     return build_of(facts.plan.settings, usual)
+
+
+def shows_build(facts: Facts) -> bool:
+    """Whether it is known how a page loads the model, which a file alone does not tell."""
+    return facts.work is not None or BUILD.name in facts.plan.settings
 
 
 def is_blocked(node: ir.Node) -> bool:
