@@ -680,10 +680,11 @@ def _given(provider: str, **options: str) -> Plan:
     return Plan(providers=(ProviderSpec(name=provider, options=options),))
 
 
-def _page(code: str, *providers: str, **settings: Value) -> Defect:
+def _page(code: str, *providers: str, right: Plan = DEFAULT, **settings: Value) -> Defect:
     """A setting of onnxruntime-web that is wrong."""
     chain = tuple(ProviderSpec(name=name) for name in providers)
-    return Defect(code=code, plan=Plan(settings=settings, providers=chain), target=f"web-{providers[0]}")
+    plan = Plan(settings=settings, providers=chain)
+    return Defect(code=code, plan=plan, target=f"web-{providers[0]}", right=right)
 
 
 DEFECTS = {
@@ -787,7 +788,7 @@ DEFECTS = {
         target="cuda",
     ),
     "graph capture where it is not looked for": _page(
-        "WEB009", "webgpu", web_graph_capture=True, web_provider_form="string"
+        "WEB009", "webgpu", web_build="asyncify", web_graph_capture=True, web_provider_form="string"
     ),
     "profiling that the build ignores": _page(
         "WEB010", "webgpu", web_build="asyncify", web_profiling="default"
@@ -795,6 +796,10 @@ DEFECTS = {
     "threads without isolation": _page("WEB011", "wasm", web_threads=4, web_isolation=False),
     "a fallback that nobody is told of": _page("WEB012", "webgpu", "wasm"),
     "inputs taken by the proxy": _page("WEB013", "wasm", web_proxy=True),
-    "a deprecated build": _page("WEB014", "webgpu", web_build="jsep"),
-    "a build larger than needed": _page("WEB015", "wasm", web_build="jspi"),
+    "a deprecated build": _page(
+        "WEB014", "webgpu", right=Plan(settings={"web_build": "asyncify"}), web_build="jsep"
+    ),
+    "a build larger than needed": _page(
+        "WEB015", "wasm", right=Plan(settings={"web_build": "wasm"}), web_build="jspi"
+    ),
 }

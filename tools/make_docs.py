@@ -128,6 +128,10 @@ def _section(knob: Knob, docstring: str) -> str:
     """One setting: what its module says, its facts below."""
     since = "any version" if knob.since == "0" else f"ONNX Runtime {knob.since} and newer"
     facts = [f"channel `{knob.channel}`", f"key `{knob.key}`", since, f"safety: {knob.safety}"]
+    if knob.builds:
+        facts.append(
+            f"in the build{'s' * (len(knob.builds) > 1)} " + " and ".join(f"`{name}`" for name in knob.builds)
+        )
     if knob.conflicts:
         facts.append("excludes " + ", ".join(f"`{name}`" for name in knob.conflicts))
     return f"## {knob.name}\n\n{_described(docstring)}\n*{'; '.join(facts)}*\n"

@@ -147,6 +147,36 @@ def test_the_lines_to_paste_are_javascript(tmp_path: Path) -> None:
     checked(lines, tmp_path)
 
 
+def test_what_lies_deep_in_the_environment_is_made_first(tmp_path: Path) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("node is not on this machine")
+    settings: dict[str, Value] = {"web_profiling": "off", "web_power_preference": "low-power"}
+    plan = Plan(settings=settings, providers=(WEBGPU,))
+    text = emitted(open_model(matmul(tmp_path / "net.onnx")), WEBGPU, **settings)["load.web.mjs"]
+    (tmp_path / "load.web.mjs").write_text(text, encoding="utf-8")
+    # As onnxruntime-web has it before a session is made.
+    (tmp_path / "ort.mjs").write_text(
+        "export const env = { wasm: {}, webgl: {}, webgpu: {} };"
+        "export const InferenceSession = { create: async () => console.log(JSON.stringify(env.webgpu)) };"
+    )
+    lines = javascript_lines(plan).replace('"onnxruntime-web"', '"./ort.mjs"')
+    (tmp_path / "lines.mjs").write_text(lines, encoding="utf-8")
+    script = """
+        import { CHOICES } from "./load.web.mjs";
+        import "./lines.mjs";
+        const env = { wasm: {}, webgl: {}, webgpu: {} };
+        CHOICES[0].environment(env);
+        console.log(JSON.stringify(env.webgpu));
+    """
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", script],
+        capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    expected = {"powerPreference": "low-power", "profiling": {"mode": "off"}}
+    assert list(map(json.loads, done.stdout.splitlines())) == [expected] * 2
+
+
 def test_a_bundle_for_pages_has_their_code_alone(tmp_path: Path, make_bundle: Bundle) -> None:
     bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"web_threads": 2}, providers=(WASM,))
     found = {str(path.relative_to(bundle)) for path in bundle.rglob("*") if path.is_file()}

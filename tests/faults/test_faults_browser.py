@@ -28,10 +28,21 @@ import ortune
 from chromium import FLAGS
 from ortune.errors import RuntimeNotFound
 from ortune.inputs.feed_files import write_feeds
-from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, ProviderSpec, Runtime, TrialRequest
+from ortune.knobs.web.web_build import DEFAULTS
+from ortune.records import (
+    Failed,
+    FeedRef,
+    Measured,
+    Outcome,
+    Plan,
+    ProviderSpec,
+    Runtime,
+    TrialRequest,
+    Value,
+)
 from ortune.targets.browser import setup
 from ortune.targets.browser.devtools import DevTools
-from ortune.targets.browser.page import _TOKEN, BUILDS, FILES, Page
+from ortune.targets.browser.page import _TOKEN, FILES, Page
 from ortune.targets.browser.server import PageServer, Request
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
@@ -45,6 +56,7 @@ try:
 except RuntimeNotFound as error:
     pytest.skip(f"NOTHING IN A BROWSER IS TESTED: {error.what}", allow_module_level=True)
 
+PAGE_JS = Path(setup.__file__).with_name("page.js")
 PATIENCE_S = 60.0
 LONG_NS = 20_000_000_000
 OPENED_S = 1.5
@@ -78,6 +90,7 @@ def trial(
     limits: Limits | None = None,
     gap_ns: int = 0,
     feeds: dict[str, np.ndarray] | None = None,
+    settings: dict[str, Value] | None = None,
 ) -> Outcome:
     if not (folder / "m.onnx").exists():
         save_model(folder / "m.onnx")
@@ -87,7 +100,8 @@ def trial(
         warmup_runs=0, warmup_ns=0, gap_ns=gap_ns,
     )  # fmt: skip
     task = Task(
-        plan=Plan(providers=(ProviderSpec(name=provider),)), runtime=Runtime(python=sys.executable), request=request,
+        plan=Plan(settings=settings or {}, providers=(ProviderSpec(name=provider),)),
+        runtime=Runtime(python=sys.executable), request=request,
         folder=folder, scratch=folder, limits=limits or Limits(),
     )  # fmt: skip
     found = run([task], Machine(browser=browser), Turns(runs=2, unmeasured=0, rounds=1))
@@ -342,11 +356,71 @@ def test_a_webassembly_file_that_is_missing(folder: Path) -> None:
 
 
 def test_a_build_that_is_missing(folder: Path) -> None:
-    name = FILES[BUILDS["wasm"]]
+    name = FILES[DEFAULTS["wasm"]]
     failed = failure("load-error", folder, browser=dist(folder, without=name))
     assert name in failed.what
     # What Chromium says of it names the whole address.
     assert f"/…/ort/{name}" in failed.what and _TOKEN not in str(msgspec.json.encode(failed))
+
+
+def test_the_build_is_named_by_the_file_that_was_loaded(folder: Path) -> None:
+    outcome = trial(folder, settings={"web_build": "asyncify"})
+    assert isinstance(outcome, Measured), outcome
+    (found,) = outcome.done.read_back
+    assert (found.level, found.ok, found.seen) == ("effect", True, "ort-wasm-simd-threaded.asyncify.wasm")
+
+
+def test_a_build_that_is_another_one_by_that_name(folder: Path) -> None:
+    """As in 1.22, where JSEP is what a page imports as onnxruntime-web/webgpu."""
+    browser = dist(folder, without=FILES["asyncify"])
+    (Path(browser.ort_web) / "dist" / FILES["asyncify"]).symlink_to(WEB.dist / FILES["jsep"])
+    failed = failure("not-applied", folder, browser=browser, settings={"web_build": "asyncify"})
+    assert "web_build did not arrive: ort-wasm-simd-threaded.jsep.wasm" in failed.what
+    for path in (Path(browser.ort_web) / "dist").glob("*.asyncify.wasm"):
+        path.unlink()
+    failed = failure("unsupported", folder, browser=browser, settings={"web_build": "asyncify"})
+    assert "has no build asyncify" in failed.what
+
+
+def first(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Has the page run something before all else."""
+    usual = Request.own
+
+    def own(request: Request, name: str) -> None:
+        if name != "page.js":
+            usual(request, name)
+            return
+        request.answer(200, (script + PAGE_JS.read_text(encoding="utf-8")).encode(), "text/javascript")
+
+    monkeypatch.setattr(Request, "own", own)
+
+
+def test_the_gpu_that_is_told_is_the_one_that_is_asked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first(
+        monkeypatch,
+        "GPU.prototype.requestAdapter = async (asked) => { throw new Error(JSON.stringify(asked ?? {})); };",
+    )
+    settings: dict[str, Value] = {"web_power_preference": "high-performance"}
+    failed = failure("load-error", folder, provider="webgpu", settings=settings)
+    assert failed.what == '{"powerPreference":"high-performance"}'
+
+
+@pytest.mark.parametrize("location", ["cpu", "gpu-buffer"])
+def test_the_queue_is_waited_for_where_outputs_stay_on_the_gpu(
+    location: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first(
+        monkeypatch,
+        "GPUQueue.prototype.onSubmittedWorkDone = async () => { throw new Error('the queue was waited for'); };",
+    )
+    settings: dict[str, Value] = {"web_build": "jsep", "web_output_location": location}
+    outcome = trial(folder, provider="webgpu", settings=settings)
+    if isinstance(outcome, Failed) and "adapter" in outcome.what:
+        pytest.skip(outcome.what)
+    waited = isinstance(outcome, Failed) and "the queue was waited for" in outcome.what
+    assert waited == (location == "gpu-buffer"), outcome
 
 
 def test_a_webassembly_file_that_is_damaged(folder: Path) -> None:

@@ -108,6 +108,65 @@ def test_a_build_without_the_provider_is_refused() -> None:
         requests.applied(plan, runtime)
 
 
+@pytest.mark.parametrize(
+    ("native", "web", "refused"),
+    [("1.23.2", "1.30.0", False), ("1.31.1", "1.22.0", True), ("1.23.2", None, False), ("1.31.1", "", False)],
+)
+def test_the_version_of_a_page_is_that_of_its_onnxruntime_web(
+    native: str, web: str | None, refused: bool
+) -> None:
+    """None is a runtime that says nothing of one, "" one that has no version."""
+    runtime = Runtime(
+        python="python", ort_version=native, ort_web=web or "", ort_web_dist="" if web is None else "dist"
+    )
+    settings: dict[str, Value] = {"web_build": "asyncify", "web_storage_buffer_cache": "simple"}
+    plan = Plan(settings=settings, providers=(ProviderSpec(name="webgpu"),))
+    if refused:
+        with pytest.raises(requests.CannotApply, match=f"onnxruntime-web 1.29; this is {web}"):
+            requests.applied(plan, runtime)
+    else:
+        assert len(requests.applied(plan, runtime)) == 2
+
+
+def test_a_setting_is_refused_in_a_build_that_does_not_read_it() -> None:
+    for name, knob in knobs.all_knobs().items():
+        if not knob.builds:
+            continue
+        text = f"{name}={knob.choices[-1] if knob.choices else 'a'}"
+        for which in ("", "jsep", "asyncify", "jspi"):
+            settings = knobs.parse_settings([text, *([f"web_build={which}"] if which else [])])
+            plan = Plan(settings=settings, providers=(ProviderSpec(name="webgpu"),))
+            runtime = Runtime(python="python", ort_version="1.31.1")
+            if (which or "jsep") in knob.builds:
+                assert requests.applied(plan, runtime)
+            else:
+                with pytest.raises(
+                    requests.CannotApply, match=f"{name} does nothing in the build {which or 'jsep'} "
+                ):
+                    requests.applied(plan, runtime)
+
+
+def test_a_setting_is_proposed_with_a_build_that_reads_it() -> None:
+    (alone,) = [p.settings for p in of_a_page("webgpu") if "web_int64" in p.settings]
+    assert alone == {"web_build": "asyncify", "web_int64": "1"}
+    (usual,) = [p.settings for p in of_a_page("webgpu") if "web_power_preference" in p.settings]
+    assert usual == {"web_power_preference": "high-performance"}
+    for which, proposed in (("jspi", {"web_int64"}), ("jsep", {"web_power_preference"})):
+        found, left_out = proposals(
+            BLOCK,
+            4,
+            "1.30.0",
+            [],
+            allow=ALLOW,
+            providers=["webgpu"],
+            channels=CHANNELS,
+            asked={"web_build": which},
+        )
+        assert names(found) & {"web_int64", "web_power_preference"} == proposed
+        assert any(f"does nothing in the build {which} " in why for why in left_out)
+        assert not any("web_build" in p.settings and "web_int64" in p.settings for p in found)
+
+
 def test_the_proxy_and_outputs_on_the_gpu_exclude_each_other() -> None:
     with pytest.raises(UsageError, match="exclude"):
         knobs.parse_settings(["web_proxy=1", "web_output_location=gpu-buffer"])

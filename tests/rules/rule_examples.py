@@ -434,8 +434,10 @@ EXAMPLES = {
         good=lambda folder: near_two_gib(folder, 5 << 30),
     ),
     "WEB009": Example(
-        bad=lambda folder: in_a_page(folder, "webgpu", web_graph_capture=True, web_provider_form="string"),
-        good=lambda folder: in_a_page(folder, "webgpu", web_graph_capture=True, web_provider_form="object"),
+        bad=lambda folder: in_a_page(
+            folder, "webgpu", web_build="asyncify", web_graph_capture=True, web_provider_form="string"
+        ),
+        good=lambda folder: in_a_page(folder, "webgpu", web_graph_capture=True, web_provider_form="string"),
     ),
     "WEB010": Example(
         bad=lambda folder: in_a_page(folder, "webgpu", web_build="asyncify", web_profiling="default"),

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import onnxruntime as ort
 import pytest
-from rule_examples import EXAMPLES, in_a_page, plain
+from onnx import helper
+from rule_examples import EXAMPLES, FLOAT, dequantized, facts_of, in_a_page, info, plain, watched_page, work
 
-from ortune import rules
+from ortune import rules, targets
 from ortune.model.open import open_model
-from ortune.records import Finding
+from ortune.records import Finding, Plan, Value
 from ortune.rules import Facts
 from web_models import convert, convolutions, products
 
 
 def found_in(path: Path, target: str) -> dict[str, Finding]:
-    facts = Facts(model=open_model(path), target=target)
+    plan = Plan(providers=targets.find(target).providers)
+    facts = Facts(model=open_model(path), plan=plan, target=target)
     return {f.code: f for f in rules.found_by(rules.Selection().rules(), facts) if f.code.startswith("WEB")}
 
 
@@ -106,9 +108,34 @@ def test_a_level_below_all_is_told_in_a_page_by_its_own_name(tmp_path: Path) -> 
     assert found.plan is not None and found.plan.settings == {"web_graph_optimization_level": "all"}
 
 
-def test_a_page_cannot_capture_what_has_open_sizes(tmp_path: Path) -> None:
-    from rule_examples import FLOAT, info
+def test_a_page_that_chooses_no_build_runs_jsep(tmp_path: Path) -> None:
+    def found(code: str, facts: Facts) -> int:
+        return len(rules.find_rule(code).findings(facts))
 
+    for code, provider in (("WEB014", "webgpu"), ("WEB015", "wasm")):
+        facts = in_a_page(tmp_path, provider)
+        # Of a file that nobody runs it is not known how a page loads it.
+        assert (found(code, replace(facts, work=work())), found(code, facts)) == (1, 0)
+    assert found("WEB016", replace(dequantized(tmp_path, "jsep"), plan=Plan())) == 1
+    named: dict[str, Value] = {"web_graph_capture": True, "web_provider_form": "string"}
+    assert found("WEB009", in_a_page(tmp_path, "webgpu", **named)) == 0
+    # What a watched page does not show is not taken for the default.
+    assert found("WEB014", watched_page("webgpu")) == found("WEB015", watched_page("wasm")) == 0
+    assert found("WEB014", watched_page("webgpu", web_build="jsep")) == 1
+
+
+@pytest.mark.parametrize(("target", "without"), [("web-webgpu", True), ("webgpu", False)])
+def test_recurrent_cells_lack_a_kernel_in_jsep_alone(target: str, without: bool, tmp_path: Path) -> None:
+    cell = helper.make_node("GRU", ["x", "w", "r"], ["y"], "cell", hidden_size=2)
+    shapes = {"x": [3, 1, 4], "w": [1, 6, 4], "r": [1, 6, 2]}
+    inputs = [info(name, FLOAT, shape) for name, shape in shapes.items()]
+    facts = facts_of(tmp_path, [cell], inputs=inputs, target=target)
+    rule = rules.find_rule("WEB001")
+    assert bool(rule.findings(facts)) == without
+    assert not rule.findings(replace(facts, plan=Plan(settings={"web_build": "asyncify"})))
+
+
+def test_a_page_cannot_capture_what_has_open_sizes(tmp_path: Path) -> None:
     facts = in_a_page(tmp_path, "webgpu", web_graph_capture=True)
     rule = rules.find_rule("PLC004")
     assert rule.findings(facts) == []

@@ -170,8 +170,14 @@ def settings_of(target: Target) -> list[dict[str, Value]]:
     ]
     shared: list[dict[str, Value]] = [{"enable_mem_pattern": False}]
     texts = [f"{name}={value}" for name, value in values.items() if "{" not in value]
-    if not target.of_runtime:  # a browser takes seconds to start: it is told all of them at once
-        return [knobs.parse_settings(texts), *needing]
+    if not target.of_runtime:  # a browser takes seconds to start: it is told at once all that one build reads
+        builds = dict.fromkeys(k.builds[0] for k in own if k.builds) or [""]
+        told = [
+            [t for t in texts if build in (knobs.find(t.partition("=")[0]).builds or [build])]
+            for build in builds
+        ]
+        chosen = [[f"web_build={build}"] if build else [] for build in builds]
+        return [*(knobs.parse_settings([*a, *b]) for a, b in zip(told, chosen, strict=True)), *needing]
     alone = [knobs.parse_settings([text]) for text in texts]
     return [*alone, *needing, *(each for each in shared if "session_option" in target.channels)]
 

@@ -56,6 +56,13 @@ def test_what_cannot_be_is_a_failed_trial(change: dict[str, object], reason: str
         {"resolution_ns": 1e300},
         {"adapter": "x"},
         {"env": []},
+        {"env": {"wasm.proxy": "x" * 2000}},
+        {"env": {"x" * 2000: 1}},
+        {"env": {"wasm.numThreads": 10**30}},
+        {"env": {"wasm.numThreads": {"a": 1}}},
+        {"env": dict.fromkeys(map(str, range(200)))},
+        {"files": ["x" * 2000]},
+        {"files": ["x"] * 200},
         {"fetch_ns": -1},
         {"agent": "x" * 2000},
     ],
@@ -63,6 +70,17 @@ def test_what_cannot_be_is_a_failed_trial(change: dict[str, object], reason: str
 def test_what_a_page_tells_of_itself_has_its_types(told: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(told, _About)
+
+
+def test_values_that_a_page_reads_back_keep_their_types() -> None:
+    env = {
+        "wasm.numThreads": 4,
+        "wasm.proxy": False,
+        "webgpu.powerPreference": "low-power",
+        "webgl.pack": None,
+    }
+    told = msgspec.convert({"env": env}, _About).env
+    assert told == env and [type(value) for value in told.values()] == [type(value) for value in env.values()]
 
 
 def test_heat_of_a_clock_that_stood_still_is_not_known() -> None:

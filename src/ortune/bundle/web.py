@@ -128,11 +128,18 @@ def _choice(provider: ProviderSpec, applied: Sequence[Applied]) -> Choice:
         build=IMPORTS[build]
         if BUILD.runs(build, provider.name)
         else IMPORTS.get(provider.name, IMPORTS[_DEFAULT_BUILD]),
-        env=tuple(f"env.{key} = {_expression(value)}" for key, value in told.env.items()),
+        env=tuple(line for key, value in told.env.items() for line in _assigned(key, value)),
         options=literal(told.session),
         threads=next((_expression(value) for key, value in told.env.items() if key == THREADS.key), ""),
         inputs="" if told.inputs == "cpu" else told.inputs,
     )
+
+
+def _assigned(key: str, value: object) -> list[str]:
+    """Statements that set a value of the environment, of which ``wasm``, ``webgl`` and ``webgpu`` alone are there."""
+    parts = key.split(".")
+    made = [f"env.{'.'.join(parts[:n])} ??= {{}}" for n in range(2, len(parts))]
+    return [*made, f"env.{key} = {_expression(value)}"]
 
 
 def _expression(value: object) -> str:

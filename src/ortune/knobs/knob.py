@@ -58,6 +58,7 @@ class Knob(Record, frozen=True, kw_only=True):
         key: The name within the channel: attribute, config key, variable, library stem.
         provider: The execution provider that it belongs to, by ONNX Runtime's name; "" is the whole session's.
         only: The execution providers that a value can run, for values that cannot run all.
+        builds: The builds of onnxruntime-web that read it; () is all.
         parts: What a text is to its channel: one text, a list (``A;B``) or numbers by name (``A=1;B=2``).
         kind: Type of the value.
         choices: The values allowed, as text; empty means any of the kind.
@@ -96,6 +97,7 @@ class Knob(Record, frozen=True, kw_only=True):
     key: str
     provider: str = ""
     only: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    builds: tuple[str, ...] = ()
     parts: Literal["", "list", "numbers"] = ""
     kind: Literal["int", "bool", "choice", "text"]
     choices: tuple[str, ...] = ()

@@ -9,6 +9,8 @@ from ortune import knobs
 from ortune.knobs import priors
 from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import WEB, Knob, Objective, Together, prior_of
+from ortune.knobs.web.web_build import KNOB as BUILD
+from ortune.knobs.web.web_build import build_of, idle_in
 from ortune.records import Channel, Value
 
 FIRST = 0.15
@@ -46,6 +48,7 @@ def proposals(
     allow: Collection[str] = (),
     providers: Collection[str] = (),
     channels: Collection[Channel] = (),
+    asked: Mapping[str, Value] | None = None,
 ) -> tuple[list[Proposal], list[str]]:
     """What to try, one change at a time from the default.
 
@@ -58,6 +61,7 @@ def proposals(
         allow: Safety classes beside ``exact`` ("numerics", "behaviour") or single settings that may be proposed.
         providers: Execution providers of the plan, none for the CPU's; settings of others are not proposed.
         channels: The ways in which settings reach where the plan runs; () is all but a page's.
+        asked: Settings of the plan that are there in any case.
 
     Returns:
         Proposals, best prior first; and what is not proposed though it might help, each with the reason.
@@ -71,7 +75,11 @@ def proposals(
         if reason:
             left_out.append(reason)
             continue
-        needs = knobs.parse_settings(list(knob.needs))
+        idle = idle_in(knob, build_of(asked or {}, next(iter(providers), "")))
+        if idle and BUILD.name in (asked or {}):
+            left_out.append(idle)
+            continue
+        needs = knobs.parse_settings([*knob.needs, *([f"{BUILD.name}={knob.builds[0]}"] if idle else [])])
         settings = {**needs, knob.name: knobs.parse_value(knob, text)}
         prior = priors.moved(by_kind, settings, cpus) if objective in ("latency", "throughput") else by_kind
         made.append(Proposal(settings=settings, origin=f"setting {knob.name}", prior=prior))

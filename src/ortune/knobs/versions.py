@@ -17,7 +17,13 @@ def version(text: str) -> tuple[int, ...]:
 
 
 def too_old(knob: Knob, ort_version: str) -> str:
-    """Why this version of ONNX Runtime cannot take the setting, "" where it can."""
-    if version(ort_version) >= version(knob.since):
+    """Why this version cannot take the setting, "" where it can.
+
+    Args:
+        knob: The setting.
+        ort_version: Of what runs it: ONNX Runtime, or onnxruntime-web. "" is unknown, and not taken for too old.
+    """
+    if not ort_version or version(ort_version) >= version(knob.since):
         return ""
-    return f"{knob.name} needs onnxruntime {knob.since}; this is {ort_version or 'unknown'}"
+    what = "onnxruntime-web" if knob.of_browsers else "onnxruntime"
+    return f"{knob.name} needs {what} {knob.since}; this is {ort_version}"

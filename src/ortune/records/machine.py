@@ -47,6 +47,12 @@ class Runtime(Record, frozen=True, kw_only=True):
         """The version of what runs the model."""
         return self.ort_web if self.ort_web_dist else self.ort_version
 
+    def version_of(self, plan: Plan) -> str:
+        """The version of what runs a plan: in pages onnxruntime-web's, "" where it is not known."""
+        if plan.is_web:
+            return self.ort_web if self.ort_web_dist else ""
+        return self.ort_version
+
 
 class PodSize(Record, frozen=True, kw_only=True):
     """What a container is given; None is no limit."""

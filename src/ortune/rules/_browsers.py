@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from ortune.knobs.web.web_build import KNOB as BUILD
+from ortune.knobs.web.web_build import build_of
 from ortune.model.graphs import nodes
+from ortune.rules.facts import Facts
 
 GPU = ("webgpu", "web-webgpu")
 """Targets that run ONNX Runtime's own WebGPU provider, in a browser and outside."""
 
 NATIVE = ("asyncify", "jspi")
 """Builds of onnxruntime-web with that provider: WebGPU in the others is JSEP."""
+
+JSEP = "jsep"
 
 FUSED_PRODUCTS = frozenset({"FusedGemm", "FusedMatMul"})
 FUSED_CONV = "FusedConv"
@@ -22,6 +27,17 @@ BACK = "ship the .onnx it was made from, or convert that: ortune rewrite MODEL o
 def in_browser(target: str) -> bool:
     """Whether a target is a page."""
     return target.startswith("web-")
+
+
+def build_run(facts: Facts) -> str:
+    """The build of onnxruntime-web that runs the model; "" outside of pages, and where a watched one shows none."""
+    usual = "" if facts.asked or not in_browser(facts.target) else facts.target.removeprefix("web-")
+    return build_of(facts.plan.settings, usual)
+
+
+def shows_build(facts: Facts) -> bool:
+    """Whether it is known how a page loads the model, which a file alone does not tell."""
+    return facts.work is not None or BUILD.name in facts.plan.settings
 
 
 def is_blocked(node: ir.Node) -> bool:

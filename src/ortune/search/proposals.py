@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -50,11 +50,13 @@ def propose(
     channels: Collection[Channel] = (),
     row: Sequence[RewriteSpec] = (),
     findings: Sequence[Finding] = (),
+    asked: Mapping[str, Value] | None = None,
 ) -> tuple[list[Proposed], tuple[str, ...]]:
     """Plans to try and, in words, what is not proposed and why.
 
     ``row`` are the exact rewrites that the model calls for, one after another; ``channels`` the ways in which settings
-    reach where the plans run, () all but a page's; what ``findings`` would change comes first, in their order.
+    reach where the plans run, () all but a page's; what ``findings`` would change comes first, in their order;
+    ``asked`` are settings that all plans have.
     """
     found, refused = knob_proposals(
         model,
@@ -65,6 +67,7 @@ def propose(
         allow=allow,
         providers=providers,
         channels=channels,
+        asked=asked,
     )
     plans = [Proposed(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior) for p in found]
     # These are made of threads and memory that a page does not share.

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from ortune import knobs, platform, targets
+from ortune.knobs.web.web_build import build_of, idle_in
 from ortune.records import Applied, FailureReason, Plan, Runtime, Value
 from ortune.targets import Target
 
@@ -29,7 +30,7 @@ def _one(name: str, value: Value, plan: Plan, runtime: Runtime, target: Target) 
     knob = knobs.find(name)
     if knob.channel not in target.channels:
         raise CannotApply("unsupported", f"{name} has no meaning on the target {target.name}")
-    too_old = knobs.too_old(knob, runtime.ort_version)
+    too_old = knobs.too_old(knob, runtime.version_of(plan))
     if too_old:
         raise CannotApply("unsupported", too_old)
     if knob.system not in ("", sys.platform):
@@ -38,6 +39,9 @@ def _one(name: str, value: Value, plan: Plan, runtime: Runtime, target: Target) 
         raise CannotApply(
             "unsupported", f"{name} is a setting of {knob.provider}, which the plan does not have"
         )
+    idle = idle_in(knob, build_of(plan.settings, plan.provider_names[0]))
+    if idle:
+        raise CannotApply("unsupported", idle)
     if not knob.runs(str(value), plan.provider_names[0]):
         raise CannotApply("unsupported", f"{name}={value} does not run {plan.provider_names[0]}")
     if knob.channel == "preload":

@@ -65,7 +65,7 @@ def propose_elsewhere(
             plan,
             model,
             baseline.host.effective_cpus,
-            ort_version=baseline.side.runtime_of(plan).ort_version,
+            ort_version=baseline.side.runtime_of(plan).version_of(plan),
             objective=objective,
             allow=allow,
             allocators=baseline.machine.allocators.keys(),

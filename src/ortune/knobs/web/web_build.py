@@ -13,7 +13,13 @@ Example: ``--target web-wasm --set web_build=wasm``
 References: onnxruntime-web, ``exports`` of its package.json; microsoft/onnxruntime#25666, #32578.
 """
 
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
 from ortune.knobs.knob import OFTEN, Knob
+from ortune.records import Value
 
 GPU = ("wasm", "webgpu", "webnn")
 KNOB = Knob(
@@ -29,3 +35,26 @@ KNOB = Knob(
     prior=OFTEN,
     priors={"cold-start": 0.6},
 )
+
+DEFAULTS = {"wasm": "jsep", "webgpu": "jsep", "webnn": "jsep", "webgl": "webgl"}
+"""What a page imports that does not choose: the package's default, where that has the execution provider."""
+
+_FILE = re.compile(r"ort-wasm[\w-]*?(?:\.(?P<build>jsep|asyncify|jspi))?(?:-[\w-]+)?\.wasm$")
+
+
+def build_of(settings: Mapping[str, Value], provider: str) -> str:
+    """The build that runs a provider: as the settings say, or else what a page imports; "" outside of pages."""
+    return str(settings.get(KNOB.name) or DEFAULTS.get(provider, ""))
+
+
+def build_of_file(name: str) -> str:
+    """The build that a file of WebAssembly belongs to, by its name or address; "" for all other files."""
+    found = _FILE.search(name.partition("?")[0])
+    return (found["build"] or "wasm") if found else ""
+
+
+def idle_in(knob: Knob, build: str) -> str:
+    """Why a setting does nothing in a build, "" where it acts."""
+    if not knob.builds or build in knob.builds:
+        return ""
+    return f"{knob.name} does nothing in the build {build} of onnxruntime-web: web_build={' or '.join(knob.builds)}"

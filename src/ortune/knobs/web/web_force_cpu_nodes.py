@@ -1,6 +1,7 @@
 """Nodes that WebGPU leaves to the CPU.
 
 What it is: names of nodes, separated by semicolons, that run in WebAssembly although the GPU has a kernel for them.
+    Only the native builds (asyncify, jspi) read it.
 Why it costs: a copy there and back, in which the GPU waits; that pays where a node between shape arithmetic would go
     to the GPU for a few numbers.
 Evidence: copies in the optimised graph; latency.
@@ -13,10 +14,11 @@ from ortune.knobs.knob import Knob
 
 KNOB = Knob(
     name="web_force_cpu_nodes",
-    since="1.22",
+    since="1.24",
     channel="provider_option",
     key="forceCpuNodeNames",
     provider="webgpu",
+    builds=("asyncify", "jspi"),
     kind="text",
     pattern=r"[^;\x00-\x1f]+(;[^;\x00-\x1f]+)*",
     parts="list",

@@ -1,7 +1,7 @@
 """Whether WebGPU has kernels for 64-bit integers.
 
 What it is: a few operators (Cast, Range, Unsqueeze, Expand, Equal, Sub, Where, ReduceSum) also take int64 on the GPU,
-    of which the kernels compute the lower half.
+    of which the kernels compute the lower half. Only the native builds (asyncify, jspi) have them.
 Why it costs: else these nodes run on the CPU, with a copy there and back for each.
 Evidence: where such nodes are placed.
 Fix and its safety: on where numbers fit 32 bits; numerics: larger ones are cut off without a word. The rewrite
@@ -14,10 +14,11 @@ from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="web_int64",
-    since="1.24",
+    since="1.25",
     channel="web_session",
     key="extra.ep.webgpuexecutionprovider.enableInt64",
     provider="webgpu",
+    builds=("asyncify", "jspi"),
     kind="choice",
     choices=("0", "1"),
     default="0",

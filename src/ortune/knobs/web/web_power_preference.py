@@ -1,6 +1,7 @@
 """Which GPU the page asks the browser for.
 
 What it is: high-performance or low-power, for machines with two GPUs; the browser may do otherwise.
+    Only jsep asks so: the native builds (asyncify, jspi) ask for such a GPU and then use another (1.30).
 Why it costs: the one in the processor is several times slower than a card of its own, which takes more power and time
     to wake up.
 Evidence: the adapter's vendor and architecture; latency.
@@ -17,6 +18,7 @@ KNOB = Knob(
     channel="web_env",
     key="webgpu.powerPreference",
     provider="webgpu",
+    builds=("jsep",),
     kind="choice",
     choices=("low-power", "high-performance"),
     default="the browser's choice",

@@ -17,6 +17,7 @@ KNOB = Knob(
     channel="web_env",
     key="webgpu.profiling.mode",
     provider="webgpu",
+    builds=("jsep",),
     kind="choice",
     choices=("off", "default"),
     default="off",

@@ -1,6 +1,7 @@
 """How far ONNX Runtime checks its own use of WebGPU.
 
-What it is: disabled, wgpuOnly (what the browser checks anyway), basic or full.
+What it is: disabled, wgpuOnly (what the browser checks anyway), basic or full. Only the native builds (asyncify, jspi)
+    read it.
 Why it costs: checks at each kernel; full is for finding faults.
 Evidence: latency of models of many small kernels.
 Fix and its safety: wgpuOnly where it is measured to be faster; behaviour: a kernel's mistake is then told less clearly.
@@ -12,10 +13,11 @@ from ortune.knobs.knob import SELDOM, Knob
 
 KNOB = Knob(
     name="web_validation_mode",
-    since="1.22",
+    since="1.24",
     channel="provider_option",
     key="validationMode",
     provider="webgpu",
+    builds=("asyncify", "jspi"),
     kind="choice",
     choices=("disabled", "wgpuonly", "basic", "full"),
     spelled=(("wgpuonly", "wgpuOnly"),),

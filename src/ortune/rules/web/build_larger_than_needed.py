@@ -3,7 +3,7 @@
 What it is: the builds jsep, asyncify or jspi of onnxruntime-web with WebAssembly as the provider.
 Why it costs: 28, 27 or 17 MB are downloaded and compiled where 14 would do (1.30), before the first run; and the
     CPU's own kernels are up to a fifth slower in them.
-Evidence: the build and the provider of the plan.
+Evidence: the build, which is jsep where none is chosen, and the target; not of a file that is not run.
 Fix and its safety: advice: ``import 'onnxruntime-web/wasm'``; the same kernels.
 Example: ``--target web-wasm --set web_build=wasm``
 References: onnxruntime-web, ``exports`` of its package.json.
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.records import Finding
+from ortune.rules._browsers import build_run, shows_build
 from ortune.rules.facts import Facts
 
 CODE = "WEB015"
@@ -24,8 +24,8 @@ _RIGHT = "wasm"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the settings."""
-    build = facts.plan.settings.get(BUILD.name, _RIGHT)
-    if facts.plan.provider_names[0] == "wasm" and build != _RIGHT:
+    build = build_run(facts)
+    if facts.target == "web-wasm" and shows_build(facts) and build not in ("", _RIGHT):
         yield Finding(
             code=CODE,
             what=f"the build {build} is loaded, and only the CPU is used",

@@ -3,7 +3,7 @@
 What it is: JSEP, which ``import 'onnxruntime-web'`` gives, with WebGPU.
 Why it costs: JSEP is deprecated since 1.29: what is mended and made faster is the native provider, which has more
     operators and smaller files.
-Evidence: the build and the provider of the plan.
+Evidence: the build, which is JSEP where none is chosen, and the target; not of a file that is not run.
 Fix and its safety: advice: ``import 'onnxruntime-web/webgpu'`` (asyncify), measured; jspi where browsers have it.
 Example: ``--target web-webgpu --set web_build=asyncify``
 References: microsoft/onnxruntime#32578, #15796.
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.records import Finding
+from ortune.rules._browsers import JSEP, build_run, shows_build
 from ortune.rules.facts import Facts
 
 CODE = "WEB014"
@@ -22,7 +22,7 @@ CODE = "WEB014"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """In the settings."""
-    if facts.plan.settings.get(BUILD.name) == "jsep" and facts.plan.provider_names[0] == "webgpu":
+    if facts.target == "web-webgpu" and shows_build(facts) and build_run(facts) == JSEP:
         yield Finding(
             code=CODE,
             what="the default import of onnxruntime-web runs WebGPU by JSEP, which is deprecated",

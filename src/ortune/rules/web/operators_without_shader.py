@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
-from ortune.rules._browsers import GPU
+from ortune.rules._browsers import GPU, JSEP, build_run
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -46,8 +45,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where WebGPU runs it."""
     if facts.model is None or facts.target not in GPU:
         return
-    jsep = facts.plan.settings.get(BUILD.name) == "jsep"
-    without = _WITHOUT_IN_JSEP if jsep else _WITHOUT
+    without = _WITHOUT_IN_JSEP if build_run(facts) == JSEP else _WITHOUT
     found = [node for node in nodes(facts.model.ir) if node.op_type in without and not node.domain]
     if found:
         yield Finding(

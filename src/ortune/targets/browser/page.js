@@ -198,7 +198,7 @@ const trial = async () => {
     return found;
   };
   if (provider === "webgpu") {
-    const adapter = await navigator.gpu?.requestAdapter();
+    const adapter = await navigator.gpu?.requestAdapter({ powerPreference: env["webgpu.powerPreference"] });
     if (!adapter) throw new Stop("load-error", "this browser gives no WebGPU adapter");
     const { vendor, architecture, description, isFallbackAdapter } = adapter.info ?? {}; // older browsers tell nothing
     about.adapter = { vendor, architecture, description, fallback: Boolean(adapter.isFallbackAdapter ?? isFallbackAdapter), float16: adapter.features.has("shader-f16") };
@@ -240,17 +240,18 @@ const trial = async () => {
     load_ns = ns(clock() - began);
     return found;
   });
-  // It is fetched on the way. What of it is compiled while it arrives takes no time of its own.
+  // It is fetched on the way. What of it is compiled while it arrives takes no time of its own. Which build it is, its
+  // name tells.
   const wasm = performance.getEntriesByType("resource").filter(({ name }) => /\.wasm([?#]|$)/.test(name));
   about.wasm_fetch_ns = ns(wasm.reduce((sum, { startTime, responseEnd }) => sum + responseEnd - startTime, 0));
   load_ns = Math.max(0, load_ns - about.wasm_fetch_ns);
-  if (provider === "webgpu" && ort.env.webgpu?.adapter?.info) about.used = ort.env.webgpu.adapter.info.architecture;
+  about.files = wasm.map(({ name }) => name.split(/[?#]/)[0].split("/").pop());
   phase = "running";
   await say({ message: "loaded", load_ns });
 
   const fresh = Boolean(ort.env.wasm.proxy);
   const device = provider === "webgpu" ? await ort.env.webgpu?.device : undefined;
-  const outside = Boolean(device) && options.preferredOutputLocation !== undefined;
+  const outside = Boolean(device) && options.preferredOutputLocation === "gpu-buffer";
   // On the GPU a run returns when its work is queued; it is over when that is done.
   const run = async (given) => {
     const outputs = await session.run(given);

@@ -24,6 +24,8 @@ import msgspec
 from ortune import launcher, platform
 from ortune.errors import RuntimeNotFound
 from ortune.knobs.in_page import in_page
+from ortune.knobs.web.web_build import DEFAULTS, build_of_file
+from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_isolation import KNOB as ISOLATION
 from ortune.platform import Snapshot
 from ortune.records import (
@@ -54,8 +56,6 @@ from ortune.targets.turns import Runner
 from ortune.targets.worker import LOG
 
 CONSOLE = "console.txt"
-BUILDS = {"wasm": "jsep", "webgpu": "jsep", "webnn": "jsep", "webgl": "webgl"}
-"""What a page imports that does not choose: the package's default, where that has the execution provider."""
 FILES = {
     "jsep": "ort.min.mjs", "asyncify": "ort.webgpu.min.mjs", "jspi": "ort.jspi.min.mjs", "wasm": "ort.wasm.min.mjs",
     "webgl": "ort.webgl.min.mjs",
@@ -102,6 +102,7 @@ class Page(Process):
         self._kept: Kept | None = None
         self._unopened = machine.remote is not None
         self._sent_bytes = 0
+        self._sent: tuple[str, ...] = ()
         self._outputs: Outputs | None = None
         self._peak_bytes = self._printed_chars = 0
         self._began_s = self._ended_s = 0.0
@@ -218,6 +219,7 @@ class Page(Process):
             if self.machine.remote is not None:
                 self.machine.remote.hide(self.server.url)
             self.server.close()
+            self._sent = self.server.sent
             self.missing, self._sent_bytes, self.server = self.server.missing, self.server.sent_bytes, None
         if self.console:
             with contextlib.suppress(OSError):
@@ -381,7 +383,19 @@ class Page(Process):
         """What the page saw of a setting."""
         if each.channel == "web_env":
             seen = self.about.env.get(each.key)
-            return ReadBack(knob=each.knob, level="echo", ok=_same(seen, each.value), seen=str(seen))
+            return ReadBack(
+                knob=each.knob, level="echo", ok=_same(seen, each.value), seen=str(seen)[:_MOST_SEEN]
+            )
+        if each.knob == BUILD.name:
+            # What a browser has kept is not sent, and what a proxy's worker loads the page does not see.
+            names = sorted({*self._sent, *self.about.files})
+            loaded = {name: build for name in names if (build := _build_of(name))}
+            return ReadBack(
+                knob=each.knob,
+                level="effect" if loaded else "none",
+                ok={*loaded.values()} <= {str(each.value)},
+                seen=", ".join(loaded)[:_MOST_SEEN],
+            )
         if each.channel == "web_page" and each.key == "isolation":
             isolated = self.about.isolated
             ok = isolated == _truth(each.value)
@@ -409,6 +423,10 @@ class Page(Process):
         feeds = [inputs_of(Path(feed.path)) for feed in request.feeds]
         model = Path(request.model).absolute()
         given = model_of(model)
+        build = told.build or DEFAULTS[self.provider.name]
+        if told.build and build not in map(_build_of, (path.name for path in web.dist.iterdir())):
+            # One of 1.22 has a file of that name: JSEP.
+            raise CannotServe(f"onnxruntime-web {web.version or 'there'} has no build {build}")
         self._outputs = Outputs(
             Path(request.outputs_path) if request.outputs_path else None,
             [ref.name for ref in request.feeds],
@@ -424,7 +442,7 @@ class Page(Process):
         )
         job = {
             "builds": "ort/",
-            "build": FILES[told.build or BUILDS[self.provider.name]],
+            "build": FILES[build],
             "env": told.env,
             "session": told.session,
             "provider": self.provider.name,
@@ -458,6 +476,8 @@ MOST_LINES, MOST_PRINTED = 200_000, 1 << 28
 """Of a page's console: lines, and characters of all."""
 MOST_SAID_WRONG = 2000
 """Characters of what a page says went wrong."""
+_MOST_SEEN = 200
+"""Characters of what a page says of a setting."""
 _TOKEN = secrets.token_urlsafe(24)
 """Of all pages of this process: what a browser keeps of one is found by the others."""
 
@@ -465,6 +485,8 @@ _TOKEN = secrets.token_urlsafe(24)
 _MOST_NS = 10**18
 _Count = Annotated[float, msgspec.Meta(ge=0, le=_MOST_NS)]
 _Words = Annotated[str, msgspec.Meta(max_length=1000)]
+_Whole = Annotated[int, msgspec.Meta(ge=-_MOST_NS, le=_MOST_NS)]
+_MANY = msgspec.Meta(max_length=100)
 
 
 class _Adapter(msgspec.Struct, kw_only=True):
@@ -483,7 +505,8 @@ class _About(msgspec.Struct, kw_only=True):
     agent: _Words = ""
     isolated: bool = False
     adapter: _Adapter | None = None
-    env: dict[str, Any] = {}
+    env: Annotated[dict[_Words, bool | _Whole | float | _Words | None], _MANY] = {}
+    files: Annotated[tuple[_Words, ...], _MANY] = ()
     resolution_ns: _Count = 0
     fetch_ns: _Count = 0
     wasm_fetch_ns: _Count = 0
@@ -584,6 +607,11 @@ def _seen(
         block_ns=int(about.block_ns),
         frames_lost=about.frames_lost,
     )
+
+
+def _build_of(name: str) -> str:
+    """The build that a file shows to be there: its WebAssembly, or the one that has none; "" for other files."""
+    return "webgl" if name == FILES["webgl"] else build_of_file(name)
 
 
 def _truth(value: object) -> bool:

@@ -378,6 +378,11 @@ class PageServer:
         """What a page without anything kept downloads."""
         return sum(self._sent.values())
 
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """Names of the files that were sent."""
+        return tuple(path.name for path in list(self._sent))
+
     def send(self, message: bytes) -> None:
         """Gives the page its next message."""
         with self._posted:

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ortune.errors import RuntimeNotFound, UsageError
+from ortune.knobs.web.web_build import build_of_file
 from ortune.records import (
     WEB_PROVIDERS,
     PageFile,
@@ -57,7 +58,6 @@ _TELLING = ("laced on [", "VerifyEachNodeIsAssignedToAnEp", "kernel not found in
 _DIGEST = re.compile(rb"""\sintegrity\s*=\s*(?:"sha[^"]*"|'sha[^']*')""", re.IGNORECASE)
 _WRONG = re.compile(r"\[[WEF]:onnxruntime:")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
-_BUILD = re.compile(r"ort-wasm[\w-]*?(?:\.(?P<build>jsep|asyncify|jspi))?(?:-[\w-]+)?\.wasm$")
 _ABOUT = """(async () => {
   const adapter = await navigator.gpu?.requestAdapter().catch(() => null), info = adapter?.info ?? {};
   return {
@@ -455,7 +455,7 @@ def _record(
     asked, made, first = session.asked, session.made, session.first
     times = session.runs_ms
     in_force = made.environment if made else {}
-    ours = [url for url in loaded if _BUILD.search(url.partition("?")[0])]
+    ours = [url for url in loaded if build_of_file(url)]
     file = made.file if made else ""
     if made and not file and len(ours) == 1:  # its worker loaded it
         (file,) = ours
@@ -513,11 +513,11 @@ def plan_of(options: Mapping[str, str], environment: Mapping[str, str], *, isola
     names = [str(each.get("name", "")) if isinstance(each, dict) else str(each) for each in listed]
     names = [name for name in names if name in WEB_PROVIDERS] or ["wasm"]
     settings: dict[str, Value] = {"web_isolation": isolated}
-    build = _BUILD.search(file.partition("?")[0])
+    build = build_of_file(file)
     if "webgl" in names[:1]:
         settings["web_build"] = "webgl"
     elif build:
-        settings["web_build"] = build["build"] or "wasm"
+        settings["web_build"] = build
     if environment.get("wasm.numThreads", "").isdecimal() and int(environment["wasm.numThreads"]):
         settings["web_threads"] = int(environment["wasm.numThreads"])
     if environment.get("wasm.proxy") == "true":
