@@ -79,7 +79,7 @@ def _shapes(dims: Dims) -> list[tuple[int, ...]]:
     return [tuple(sizes), tuple(others)]
 
 
-def _probes(shapes: Sequence[tuple[int, ...]]) -> Probes:
+def _probes(shapes: list[tuple[int, ...]]) -> Probes:
     """Channels of other means and deviations each."""
     made: Probes = []
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):

@@ -118,7 +118,7 @@ def _width(x: ir.Value) -> int:
     return 0
 
 
-def _probes(shapes: Sequence[tuple[int, ...]], axis: int) -> Probes:
+def _probes(shapes: list[tuple[int, ...]], axis: int) -> Probes:
     """Two to find what the factors are, and more to hold them against: rows of other means and deviations each."""
     made: Probes = []
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
