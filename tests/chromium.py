@@ -37,9 +37,10 @@ TYPES = {
 }
 ONNXRUNTIME_WEB = "1.30.0"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
+WEBGPU = "--enable-unsafe-webgpu"
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--enable-unsafe-webgpu", NO_POPUPS,
+    "--disable-component-update", "--disable-sync", WEBGPU, NO_POPUPS,
 )  # fmt: skip
 
 
@@ -190,14 +191,19 @@ def ran(folder: Path, feeds: dict[str, dict[str, np.ndarray]], build: str) -> di
 
 
 def answered(
-    files: dict[str, Path | str], headers: dict[str, str], types: dict[str, str] | None = None
+    files: dict[str, Path | str],
+    headers: dict[str, str],
+    types: dict[str, str] | None = None,
+    *,
+    webgpu: bool = True,
 ) -> dict[str, Any]:
     """What the page "/" sends back from a browser of its own, in which nothing is left of another."""
     if CHROMIUM is None:
         pytest.skip("no Chromium is on this machine")
     site = Site(files=files, headers=headers, types=TYPES | (types or {}))
     with serving(site), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", f"http://127.0.0.1:{site.port}/"]
+        flags = [flag for flag in FLAGS if webgpu or flag != WEBGPU]
+        command = [CHROMIUM, *flags, f"--user-data-dir={profile}", f"http://127.0.0.1:{site.port}/"]
         browser = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )

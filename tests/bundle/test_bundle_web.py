@@ -33,13 +33,15 @@ FEEDS = {"x": np.ones((2, 64), np.float32)}
 WASM, WEBGPU = ProviderSpec(name="wasm"), ProviderSpec(name="webgpu")
 
 
-def emitted(model: OpenModel, *providers: ProviderSpec, **settings: Value) -> dict[str, str]:
+def emitted(
+    model: OpenModel, *providers: ProviderSpec, fallback: Plan | None = None, **settings: Value
+) -> dict[str, str]:
     plan = portable(Plan(settings=settings, providers=providers))
     info = BundleInfo(
         schema="ortune/bundle/1", model=model.path.name, sha256="", plan=plan, applied=resolve(plan),
-        host=platform.host(), ort_version="1.30.0",
+        host=platform.host(), ort_version="1.30.0", fallback=fallback and portable(fallback),
     )  # fmt: skip
-    return web_files(info, model)
+    return web_files(info, model, model)
 
 
 def checked(text: str, folder: Path, name: str = "m.mjs") -> None:
@@ -82,6 +84,29 @@ def test_a_build_that_lacks_a_provider_is_not_imported_for_it(tmp_path: Path) ->
     text = emitted(model, *chain)["load.web.mjs"]
     assert 'import("onnxruntime-web/webgl")' in text and 'import("onnxruntime-web")' in text
     assert 'import("onnxruntime-web/wasm")' in emitted(model, WASM, web_build="wasm")["load.web.mjs"]
+
+
+def test_the_chain_ends_with_the_plan_that_was_measured_on_webassembly(tmp_path: Path) -> None:
+    model = open_model(matmul(tmp_path / "net.onnx"))
+    today = Plan(providers=(WASM,), settings={"web_build": "wasm", "web_threads": 2, "web_mem_pattern": True})
+    text = emitted(
+        model, WEBGPU, fallback=today, web_build="asyncify", web_preferred_layout="nchw", web_threads=1
+    )["load.web.mjs"]
+    first, second = re.findall(r"options: \(\) => \((.*)\),$", text, re.MULTILINE)
+    assert 'preferredLayout: "NCHW"' in first and "enableMemPattern" not in first
+    assert second == '{ executionProviders: [{ name: "wasm" }], enableMemPattern: true }'
+    assert re.findall(r"threads\((\d)\);", text) == ["1", "2"]
+    assert re.findall(r'import\("([^"]+)"\)', text) == ["onnxruntime-web/webgpu", "onnxruntime-web/wasm"]
+    checked(text, tmp_path)
+
+
+@pytest.mark.parametrize("fallback", [None, Plan(providers=(WASM,), settings={"web_build": "jspi"})])
+def test_what_comes_after_jspi_needs_no_jspi(fallback: Plan | None, tmp_path: Path) -> None:
+    model = open_model(matmul(tmp_path / "net.onnx"))
+    chain = (WEBGPU, WASM) if fallback is None else (WEBGPU,)
+    text = emitted(model, *chain, fallback=fallback, web_build="jspi")["load.web.mjs"]
+    assert re.findall(r'import\("([^"]+)"\)', text) == ["onnxruntime-web/jspi", "onnxruntime-web/wasm"]
+    assert 'import("onnxruntime-web/jspi")' in emitted(model, WASM, web_build="jspi")["load.web.mjs"]
 
 
 @pytest.mark.parametrize("name", [n for n, k in knobs.all_knobs().items() if k.of_browsers])
@@ -280,7 +305,8 @@ async function main() {
 }
 if (!globalThis.waiting) {
   const answer = await main().catch((error) => ({ failed: String(error) }));
-  const body = JSON.stringify({ ...answer, said, isolated: crossOriginIsolated });
+  const fetched = performance.getEntriesByType("resource").map((one) => one.name);
+  const body = JSON.stringify({ ...answer, said, fetched, isolated: crossOriginIsolated });
   await fetch("/answer", { method: "POST", body });
 }
 </script>"""
@@ -299,12 +325,18 @@ def page(before: str = "") -> str:
 
 
 def answer(
-    bundle: Path, modules: Path, *, isolated: bool = True, before: str = "", **more: str
+    bundle: Path,
+    modules: Path,
+    *,
+    isolated: bool = True,
+    webgpu: bool = True,
+    before: str = "",
+    **more: str,
 ) -> dict[str, Any]:
     """What a page with the bundle says in a browser of its own."""
     dist = modules / "onnxruntime-web" / "dist"
     files: dict[str, Path | str] = {"/ort/": dist, "/bundle/": bundle, "/": page(before), **more}
-    return answered(files, HEADERS if isolated else {})
+    return answered(files, HEADERS if isolated else {}, webgpu=webgpu)
 
 
 def expected(model: Path) -> np.ndarray:
@@ -368,6 +400,56 @@ def test_it_falls_back_loudly(tmp_path: Path, make_bundle: Bundle, web_modules: 
     assert any("error: ortune: webgpu cannot run" in s and "FALLING BACK to wasm" in s for s in found["said"])
     one = any("error: ortune: the page is not cross-origin isolated: ONE thread" in s for s in found["said"])
     assert one == ((os.cpu_count() or 1) > 1)
+
+
+NO_JSPI = """
+delete WebAssembly.Suspending;
+Object.defineProperty(navigator, "gpu", { value: { requestAdapter: async () => ({}) } });"""
+
+
+@pytest.mark.parametrize(
+    ("build", "webgpu", "last", "fetched"),
+    [
+        ("asyncify", False, {}, "jsep"),
+        ("asyncify", False, {"web_build": "wasm", "web_threads": 1}, ""),
+        ("jspi", True, {}, "jsep"),
+        ("jspi", True, {"web_build": "jspi"}, ""),
+    ],
+)
+def test_a_device_without_what_the_winner_needs_runs_the_measured_plan_on_webassembly(
+    build: str,
+    webgpu: bool,
+    last: dict[str, Value],
+    fetched: str,
+    tmp_path: Path,
+    make_bundle: Bundle,
+    web_modules: Path,
+) -> None:
+    """The untouched model, with the build of that plan; nothing of WebGPU is fetched where there is no adapter.
+
+    The other device has one, and no JSPI: the build that needs it cannot start, and no other session in it.
+    """
+    model = matmul(tmp_path / "net.onnx", external="net.bin")
+    rewritten = tmp_path / "made" / "net.onnx"
+    shutil.copytree(model.parent, rewritten.parent, ignore=shutil.ignore_patterns("made"))
+    bundle = make_bundle(
+        model, FEEDS, {"web_build": build}, providers=(WEBGPU,), rewritten=rewritten,
+        fallback=Plan(providers=(WASM,), settings=last), directory=tmp_path / "bundles",
+    )  # fmt: skip
+    text = (bundle / "load.web.mjs").read_text(encoding="utf-8")
+    assert 'PLAIN_MODEL = new URL("./plain/net.onnx"' in text
+    found = answer(bundle, web_modules, webgpu=webgpu, before=NO_JSPI if webgpu else "")
+    assert found.get("provider") == "wasm", found
+    np.testing.assert_allclose(
+        np.reshape(found["data"], found["dims"]), expected(model), rtol=1e-4, atol=1e-5
+    )
+    said = [line for line in found["said"] if "FALLING BACK" in line]
+    assert len(said) == 1 and "webgpu cannot run" in said[0] and "FALLING BACK to wasm" in said[0]
+    plain = [name for name in found["fetched"] if "/bundle/plain/" in name]
+    assert {name.rpartition("/")[2] for name in plain} == {"net.onnx", "net.bin"}
+    assert webgpu or not [name for name in found["fetched"] if re.search("bundle/net", name)]
+    wasm = [name for name in found["fetched"] if name.endswith(".wasm")]
+    assert wasm and all(name.endswith(f"threaded{'.' + fetched if fetched else ''}.wasm") for name in wasm)
 
 
 def test_webgpu_runs_it_and_software_is_told(tmp_path: Path, make_bundle: Bundle, web_modules: Path) -> None:

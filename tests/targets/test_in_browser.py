@@ -21,12 +21,14 @@ from ortune.records import (
     FeedRef,
     Measured,
     Plan,
+    ProfileResult,
     ProviderSpec,
     Runtime,
     TrialRequest,
     TuneResult,
     Value,
 )
+from ortune.report import profile_words
 from ortune.targets.browser.page import fallbacks_of, placement_of
 from ortune.targets.browser.server import Request
 from ortune.targets.browser.setup import VERSION, BrowserSetup
@@ -229,6 +231,62 @@ def test_what_webassembly_took_to_fetch_is_no_part_of_the_load(
     (outcome,) = run([task], Machine(browser=BrowserSetup())) or ()
     assert isinstance(outcome, Measured) and outcome.done.page is not None, outcome
     assert 0 < outcome.done.load_ns < 1.5e9 < outcome.done.page.wasm_fetch_ns
+
+
+@pytest.mark.xdist_group("browser")
+@pytest.mark.parametrize("build", ["jsep", "asyncify", "jspi"])
+def test_the_graph_that_ran_on_a_gpu_tells_whose_its_nodes_are(
+    build: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hardly_warm(monkeypatch)
+    needs("web-webgpu")
+    result = ortune.profile(
+        net(tmp_path / "m.onnx"), inputs=inputs(tmp_path), target="web-webgpu", set=[f"web_build={build}"],
+        budget=1, store=tmp_path / "st",
+    ).result  # fmt: skip
+    assert isinstance(result, ProfileResult)
+    run = result.gpu_run
+    assert run is not None and run.input_bytes == run.output_bytes == 4 * 8 * 16 * 16 and run.n_runs >= 5
+    assert run.device_ns > 0 and run.upload_ns + run.device_ns + run.read_back_ns == pytest.approx(
+        run.whole_ns
+    )
+    assert ("functional only" in profile_words.gpu_run(run)) == run.software
+    assert not result.unmapped and not [note for note in result.notes if "nodes come from" in note]
+    copies = {node.op_type for node in result.nodes if node.purpose}
+    assert copies == {"MemcpyToHost", "MemcpyFromHost"}
+    found = {node.op_type: node.originals for node in result.nodes if not node.purpose}
+    assert found == {"Mul": ("first",), "Relu": ("act",), "Shrink": ("shrink",), "Add": ("last",)}
+
+
+@pytest.mark.xdist_group("browser")
+def test_fused_nodes_in_another_layout_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hardly_warm(monkeypatch)
+    needs("web-webgpu")
+    nodes, last = [], "x"
+    for i in range(2):
+        nodes.append(
+            helper.make_node("Conv", [last, f"w{i}"], [f"c{i}"], name=f"conv{i}", kernel_shape=[3, 3])
+        )
+        nodes.append(helper.make_node("Relu", [f"c{i}"], [last := f"r{i}"], name=f"relu{i}"))
+    weights = [RNG.standard_normal((8, 8, 3, 3)).astype(np.float32) for _ in range(2)]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8, 16, 16])],
+        [helper.make_tensor_value_info("r1", TensorProto.FLOAT, [1, 8, 12, 12])],
+        [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)],
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    result = ortune.profile(
+        path, inputs=inputs(tmp_path), target="web-webgpu", set=["web_build=asyncify"], budget=1,
+        store=tmp_path / "st",
+    ).result  # fmt: skip
+    assert isinstance(result, ProfileResult)
+    found = sorted(node.originals for node in result.nodes if node.op_type == "Conv")
+    assert found == [("conv0", "relu0"), ("conv1", "relu1")]
 
 
 def test_placement_and_reasons_are_read_off_the_log() -> None:

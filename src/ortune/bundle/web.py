@@ -1,7 +1,7 @@
 """``load.web.mjs``: the code that loads a bundle in a page, its types, and what serves the page for threads.
 
-Everything is written from the plan alone. Each provider of the plan is tried by itself, in order: given several,
-onnxruntime-web leaves out what it cannot have with a warning on the console.
+Everything is written from the plan alone, and from the one for devices that cannot run it. Each provider is tried by
+itself, in order: given several, onnxruntime-web leaves out what it cannot have with a warning on the console.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -58,6 +58,7 @@ class Choice:
         options: The session options.
         threads: The expression for the threads that were asked for; "" where none were.
         inputs: Where the inputs have to lie.
+        plain: It runs the untouched model, where that lies beside a rewritten one.
     """
 
     provider: str
@@ -66,18 +67,31 @@ class Choice:
     options: str
     threads: str
     inputs: str
+    plain: bool = False
 
 
-def web_files(info: BundleInfo, model: OpenModel) -> dict[str, str]:
-    """The files by their names within the bundle."""
+def web_files(info: BundleInfo, model: OpenModel, plain: OpenModel) -> dict[str, str]:
+    """The files by their names within the bundle.
+
+    Args:
+        info: What it says of itself.
+        model: The model that its plan runs.
+        plain: The untouched one.
+    """
+    chain = choices(info.plan, info.applied)
+    models = [("MODEL", "EXTERNAL", *_served(info.model, model))]
+    if info.fallback is not None:
+        last = choices(info.fallback, resolve(info.fallback), first=False)
+        if info.plain_model and not info.fallback.rewrites:
+            last = tuple(replace(choice, plain=True) for choice in last)
+            models.append(("PLAIN_MODEL", "PLAIN_EXTERNAL", *_served(info.plain_model, plain)))
+        chain += last
     places = {
         "q": json.dumps,
         "comment": comment,
         "info": info,
-        "choices": choices(info.plan, info.applied),
-        "external": locations(model),
-        "folder": info.model[: info.model.rfind("/") + 1],
-        "url": address,
+        "choices": chain,
+        "models": models,
         "inputs": _typed(v for v in model.ir.graph.inputs if not v.is_initializer()),
         "outputs": _typed(model.ir.graph.outputs),
     }
@@ -87,9 +101,18 @@ def web_files(info: BundleInfo, model: OpenModel) -> dict[str, str]:
     return found
 
 
-def choices(plan: Plan, applied: Sequence[Applied]) -> tuple[Choice, ...]:
-    """The plan's providers in order, each with the settings that are everyone's and its own."""
-    return tuple(_choice(provider, applied) for provider in plan.providers)
+def choices(plan: Plan, applied: Sequence[Applied], *, first: bool = True) -> tuple[Choice, ...]:
+    """The plan's providers in order, each with the settings that are everyone's and its own.
+
+    Args:
+        plan: The plan.
+        applied: Its settings.
+        first: Nothing is tried before it.
+    """
+    tried = [first, *(False for _ in plan.providers[1:])]
+    return tuple(
+        _choice(provider, applied, first=each) for provider, each in zip(plan.providers, tried, strict=True)
+    )
 
 
 def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
@@ -120,9 +143,18 @@ def address(name: str) -> str:
     return "./" + "".join(chr(b) if chr(b) in _PLAIN else f"%{b:02X}" for b in data)
 
 
-def _choice(provider: ProviderSpec, applied: Sequence[Applied]) -> Choice:
+def _served(place: str, model: OpenModel) -> tuple[str, list[tuple[str, str]]]:
+    """The address of a model in the bundle; and its external data: what the model calls it, with its address."""
+    folder = place[: place.rfind("/") + 1]
+    return address(place), [(path, address(folder + path)) for path in locations(model)]
+
+
+def _choice(provider: ProviderSpec, applied: Sequence[Applied], *, first: bool) -> Choice:
     told = in_page(provider, applied)
     build = told.build or _DEFAULT_BUILD
+    if build == "jspi" and provider.name == "wasm" and not first:
+        # A browser that gave no GPU may lack JSPI as well, and what lacks it cannot start that build at all.
+        build = "wasm"
     return Choice(
         provider=provider.name,
         build=IMPORTS[build]

@@ -80,7 +80,7 @@ def write_bundle(
         _write_values(feeds, outputs, {value.name for value in shipped.ir.graph.outputs}, work)
         used = _portable_workload(workload, own_ops)
         if result.winner.is_web:
-            texts = web_files(info, shipped)
+            texts = web_files(info, shipped, open_model(model))
         else:
             texts = {**emit_all(info, own_ops), **deploy_files(result, info, used, shipped.ir)}
         texts[INDEX] = _json(info)
@@ -147,6 +147,7 @@ def _copy_models(
         model=place,
         sha256=shipped.sha256,
         plan=plan,
+        fallback=portable(result.fallback) if result.fallback is not None else None,
         plain_model=plain,
         hardware_bound=bound,
         model_settings=model_settings if bound else (),

@@ -29,7 +29,7 @@ def short_profile(
         if peak is not None:
             folder = baseline.scratch / "headroom"
             folder.mkdir(exist_ok=True)
-            known = origins(baseline.side, baseline.work, folder, process.trace)
+            known = origins(baseline.side, baseline.work, folder, process.trace, process.graph)
     except OrtuneError:
         return None
     finally:

@@ -83,7 +83,9 @@ class Origins:
     trouble: str = ""
 
 
-def origins(side: Resolved, work: Workload, scratch: Path, trace: Trace) -> Origins:
+def origins(
+    side: Resolved, work: Workload, scratch: Path, trace: Trace, graph: Path | None = None
+) -> Origins:
     """Has ONNX Runtime save the graph that it runs, and finds each node's origin and work.
 
     Args:
@@ -91,12 +93,14 @@ def origins(side: Resolved, work: Workload, scratch: Path, trace: Trace) -> Orig
         work: Its inputs, of which the first shape was profiled, and the libraries that it needs.
         scratch: Where the graph may lie.
         trace: The profile, whose names for nodes without one are to be met.
+        graph: The graph that ran, where the profiled process left it.
     """
     try:
         if side.model.info.format == "ort":
             # It holds the optimised graph already, and nothing is known of the model that this was made from.
             return _found(side.model.ir, side.model.ir, work, trace)
-        return _found(side.model.ir, _optimised(side, work.custom_ops, scratch), work, trace)
+        ran = open_model(graph).ir if graph is not None else _optimised(side, work.custom_ops, scratch)
+        return _found(side.model.ir, ran, work, trace)
     except OrtuneError as error:
         if "compiled nodes" in error.what:
             provider = side.plan.provider_names[0].removesuffix("ExecutionProvider")
@@ -120,7 +124,7 @@ def _optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir
     target = targets.of(plan)
     if not target.of_runtime:
         if target.in_trace != targets.CPU:
-            raise ModelError("the graph that a browser runs on the GPU is saved by nothing")
+            raise ModelError("the browser did not give the graph that it runs on the GPU")
         # In WebAssembly the CPU's optimiser makes the same graph, but for the layouts that a processor's own code has.
         plan, level = Plan(), IN_WASM
     folder = scratch / f"optimised-{side.plan.id}-{side.model.info.sha256[:8]}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ortune.errors import MeasurementError
-from ortune.records import FeedRef, Measured, Outcome, Sensors
+from ortune.records import FeedRef, GpuRun, Measured, Outcome, Sensors
 from ortune.search.blocks import BASE
 from ortune.search.figures import compared, figure
 from ortune.targets.turns import Turns
@@ -46,6 +46,8 @@ class Process:
         slowdown: How much longer they took than those of a plain process in the same rounds; None: not known.
         seen: What else happened on the machine meanwhile.
         resident: Its memory; None where the system does not tell.
+        graph: The graph that ran, where the process left it.
+        gpu_run: What a run is made of, on the GPU of a page.
     """
 
     path: Path
@@ -56,6 +58,8 @@ class Process:
     slowdown: float | None
     seen: Seen
     resident: Resident | None = None
+    graph: Path | None = None
+    gpu_run: GpuRun | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +124,9 @@ def _read(baseline: Baseline, arm: Arm, outcome: Outcome, plain: Outcome, keep: 
     written = Path(outcome.done.profile)
     # ONNX Runtime answers with the path that it was given, which the worker's own folder may be the start of.
     shutil.move(written if written.is_absolute() else baseline.scratch / written, keep)
+    graph = keep.with_suffix(".onnx") if outcome.done.graph else None
+    if graph is not None:
+        shutil.move(outcome.done.graph, graph)
     trace = read_trace(keep)
     if not trace.n_runs:
         raise MeasurementError("recorded no run in its profile", where=str(arm.model), code="profile")
@@ -145,6 +152,8 @@ def _read(baseline: Baseline, arm: Arm, outcome: Outcome, plain: Outcome, keep: 
             if outcome.done.peak_bytes is not None and outcome.done.base_bytes is not None
             else None
         ),
+        graph=graph,
+        gpu_run=outcome.done.page.gpu_run if outcome.done.page is not None else None,
     )
 
 

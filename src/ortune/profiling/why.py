@@ -64,4 +64,4 @@ def why(
 def _origins(baseline: Baseline, side: Resolved, process: Process) -> Origins:
     folder = baseline.scratch / "why"
     folder.mkdir(exist_ok=True)
-    return origins(side, baseline.work, folder, process.trace)
+    return origins(side, baseline.work, folder, process.trace, process.graph)

@@ -22,6 +22,8 @@ class BundleInfo(Record, frozen=True, kw_only=True):
             A thread count is text, ``min(4, cpus)``, here as in ``plan``: the 4 that were measured, and at most one
             for each CPU where there are fewer than ``host.effective_cpus``.
         ort_version: ONNX Runtime that it was tuned with.
+        fallback: Of a bundle for pages: the plan on WebAssembly for a device that cannot run ``plan``, measured in the
+            same session; without rewrites it runs ``plain_model`` where there is one.
         calibration: What the model's ranges were taken from, where it is a quantised one.
         requirements: What must be installed to run it, where that is not the user's own ONNX Runtime.
         session: Id of the stored session that made it, which begins with its date; "" where none was stored.
@@ -31,6 +33,7 @@ class BundleInfo(Record, frozen=True, kw_only=True):
     model: str
     sha256: str
     plan: Plan
+    fallback: Plan | None = None
     plain_model: str = ""
     hardware_bound: bool = False
     model_settings: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from typing import Literal
 from ortune.records.base import Record
 from ortune.records.finding import Finding
 from ortune.records.machine import MachinePeak, Sensors, Side
+from ortune.records.protocol import GpuRun
 
 
 class OperatorTime(Record, frozen=True, kw_only=True):
@@ -343,6 +344,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
         layers: Places in the hierarchy of names; in a very large one without the deepest and cheapest.
         layers_left_out: How many these are.
         pieces: How many parts of parallel work each other thread of the pool took in the whole profile, the most first.
+        gpu_run: What a run is made of, in a page on WebGPU; None elsewhere.
         unmapped: Nodes of the optimised graph whose origin in the model is not known.
         stands_out: Findings, the weightiest first; () in older documents.
         findings: The same in one sentence each.
@@ -368,6 +370,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     memory: MemoryProfile | None = None
     peak: MachinePeak | None = None
     headroom: Headroom | None = None
+    gpu_run: GpuRun | None = None
     unmapped: tuple[str, ...] = ()
     stands_out: tuple[Finding, ...] = ()
     findings: tuple[str, ...] = ()

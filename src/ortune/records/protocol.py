@@ -146,6 +146,37 @@ class Placement(Record, frozen=True, kw_only=True):
     operators: dict[str, int] = {}
 
 
+class GpuRun(Record, frozen=True, kw_only=True):
+    """What a run in a page is made of, on a GPU: medians of runs that took turns, nanoseconds, without the profiler.
+
+    Attributes:
+        whole_ns: Inputs and outputs on the CPU.
+        fed_ns: The inputs on the GPU already.
+        device_ns: The outputs there too; until the GPU is done.
+        input_bytes, output_bytes: Of all tensors.
+        n_runs: Of each.
+        software: The GPU is computed by the CPU: its times are nobody's.
+    """
+
+    whole_ns: float
+    fed_ns: float
+    device_ns: float
+    input_bytes: int
+    output_bytes: int
+    n_runs: int
+    software: bool = False
+
+    @property
+    def upload_ns(self) -> float:
+        """What getting the inputs there takes; below 0 where that is lost in what runs differ by."""
+        return self.whole_ns - self.fed_ns
+
+    @property
+    def read_back_ns(self) -> float:
+        """What getting the outputs back takes, likewise."""
+        return self.fed_ns - self.device_ns
+
+
 class PageSeen(Record, frozen=True, kw_only=True):
     """What a page told of the browser that it ran in.
 
@@ -172,6 +203,7 @@ class PageSeen(Record, frozen=True, kw_only=True):
         compiled: Its browser began with what an earlier trial of the plan had fetched and compiled: load and first run
             are no first visit's.
         cpus: Processors that the browser tells of; 0 where it was not asked.
+        gpu_run: What a run is made of, of a page under the profiler; None where that was not looked at.
     """
 
     browser: str
@@ -192,6 +224,7 @@ class PageSeen(Record, frozen=True, kw_only=True):
     frames_lost: float = 0.0
     compiled: bool = False
     cpus: int = 0
+    gpu_run: GpuRun | None = None
 
 
 class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="message"):
@@ -207,6 +240,8 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         threads: Threads that the creation of one session added.
         wrote: Whether it wrote what a setting keeps on disk, rather than read it; None where no setting keeps anything.
         waiting_cpu_ns, waiting_ns: CPU time that the process took while others had their turn, and how long that was.
+        profile: ONNX Runtime's profile; "" without.
+        graph: The graph that ran, of a page under the profiler; "" where it was not left.
         page: Of a page in a browser; None for a process.
     """
 
@@ -229,6 +264,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     waiting_cpu_ns: int = 0
     waiting_ns: int = 0
     profile: str = ""
+    graph: str = ""
     page: PageSeen | None = None
 
 

@@ -182,6 +182,8 @@ class TuneResult(Record, frozen=True, kw_only=True):
         outputs, cases: Of the winner too.
         alone: The last check: the winner against what it replaces once more, no two processes alive at once; None
             where no time was left for it.
+        fallback: What the bundle runs where the winner cannot, of one that runs on a browser's GPU: the plan on
+            WebAssembly that it was raced against. None elsewhere, and where none was measured.
         refused: Who led the race instead.
         fell: Who led the race and failed while it was confirmed, and how; "" where none did.
         headline: The answer in one or two sentences, the same in every format.
@@ -212,6 +214,7 @@ class TuneResult(Record, frozen=True, kw_only=True):
     default: Plan = Plan()
     winner: Plan
     changes: bool = False
+    fallback: Plan | None = None
     refused: Refused | None = None
     fell: str = ""
     current: Plan | None = None

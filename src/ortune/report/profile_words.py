@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ortune.records import (
     CategoryName,
     Envelope,
+    GpuRun,
     LayerTime,
     MemoryKind,
     MemoryOwner,
@@ -346,6 +347,21 @@ def size(n_bytes: int) -> str:
     return memory(n_bytes) if abs(n_bytes) >= 2**20 else f"{math.ceil(n_bytes / 1024)} KiB"
 
 
+def gpu_run(found: GpuRun) -> str:
+    """A run in a page, part by part."""
+
+    def part(name: str, ns: float, n_bytes: int) -> str:
+        time = duration(ns) if ns > 0 else "too little to be seen"
+        return f"{name} {time} ({size(n_bytes)})"
+
+    doubt = "; functional only: the GPU is software" if found.software else ""
+    return (
+        f"{duration(found.device_ns)}, {part('upload', found.upload_ns, found.input_bytes)}, "
+        f"{part('read-back', found.read_back_ns, found.output_bytes)}, {duration(found.whole_ns)} in all "
+        f"(medians of {found.n_runs} runs each, in turns, without the profiler{doubt})"
+    )
+
+
 def notes(result: ProfileResult) -> list[tuple[str, str]]:
     """What the figures rest on, each with its name."""
     found = [("profiling", slowdown(result)), ("machine", interference(result))]
@@ -442,6 +458,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
     """The profile: the answer first, then where the time goes."""
     result = envelope.result
     facts = [("runs", variance(result)), ("memory", memory_line(result))]
+    gpu = [("on the GPU", gpu_run(result.gpu_run))] if result.gpu_run else []
     written = [("written", f"{kind}: {path}") for kind, path in result.exports.items()]
     return Document(
         title=f"ortune profile: {subject(result)}",
@@ -451,6 +468,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
             Line(run_sentence(result), "" if result.against else "strong"),
             Points(title="what stands out", items=_first_findings(result), marked=True),
             _categories(result),
+            Pairs(rows=gpu),
             nodes(result, FEW_NODES),
             Pairs(rows=[("headroom", result.headroom.sentence)] if result.headroom else []),
             Pairs(rows=written),

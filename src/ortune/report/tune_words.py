@@ -396,6 +396,8 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
         found.append(
             ("note", "the winner's model is bound to this CPU; the bundle keeps the plain one beside it")
         )
+    if result.fallback is not None:
+        found.append(("fallback", f"{result.fallback.describe()}, on a device that cannot run the winner"))
     for status in ("failed", "wrong-output"):
         found += [
             (FATES[status], f"{c.plan.describe()}: {c.why}") for c in result.candidates if c.fate == status

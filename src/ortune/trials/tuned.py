@@ -33,6 +33,7 @@ from ortune.search.tables import candidates, points, settings, trade
 from ortune.trials import quantising
 from ortune.trials.tuning import Tuning
 
+WASM = "wasm"  # what every browser runs
 NEIGHBOUR = 0.5  # tasks that want a CPU beside the trials', from which on a machine is not idle
 IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
 """Of the time in which some task waits for a CPU: below the one a machine is idle, above the other it is busy."""
@@ -72,6 +73,12 @@ def make_result(run: Tuning) -> TuneResult:
         worth_ratio=race.worth,
         winner=shipped,
         changes=shipped != _stays(search),
+        fallback=fallback(
+            shipped,
+            default=search.default,
+            current=search.current,
+            today=search.comparison(CURRENT) if race.with_current and search.confirmation else None,
+        ),
         refused=refused,
         fell=_fell(search),
         current=search.current,
@@ -157,6 +164,27 @@ def _raced(search: Search, plan: Plan) -> Comparison | None:
 def _stays(search: Search) -> Plan:
     """What runs where nothing is changed."""
     return search.current if search.current is not None else search.default
+
+
+def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Comparison | None) -> Plan | None:
+    """What a page runs where its device has no GPU for the plan: a race proves nothing of the others that were in it.
+
+    Args:
+        shipped: The plan that a bundle has first.
+        default: Its outputs were seen right.
+        current: What runs today; None where that was not said.
+        today: That against the default, on fresh blocks.
+
+    Returns:
+        What runs today where that is shown to be faster than the default, else the default; of the two what runs on
+        WebAssembly. None for a plan that needs none, and where neither does.
+    """
+    if not shipped.is_web or WASM in shipped.provider_names:
+        return None
+    ranked = [current if today is not None and today.verdict == "faster" else None, default]
+    # A bundle holds the untouched model and the winner's.
+    found = (plan for plan in ranked if plan is not None and plan.rewrites in ((), shipped.rewrites))
+    return next((plan for plan in found if plan.provider_names == (WASM,)), None)
 
 
 def _decide(

@@ -292,7 +292,7 @@ class _Diagnosis:
         except OrtuneError as error:
             self.watch.say(f"not profiled: {error.what}")
             return None
-        known = origins(side, self.baseline.work, self.baseline.scratch, process.trace)
+        known = origins(side, self.baseline.work, self.baseline.scratch, process.trace, process.graph)
         peak = load_peak(machine.host, self.options.folder, side.runtime.ort_version)
         found = result_of(
             "", process.trace, process.found, process.warmup, known, peak, side,

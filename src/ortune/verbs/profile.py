@@ -329,7 +329,7 @@ class _Models:
         shown = self.shown = order.pop(len(order) // 2)
         processes[0] = [shown, *order]
         known = [
-            origins(s, g.work, self.scratch, mine[0].trace)
+            origins(s, g.work, self.scratch, mine[0].trace, mine[0].graph)
             for s, g, mine in zip(sides, baselines, processes, strict=True)
         ]
         result = result_of(
@@ -354,6 +354,7 @@ class _Models:
                 words(self.options, without=OWN),
             ),
             side=sides[0].seen([last] if isinstance(last, Measured) else ()),
+            gpu_run=shown.gpu_run,
             notes=(*pod, *(named if len(sides) > 1 else filter(None, trouble))),
         )
         if len(sides) > 1:

@@ -119,7 +119,14 @@ class CarriedValues:
         if name in old.values:
             return old.values[name]
         found = [value for body, local in self._places(old, name) for value in self._values_in(body, local)]
-        return found[0] if len(found) == 1 else self._named(old, names.cast_value(name))
+        if len(found) == 1:
+            return found[0]
+        return self._named(old, names.cast_value(name)) or self._made_by(old, name)
+
+    def _made_by(self, old: Body, name: str) -> Value | None:
+        """What the node of that name makes: in another layout its output is called after it."""
+        steps = [step for step in old.steps if step.given == name and len(step.outputs) == 1]
+        return steps[0].outputs[0] if len(steps) == 1 else None
 
     def _values_in(self, body: Body, name: str) -> list[Value]:
         call = names.called(name, self._original.functions)

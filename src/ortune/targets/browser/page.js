@@ -9,6 +9,7 @@ const COMPILED_MS = 300; // where it has done so already, and the runs show it
 const LOOK_MS = 50; // between two looks at them
 
 const PROFILED = 300; // runs before those that count: each of them is printed
+const APART = { least: 5, most: 100, ms: 1500 }; // runs of each kind, where a run is taken apart
 const CHUNKS = 4; // timed runs of several cases are interleaved in this many rounds, as in a process
 
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -156,6 +157,30 @@ const reasonOf = (error, phase) => {
   if (/out of memory|allocation failed|memory access out of bounds|Aborted\(OOM|bad_alloc|SafeIntOnOverflow/i.test(text)) return "out-of-memory";
   if (phase !== "loading" && /invalid dimensions|unexpected input data type|ERROR_CODE: 2\b|feed|input '[^']*' is missing/i.test(text)) return "input-error";
   return phase === "loading" ? "load-error" : "run-error";
+};
+
+// The graph that ONNX Runtime made of a model, as it saves it. Without a file system the file that it opens is the
+// stream of number 0, on which Emscripten cannot write, so another instance is given code that can; closing it fails.
+const WRITES = /0===(\w+)\|\|10===\1\?\(\(1===(\w+)\?/;
+const graphOf = async (builds, build, env, model, options) => {
+  const parts = [];
+  let part = new Uint8Array(1 << 20), filled = 0, asked = "";
+  globalThis.ortuneSaved = (byte) => {
+    if (filled === part.length) { parts.push(part); part = new Uint8Array(part.length); filled = 0; }
+    part[filled++] = byte;
+  };
+  try {
+    const code = performance.getEntriesByType("resource").map(({ name }) => name).find((name) => /\/ort-wasm[^/]*\.mjs$/.test(name));
+    const text = await (await fetch(code)).text();
+    if (!WRITES.test(text)) return undefined;
+    asked = URL.createObjectURL(new Blob([text.replace(WRITES, "0===$2?globalThis.ortuneSaved($1):$&")], { type: "text/javascript" }));
+    const ort = await import(`${builds}${build}#graph`);
+    for (const [key, value] of Object.entries(env)) put(ort.env, key, value);
+    Object.assign(ort.env.wasm, { wasmPaths: { mjs: asked, wasm: code.replace(/mjs$/, "wasm") }, numThreads: 1, proxy: false });
+    const all = { ...options, optimizedModelFilePath: "graph.onnx", enableProfiling: false, logSeverityLevel: 3 };
+    await (await ort.InferenceSession.create(model, all)).release();
+  } catch { /* it is written by then, or what there is of it is no model */ } finally { URL.revokeObjectURL(asked); }
+  return parts.length || filled ? new Blob([...parts, part.subarray(0, filled)]) : undefined;
 };
 
 let phase = "loading";
@@ -335,6 +360,27 @@ const trial = async () => {
     if (!profile) Object.assign(about, await seen(() => blocked(() => timed(cases[0], 1))));
   };
 
+  // What of a run is the GPU's: the whole, one whose inputs lie there, and one whose outputs do too, in turns.
+  const apart = async () => {
+    const [{ given, feeds: from }] = cases, to = onGpu(given), bytes = (tensors) => tensors.reduce((sum, [, , data]) => sum + data.byteLength, 0);
+    const made = Object.entries(await session.run(from)).map(([name, { type, data, dims }]) => [name, type, data, dims]);
+    const results = onGpu(made), ways = [
+      () => session.run(from),
+      () => session.run(to),
+      async () => { await session.run(to, results); await device.queue.onSubmittedWorkDone(); },
+    ];
+    const taken = ways.map(() => []), began = clock();
+    for (let turn = 0; turn <= APART.least || (turn <= APART.most && clock() - began < APART.ms); turn++) {
+      for (const [i, way] of ways.entries()) {
+        const start = clock();
+        await way();
+        if (turn) taken[i].push(clock() - start); // the first has buffers to make
+      }
+    }
+    const [whole_ns, fed_ns, device_ns] = taken.map((times) => ns(median(times)));
+    return { whole_ns, fed_ns, device_ns, input_bytes: bytes(given), output_bytes: bytes(made), n_runs: taken[0].length };
+  };
+
   const share = request.feeds.reduce((sum, feed) => sum + feed.weight, 0);
   const due = (one, n) => {
     const mine = Math.round((n * one.weight * cases.length) / share);
@@ -373,11 +419,21 @@ const trial = async () => {
   }
   phase = "reporting";
   try { if (profile) session.endProfiling(); } catch { /* webgl has no profile */ }
+  if (profile && device && !fresh && !outside && !request.inputs_on_gpu) {
+    await rest(300);
+    if (ort.env.webgpu.profiling) ort.env.webgpu.profiling.mode = "off";
+    try { about.gpu_run = await seen(apart); } catch { /* a tensor that cannot lie there */ }
+  }
   const read = Object.fromEntries(Object.keys(env).map((key) => [key, get(ort.env, key) ?? null]));
   let inputs = [];
   try { inputs = session.inputMetadata?.map(({ name, shape }) => ({ name, shape })) ?? []; } catch { /* webgl tells none */ }
   await rest(profile ? 300 : 0); // what the GPU records arrives later
   await flush();
+  if (request.graph) {
+    const graph = await graphOf(builds, build, env, model, all);
+    if (graph) await post("output", graph, { "x-about": encodeURIComponent(request.graph) });
+    printed = []; // the other instance's
+  }
   await say({
     message: "done", load_ns, cpu_ns: Math.max(0, Math.round(cpuNs)), wall_ns: ns(wall), n_runs: runs, ort_version: version, providers: [provider],
     cases: cases.map((one) => ({

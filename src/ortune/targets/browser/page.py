@@ -33,6 +33,7 @@ from ortune.records import (
     Command,
     FailureReason,
     FeedRef,
+    GpuRun,
     Outcome,
     PageSeen,
     Placement,
@@ -56,6 +57,8 @@ from ortune.targets.turns import Runner
 from ortune.targets.worker import LOG
 
 CONSOLE = "console.txt"
+GRAPH, MOST_GRAPH = "graph.onnx", 1 << 27
+"""The graph that ran on a GPU, which the page has at its end, and its most bytes: the page holds it twice more."""
 FILES = {
     "jsep": "ort.min.mjs", "asyncify": "ort.webgpu.min.mjs", "jspi": "ort.jspi.min.mjs", "wasm": "ort.wasm.min.mjs",
     "webgl": "ort.webgl.min.mjs",
@@ -276,6 +279,8 @@ class Page(Process):
 
     def _expected(self, about: str, size: int) -> bool:
         assert self._outputs is not None
+        if about == GRAPH and self._job["graph"]:
+            return size <= MOST_GRAPH
         try:
             self._outputs.expect(about, size)
         except Unlike as error:
@@ -286,7 +291,10 @@ class Page(Process):
     def _output(self, about: str, body: bytes) -> bool:
         assert self._outputs is not None
         try:
-            self._outputs.keep(about, body)
+            if about == GRAPH and self._job["graph"]:
+                (self.folder / GRAPH).write_bytes(body)
+            else:
+                self._outputs.keep(about, body)
         except Unlike as error:
             self._refuse("protocol", str(error))
         except OSError as error:
@@ -357,6 +365,7 @@ class Page(Process):
             path = self.folder / CONSOLE
             path.write_text("\n".join(self.console) + "\n", encoding="utf-8")
             profile = str(path)
+        graph = self.folder / GRAPH
         # What a page cannot know is not taken from it.
         return TrialDone(
             load_ns=done.load_ns,
@@ -369,6 +378,7 @@ class Page(Process):
             peak_bytes=self._peak_bytes or None,
             read_back=tuple(self._read_back(each) for each in self.settings),
             profile=profile,
+            graph=str(graph) if graph.is_file() else "",
             placement=placement_of(self.console),
             page=_seen(
                 self.about,
@@ -452,6 +462,13 @@ class Page(Process):
             "placement": bool(
                 request.profile_path or (request.outputs_path and self.provider.name != "wasm")
             ),
+            # Of WebAssembly the native optimiser makes it too, and a device elsewhere has no memory to spare.
+            "graph": GRAPH
+            if request.profile_path
+            and self.provider.name in ("webgpu", "webnn")
+            and self.machine.remote is None
+            and sum(file.stat().st_size for file in (model, *served.external)) <= MOST_GRAPH // 2
+            else "",
             "keep": bool(request.outputs_path),
             "alone": len(self.group) == 1,
             "hidden_ms": int(1000 * min(HIDDEN_S, self.limits.load_s / 2, self.limits.run_s / 2)),
@@ -499,6 +516,17 @@ class _Adapter(msgspec.Struct, kw_only=True):
     float16: bool = False
 
 
+class _GpuRun(msgspec.Struct, kw_only=True):
+    """What a page tells of the parts of a run."""
+
+    whole_ns: _Count
+    fed_ns: _Count
+    device_ns: _Count
+    input_bytes: _Count
+    output_bytes: _Count
+    n_runs: _Count
+
+
 class _About(msgspec.Struct, kw_only=True):
     """What a page tells of itself and its trial, beside what every worker tells; times in nanoseconds."""
 
@@ -514,6 +542,7 @@ class _About(msgspec.Struct, kw_only=True):
     import_ns: _Count = 0
     block_ns: _Count = 0
     frames_lost: _Count = 0
+    gpu_run: _GpuRun | None = None
 
 
 class _Told(msgspec.Struct, kw_only=True):
@@ -589,6 +618,7 @@ def _seen(
 ) -> PageSeen:
     adapter = about.adapter or _Adapter()
     words = [adapter.vendor, adapter.architecture, adapter.description]
+    run = about.gpu_run
     return PageSeen(
         browser=browser_name(about.agent),
         isolated=about.isolated,
@@ -606,6 +636,17 @@ def _seen(
         import_ns=int(about.import_ns),
         block_ns=int(about.block_ns),
         frames_lost=about.frames_lost,
+        gpu_run=GpuRun(
+            whole_ns=run.whole_ns,
+            fed_ns=run.fed_ns,
+            device_ns=run.device_ns,
+            input_bytes=int(run.input_bytes),
+            output_bytes=int(run.output_bytes),
+            n_runs=int(run.n_runs),
+            software=adapter.fallback,
+        )
+        if run is not None
+        else None,
     )
 
 
