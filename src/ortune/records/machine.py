@@ -42,11 +42,6 @@ class Runtime(Record, frozen=True, kw_only=True):
             f"onnxruntime-web {self.ort_web or 'of an unknown version'}" if self.ort_web_dist else self.native
         )
 
-    @property
-    def build_version(self) -> str:
-        """The version of what runs the model."""
-        return self.ort_web if self.ort_web_dist else self.ort_version
-
     def version_of(self, plan: Plan) -> str:
         """The version of what runs a plan: in pages onnxruntime-web's, "" where it is not known."""
         if plan.is_web:
