@@ -179,11 +179,10 @@ def _infer(model: ir.Model) -> _Types:
         proto = ir.serde.serialize_model(copy)
         numbers = count()
         _apart(proto.graph, ChainMap(), numbers)
-        # What a function holds itself is told from the rest, and what is in it at one call from what is at another.
-        for inner in (
-            each for function in proto.functions for node in function.node for each in _within(node)
-        ):
-            _apart(inner, ChainMap(), numbers)
+        # What a function makes itself, inference keeps by call; what graphs in it make, it does not.
+        for node in (each for function in proto.functions for each in function.node):
+            for body in _within(node):
+                _apart(body, ChainMap(), numbers)
         inferred = shape_inference.infer_shapes(proto, data_prop=True)
     except (shape_inference.InferenceError, ir.serde.SerdeError, ValueError, TypeError, RuntimeError):
         return {}
@@ -233,8 +232,10 @@ def _apart(graph: onnx.GraphProto, outer: ChainMap[str, str], numbers: Iterator[
         names[name] = _apart_name(number, name)
         return names[name]
 
-    for value in (*graph.input, *graph.initializer):
+    for value in graph.input:
         value.name = made(value.name)
+    for tensor in graph.initializer:
+        tensor.name = made(tensor.name)
     for node in graph.node:
         node.input[:] = [names.get(name, name) for name in node.input]
         for inner in _within(node):
