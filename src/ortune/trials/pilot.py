@@ -92,8 +92,9 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
     if outcome.phase != "preparing" and loading and outcome.reason in ("load-error", "unsupported"):
         newer = _too_new(outcome.what, arm.runtime.build)
         if newer:
-            other = "--ort-web VERSION" if arm.runtime.ort_web_dist else "--runtime PATH"
-            do = f"use a newer one ({other}), or export the model for this one"
+            web = bool(arm.runtime.ort_web_dist)
+            other = "onnxruntime-web (--ort-web VERSION)" if web else "onnxruntime (--runtime PATH)"
+            do = f"use a newer {other}, or export the model for this one"
             raise ModelError(newer, where=where, do=do)
         raise ModelError(outcome.what, where=where, do=remedy(outcome))
     if loading or outcome.reason in (
