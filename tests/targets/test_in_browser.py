@@ -234,7 +234,9 @@ def test_what_webassembly_took_to_fetch_is_no_part_of_the_load(
 
 
 @pytest.mark.xdist_group("browser")
-@pytest.mark.parametrize("build", ["jsep", "asyncify", "jspi"])
+@pytest.mark.parametrize(
+    "build", ["jsep", *(pytest.param(native, marks=pytest.mark.long) for native in ("asyncify", "jspi"))]
+)
 def test_the_graph_that_ran_on_a_gpu_tells_whose_its_nodes_are(
     build: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
