@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import io
 import json
 import os
 import random
@@ -29,7 +28,6 @@ from ortune import loader
 from ortune.analysis.mapping.model_view import ModelView
 from ortune.analysis.outputs import output_kinds, random_ops, value_dependent_ops
 from ortune.bundle import format as bundle_format
-from ortune.cli.main import _run as program
 from ortune.errors import OrtuneError
 from ortune.inputs import run_cost, user_feeds, workload
 from ortune.inputs.feeds import make_feeds
@@ -40,6 +38,7 @@ from ortune.model.open import open_model
 from ortune.records import BundleInfo, Plan, Snapshot
 from ortune.report import lock_words
 from ortune.trials.sides import bundle_plan, read_plan
+from within import program
 
 LIMIT_S = 20.0
 MEMORY_BYTES = 2 << 30
@@ -274,11 +273,10 @@ def kinds(folder: Path) -> list[Kind]:
 
 def command(*words: str) -> int:
     """Runs a command as ``ortune`` does, within this process and without its output."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        try:
-            return program(words)
-        except SystemExit as end:
-            return int(end.code or 0)
+    try:
+        return program(words)[0]
+    except SystemExit as end:
+        return int(end.code or 0)
 
 
 def _read_model(path: Path) -> None:

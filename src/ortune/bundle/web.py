@@ -19,6 +19,7 @@ from ortune.bundle.languages._source import templates
 from ortune.bundle.settings import measured, resolve
 from ortune.bundle.shared import thread_cap
 from ortune.knobs.in_page import in_page
+from ortune.knobs.web.web_build import DEFAULTS
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_threads import KNOB as THREADS
 from ortune.model.open import OpenModel
@@ -37,7 +38,6 @@ FILES = ("load.web.mjs", "load.web.d.mts")
 SERVED = ("nginx.conf", "vite.config.mjs", "express.mjs", "isolate.js")
 """What gives a page its headers, in ``deploy/``."""
 
-_DEFAULT_BUILD = "jsep"
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-._~/")
 _TYPES = {
     "FLOAT": "float32", "DOUBLE": "float64", "FLOAT16": "float16", "STRING": "string", "BOOL": "bool",
@@ -151,7 +151,7 @@ def _served(place: str, model: OpenModel) -> tuple[str, list[tuple[str, str]]]:
 
 def _choice(provider: ProviderSpec, applied: Sequence[Applied], *, first: bool) -> Choice:
     told = in_page(provider, applied)
-    build = told.build or _DEFAULT_BUILD
+    build = told.build or DEFAULTS[provider.name]
     if build == "jspi" and provider.name == "wasm" and not first:
         # A browser that gave no GPU may lack JSPI as well, and what lacks it cannot start that build at all.
         build = "wasm"
@@ -159,7 +159,7 @@ def _choice(provider: ProviderSpec, applied: Sequence[Applied], *, first: bool) 
         provider=provider.name,
         build=IMPORTS[build]
         if BUILD.runs(build, provider.name)
-        else IMPORTS.get(provider.name, IMPORTS[_DEFAULT_BUILD]),
+        else IMPORTS.get(provider.name, IMPORTS[DEFAULTS[provider.name]]),
         env=tuple(line for key, value in told.env.items() for line in _assigned(key, value)),
         options=literal(told.session),
         threads=next((_expression(value) for key, value in told.env.items() if key == THREADS.key), ""),

@@ -76,11 +76,11 @@ def write_bundle(
         own_ops = _copy_custom_ops(workload, work)
         if rewritten is not None and rewritten.samefile(model):
             rewritten = None
-        info, shipped = _copy_models(result, host, model, rewritten, work, model_settings)
+        info, shipped, plain = _copy_models(result, host, model, rewritten, work, model_settings)
         _write_values(feeds, outputs, {value.name for value in shipped.ir.graph.outputs}, work)
         used = _portable_workload(workload, own_ops)
         if result.winner.is_web:
-            texts = web_files(info, shipped, open_model(model))
+            texts = web_files(info, shipped, plain)
         else:
             texts = {**emit_all(info, own_ops), **deploy_files(result, info, used, shipped.ir)}
         texts[INDEX] = _json(info)
@@ -126,8 +126,8 @@ def _copy_models(
     rewritten: Path | None,
     work: Path,
     model_settings: tuple[str, ...],
-) -> tuple[BundleInfo, OpenModel]:
-    """Puts the models in; a rewritten one has the plain one beside it, in a folder of its own."""
+) -> tuple[BundleInfo, OpenModel, OpenModel]:
+    """Puts the models in: what the plan runs, and the untouched one, beside a rewritten one in a folder of its own."""
     shipped = open_model(rewritten or model)
     bound = result.hardware_bound and rewritten is not None
     # Not in place of one of the bundle's own files, which hold what the folder is.
@@ -138,9 +138,10 @@ def _copy_models(
     _copy_model(shipped, work / place, ours=rewritten is not None)
     # The untouched model is what the bundle is proven against again, and what a bound one
     # falls back to elsewhere.
-    plain = f"plain/{portable_name(model.name)}" if rewritten is not None else ""
-    if plain:
-        _copy_model(open_model(model), work / plain, ours=False)
+    plain = open_model(model) if rewritten is not None else shipped
+    plain_place = f"plain/{portable_name(model.name)}" if rewritten is not None else ""
+    if plain_place:
+        _copy_model(plain, work / plain_place, ours=False)
     plan = portable(result.winner)
     info = BundleInfo(
         schema=SCHEMA,
@@ -148,7 +149,7 @@ def _copy_models(
         sha256=shipped.sha256,
         plan=plan,
         fallback=portable(result.fallback) if result.fallback is not None else None,
-        plain_model=plain,
+        plain_model=plain_place,
         hardware_bound=bound,
         model_settings=model_settings if bound else (),
         host=host,
@@ -159,7 +160,7 @@ def _copy_models(
         session=result.session,
         calibration=result.calibration if _is_quantised(result) else None,
     )
-    return info, shipped
+    return info, shipped, plain
 
 
 def _is_quantised(result: TuneResult) -> bool:

@@ -171,12 +171,7 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
         named = [f"{row.case} {count}" for row, count in zip(result.rows, counts, strict=True)]
         processes = f"each shape in processes of its own: {'; '.join(named)}"
     found = [("plan", _plan(side.plan)), ("measured", f"{processes}; {result.load}")]
-    found.append(
-        (
-            "runtime",
-            f"{runtime.build}, Python {runtime.python_version}",
-        )
-    )
+    found.append(("runtime", f"{runtime.build}, Python {runtime.python_version}"))
     if host is not None:
         limit = f", {gibibytes(host.memory_limit_bytes or host.memory_bytes)}"
         found.append(("machine", f"{host.cpu}, {host.effective_cpus} effective CPUs{limit}"))

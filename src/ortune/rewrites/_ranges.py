@@ -28,7 +28,6 @@ _OF_TYPE = {
     ir.DataType.INT16: (-(2**15), 2**15 - 1),
     ir.DataType.INT32: (-(2**31), 2**31 - 1),
 }
-_ANY = (-(2**63), 2**63 - 1)
 _INDEXED = ("Gather", "GatherElements")
 _PICKED = ("ArgMax", "ArgMin")
 

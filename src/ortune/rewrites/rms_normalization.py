@@ -55,16 +55,12 @@ def _number(value: ir.Value | None, x: ir.Value) -> float | None:
 def _squared(value: ir.Value | None) -> tuple[ir.Value, bool] | None:
     """(x, whether by Pow) of a value that is the square of x."""
     node = value.producer() if value is not None else None
-    if is_op(node, "Mul") and node is not None and node.inputs[0] is node.inputs[1] and node.inputs[0]:
-        return node.inputs[0], False
-    if (
-        is_op(node, "Pow")
-        and node is not None
-        and (x := node.inputs[0])
-        and _number(node.inputs[1], x) == 2.0
-    ):
-        return x, True
-    return None
+    x = node.inputs[0] if node is not None and is_op(node, "Mul", "Pow") else None
+    if node is None or x is None:
+        return None
+    by_pow = is_op(node, "Pow")
+    is_square = _number(node.inputs[1], x) == 2.0 if by_pow else node.inputs[1] is x
+    return (x, by_pow) if is_square else None
 
 
 def _normalised(x: ir.Value, total: ir.Value) -> tuple[ir.Value, bool] | None:

@@ -185,8 +185,8 @@ class Page(Process):
     def loaded(self) -> bool:
         """Waits a moment; whether it has loaded the model, or failed to, and sleeps.
 
-        Of a group in a browser elsewhere each page is opened once those before it have loaded. Two that ask one browser
-        for the same files at once may wait for each other for a minute; the second finds them kept.
+        Of a group in a browser elsewhere each page is opened once those before it have loaded: it finds their files
+        kept, and does not ask for them at the same time.
         """
         if self._unopened and self.live:
             before = self.group[: self.group.index(self)]
@@ -503,6 +503,7 @@ _MOST_NS = 10**18
 _Count = Annotated[float, msgspec.Meta(ge=0, le=_MOST_NS)]
 _Words = Annotated[str, msgspec.Meta(max_length=1000)]
 _Whole = Annotated[int, msgspec.Meta(ge=-_MOST_NS, le=_MOST_NS)]
+_Natural = Annotated[int, msgspec.Meta(ge=0, le=_MOST_NS)]
 _MANY = msgspec.Meta(max_length=100)
 
 
@@ -522,9 +523,9 @@ class _GpuRun(msgspec.Struct, kw_only=True):
     whole_ns: _Count
     fed_ns: _Count
     device_ns: _Count
-    input_bytes: _Count
-    output_bytes: _Count
-    n_runs: _Count
+    input_bytes: _Natural
+    output_bytes: _Natural
+    n_runs: _Natural
 
 
 class _About(msgspec.Struct, kw_only=True):
@@ -636,17 +637,7 @@ def _seen(
         import_ns=int(about.import_ns),
         block_ns=int(about.block_ns),
         frames_lost=about.frames_lost,
-        gpu_run=GpuRun(
-            whole_ns=run.whole_ns,
-            fed_ns=run.fed_ns,
-            device_ns=run.device_ns,
-            input_bytes=int(run.input_bytes),
-            output_bytes=int(run.output_bytes),
-            n_runs=int(run.n_runs),
-            software=adapter.fallback,
-        )
-        if run is not None
-        else None,
+        gpu_run=GpuRun(**msgspec.structs.asdict(run), software=adapter.fallback) if run is not None else None,
     )
 
 
