@@ -274,9 +274,9 @@ def test_a_load_in_a_hidden_page_is_no_figure(folder: Path, monkeypatch: pytest.
 
 
 def test_a_first_run_in_a_hidden_page_is_no_figure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run blocks the page, which hears only after it that it was hidden meanwhile."""
-    nodes = [helper.make_node("MatMul", [f"x{i}", "x0"], [f"x{i + 1}"]) for i in range(8)]
-    sizes = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1024, 1024]) for name in ("x0", "x8")]
+    """A run blocks the page, which hears only after it that it was hidden meanwhile: a run of seconds anywhere."""
+    nodes = [helper.make_node("MatMul", [f"x{i}", "x0"], [f"x{i + 1}"]) for i in range(64)]
+    sizes = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1024, 1024]) for name in ("x0", "x64")]
     graph = helper.make_graph(nodes, "g", sizes[:1], sizes[1:])
     onnx.save(
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), folder / "m.onnx"
