@@ -128,6 +128,16 @@ def test_a_worker_that_never_stops_talking(trial: Trial) -> None:
     assert failed.phase == "running"
 
 
+def test_an_interpreter_that_closes_its_stdout_and_goes_on(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ortune.targets.worker._GONE_S", 0.2)
+    closes = trial.folder / "closes"
+    closes.write_text("#!/bin/sh\nexec >&-\nexec sleep 60\n")
+    closes.chmod(0o755)
+    assert "closed its stdout" in trial.fails("protocol", python=str(closes)).what
+
+
 def test_an_interpreter_that_is_gone(trial: Trial) -> None:
     assert "cannot start" in trial.fails("no-runtime", python="/nonexistent/python").what
 
@@ -180,3 +190,21 @@ def test_inputs_of_the_wrong_shape(trial: Trial) -> None:
     write_feeds(trial.folder / "feeds", {"x": np.zeros((1, 7), dtype=np.float32)})
     failed = trial.fails("input-error")
     assert failed.phase == "running"
+
+
+def test_a_binding_of_inputs_that_numpy_lacks_is_not_passed_over(tmp_path: Path) -> None:
+    """Called as usual, it would pass for a way of calling that changes nothing."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    graph = helper.make_graph(
+        [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.BFLOAT16, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, tmp_path / "m.onnx")
+    trial = Trial(tmp_path, {"x": np.ones(4, dtype=ml_dtypes.bfloat16)})
+    if isinstance(plain := trial.run(), Failed) and plain.reason == "unsupported":
+        pytest.skip(plain.what)
+    setting = Applied(knob="call_style", channel="call_style", key="call_style", value="io_binding")
+    assert "io_binding" in trial.fails("unsupported", applied=(setting,)).what

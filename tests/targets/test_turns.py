@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,22 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from ortune import platform
 from ortune.inputs.feed_files import write_feeds
 from ortune.platform import Snapshot
-from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, Runtime, TrialRequest
+from ortune.records import (
+    PROTOCOL_VERSION,
+    Failed,
+    FeedRef,
+    Measured,
+    Outcome,
+    Plan,
+    Runtime,
+    TrialRequest,
+)
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Task
+from ortune.targets.task import Limits, Task
 from ortune.targets.turns import Turns, load, take_turns
 
 
@@ -161,3 +172,50 @@ def test_a_stop_leaves_no_process_behind(folder: Path) -> None:
         return len(asked) > 8
 
     assert run([task(folder, "a"), task(folder, "b")], Machine(), TURNS, stop=stop) is None
+
+
+def script(folder: Path, name: str, text: str) -> str:
+    path = folder / f"{name}.sh"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_what_is_cut_off_does_not_work_on_beside_the_others(folder: Path) -> None:
+    said = f"""echo $$ > {folder}/pid
+echo '{{"message":"ready","version":{PROTOCOL_VERSION}}}'
+echo '{{"message":"loaded","load_ns":1}}'
+while :; do :; done"""
+    hangs = replace(task(folder, "b", python=script(folder, "hangs", said)), limits=Limits(run_s=0.2))
+    working: list[bool] = []
+
+    def stop() -> bool:
+        pid = folder / "pid"
+        working.append(pid.exists() and Path(f"/proc/{pid.read_text().strip()}").exists())
+        return False
+
+    found = run([task(folder, "a"), hangs], Machine(), Turns(runs=4, unmeasured=0, rounds=2), stop=stop)
+    assert found is not None
+    good, bad = found
+    assert isinstance(good, Measured) and good.done.n_runs == 8
+    assert isinstance(bad, Failed) and bad.reason == "timeout"
+    assert working[-2:] == [False, False], "while the other had its turns"
+
+
+def test_of_several_that_load_at_once_the_largest_is_ended(folder: Path) -> None:
+    left = platform.memory_left_bytes()
+    if left is None or left < 1 << 30:
+        pytest.skip("needs 1 GiB of free memory")
+    grows = "import time; x = []\nwhile True: x.append(b'x' * (8 << 20)); time.sleep(0.01)"
+    (folder / "grows.py").write_text(grows)
+    hog = script(folder, "hog", f"exec {sys.executable} {folder}/grows.py")
+    idle = script(folder, "idle", "exec sleep 60")
+    share = float(300 << 20) / left
+    tasks = [
+        replace(task(folder, name, python=idle), limits=Limits(load_s=0.4, memory_share=share))
+        for name in "abcd"
+    ]
+    tasks.append(replace(task(folder, "e", python=hog), limits=Limits(memory_share=share)))
+    found = run(tasks, Machine(), TURNS)
+    assert found is not None
+    assert [each.reason for each in found if isinstance(each, Failed)] == ["timeout"] * 4 + ["out-of-memory"]

@@ -116,20 +116,15 @@ class Machine:
             self.pod.close()
 
 
-def over_memory(pid: int, share: float, *, others_bytes: int = 0, limit_bytes: int | None = None) -> str:
+def over_memory(held: int, share: float, *, others_bytes: int = 0, limit_bytes: int | None = None) -> str:
     """What a process holds beyond its limits, in words; "" while it holds less.
 
     Args:
-        pid: The process.
+        held: Bytes that it holds.
         share: Of the memory left, which it and the others may hold together.
         others_bytes: What others of its group hold.
         limit_bytes: A fixed limit besides, its own.
     """
-    return over_memory_of(held_bytes(pid), share, others_bytes=others_bytes, limit_bytes=limit_bytes)
-
-
-def over_memory_of(held: int, share: float, *, others_bytes: int = 0, limit_bytes: int | None = None) -> str:
-    """The same of a group that holds so many bytes."""
     left = platform.memory_left_bytes()
     allowed = int(share * ((left or 0) + held + others_bytes)) - others_bytes
     if left is None:

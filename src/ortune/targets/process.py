@@ -133,6 +133,13 @@ class Process(Worker):
             elapsed_ns=self.elapsed_ns,
         )
 
+    def _memory_trouble(self) -> str:
+        """What it holds beyond its limits: of those that load at once the largest, else chance chose which is ended."""
+        loading = [each for each in self.group if isinstance(each, Process) and each.phase != "running"]
+        if self in loading and any(each.held_bytes > self.held_bytes for each in loading):
+            return ""
+        return super()._memory_trouble()
+
     def _turn(self, command: Command, until: type[TurnOver | TrialDone] = TurnOver) -> None:
         if self.live:
             if len(self.group) > 1 and self.child is not None:

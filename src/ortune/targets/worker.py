@@ -34,6 +34,7 @@ POLL_LOADING_S = 0.02  # a large model fills memory within tenths of a second wh
 POLL_RUNNING_S = 0.2  # while runs are timed the watcher stays out of the way
 LOG_LINES, LOG_BYTES = 60, 64_000
 LOG = "worker.log"
+_GONE_S = 10.0  # between the end of its stdout and its own: the system frees the memory of a large one
 
 _decoder = msgspec.json.Decoder(WorkerMessage | ToolDone)
 
@@ -113,6 +114,8 @@ class Worker:
         now = time.monotonic()
         self.elapsed_ns += int((now - began) * 1e9)
         self._in_phase_s += now - self._since
+        if isinstance(self.end, TrialError):
+            self.close()  # what is cut off would go on working beside those whose turn it is, and keep its memory
         return answer is not None
 
     def close(self) -> None:
@@ -170,13 +173,14 @@ class Worker:
 
     def _memory_trouble(self) -> str:
         """What it holds beyond its limits, in words; "" while it holds less."""
-        assert self.child is not None
         share, others = self.limits.memory_share, self.others_bytes
-        return over_memory(self.child.pid, share, others_bytes=others, limit_bytes=self.limit_bytes)
+        return over_memory(self.held_bytes, share, others_bytes=others, limit_bytes=self.limit_bytes)
 
     def _ended_silently(self) -> TrialError:
         assert self.child is not None
-        code = self.child.wait()
+        code = self.child.ended_within(_GONE_S)
+        if code is None:
+            return self.error("protocol", f"closed its stdout and went on while {self.phase}")
         if code == 0 or (self._chatter and code > 0):
             said = f" but {self._chatter.decode('utf-8', 'replace').strip()!r}" if self._chatter else ""
             what = f"exited with code {code} and said nothing{said} while {self.phase}"

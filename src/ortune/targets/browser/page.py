@@ -50,7 +50,7 @@ from ortune.targets.browser.kept import Kept
 from ortune.targets.browser.outputs import Outputs, Unlike
 from ortune.targets.browser.remote import AWAY_S, Ran, browser_name
 from ortune.targets.browser.server import PageServer, Served, Site, token_of
-from ortune.targets.machine import Machine, over_memory_of
+from ortune.targets.machine import Machine
 from ortune.targets.process import Process
 from ortune.targets.task import Task
 from ortune.targets.turns import Runner
@@ -356,8 +356,8 @@ class Page(Process):
                 self.machine.remote.ran.append(ran)
 
     def _memory_trouble(self) -> str:
-        self._peak_bytes = max(self._peak_bytes, held := self.held_bytes)
-        return over_memory_of(held, self.limits.memory_share, others_bytes=self.others_bytes)
+        self._peak_bytes = max(self._peak_bytes, self.held_bytes)
+        return super()._memory_trouble()
 
     def _completed(self, done: TrialDone) -> TrialDone:
         profile = ""
