@@ -37,6 +37,21 @@ def test_a_difference_that_does_not_pass_may_be_the_models_own() -> None:
     assert not forgiven(apart(2e-3, ok=False), []).ok
 
 
+def test_one_output_that_is_sensitive_excuses_no_other() -> None:
+    def both(y: float, z: float, *, ok: bool = True, limit: float = 1e-4) -> OutputDifference:
+        outputs = tuple(
+            OutputError(name=name, relative_l2=value, max_error=value, limit=limit)
+            for name, value in (("y", y), ("z", z))
+        )
+        return OutputDifference(ok=ok, relative_l2=max(y, z), max_error=max(y, z), outputs=outputs)
+
+    own = [both(1e-2, 1e-7)]
+    assert forgiven(both(2e-2, 2e-5, ok=False), own).ok
+    assert not forgiven(both(2e-2, 2e-2, ok=False), own).ok
+    assert not forgiven(both(0.0, 2e-2, ok=False), own).ok
+    assert not forgiven(both(0.0, 2e-2, ok=False, limit=1e-2), own).ok
+
+
 def test_inputs_move_by_one_step_of_their_type(tmp_path: Path) -> None:
     x = np.array([0.0, 1.0, -3.5, np.inf, np.nan], np.float32)
     half = np.array([1.0, 65504.0], np.float16)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
+import ortune
 from ortune.errors import UsageError
 from ortune.records import OutputDifference
 from ortune.report.compare_outputs import by_output, outputs
-from ortune.trials.outputs import compare_outputs
-from ortune.trials.tolerance import judged, parse
+from ortune.trials.outputs import SOMETHING_IN_COMMON, compare_outputs
+from ortune.trials.tolerance import judged, parse, worst_of
 from ortune.worker.values import write_outputs
 
 REFERENCE = np.random.default_rng(0).normal(size=(200, 10)).astype(np.float32)
@@ -132,3 +135,86 @@ def test_each_output_has_its_own_error(tmp_path: Path) -> None:
     rows = by_output(compare_outputs(a, b)).rows
     assert [cell.text for cell in rows[0]][:2] == ["y", "1.0e-02"]
     assert not by_output(compare_outputs(a, a)).rows
+
+
+@pytest.mark.parametrize("text", ["cosine>=0.999", "metric>=0", "top1>=0"])
+def test_no_budget_accepts_what_is_as_far_as_zeros(tmp_path: Path, text: str) -> None:
+    """Of zeros there is no cosine; twice the values have the same one."""
+    asked = parse(text)
+    assert asked is not None
+    a = left(tmp_path / "a", y=REFERENCE)
+    for name, other in (("zeros", 0 * REFERENCE), ("double", 2 * REFERENCE)):
+        found = judged(
+            [compare_outputs(a, left(tmp_path / name, y=other), tolerance=SOMETHING_IN_COMMON)], asked, (1, 1)
+        )
+        assert (found.ok, found.comparable) == (False, False), name
+
+
+def test_zeros_are_another_answer_whatever_budget_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+    for name, factor in (("a", 1.0), ("b", 0.0)):
+        values = [helper.make_tensor_value_info(x, TensorProto.FLOAT, [64]) for x in "xy"]
+        stored = numpy_helper.from_array(np.array([factor], np.float32), "k")
+        graph = helper.make_graph(
+            [helper.make_node("Mul", ["x", "k"], ["y"])], "g", values[:1], values[1:], [stored]
+        )
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        onnx.save(made, tmp_path / f"{name}.onnx")
+    found = ortune.compare(
+        tmp_path / "a.onnx", tmp_path / "b.onnx", tolerance="cosine>=0.999", budget=1, store=tmp_path / "store"
+    )
+    assert found.verdict == "wrong-output"
+
+
+@pytest.mark.parametrize(
+    ("text", "within", "beyond"),
+    [("cosine>=0.999", 0.2, 0.6), ("snr>=40", 0.05, 0.2), ("l2<=1%", 0.05, 0.2), ("top1>=0.9", 0.8, 1.0)],
+)
+def test_rows_are_held_to_what_a_budget_comes_to(
+    tmp_path: Path, text: str, within: float, beyond: float
+) -> None:
+    """A set has no figures of its own: a column that loses a share of its largest value."""
+    asked = parse(text)
+    assert asked is not None
+    rows = np.column_stack([np.linspace(0, 100, 50), np.full(50, 100)]).astype(np.float32)
+    a = left(tmp_path / "a", y=rows)
+    for name, share, ok in (("near", within, True), ("far", beyond, False)):
+        b = left(tmp_path / name, y=(rows - np.array([0, 100 * share])).astype(np.float32))
+        found = compare_outputs(a, b, kinds={"y": "set"}, tolerance=SOMETHING_IN_COMMON, rows=asked.of_rows)
+        assert found.ok is ok, (name, found.what)
+
+
+def test_a_share_of_a_metric_below_zero_is_lower(tmp_path: Path) -> None:
+    asked = parse("metric>=99%")
+    assert asked is not None
+    same = difference(tmp_path, REFERENCE)
+    for base, new, ok in ((-10.0, -10.0, True), (-10.0, -10.2, False), (10.0, 9.95, True), (10.0, 9.8, False)):
+        assert judged(same, asked, (base, new)).ok is ok, (base, new)
+
+
+def test_of_several_inputs_the_worst_figures_of_each_output_are_told(tmp_path: Path) -> None:
+    spike = REFERENCE.copy()
+    spike[0, 0] += 1.05 * np.abs(REFERENCE).max()
+    label = np.arange(8)
+    a = left(tmp_path / "a", y=REFERENCE, label=label)
+    others = {
+        "far": {"y": noisy(0.095), "label": label},
+        "spike": {"y": spike, "label": label},
+        "flipped": {"y": REFERENCE, "label": label // 2},
+    }
+    found = {name: compare_outputs(a, left(tmp_path / name, **values)) for name, values in others.items()}
+    far, peak, flipped = found.values()
+    both = worst_of([far, peak])
+    assert (both.relative_l2, both.max_error) == (far.relative_l2, peak.max_error)
+    assert far.max_error < peak.max_error
+    accepting = both.accepting_tolerance
+    assert accepting is not None and accepting > (far.accepting_tolerance or 0)
+    for name in ("far", "spike"):
+        assert compare_outputs(a, tmp_path / name, tolerance=accepting).ok, name
+    (y,) = both.outputs
+    assert (y.relative_l2, y.max_error, y.n_rows) == (far.relative_l2, peak.max_error, 400)
+    # A label that flips with one input is what no tolerance accepts, however near that input's numbers are.
+    every = worst_of([far, flipped, peak])
+    assert (every.ok, every.accepting_tolerance) == (False, None) and "label" in every.what

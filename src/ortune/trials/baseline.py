@@ -40,9 +40,9 @@ from ortune.targets.turns import Turns
 from ortune.trials import metric, pilot, rounding
 from ortune.trials.executor import Arm, Executor, Timing
 from ortune.trials.input_options import InputOptions
-from ortune.trials.outputs import NOTHING_IN_COMMON, compare_outputs
+from ortune.trials.outputs import SOMETHING_IN_COMMON, compare_outputs
 from ortune.trials.sides import Resolved
-from ortune.trials.tolerance import Tolerance, judged, top1_by_output
+from ortune.trials.tolerance import Tolerance, judged, worst_of
 
 P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
 HANG_SHARE = 0.25  # of the time left: the most that one hang, or one slow rewrite, takes
@@ -434,14 +434,15 @@ class Baseline:
         asked: Tolerance | None,
         without: Collection[str] = (),
     ) -> OutputDifference:
-        """The outputs for these inputs against a reference: the worst of all, and the top-1 agreement over all."""
+        """The outputs for these inputs against a reference, as one difference."""
         found = [
             compare_outputs(
                 reference / name,
                 outputs / name,
                 kinds=self.kinds,
                 # A budget has limits of its own: then only what has nothing in common fails here.
-                tolerance=(asked.number or NOTHING_IN_COMMON) if asked else None,
+                tolerance=(asked.number or SOMETHING_IN_COMMON) if asked else None,
+                rows=asked.of_rows if asked else None,
                 as_moments=self.moments,
                 without=without,
             )
@@ -449,14 +450,8 @@ class Baseline:
         ]
         if asked is not None and asked.number is None and not self.moments:
             metrics = self._metrics(reference, outputs, refs) if asked.of_metric else None
-            worst = judged(found, asked, metrics)
-        else:
-            worst = max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
-        return msgspec.structs.replace(
-            worst,
-            top1=min(top1_by_output(found).values(), default=None),
-            silent=all(each.silent for each in found),
-        )
+            return judged(found, asked, metrics)
+        return worst_of(found)
 
     def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
         """The user's own metric of a reference and of other outputs."""

@@ -52,6 +52,7 @@ DEFAULT_LIMITS = (1e-4, 1e-3)
 DIFFERING_SHARE = 0.01  # of indices or rows, where ties are near
 FEWEST_FOR_MOMENTS = 30
 NOTHING_IN_COMMON = 1.0  # relative L2: zeros would be as near
+SOMETHING_IN_COMMON = math.nextafter(NOTHING_IN_COMMON, 0.0)  # the most of a budget that sets no limit to it
 FEWEST_TO_JUDGE = 4  # values that all differ, of which it is said: one label that flipped is still an answer
 WIDEST_TABLE = 8  # columns of a table of positions; NonMaxSuppression gives 3
 
@@ -101,6 +102,7 @@ def compare_outputs(
     *,
     kinds: Mapping[str, str] | None = None,
     tolerance: float | None = None,
+    rows: float | None = None,
     as_moments: bool = False,
     without: Collection[str] = (),
 ) -> OutputDifference:
@@ -112,6 +114,7 @@ def compare_outputs(
         kinds: Outputs that are no plain values, by name: "set", "indices" or "moments".
         tolerance: Replaces the limit of the relative L2 distance; that of the largest error becomes ten
             times as much. For all floating-point types.
+        rows: The same for outputs of kind "set", where another is meant for these.
         as_moments: The baseline differs from itself: compare every output by its moments.
         without: Outputs that the candidate was asked to leave out: passed over.
 
@@ -141,7 +144,8 @@ def compare_outputs(
         if name not in after:
             found.fail(f"output {name!r} is missing")
         else:
-            _compare_output(found, ways[name], (before[name], after[name]), tolerance)
+            limit = tolerance if rows is None or ways[name] != "set" else rows
+            _compare_output(found, ways[name], (before[name], after[name]), limit)
     compared_as: Literal["values", "sets", "moments"] = "values"
     if "moments" in found.ways:
         compared_as = "moments"
@@ -377,6 +381,9 @@ def _compare_set(
     width = old.shape[-1] if old.ndim > 1 else 1
     if old.ndim > 1 and new.shape[-1] != width:
         found.fail(f"output {label!r} has rows of {new.shape[-1]} values, not {width}")
+        return
+    if is_float and np.isnan(new).any() and not np.isnan(old).any():
+        found.fail(f"output {label!r} has NaN, and had none")
         return
     old, new = (a.reshape(-1, width) if width else a.reshape(0, 1) for a in (old, new))
     rows = max(len(old), len(new))

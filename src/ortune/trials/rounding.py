@@ -12,6 +12,7 @@ from ortune.inputs import feed_files
 from ortune.records import FeedRef, OutputDifference
 from ortune.trials.output_figures import accepting
 from ortune.trials.output_files import Array
+from ortune.trials.outputs import DEFAULT_LIMITS
 
 FORGIVEN = 3.0
 """Times what rounding alone moves the outputs: orders of sums differ among themselves too."""
@@ -45,10 +46,15 @@ def doubtful(found: OutputDifference) -> bool:
 
 def forgiven(found: OutputDifference, own: Sequence[OutputDifference]) -> OutputDifference:
     """As the same, where the model itself moves as much when it is merely rounded otherwise."""
-    if found.relative_l2 > FORGIVEN * moves(own):
-        return found
-    if found.max_error > FORGIVEN * max((each.max_error for each in own), default=0.0):
-        return found
+    for output in found.outputs:
+        if output.relative_l2 <= output.limit and output.max_error <= max(output.limit, DEFAULT_LIMITS[1]):
+            continue
+        # Each for itself: that another output of the model is sensitive excuses nothing in this one.
+        mine = [same for each in own for same in each.outputs if same.name == output.name]
+        if output.relative_l2 > FORGIVEN * max((same.relative_l2 for same in mine), default=0.0):
+            return found
+        if output.max_error > FORGIVEN * max((same.max_error for same in mine), default=0.0):
+            return found
     return msgspec.structs.replace(found, ok=True, what="", accepting_tolerance=None)
 
 

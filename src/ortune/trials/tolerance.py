@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ortune.errors import UsageError
-from ortune.records import OutputDifference
+from ortune.records import OutputDifference, OutputError
 
 _PART = re.compile(
     r"(l2|cosine|snr|top1|metric)\s*(<=|>=)\s*(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(db|%|)", re.IGNORECASE
@@ -22,6 +22,8 @@ _HOW = {
     "top1": (">=", ("", "%")),
     "metric": (">=", ("", "%")),
 }
+UNASKED_OF_ROWS = 0.09
+"""A budget that says nothing of distances holds rows to ten times this of the largest value: zeros are beyond it."""
 _DO = "write e.g. 0.01, l2<=1%, cosine>=0.999, snr>=30dB or top1>=0.99; several with a comma between"
 
 
@@ -46,6 +48,16 @@ class Tolerance:
     top1: float | None = None
     metric: float | None = None
     metric_of_base: float | None = None
+
+    @property
+    def of_rows(self) -> float:
+        """The relative L2 that it comes to, for rows that are matched one by one and have no figures of their own."""
+        asked = [self.number, self.relative_l2]
+        if self.snr_db is not None:
+            asked.append(10.0 ** (-self.snr_db / 20.0))
+        if self.cosine is not None:
+            asked.append(math.sqrt(1.0 - self.cosine**2))
+        return min((each for each in asked if each is not None), default=UNASKED_OF_ROWS)
 
     @property
     def of_metric(self) -> bool:
@@ -96,6 +108,42 @@ def _budget(text: str) -> Tolerance:
     )
 
 
+def worst_of(found: Sequence[OutputDifference]) -> OutputDifference:
+    """The differences of all inputs as one: what the worst input says, with the worst figures of each output."""
+    worst = max(
+        found,
+        key=lambda d: (not d.comparable, not d.ok, not d.ok and d.accepting_tolerance is None, d.relative_l2),
+    )
+    outputs: dict[str, OutputError] = {}
+    for output in (output for difference in found for output in difference.outputs):
+        outputs[output.name] = _both(outputs[output.name], output) if output.name in outputs else output
+    accepting = [d.accepting_tolerance for d in found if d.accepting_tolerance is not None]
+    return msgspec.structs.replace(
+        worst,
+        relative_l2=max(d.relative_l2 for d in found),
+        max_error=max(d.max_error for d in found),
+        cosine=min((d.cosine for d in found if d.cosine is not None), default=None),
+        top1=min(top1_by_output(found).values(), default=None),
+        accepting_tolerance=None if worst.accepting_tolerance is None else max(accepting),
+        outputs=tuple(outputs.values()),
+        silent=all(d.silent for d in found),
+    )
+
+
+def _both(one: OutputError, other: OutputError) -> OutputError:
+    """An output with two inputs: the worse of each figure, and the rows of both."""
+    further = max(one, other, key=lambda each: each.relative_l2)
+    rows = one.n_rows + other.n_rows
+    return msgspec.structs.replace(
+        further,
+        max_error=max(one.max_error, other.max_error),
+        cosine=min((c for c in (one.cosine, other.cosine) if c is not None), default=None),
+        top1=sum((each.top1 or 0.0) * each.n_rows for each in (one, other)) / rows if rows else None,
+        n_rows=rows,
+        silent=one.silent and other.silent,
+    )
+
+
 def judged(
     found: Sequence[OutputDifference], asked: Tolerance, metrics: tuple[float, float] | None = None
 ) -> OutputDifference:
@@ -106,8 +154,7 @@ def judged(
         asked: The budget.
         metrics: The user's own, of the base and of the candidate.
     """
-    worst = max(found, key=lambda d: (not d.comparable, not d.ok, d.relative_l2))
-    worst = msgspec.structs.replace(worst, asked=asked.text, tolerance=None)
+    worst = msgspec.structs.replace(worst_of(found), asked=asked.text, tolerance=None)
     if metrics is not None:
         finite = [value if math.isfinite(value) else None for value in metrics]  # JSON has no other
         worst = msgspec.structs.replace(worst, metric_base=finite[0], metric=finite[1])
@@ -152,7 +199,8 @@ def _missed_metric(asked: Tolerance, metrics: tuple[float, float] | None) -> str
     if metrics is None:
         return ""
     base, new = metrics
-    least = asked.metric if asked.metric_of_base is None else asked.metric_of_base * base
+    # Below 0 (an error with its sign turned) 99 % is lower by a hundredth, and not nearer to 0.
+    least = asked.metric if asked.metric_of_base is None else base - (1.0 - asked.metric_of_base) * abs(base)
     if least is None or new >= least:
         return ""
     return f"the metric is {new:.6g}, and {base:.6g} for the base; at least {least:.6g} is asked for"
