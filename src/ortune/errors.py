@@ -8,7 +8,7 @@
     │   └── BusyError           another ortune is measuring and --no-wait was given
     ├── StoreError              the store cannot be written                            (exit 2)
     ├── targets.tool.ToolFailed ONNX Runtime could not make a rewritten model          (exit 2)
-    ├── MeasurementError        controls failed twice, or every trial failed           (exit 3)
+    ├── MeasurementError        the controls failed, or every trial did                (exit 3)
     └── Interrupted             stopped before there was anything to tell              (exit 130)
 
 A failed trial is not an exception: it is the record ``Failed``.
@@ -85,7 +85,7 @@ class StoreError(OrtuneError):
 
 
 class MeasurementError(OrtuneError):
-    """Nothing can be claimed: the controls failed twice, or every trial failed."""
+    """Nothing can be claimed: the controls failed, or every trial did."""
 
     exit_code = 3
     default_code = "measurement"
@@ -96,3 +96,7 @@ class Interrupted(OrtuneError):
 
     exit_code = 130
     default_code = "interrupted"
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C or a signal to end, while the command runs: what goes on without something that failed must not go on."""

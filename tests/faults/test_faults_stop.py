@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,22 @@ def test_two_at_once(box: Box) -> None:
     patient.until(lambda: "inputs: x" in patient.err)
     patient.signal(signal.SIGTERM)
     stopped(patient)
+
+
+def test_a_stop_while_a_model_is_rewritten_is_no_fault_of_the_rewrite(box: Box) -> None:
+    """What fails there is left out, and the rest goes on."""
+    python = box.folder / "slow-python"
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" = tool ] && touch "{box.folder}/rewriting" && exec sleep 600\n'
+        f'exec "{sys.executable}" "$@"\n'
+    )
+    python.chmod(0o755)
+    running = box.start(
+        "tune", "m.onnx", "--json", "--no-bundle", "--budget", "10m", "--objective", "cold-start",
+        "--inputs", box.inputs(), "--python", str(python),
+    )  # fmt: skip
+    running.until((box.folder / "rewriting").exists)
+    running.signal(signal.SIGINT)
+    assert "before anything was compared" in stopped(running)["what"]
+    assert not box.events("no-model")
+    assert box.workers() == []

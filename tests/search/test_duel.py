@@ -300,6 +300,13 @@ def test_controls_that_fail_twice_leave_no_verdict() -> None:
         fight(Machine(12, {SPIKE: 1.2}), rules())
 
 
+def test_controls_that_fail_once_are_not_said_to_have_failed_twice() -> None:
+    r = rules(budget_ns=9 * 4 * TRIAL_NS)  # nine blocks with their controls, and no time for others
+    with pytest.raises(MeasurementError, match="no time is left") as raised:
+        fight(Machine(11, {IDENTICAL: 1.2}), r)
+    assert "twice" not in raised.value.what and "--budget" in raised.value.do
+
+
 def test_a_calibration_that_fails_once_is_repeated_on_fresh_blocks() -> None:
     machine = Machine(13, {IDENTICAL: 1.3, NEW: 0.9})
 

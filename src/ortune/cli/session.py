@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ortune.cli import output
-from ortune.errors import Interrupted, OrtuneError, UsageError
+from ortune.errors import Interrupted, OrtuneError, Stopped, UsageError
 from ortune.printable import lines
 from ortune.report import escape
 from ortune.report.numbers import shorten
@@ -61,9 +61,9 @@ class StopRequest:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.asked or number in AT_ONCE:
-            raise Interrupted("stopped; nothing is claimed")
+            raise Stopped("stopped; nothing is claimed")
         if not self.heard:
-            raise Interrupted("stopped before anything was compared; nothing is claimed")
+            raise Stopped("stopped before anything was compared; nothing is claimed")
         self.asked = True
         self._say(self._message)
 
@@ -136,8 +136,8 @@ def reporting(verb: str, as_json: bool) -> Iterator[None]:
     """Turns an error of ours into one message (or one JSON document) and its exit code."""
     try:
         yield
-    except KeyboardInterrupt:
-        tell(verb, Interrupted("stopped; nothing is claimed"), as_json)
+    except KeyboardInterrupt as stop:
+        tell(verb, Interrupted(str(stop) or "stopped; nothing is claimed"), as_json)
         raise typer.Exit(130) from None
     except OrtuneError as error:
         tell(verb, error, as_json)

@@ -104,13 +104,14 @@ def dropped(blocks: Sequence[Block]) -> list[Block]:
     return [msgspec.structs.replace(b, dropped=b.dropped or CONTROLS_FAILED) for b in blocks]
 
 
-def failed_twice() -> MeasurementError:
-    """The error after the second failed calibration."""
-    return MeasurementError(
-        "no verdict: twice, the A/A check (an identical plan) or the positive control (a known wait) failed",
-        do="quiet the machine (ortune doctor names the load) and try again",
-        code=INVALID,
-    )
+def failed(*, again: bool) -> MeasurementError:
+    """The error after a failed calibration: ``again``, the second, or the only one that the budget holds."""
+    which = "the A/A check (an identical plan) or the positive control (a known wait) failed"
+    do = "quiet the machine (ortune doctor names the load) and try again"
+    if again:
+        return MeasurementError(f"no verdict: twice, {which}", do=do, code=INVALID)
+    what = f"no verdict: {which}, and no time is left to repeat it"
+    return MeasurementError(what, do=f"{do}, with a larger --budget", code=INVALID)
 
 
 def late_controls(ratios: np.ndarray) -> list[Control]:
@@ -163,7 +164,7 @@ def calibrate(
         if judgement.ok:
             return judgement, [*blocks, *mine]
         blocks += dropped(mine)
-    raise failed_twice()
+    raise failed(again=True)
 
 
 def raise_if_base_fails(blocks: Sequence[Block], references: Sequence[str] = (BASE,)) -> None:

@@ -159,7 +159,7 @@ def run(
     """Runs blocks until a verdict on every new side, the last block, the end of the budget, or a stop.
 
     Raises:
-        MeasurementError: The controls failed twice, or the baseline cannot be measured.
+        MeasurementError: The controls failed, again where time was left; or the baseline cannot be measured.
         Interrupted: Stopped before the controls were through.
     """
     duel = Duel(arms=tuple(arms), live=list(arms))
@@ -177,7 +177,7 @@ def run(
         if not duel.live or judgement or not plan.controlled:
             break
         if attempt == 2 or clock() - start > 0.8 * rules.budget_ns:
-            raise controls.failed_twice()
+            raise controls.failed(again=attempt == 2)
     if not duel.live:
         duel.ended = "failed"
         return duel

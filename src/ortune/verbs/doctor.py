@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from ortune import __version__, rules
-from ortune.errors import BusyError, Interrupted, MeasurementError
+from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped
 from ortune.fleet import made, runtimes
 from ortune.model.open import open_model
 from ortune.profiling.peaks import load_peak, measure_peak
@@ -124,7 +125,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
                     raise
                 # The inventory needs nobody's leave; the noise of another's measurement would not be the machine's.
                 watch.say(f"neither noise nor peaks were measured: {error.what}")
-            except Interrupted:
+            except (Interrupted, Stopped):
                 # The inventory is done and worth having; only the noise is not known, or the peaks.
                 interrupted = True
     elif o.measure:
@@ -226,7 +227,7 @@ def _noise(baseline: Baseline, runtime: Runtime, watch: Watcher) -> NoiseReport:
         # The default races against itself: its evidence is what an equal plan would give.
         state = duel.run(
             baseline.executor,
-            duel.Rules(budget_ns=int(600e9)),
+            duel.Rules(budget_ns=sys.maxsize),  # so that controls that fail are repeated
             design,
             rng=random.Random(),
             clock=time.monotonic_ns,
