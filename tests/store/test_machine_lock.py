@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import sys
 from collections.abc import Iterator
@@ -59,3 +61,15 @@ def test_what_only_reads_does_not_wait(busy: None, tmp_path: Path) -> None:
     assert ortune.doctor(python=sys.executable, store=tmp_path / "store").status == "ok"
     assert ortune.report(store=tmp_path / "store").status == "ok"
     assert lock_path().exists()
+
+
+def test_where_nothing_can_be_locked_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
+
+    def refuse(fd: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    said: list[str] = []
+    with measuring("tune m.onnx", wait=True, say=said.append):
+        assert "another ortune may measure at the same time" in said[0]

@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 from git_repository import commit, git
 from ortune import records
+from ortune.errors import UsageError
 from ortune.model.open import open_model
+from ortune.records import Plan
+from ortune.trials.sides import SideText, resolve
+from ortune.trials.watcher import Watcher
 from ortune.verbs import tune
+from ortune.verbs._session import session
 from within import program
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
@@ -227,6 +233,26 @@ def test_resuming_what_was_never_started_says_so(tmp_path: Path) -> None:
     code, _, said = run(tmp_path, "tune", str(small_model(tmp_path / "small.onnx")), "--resume")
     assert code == 2
     assert "no unfinished session" in said
+
+
+def test_resuming_what_is_damaged_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evaluate.py").write_text("1")
+    more: dict[str, Any] = {"metric": "evaluate:score", "tolerance": "metric>=1", "resume": "newest"}
+    options = tune.Options(model=small_model(tmp_path / "m.onnx"), store=tmp_path / "store", **more)
+    with session("tune", options, Watcher()) as kept:
+        side = resolve(SideText(text=str(options.model)), common=Plan(), scratch=tmp_path)
+        tune._journal(kept, side, replace(options, resume=None))
+        kept.log.add("split", "x" * 100_000)
+        with pytest.raises(UsageError, match="cannot be read"):  # such a split there never was
+            tune._journal(kept, side, options)
+        shutil.rmtree(tmp_path / "store" / "blobs")
+        with pytest.raises(UsageError, match="cannot be read"):
+            tune._journal(kept, side, options)
+        # Another metric makes another session.
+        (tmp_path / "evaluate.py").write_text("12")
+        with pytest.raises(UsageError, match="no unfinished session"):
+            tune._journal(kept, side, options)
 
 
 def test_a_budget_that_holds_no_plan_tells_what_is_known_and_what_it_would_take(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from ortune.records import Finding, Headroom, Outcome, OutputDifference, RewriteSpec
 from ortune.search.budget import Split
-from ortune.store.db import Event, Store
+from ortune.store.db import Event
 
 RESUMED = "resumed"
 """Journalled when a session goes on: what is behind the last complete block was not played back."""
@@ -119,11 +119,6 @@ class Replay:
         self.played += 1
         self._since = time.monotonic_ns()
         return _outcomes.decode(played.outcome)
-
-
-def stored(store: Store, session: str) -> Replay:
-    """The replay of a stored session."""
-    return read(store.events(session))
 
 
 def read(events: list[Event]) -> Replay:

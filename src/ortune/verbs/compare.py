@@ -331,9 +331,10 @@ class _Run:
         try:
             found = worded(why(self.baseline, sides, arms, latencies, plain, self.watch.line), result.name)
             result = msgspec.structs.replace(result, why=found)
-        except OrtuneError as error:
-            # An answer is not lost because its reason is.
-            result = msgspec.structs.replace(result, notes=(*result.notes, no_reason(error.what)))
+        except (OrtuneError, OSError) as error:
+            # An answer is not lost because its reason is: by a disk that fills up, say.
+            said = error.what if isinstance(error, OrtuneError) else str(error)
+            result = msgspec.structs.replace(result, notes=(*result.notes, no_reason(said)))
         return msgspec.structs.replace(envelope, result=result)
 
     def _causes(self, slower: Resolved, faster: Resolved) -> tuple[Finding, ...]:

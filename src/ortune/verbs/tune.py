@@ -41,11 +41,12 @@ from ortune.search.guards import GUARDS
 from ortune.search.plan_edits import merge
 from ortune.search.proposals import propose
 from ortune.search.race import CURRENT
+from ortune.store.reading import UNREADABLE
 from ortune.trials import in_browsers, quantising
 from ortune.trials.across import propose_elsewhere, with_runtime, with_targets
 from ortune.trials.baseline import Baseline
 from ortune.trials.needed_rewrites import needed
-from ortune.trials.replay import FINDINGS, RESUMED, ROW, Replay, stored
+from ortune.trials.replay import FINDINGS, RESUMED, ROW, Replay, read
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import (
     Resolved,
@@ -528,7 +529,7 @@ def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference
             run.watch.line,
             processes=processes,
         )
-    except OrtuneError:
+    except (OrtuneError, OSError):
         return None  # an answer is not lost because its reason is
     return worded(found, "the winner")
 
@@ -598,6 +599,8 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
         _stamp(options.feeds.inputs),
         _stamp(options.feeds.workload),
         _stamp(options.feeds.data),
+        [_stamp(Path(library)) for library in options.feeds.custom_ops],
+        _stamp(Path(f"{options.feeds.metric.partition(':')[0].replace('.', '/')}.py")),
     )
     key = f"{side.model.info.sha256} {hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
     store, resume = kept.store, options.resume
@@ -607,14 +610,20 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
         kept.begin(key, model=side.label)
         return Replay()
     wanted = [s.id for s in store.sessions(f"tune {key}") if resume in ("newest", s.id)]
+    damaged = ""
     for id_ in wanted:
-        if not any(e.kind == "result" for e in store.events(id_)):
-            replay = stored(store, id_)
+        try:
+            events = store.events(id_)
+            replay = None if any(e.kind == "result" for e in events) else read(events)
+        except UNREADABLE as error:
+            damaged = damaged or f"session {id_} cannot be read ({error})"
+            continue
+        if replay is not None:
             kept.log = store.resume(id_)
             kept.log.add(RESUMED, {"trials": len(replay.trials)})
             return replay
     raise UsageError(
-        "no unfinished session of this model and these options is stored",
+        damaged or "no unfinished session of this model and these options is stored",
         where="--resume",
         do="leave --resume out, or give the options of the session that was interrupted",
     )
