@@ -152,3 +152,13 @@ def test_the_p50_is_told_beside_another_statistic_and_the_load_where_processes_l
     assert [each.figure for each in beside(blocks, "paired", alone=alone)] == ["load"]
     assert beside(blocks, "paired") == (), "processes of a block load at once"
     assert beside(paired(1.1, 2.0, n=5), "p10") == (), "too few for an interval"
+
+
+def test_where_starts_are_compared_those_of_the_blocks_are_told() -> None:
+    """Each is alone there: the few that ran besides are no part of what was compared."""
+    (other,) = trials(1)
+    other = msgspec.structs.replace(other, done=msgspec.structs.replace(other.done, load_ns=5))
+    assert describe(trials(9), "cold-start", [other]).load_ns == 10**7
+    assert describe(trials(9), "median", [other]).load_ns == 5
+    (load,) = (each for each in beside(paired(1.1, 2.0), "cold-start") if each.figure == "load")
+    assert load.ratio == pytest.approx(2.0)

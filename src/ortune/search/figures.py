@@ -177,11 +177,12 @@ def describe(
     """Medians over one side's trials, with the span of the middle half of them.
 
     The latency is the median whatever was compared: readers take it for one. What was compared stands beside it. The
-    trials of a block load at once, so that load and first run are those of trials ``alone`` where there are any: of
-    those whose page did not log all that it did, where there are others. Where the first load wrote what a setting
-    keeps on disk, they are those of trials that read it.
+    trials of a block load at once, so that load and first run are those of trials ``alone`` where there are any, but
+    where starts are compared: then each trial of a block is alone. They are of those whose page did not log all that it
+    did, where there are others. Where the first load wrote what a setting keeps on disk, they are those of trials that
+    read it.
     """
-    starts = alone or trials
+    starts = trials if estimand in FROM_START else alone or trials
     starts = [t for t in starts if not _logged(t)] or starts
     if first_load_ns is not None:
         starts = [t for t in starts if not t.done.wrote] or starts

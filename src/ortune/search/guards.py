@@ -9,7 +9,7 @@ import numpy as np
 
 from ortune.records import Block, CaseResult, FigureChange, Guard, Measured, Workload
 from ortune.search.blocks import BASE, NEW, log_ratios, measured, pairs
-from ortune.search.figures import LEAST_PROCESSES, WAITED, figure, samples
+from ortune.search.figures import FROM_START, LEAST_PROCESSES, WAITED, figure, samples
 from ortune.stats import calibration, evidence, tails
 from ortune.stats.pairs import wilcoxon_interval
 
@@ -41,12 +41,14 @@ def beside(
 ) -> tuple[FigureChange, ...]:
     """What else changed: the p50 where another time of a run was compared, and the load.
 
-    Trials of a block load at once, which no user's do: the load is that of blocks ``alone``, one process at a time.
+    Trials of a block load at once, which no user's do, but where starts are compared: else the load is that of blocks
+    ``alone``, one process at a time.
     """
     found: dict[Literal["p50", "load"], np.ndarray] = {}
     if estimand not in ("paired", "median"):
         found["p50"] = log_ratios(blocks, arm, "paired", base=base)
-    loads = [(ours.done.load_ns, theirs.done.load_ns) for ours, theirs in pairs(alone, arm, base)]
+    starts = blocks if estimand in FROM_START else alone
+    loads = [(ours.done.load_ns, theirs.done.load_ns) for ours, theirs in pairs(starts, arm, base)]
     found["load"] = np.log([ours / theirs for ours, theirs in loads if ours and theirs])
     changes = []
     for name, ratios in found.items():

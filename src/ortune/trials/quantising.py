@@ -27,7 +27,7 @@ from ortune.records import (
     RewriteSpec,
 )
 from ortune.rewrites import FAMILY
-from ortune.search.figures import figure
+from ortune.search.figures import TIMES, figure
 from ortune.search.proposals import Proposed
 from ortune.trials.baseline import PILOT_RUNS, Baseline, patience_s
 from ortune.trials.tuning import Tuning
@@ -160,7 +160,7 @@ class Quantising:
         if found.silent and found.metric is None:
             # A detector gives nothing for noise, and so does whatever is left of it.
             return msgspec.structs.replace(row, within_ratio=None, why=SILENT), []
-        if self._run.search.race.objective != "memory" and ratio is not None and ratio > NOT_SLOWER:
+        if self._run.search.race.objective in TIMES and ratio is not None and ratio > NOT_SLOWER:
             why = f"slower than the default in a first look ({1 / ratio:.2g}x)"
             return msgspec.structs.replace(row, why=why), []
         return row, []
