@@ -512,3 +512,25 @@ def test_damage_anywhere_gives_a_model_or_one_clear_error(tmp_path: Path) -> Non
 def test_a_reference_to_a_functions_parameter_holds_no_tensor() -> None:
     with pytest.raises(TypeError, match="'value' holds no tensor"):
         held_tensor(ir.RefAttr("value", "given", ir.AttributeType.TENSOR))
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "outputs", "what"),
+    [
+        ("MatMul", ["x"], ["y"], "'n' has 1 inputs, and needs 2"),
+        ("Softmax", [], ["y"], "'n' has 0 inputs, and needs 1"),
+        ("Relu", ["x"], [], "'n' has 0 outputs, and needs 1"),
+    ],
+)
+def test_a_node_without_what_its_operator_needs_is_refused(
+    tmp_path: Path, operator: str, inputs: list[str], outputs: list[str], what: str
+) -> None:
+    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node(operator, inputs, outputs, "n")], "g", sides[:1], sides[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=what):
+        open_model(path)
+    with pytest.raises(Exception, match="not in range|Fail|INVALID"):
+        onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -140,3 +141,17 @@ def test_more_threads_than_can_run(changes, environment, evidence):
 def test_threads_that_were_set_to_fit_are_fine(asked):
     limited = host(quota=1.5, effective_cpus=2)
     assert findings(limited, [], {"ORT_INTRA_OP_NUM_THREADS": asked}) == []
+
+
+def test_a_variable_that_is_not_read_yet_changes_nothing():
+    environment = {"OMP_NUM_THREADS": "1", "ORT_INTRA_OP_NUM_THREADS": "1"}
+    limited = rules.Facts(host=host(quota=1.5, effective_cpus=2), environment=environment)
+    told = [found.code for found in rules.findings(replace(limited, ort_version="1.28.0"))]
+    assert sorted(told) == ["ENV005", "THR001"]
+    assert rules.findings(replace(limited, ort_version="1.29.0")) == ()
+
+
+def test_threads_of_a_page_are_not_the_machine_s():
+    limited = rules.Facts(host=host(quota=1.5, effective_cpus=2), environment={"OMP_NUM_THREADS": "1"})
+    assert len(rules.findings(limited)) == 2
+    assert rules.findings(replace(limited, target="web-wasm")) == ()

@@ -25,6 +25,7 @@ from rule_examples import (
     plain,
     profile,
     ran,
+    signed,
     weight,
     work,
 )
@@ -259,3 +260,96 @@ def test_sizes_that_are_always_the_same_are_fixed_where_they_are_known(tmp_path:
     (found,) = rules.find_rule("SHP002").findings(replace(facts, profile=run))
     assert found.plan == Plan(rewrites=(RewriteSpec(name="fixed-dimensions", params={"rows": "8"}),))
     assert found.safety == "behaviour"
+
+
+def test_time_between_nodes_is_not_shared_by_what_is_in_a_body() -> None:
+    body = ran("step", 0.4, calls=1000.0, inside="loop")
+    facts = profile(ran("loop", 0.2), ran("a", 0.2), body, between_nodes=0.2)
+    found = seen(facts)["time-between-nodes"]
+    assert "between 2 nodes" in found.what
+
+
+def integers(folder: Path, dtype: int) -> Facts:
+    sides = [helper.make_tensor_value_info(name, dtype, [8, 8]) for name in ("a", "b")]
+    y = helper.make_tensor_value_info("y", TensorProto.INT32, [8, 8])
+    graph = helper.make_graph([helper.make_node("MatMulInteger", ["a", "b"], ["y"], "p")], "g", sides, [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return Facts(model=opened(model, folder), target="cuda")
+
+
+def test_the_one_integer_product_of_cuda_is_none_of_those_without_a_kernel(tmp_path: Path) -> None:
+    assert "eight-bits-on-a-gpu" in seen(integers(tmp_path, TensorProto.UINT8))
+    of_int8 = integers(tmp_path, TensorProto.INT8)
+    assert "eight-bits-on-a-gpu" not in seen(of_int8)
+    assert "eight-bits-on-a-gpu" in seen(replace(of_int8, target="webgpu"))
+
+
+def test_saturation_that_is_set_against_is_no_finding(tmp_path: Path) -> None:
+    facts = signed(tmp_path, 90)
+    rule = rules.find_rule("QNT009")
+    assert rule.findings(facts)
+    assert not rule.findings(replace(facts, plan=Plan(settings={"x64_quant_precision": True})))
+
+
+@pytest.mark.parametrize(
+    ("start", "limit", "step"),
+    [([0.0, 1.0], [9.0], [1.0]), ([0.0], [np.inf], [1.0]), ([np.nan], [9.0], [1.0]), ([0.0], [9.0], [0.0])],
+)
+def test_a_range_without_a_length_is_no_constant_that_grows(
+    tmp_path: Path, start: list[float], limit: list[float], step: list[float]
+) -> None:
+    held = [
+        numpy_helper.from_array(np.float32(each), name)
+        for each, name in zip((start, limit, step), "abc", strict=True)
+    ]
+    facts = facts_of(tmp_path, [node("Range", ["a", "b", "c"], ["y"])], held)
+    assert rules.find_rule("MEM002").findings(facts) == []
+
+
+def test_settings_that_a_page_has_not_are_no_fix_there(tmp_path: Path) -> None:
+    for code in ("MEM002", "PRC004"):
+        rule = rules.find_rule(code)
+        assert rule.bad is not None
+        facts = Facts(model=opened(rule.bad(), tmp_path))
+        assert any(found.plan for found in rule.findings(facts))
+        assert not any(found.plan for found in rule.findings(replace(facts, target="web-wasm")))
+
+
+def test_only_float32_has_a_blocked_layout_to_leave(tmp_path: Path) -> None:
+    rule = rules.find_rule("LAY005")
+    for dtype, there in ((np.float32, True), (np.float64, False)):
+        numbers = numpy_helper.from_array(np.ones((16, 17, 1, 1), dtype), "w")
+        facts = facts_of(tmp_path, [node("Conv", ["x", "w"], ["y"])], [numbers], host=HOST)
+        assert bool(rule.findings(facts)) is there
+
+
+FUNCTION = """
+<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+calls (float[2,4,8] x, float[8] s, float[4] k) => (float[2,4,8] z)
+{
+    z = local.block <last = -1, training = 0, number = 2.0, axes = [-1]> (x, s, k)
+}
+<opset_import: ["" : 17], domain: "local">
+block <last, training, number, axes> (x, s, k) => (z)
+{
+    a = Add (x, x)
+    n = LayerNormalization <axis: int = @last> (a, s)
+    g = Gemm (n, s)
+    b = BatchNormalization <training_mode: int = @training> (g, k, k, k, k)
+    e = Constant <value_float: float = @number> ()
+    c = Constant <value_ints: ints = @axes> ()
+    m = ReduceMean <axes: ints = @axes> (b)
+    d = Sub (b, m)
+    q = Pow (d, e)
+    v = ReduceMean <axes: ints = @axes> (q)
+    t = Add (v, e)
+    r = Sqrt (t)
+    z = Div (d, r)
+}
+"""
+
+
+def test_what_the_caller_of_a_function_says_is_not_known_in_it(tmp_path: Path) -> None:
+    facts = Facts(model=opened(onnx.parser.parse_model(FUNCTION), tmp_path), host=HOST)
+    for rule in rules.all_rules().values():
+        rule.findings(facts)

@@ -128,6 +128,17 @@ def test_without_a_runtime_the_file_is_shown_all_the_same(tmp_path: Path) -> Non
     assert document["result"]["next_commands"] == ["ortune doctor"]
 
 
+def test_findings_are_those_of_the_target(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"], name="narrow"),
+        helper.make_node("MatMulInteger", ["q", "q"], ["y"], name="product"),
+    ]
+    path, nowhere = str(save(tmp_path / "m.onnx", nodes)), str(tmp_path / "none")
+    for target, there in (("cpu", False), ("cuda", True)):
+        _, document, _ = ortune(tmp_path, path, "--target", target, "--python", nowhere)
+        assert ("QNT006" in [each["code"] for each in document["result"]["findings"]]) is there
+
+
 def test_without_a_runtime_a_model_of_a_revision_is_shown_too(tmp_path: Path) -> None:
     model = dense(tmp_path / "m.onnx")
     name = ["-c", "user.name=n", "-c", "user.email=e"]

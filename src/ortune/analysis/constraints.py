@@ -181,6 +181,8 @@ def constant(value: ir.Value | None) -> NDArray[np.generic] | None:
     if node is None or node.op_type != "Constant":
         return None
     for name, attribute in node.attributes.items():
+        if attribute.is_ref():
+            continue  # what the caller of the function says
         if name == "value" and attribute.type == ir.AttributeType.TENSOR:
             return _small_array(held_tensor(attribute))
         if name in {"value_int", "value_ints", "value_float", "value_floats"}:

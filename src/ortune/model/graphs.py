@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 
+import onnx
 import onnx_ir as ir
 
 MAP_TYPE = "ortune.onnx_type"
@@ -35,6 +37,35 @@ def op_set(names: str) -> frozenset[str]:
 def scopes(model: ir.Model) -> list[ir.Graph | ir.Function]:
     """The outermost graphs: the main one and every model-local function."""
     return [model.graph, *model.functions.values()]
+
+
+def require_operands(model: ir.Model) -> None:
+    """Checks that nodes of ONNX's own operators have the inputs and outputs that these need.
+
+    Raises:
+        ValueError: One has too few.
+    """
+    for scope in scopes(model):
+        imports = scope.opset_imports
+        for graph in nested(scope):
+            for node in graph:
+                if node.op_identifier() in model.functions:
+                    continue
+                least = _least_operands(node.domain, node.op_type, imports.get(node.domain, 1))
+                for word, there, needed in zip(("input", "output"), (node.inputs, node.outputs), least, strict=True):
+                    if len(there) < needed:
+                        raise ValueError(
+                            f"{node.op_type} {node.name!r} has {len(there)} {word}s, and needs {needed}"
+                        )
+
+
+@cache
+def _least_operands(domain: str, op_type: str, version: int) -> tuple[int, int]:
+    """How many inputs and outputs an operator needs; none where ONNX does not know it."""
+    if not 0 < version < 1 << 31 or not onnx.defs.has(op_type, version, domain):
+        return 0, 0
+    schema = onnx.defs.get_schema(op_type, version, domain)
+    return schema.min_input, schema.min_output
 
 
 def require_finite(model: ir.Model) -> None:

@@ -33,6 +33,7 @@ class Facts:
         work: What it is fed.
         plan: What it runs with.
         target: Where it runs, by the target's name.
+        ort_version: Of the ONNX Runtime that runs it.
         operators: Where the time goes, as a first look sees it.
         profile: Where the time goes, in full.
         page: The browser's page that it ran in.
@@ -50,6 +51,7 @@ class Facts:
     work: Workload | None = None
     plan: Plan = field(default_factory=Plan)
     target: str = "cpu"
+    ort_version: str = ""
     operators: OperatorProfile | None = None
     profile: ProfileResult | None = None
     page: PageSeen | None = None

@@ -309,6 +309,7 @@ class _Diagnosis:
             work=self.baseline.work,
             plan=self.side.plan,
             target=self.options.target,
+            ort_version=self.side.runtime.ort_version,
             profile=told,
             host=machine.host,
             topology=machine.topology,

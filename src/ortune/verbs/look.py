@@ -386,6 +386,8 @@ class _Look:
             model=self.model,
             work=self.work,
             plan=self.side.plan if self.side else Plan(),
+            target=targets.of(self.side.plan).name if self.side else self.options.target,
+            ort_version=self.side.runtime.ort_version if self.side else "",
             operators=self.profile,
             host=self.machine.host,
             environment=os.environ,

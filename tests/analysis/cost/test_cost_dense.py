@@ -225,3 +225,11 @@ def test_dynamically_quantized_lstm():
 def test_half_precision_halves_the_bytes():
     cost = one("MatMul", (Fed(np.ones((2, 4), np.float16)), np.ones((4, 3), np.float16)))
     assert (cost.bytes_read, cost.bytes_written, cost.flops) == (2 * 20, 2 * 6, 2 * 24)
+
+
+def test_pads_of_a_transposed_convolution_are_no_bias():
+    operands = [(1, 2, 4, 4), f32(2, 3, 2, 2), np.zeros(4, np.int64)]
+    pads = one("ConvTransposeWithDynamicPads", operands, domain=MS, run=False)
+    bias = one("ConvTransposeWithDynamicPads", [*operands, f32(3)], domain=MS, run=False)
+    assert pads.flops == 2 * pads.macs
+    assert bias.flops > pads.flops

@@ -103,7 +103,8 @@ def decoder_masked(call: Call) -> Count:
     """com.microsoft DecoderMaskedMultiHeadAttention: one query against the cache."""
     heads = _heads(call)
     batch, queries = call.dim(0, 0), call.dim(0, 1)
-    head = call.dim(0, 2) // heads
+    # Without keys of their own the query holds all three.
+    head = call.dim(0, 2) // heads // (1 if call.has(1) else 3)
     before = _past(call, 5)
     if call.has(5):
         shared = bool(call.int("past_present_share_buffer"))

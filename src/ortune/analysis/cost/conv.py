@@ -19,10 +19,14 @@ def _per_output(call: Call, weight: int) -> int:
     return math.prod(shape[1:])
 
 
-def conv_transpose(call: Call) -> Count:
+def _transposed(bias: int) -> Formula:
     """Each input element is multiplied into its window of the output."""
-    macs = call.n_in() * _per_output(call, 1)
-    return Count(flops=2 * macs + call.has(2) * call.n_out(), macs=macs)
+
+    def formula(call: Call) -> Count:
+        macs = call.n_in() * _per_output(call, 1)
+        return Count(flops=2 * macs + call.has(bias) * call.n_out(), macs=macs)
+
+    return formula
 
 
 def deform_conv(call: Call) -> Count:
@@ -43,7 +47,7 @@ _QLINEAR_CONV = products(lambda c: _per_output(c, 3), lambda c: c.has(8) + REQUA
 FORMULAS: dict[str, dict[str, Formula]] = {
     "": {
         "Conv": _CONV,
-        "ConvTranspose": conv_transpose,
+        "ConvTranspose": _transposed(2),
         # Zero points are folded into the weights' sums and not counted.
         "ConvInteger": products(lambda c: _per_output(c, 1)),
         "QLinearConv": _QLINEAR_CONV,
@@ -52,7 +56,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "com.microsoft": {
         **dict.fromkeys(("FusedConv", "NhwcFusedConv", "NhwcConv"), _CONV),
         "QLinearConv": _QLINEAR_CONV,
-        "ConvTransposeWithDynamicPads": conv_transpose,
+        "ConvTransposeWithDynamicPads": _transposed(3),  # behind the pads
     },
     "com.microsoft.nchwc": {"Conv": _CONV},
     "com.ms.internal.nhwc": {"Conv": _CONV, "QLinearConv": _QLINEAR_CONV},

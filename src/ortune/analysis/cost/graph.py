@@ -84,7 +84,7 @@ class GraphCounter(Counter):
 
     def _node(self, node: ir.Node, inside: str) -> NodeCost:
         inputs = [self.dims(value) for value in node.inputs]
-        if self._sizes and node.domain == BLOCKED and node.op_type == "Conv":
+        if self._sizes and node.domain == BLOCKED and node.op_type == "Conv" and len(node.inputs) > 1:
             self._depthwise(node, inputs)
             inputs = [self.dims(value) for value in node.inputs]
         contents = {i: a for i, v in enumerate(node.inputs) if (a := self.content(v)) is not None}
@@ -139,7 +139,7 @@ class GraphCounter(Counter):
 
     def _padding(self, node: ir.Node) -> str:
         """What blocks add to a convolution, in words: "17 channels run as 32"."""
-        if node.domain != BLOCKED or node.op_type != "Conv":
+        if node.domain != BLOCKED or node.op_type != "Conv" or len(node.inputs) < 2:
             return ""
         weight = node.inputs[1]
         own, stored = self.dims(weight), weight.const_value if weight is not None else None
@@ -205,6 +205,8 @@ class GraphCounter(Counter):
                 raise Uncounted("its operands are so large that the work makes no sense")
         except Uncounted as reason:
             return NodeCost(**fields, known=False, note=str(reason))
+        except IndexError:
+            return NodeCost(**fields, known=False, note=f"its operands are none of {plain.op_type}")
         notes = [text for text in (note, count.note, _LOOSE if loose else "") if text]
         return NodeCost(
             **fields,

@@ -14,7 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
+from ortune.knobs.cpu.ort_intra_op_num_threads import KNOB as VARIABLE
+from ortune.knobs.versions import too_old
 from ortune.records import Finding, Plan
+from ortune.rules._browsers import in_browser
 from ortune.rules.facts import Facts
 
 CODE = "ENV005"
@@ -23,8 +26,8 @@ CODE = "ENV005"
 def find(facts: Facts) -> Iterator[Finding]:
     """Where the variable is set in vain."""
     value = facts.environment.get("OMP_NUM_THREADS")
-    set_already = facts.environment.get("ORT_INTRA_OP_NUM_THREADS") or THREADS.name in facts.plan.settings
-    if not value or set_already:
+    by_variable = facts.environment.get(VARIABLE.key) and not too_old(VARIABLE, facts.ort_version)
+    if not value or by_variable or THREADS.name in facts.plan.settings or in_browser(facts.target):
         return
     cores = f", {facts.host.cores} here" if facts.host else ""
     yield Finding(

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.analysis.shape_rule_helpers import int_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rewrites._graph import is_op, only_user
@@ -61,7 +62,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _behind(node: ir.Node) -> bool:
     """Whether a product with constant weights gives what the node takes, straight or through a bias, to it alone."""
-    if node.attributes.get_int("training_mode", 0):
+    if int_of(node, "training_mode", 0):
         return False
     before = _alone(node.inputs[0])
     if before is not None and is_op(before, "Add"):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.analysis.shape_rule_helpers import int_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
@@ -42,7 +43,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     found = [
         n
         for n in walked
-        if n.op_type == "BatchNormalization" and bool(n.attributes.get_int("training_mode", 0))
+        if n.op_type == "BatchNormalization" and bool(int_of(n, "training_mode", 0))
     ]
     if found:
         yield Finding(

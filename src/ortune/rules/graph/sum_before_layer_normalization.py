@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.analysis.shape_rule_helpers import int_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rewrites._graph import constant, is_op, only_user
@@ -77,7 +78,7 @@ def _reason(node: ir.Node) -> str:
         return "its terms are of other shapes"
     if len(first) != _AXES:
         return f"{len(first)} axes in place of {_AXES}"
-    axis = norms[0].attributes.get_int("axis", -1)
+    axis = int_of(norms[0], "axis", -1)
     return (
         f"it is over axis {axis} and what follows, not the last alone" if axis not in (-1, _AXES - 1) else ""
     )

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.analysis.shape_rule_helpers import int_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rewrites._graph import is_op
@@ -62,7 +63,10 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _plain(node: ir.Node) -> bool:
     weight = node.inputs[1].const_value if len(node.inputs) > 1 and node.inputs[1] is not None else None
-    if weight is None or len(weight.shape) != _PLANAR or (node.attributes.get_int("group", 1) or 1) != 1:
+    # The blocked layout is for float32 alone.
+    if weight is None or weight.dtype != ir.DataType.FLOAT or len(weight.shape) != _PLANAR:
+        return False
+    if int_of(node, "group", 1) != 1:
         return False
     taken = int(weight.shape.numpy()[1])
     return taken >= _FEW and taken % _IN_ONE_STEP != 0

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.analysis.shape_rule_helpers import int_of
 from ortune.records import Finding
 from ortune.rewrites._graph import is_op
 from ortune.rules._words import counted, name_of
@@ -66,6 +67,6 @@ def _appends(node: ir.Node) -> bool:
     past = node.inputs[0]
     if past is None or not past.is_graph_input() or past.is_initializer() or past.shape is None:
         return False
-    axis = node.attributes.get_int("axis", 0) or 0
+    axis = int_of(node, "axis", 0)
     rank = len(past.shape)
     return rank == _AXES and -rank <= axis < rank and not isinstance(past.shape[axis], int)

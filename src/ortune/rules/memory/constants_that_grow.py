@@ -20,6 +20,7 @@ from ortune.analysis.constraints import constant
 from ortune.knobs.cpu.constant_folding_max_bytes import KNOB
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding, Plan
+from ortune.rules._browsers import in_browser
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -62,13 +63,14 @@ def find(facts: Facts) -> Iterator[Finding]:
     found = [node for node, size in sizes.items() if size <= _MOST_BYTES]
     if found:
         total = sum(sizes[node] for node in found)
+        in_a_page = in_browser(facts.target)  # where there is no such setting
         yield Finding(
             code=CODE,
             severity="note",
             what=f"constants grow to {total >> 20} MiB when a session is made: {counted(found)}",
             where=tuple(map(name_of, found)),
-            plan=Plan(settings={KNOB.name: _LIMIT_BYTES}),
-            safety="exact",
+            plan=None if in_a_page else Plan(settings={KNOB.name: _LIMIT_BYTES}),
+            safety="advice" if in_a_page else "exact",
         )
 
 
@@ -86,7 +88,11 @@ def _bytes(node: ir.Node) -> int:
         case "Tile", [data, repeats] if data is not None and repeats is not None:
             elements = data.size * math.prod(int(n) for n in repeats.ravel())
         case "Range", [start, limit, delta] if (
-            start is not None and limit is not None and delta is not None and delta.item()
+            start is not None
+            and limit is not None
+            and delta is not None
+            and start.size == limit.size == delta.size == 1
         ):
-            elements = max(0.0, (float(limit.item()) - float(start.item())) / float(delta.item()))
-    return max(0, int(elements) * 4)
+            step = float(delta.item())
+            elements = (float(limit.item()) - float(start.item())) / step if step else 0.0
+    return int(elements) * 4 if math.isfinite(elements) and elements > 0 else 0

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from ortune.analysis.shape_rule_helpers import int_of
 from ortune.model.graphs import nodes
 from ortune.records import Finding
 from ortune.rules._words import counted, name_of
@@ -54,6 +55,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _in_float(node: ir.Node) -> bool:
     # Other widths have no integer kernel everywhere.
-    four_bits = node.attributes.get_int("bits", 4) == 4
-    float32 = node.inputs[0] is not None and node.inputs[0].dtype in (None, ir.DataType.FLOAT)
-    return four_bits and float32 and node.attributes.get_int("accuracy_level", 0) != _WHOLE_NUMBERS
+    four_bits = int_of(node, "bits", 4) == 4
+    x = next(iter(node.inputs), None)
+    float32 = x is not None and x.dtype in (None, ir.DataType.FLOAT)
+    return four_bits and float32 and int_of(node, "accuracy_level", 0) != _WHOLE_NUMBERS

@@ -1,8 +1,7 @@
 """A model in 8-bit operators is meant for a GPU that has no kernels for them.
 
-What it is: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger and DynamicQuantizeLinear, on WebGPU also
-    QuantizeLinear, where the target is CUDA
-    or WebGPU, in a browser or outside.
+What it is: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger (on CUDA but for int8 times int8) and
+    DynamicQuantizeLinear, on WebGPU also QuantizeLinear, where the target is CUDA or WebGPU, in a browser or outside.
 Why it costs: each runs on the CPU, and its inputs and outputs are copied from and to the GPU.
 Evidence: the operators.
 Fix and its safety: advice: give the GPU a float16 model, or 4-bit weights (MatMulNBits); for TensorRT,
@@ -14,6 +13,8 @@ References: microsoft/onnxruntime#12229, #24807, #10267, #7745, #21535; huggingf
 from __future__ import annotations
 
 from collections.abc import Iterator
+
+import onnx_ir as ir
 
 from ortune.model.graphs import nodes, op_set
 from ortune.records import Finding
@@ -48,8 +49,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where such a GPU runs it."""
     if facts.model is None or facts.target not in _TARGETS:
         return
-    lacking = _ON_WEBGPU if facts.target in GPU else _OPERATORS
-    found = [node for node in nodes(facts.model.ir) if node.op_type in lacking]
+    on_cuda = facts.target not in GPU
+    lacking = _OPERATORS if on_cuda else _ON_WEBGPU
+    found = [
+        node
+        for node in nodes(facts.model.ir)
+        if node.op_type in lacking and not (on_cuda and _signed_product(node))
+    ]
     if found:
         yield Finding(
             code=CODE,
@@ -57,3 +63,9 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=tuple(map(name_of, found)),
             fix="give the GPU a float16 model, or 4-bit weights",
         )
+
+
+def _signed_product(node: ir.Node) -> bool:
+    """Whether it is the one product of integers that CUDA has a kernel for: of int8 on both sides."""
+    types = [value.dtype for value in node.inputs[:2] if value is not None]
+    return node.op_type == "MatMulInteger" and types == [ir.DataType.INT8, ir.DataType.INT8]

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
+from ortune.knobs.cpu.x64_quant_precision import KNOB
 from ortune.model.graphs import nodes
 from ortune.records import Finding, Host
 from ortune.rules._words import counted, name_of
@@ -34,8 +35,10 @@ _LOOKED_AT = 1 << 16  # numbers of a weight: one beyond seven bits is enough, an
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, where the processor is of that kind."""
+    """Everywhere in the model, where the processor is of that kind and nothing is set against it."""
     if facts.model is None or facts.target != "cpu" or not _saturates(facts.host):
+        return
+    if facts.plan.settings.get(KNOB.name):
         return
     found = [node for node in nodes(facts.model.ir) if _wide(quantized_weights(node))]
     if found:

@@ -15,7 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.knobs.cpu.intra_op_num_threads import KNOB as THREADS
+from ortune.knobs.cpu.ort_intra_op_num_threads import KNOB as VARIABLE
+from ortune.knobs.versions import too_old
 from ortune.records import Finding, Plan
+from ortune.rules._browsers import in_browser
 from ortune.rules.facts import Facts
 
 CODE = "THR001"
@@ -24,18 +27,19 @@ CODE = "THR001"
 def find(facts: Facts) -> Iterator[Finding]:
     """Whoever has set the number: the user, a variable, or ONNX Runtime itself."""
     host = facts.host
-    if host is None:
-        return
+    if host is None or in_browser(facts.target):
+        return  # a page has threads of its own, and another default
     own = facts.plan.settings.get(THREADS.name)
-    asked = facts.environment.get("ORT_INTRA_OP_NUM_THREADS", "")
+    read = not too_old(VARIABLE, facts.ort_version)
+    asked = facts.environment.get(VARIABLE.key, "") if read else ""
     by_user = isinstance(own, int) and own > 0
-    by_variable = not by_user and asked.isdigit() and int(asked) > 0
+    by_variable = not by_user and asked.isdecimal() and int(asked) > 0
     threads = own if isinstance(own, int) and own > 0 else int(asked) if by_variable else host.cores
     if threads <= host.effective_cpus:
         return
     source = f"{host.cores} cores in the machine"
     if by_user or by_variable:
-        source = f"{THREADS.name}={own}" if by_user else f"ORT_INTRA_OP_NUM_THREADS={asked}"
+        source = f"{THREADS.name}={own}" if by_user else f"{VARIABLE.key}={asked}"
     limits = [f"affinity allows {host.affinity}"] if host.affinity < host.cores else []
     if host.quota is not None:
         limits.append(f"the CPU quota allows {host.quota:g}")
