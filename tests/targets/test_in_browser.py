@@ -253,6 +253,8 @@ def test_the_graph_that_ran_on_a_gpu_tells_whose_its_nodes_are(
         run.whole_ns
     )
     assert ("functional only" in profile_words.gpu_run(run)) == run.software
+    parts = result.page_parts
+    assert parts is not None and parts.queued and 0 < parts.operators_ns + parts.outputs_ns < parts.whole_ns
     assert not result.unmapped and not [note for note in result.notes if "nodes come from" in note]
     copies = {node.op_type for node in result.nodes if node.purpose}
     assert copies == {"MemcpyToHost", "MemcpyFromHost"}
@@ -289,6 +291,36 @@ def test_fused_nodes_in_another_layout_are_told_apart(
     assert isinstance(result, ProfileResult)
     found = sorted(node.originals for node in result.nodes if node.op_type == "Conv")
     assert found == [("conv0", "relu0"), ("conv1", "relu1")]
+
+
+@pytest.mark.xdist_group("browser")
+@pytest.mark.parametrize(
+    ("target", "version", "told"),
+    [
+        ("web-wasm", "", True),
+        *(
+            pytest.param(target, "1.22.0", False, marks=pytest.mark.long)
+            for target in ("web-wasm", "web-webgpu")
+        ),
+    ],
+)
+def test_what_of_a_run_is_outside_of_the_operators(
+    target: str, version: str, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By onnxruntime-web's own marks; 1.22 prints none."""
+    hardly_warm(monkeypatch)
+    needs(target)
+    result = ortune.profile(
+        net(tmp_path / "m.onnx"), inputs=inputs(tmp_path), target=target, ort_web=version, budget=1,
+        store=tmp_path / "st",
+    ).result  # fmt: skip
+    assert isinstance(result, ProfileResult)
+    parts = result.page_parts
+    assert (parts is not None) == told
+    if parts is not None:
+        assert parts.n_runs == result.n_runs and not parts.queued
+        assert 0 < parts.operators_ns < parts.whole_ns and min(parts.inputs_ns, parts.outputs_ns) >= 0
+        assert "handing outputs over" in profile_words.page_parts(parts)
 
 
 def test_placement_and_reasons_are_read_off_the_log() -> None:

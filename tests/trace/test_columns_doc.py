@@ -34,6 +34,7 @@ NOT_COLUMNS = {
     "n_unreadable",
     "complete",
     "missing",
+    "page_runs",
 }
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from ortune.errors import UsageError
+from ortune.profiling.result import page_parts
+from ortune.records import PageParts
+from ortune.report import profile_words
 from ortune.trace.operators import by_operator, run_time_ns
 from ortune.trace.read import read_trace
 from ortune.trace.table import NO_PARENT, NO_RUN, Trace
@@ -190,3 +193,38 @@ def test_kernels_of_one_name_are_told_apart_by_operator(tmp_path: Path) -> None:
     trace = read(tmp_path / "log", *lines)
     assert trace.name.texts == ("a", "a") and trace.nodes.op_type == ("Conv", "Add")
     assert trace.name.codes.tolist() == [0, 1, 0, 1]
+
+
+def marks(scale: float, unit: str = " ms") -> list[str]:
+    """What a run prints with ``env.trace``, as 1.30 does."""
+    parts = [("wasm prepareInputOutputTensor", 2), ("wasm bindInputsOutputs", 1), ("wasm ProcessOutputTensor", 4)]
+    parts.append(("InferenceSession.run", 40))
+    return [f"ORT::{name}: {scale * took}{unit}" for name, took in parts]
+
+
+@pytest.mark.parametrize("form", CONSOLES.values(), ids=CONSOLES)
+def test_marks_of_runs_in_every_console(tmp_path: Path, form: str) -> None:
+    lines = ["ORT::InferenceSession.create: 1364.4 ms", *marks(0.01), *marks(0.001), *profile()]
+    trace = read(tmp_path / "log", *(form.format(text) for text in lines))
+    assert trace.page_runs == ((400_000, 30_000, 40_000), (40_000, 3_000, 4_000))
+    parts = page_parts(trace, 1)
+    assert parts == PageParts(
+        whole_ns=40_000, inputs_ns=3_000, operators_ns=15_000, outputs_ns=4_000, rest_ns=18_000, n_runs=1, queued=True
+    )
+    assert "preparing inputs 3.00 us, queueing operators 15.0 us" in profile_words.page_parts(parts)
+
+
+@pytest.mark.parametrize(("unit", "took_ns"), [(" ms", 40_000), ("ms", 40_000), (" ms - timer ended", 40_000), ("s", 40_000_000)])
+def test_marks_as_browsers_write_times(tmp_path: Path, unit: str, took_ns: int) -> None:
+    trace = read(tmp_path / "log", *marks(0.001, unit), *profile(runs=1))
+    assert [run.whole_ns for run in trace.page_runs] == [took_ns]
+
+
+def test_marks_of_an_earlier_session_are_not_of_the_last(tmp_path: Path) -> None:
+    trace = read(tmp_path / "log", *marks(1), *profile(runs=1), *marks(0.001), *profile(runs=1))
+    assert [run.whole_ns for run in trace.page_runs] == [40_000]
+
+
+def test_without_marks_nothing_is_said_of_them(tmp_path: Path) -> None:
+    trace = read(tmp_path / "log", "12:31 ORT::InferenceSession.run", *profile())
+    assert trace.page_runs == () and page_parts(trace, 0) is None

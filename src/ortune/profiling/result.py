@@ -22,6 +22,7 @@ from ortune.profiling.processes import Seen
 from ortune.records import (
     MachinePeak,
     OperatorTime,
+    PageParts,
     ProfileDifference,
     ProfiledNode,
     ProfileResult,
@@ -41,6 +42,29 @@ from ortune.trace.variance import variance
 from ortune.trials.sides import Resolved
 
 _OUT = "initializers-out-of-inputs"
+
+
+def page_parts(trace: Trace, warmup: int) -> PageParts | None:
+    """What marks of a page's runs and the profile of these tell together; None where either is missing."""
+    n = min(len(trace.page_runs), trace.n_runs)
+    if not n or trace.device_only:
+        return None
+    known = trace.run >= 0
+    operators = np.bincount(trace.run[known], trace.self_ns[known], minlength=trace.n_runs)
+    # A log that was cut off lacks what came first.
+    told = np.column_stack([np.asarray(trace.page_runs[-n:], dtype=np.float64), operators[-n:]])
+    told = told[min(max(0, warmup - (trace.n_runs - n)), n - 1) :]
+    whole, inputs, outputs, computed = (float(np.median(column)) for column in told.T)
+    rest = float(np.median(told[:, 0] - told[:, 1:].sum(axis=1)))
+    return PageParts(
+        whole_ns=whole,
+        inputs_ns=inputs,
+        operators_ns=computed,
+        outputs_ns=outputs,
+        rest_ns=rest,
+        n_runs=len(told),
+        queued=not {*trace.nodes.provider} <= {"CPUExecutionProvider", ""},
+    )
 
 
 def result_of(
@@ -119,6 +143,7 @@ def result_of(
         layers=places,
         layers_left_out=left_out,
         providers=dict(sorted(providers.items(), key=lambda item: -item[1])),
+        page_parts=page_parts(trace, warmup),
         pieces=trace.pieces,
         device_ns=_device(trace, found),
         variance=variance(trace, found, warmup),

@@ -330,6 +330,27 @@ class TraceInfo(Record, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
 
 
+class PageParts(Record, frozen=True, kw_only=True):
+    """What a run in a page is made of, as onnxruntime-web's own marks tell it: medians of steady runs, nanoseconds.
+
+    Attributes:
+        whole_ns: From the call of ``run()`` to its promise.
+        inputs_ns: Until ONNX Runtime has the inputs: copied into WebAssembly's memory, or handed to the GPU.
+        operators_ns: ONNX Runtime's operators; on a GPU what it takes to queue them.
+        outputs_ns: Handing the outputs over; from a GPU with the wait for it and the read-back.
+        rest_ns: What is neither: calls between JavaScript and WebAssembly, scheduling, promises, the profiler.
+        queued: Operators ran on a GPU.
+    """
+
+    whole_ns: float
+    inputs_ns: float
+    operators_ns: float
+    outputs_ns: float
+    rest_ns: float
+    n_runs: int
+    queued: bool = False
+
+
 class ProfileResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune profile --json``. Times are those of the mean steady run, while profiling.
 
@@ -345,6 +366,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
         layers_left_out: How many these are.
         pieces: How many parts of parallel work each other thread of the pool took in the whole profile, the most first.
         gpu_run: What a run is made of, in a page on WebGPU; None elsewhere.
+        page_parts: The parts of a run in a page; None elsewhere, and of versions that do not tell.
         unmapped: Nodes of the optimised graph whose origin in the model is not known.
         stands_out: Findings, the weightiest first; () in older documents.
         findings: The same in one sentence each.
@@ -371,6 +393,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     peak: MachinePeak | None = None
     headroom: Headroom | None = None
     gpu_run: GpuRun | None = None
+    page_parts: PageParts | None = None
     unmapped: tuple[str, ...] = ()
     stands_out: tuple[Finding, ...] = ()
     findings: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from ortune.records import (
     MemoryKind,
     MemoryOwner,
     MemoryProfile,
+    PageParts,
     Plan,
     ProfiledNode,
     ProfileResult,
@@ -347,6 +348,24 @@ def size(n_bytes: int) -> str:
     return memory(n_bytes) if abs(n_bytes) >= 2**20 else f"{math.ceil(n_bytes / 1024)} KiB"
 
 
+def page_parts(found: PageParts) -> str:
+    """A run in a page, from the call of ``run()`` to its promise."""
+
+    def part(name: str, ns: float) -> str:
+        return f"{name} {duration(ns)}" if ns > 0 else f"{name} too little to be seen"
+
+    operators = "queueing operators" if found.queued else "operators"
+    waits = "waiting for the GPU and handing outputs over" if found.queued else "handing outputs over"
+    parts = [
+        part("preparing inputs", found.inputs_ns),
+        part(operators, found.operators_ns),
+        part(waits, found.outputs_ns),
+        part("rest", found.rest_ns),
+    ]
+    runs = "one run" if found.n_runs == 1 else f"{found.n_runs} runs"
+    return f"{', '.join(parts)}, {duration(found.whole_ns)} in all (medians of {runs}, under the profiler)"
+
+
 def gpu_run(found: GpuRun) -> str:
     """A run in a page, part by part."""
 
@@ -459,6 +478,8 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
     result = envelope.result
     facts = [("runs", variance(result)), ("memory", memory_line(result))]
     gpu = [("on the GPU", gpu_run(result.gpu_run))] if result.gpu_run else []
+    if result.page_parts:
+        gpu.insert(0, ("a run() in the page", page_parts(result.page_parts)))
     written = [("written", f"{kind}: {path}") for kind, path in result.exports.items()]
     return Document(
         title=f"ortune profile: {subject(result)}",

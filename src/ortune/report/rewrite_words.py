@@ -21,6 +21,11 @@ def not_installed(package: str) -> str:
     return f"{package} is not in the environment that is measured; ortune installs nothing"
 
 
+def unseen_feature(feature: str) -> str:
+    """Why a rewrite is not said to fit before a page has run."""
+    return f"of use where the browser's GPU has {feature}, which is seen once a page runs: ortune tune"
+
+
 def spec(rewrite: RewriteSpec) -> str:
     """A rewrite as the command line has it."""
     params = ",".join(f"{name}={value}" for name, value in rewrite.params.items())

@@ -14,7 +14,15 @@ import onnx_ir as ir
 from ortune.errors import UsageError
 from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model
-from ortune.rewrites._base import ANY_NAME, CLEAN_UP, ORT, Param, Rewrite, RewriteResult
+from ortune.rewrites._base import (
+    ANY_NAME,
+    CLEAN_UP,
+    ORT,
+    SHADERS_OF_FLOAT16,
+    Param,
+    Rewrite,
+    RewriteResult,
+)
 from ortune.rewrites._known import remembering
 from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by
 from ortune.rewrites._quantized import FAMILY
@@ -22,8 +30,8 @@ from ortune.rewrites._registry import all_rewrites, canonical, find
 
 __all__ = [
     "ANY_NAME", "CLEAN_UP", "FAMILY", "MODEL_KEY", "NODE_KEY", "ORT", "Param", "Rewrite", "RewriteResult", "Rewritten",
-    "Step", "Tool", "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order", "left_out", "made_by",
-    "parse", "proposals", "remembering", "rewrite_model", "row", "settings_for",
+    "SHADERS_OF_FLOAT16", "Step", "Tool", "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order",
+    "lacking", "left_out", "made_by", "parse", "proposals", "remembering", "rewrite_model", "row", "settings_for",
 ]  # fmt: skip
 
 
@@ -125,6 +133,7 @@ def proposals(
     objective: str = "",
     target: str = "cpu",
     packages: Collection[str] = (),
+    features: Collection[str] = (),
 ) -> list[tuple[RewriteSpec, str]]:
     """The rewrites worth trying on a model, each with the reason in one sentence.
 
@@ -135,13 +144,39 @@ def proposals(
         objective: Leaves out what cannot improve it; "" leaves out nothing.
         target: Where the model runs: leaves out what is of no use there.
         packages: What the environment that is measured has: a rewrite by a package is tried only there.
+        features: Of a browser's GPU, as a page that ran there told of its adapter.
     """
     with remembering():
         return [
             (RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)), reason)
             for rewrite in all_rewrites().values()
-            if {"exact", *allow} & {rewrite.safety, rewrite.name}
+            if _let_through(rewrite, allow)
             and rewrite.pays(objective, target)
             and (not rewrite.needs or rewrite.needs in packages)
+            and not rewrite.lacks_feature(target, features)
             for params, reason in rewrite.proposes(ir_model, workload)
         ]
+
+
+def lacking(
+    ir_model: ir.Model,
+    allow: Collection[str] = (),
+    *,
+    workload: Workload | None = None,
+    objective: str = "",
+    target: str = "cpu",
+    features: Collection[str] = (),
+) -> list[tuple[str, str]]:
+    """The rewrites that are not among ``proposals`` for the sake of a browser's GPU alone, and what it lacks."""
+    return [
+        (rewrite.name, rewrite.adapter_feature)
+        for rewrite in all_rewrites().values()
+        if _let_through(rewrite, allow)
+        and rewrite.pays(objective, target)
+        and rewrite.lacks_feature(target, features)
+        and rewrite.proposes(ir_model, workload)
+    ]
+
+
+def _let_through(rewrite: Rewrite, allow: Collection[str]) -> bool:
+    return bool({"exact", *allow} & {rewrite.safety, rewrite.name})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -20,6 +20,12 @@ ONNX, ORT = ".onnx", ".ort"
 
 CLEAN_UP = 0
 """The stage of rewrites that make a graph plainer: others find their patterns in it."""
+
+SHADERS_OF_FLOAT16 = "shader-f16"
+"""What WebGPU calls it that an adapter computes in float16."""
+
+IN_BROWSERS = "web-"
+"""How the targets in a browser begin."""
 
 ANY_NAME = "*"
 """Name of a parameter that stands for whatever names the model has (dimensions, say)."""
@@ -93,6 +99,7 @@ class Rewrite:
         settings: What a plan with this rewrite must set besides.
         objectives: What it can improve ("cold-start", ...); empty means any.
         targets: Where it can improve anything, by the names of targets; empty means everywhere.
+        adapter_feature: What a browser's GPU must have, as its adapter names it; proposed only where a page has told so.
         stage: Its place in a row of rewrites: what others build on comes first. Before ``CLEAN_UP`` is what makes
             constants of what is fed, and sizes known; quantisers build on this too.
         change: The change in memory.
@@ -116,6 +123,7 @@ class Rewrite:
     settings: Mapping[str, Value] = field(default_factory=dict)
     objectives: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    adapter_feature: str = ""
     stage: int = 5
     change: Change | None = None
     family: str = ""
@@ -132,8 +140,13 @@ class Rewrite:
         """Whether it can improve an objective ("" is any) where the model runs."""
         useful = not objective or not self.objectives or objective in self.objectives
         # What a plan must set besides is a setting of a process, which a page cannot be told.
-        reached = not (self.settings and target.startswith("web-"))
+        reached = not (self.settings and target.startswith(IN_BROWSERS))
         return useful and reached and (not self.targets or target in self.targets)
+
+    def lacks_feature(self, target: str, features: Collection[str]) -> bool:
+        """Whether it needs what the adapter of a browser's GPU has not told to have."""
+        needed = self.adapter_feature if target.startswith(IN_BROWSERS) else ""
+        return bool(needed) and needed not in features
 
     def apply(self, model: ir.Model, params: Mapping[str, str] | None = None) -> RewriteResult:
         """Change a model in place, check what was done, and mark every new or changed node.

@@ -55,9 +55,14 @@ def is_small_share(model: ir.Model, held: int) -> bool:
     return held * SHARE < weight_bytes(model, *PRODUCTS, *RECURRENT)
 
 
+def holds_quantised(model: ir.Model) -> bool:
+    """Whether a model has integer operators already, or the casts to them."""
+    return any(node.op_type in _INTEGER for node in nodes(model))
+
+
 def refuses(model: ir.Model, *kinds: str) -> tuple[str, ...]:
     """Why there is nothing to quantise; empty where there is."""
-    if any(node.op_type in _INTEGER for node in nodes(model)):
+    if holds_quantised(model):
         return ("the model holds quantised operators already",)
     if not weight_bytes(model, *kinds):
         return (

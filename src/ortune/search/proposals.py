@@ -76,10 +76,8 @@ def propose(
     plans += for_load
     fixes, waiting = _fixes(findings, ort_version, allow, allocators)
     plans += fixes
-    # What a model of fewer bits is made from: weights that may be fed are none to the quantisers.
-    ground = [spec for spec in row if rewrites.find(spec.name).stage < rewrites.CLEAN_UP]
     for spec, reason in rewritten:
-        specs = (*ground, spec) if rewrites.find(spec.name).family else (spec,)
+        specs = grounded(spec, row)
         plan = Plan(rewrites=specs, settings=rewrites.settings_for(specs))
         plans.append(Proposed(plan=plan, origin=f"rewrite {spec.name}: {reason}", prior=REWRITE_PRIOR))
     if len(row) > 1:
@@ -91,6 +89,13 @@ def propose(
     for proposed in sorted(plans, key=lambda p: -p.prior):
         unique.setdefault(proposed.plan.id, proposed)
     return list(unique.values()), tuple(dict.fromkeys([*waiting, *refused, *too]))
+
+
+def grounded(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec, ...]:
+    """A rewrite with those of the row that a model of fewer bits is made from: weights that may be fed are none then."""
+    if not rewrites.find(spec.name).family:
+        return (spec,)
+    return (*(each for each in row if rewrites.find(each.name).stage < rewrites.CLEAN_UP), spec)
 
 
 def _fixes(

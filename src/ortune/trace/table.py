@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -96,6 +96,14 @@ class Kernels:
     duration_ns: Numbers
 
 
+class PageRun(NamedTuple):
+    """A call of ``run()`` in a page, and what of it its inputs and outputs took on their way."""
+
+    whole_ns: int
+    inputs_ns: int
+    outputs_ns: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """A profile as columns. Those of a node's execution have one entry a row, in the file's order.
@@ -130,6 +138,8 @@ class Trace:
         n_unreadable: Lines that are no event.
         complete: The file's end was read.
         missing: What the file does not hold, in sentences.
+        page_runs: What onnxruntime-web's own marks tell of each run in a page, in order; () where it was not asked for
+            them.
     """
 
     format: str
@@ -163,6 +173,7 @@ class Trace:
     complete: bool
     pieces: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
+    page_runs: tuple[PageRun, ...] = ()
 
     def __len__(self) -> int:
         return len(self.start_ns)

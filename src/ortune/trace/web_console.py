@@ -10,6 +10,12 @@ print one line for each kernel on the GPU, behind ``[profiling]`` and in a form 
     kernel "7|Add|/add|Add" input[0]: ... execution time: 5 ns                        1.17
     kernel "7|Add|/add|Add" input[0]: ... start time: 9 ns, execution time: 5 ns      1.23
 
+With ``env.trace`` 1.30 prints how long each run took, and its inputs and outputs on their way, as ``console.timeEnd``
+has it (1.22 does not):
+
+    ORT::wasm prepareInputOutputTensor: 0.125 ms
+    ORT::InferenceSession.run: 12.5 ms
+
 The same record as JSON, as ``env.webgpu.profiling.ondata`` gets it, is read too. Without a profile the kernels are
 the rows of the trace; runs are then found by the kernels' repetition, since nothing else tells them.
 """
@@ -19,7 +25,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -31,7 +37,7 @@ from ortune.errors import UsageError
 from ortune.trace.builder import TraceBuilder
 from ortune.trace.events import BROKEN, Event, one_event
 from ortune.trace.ort_profile import is_first
-from ortune.trace.table import Trace
+from ortune.trace.table import PageRun, Trace
 from ortune.trace.web_kernels import WebKernel, host_trace, kernels_trace
 
 KERNEL_MARK = b"[profiling] kernel "
@@ -48,6 +54,10 @@ _LINE = re.compile(
     rb"(?P<tensors>(?:(?:in|out)put\[\d+\]: \[(?:\d{1,18}(?:,\d{1,18})*)?\] \| [\w?]+, )*)"
     rb"(?:start time: (?P<start>-?\d{1,18}) ns, )?execution time: (?P<took>\d{1,18}) ns"
 )
+_MARK = re.compile(
+    rb"ORT::(?P<what>InferenceSession\.run|wasm \w+): (?P<took>\d{1,9}(?:\.\d{1,20})?(?:e-\d{1,2})?) ?(?P<unit>ms|s)\b"
+)
+_INPUTS, _OUTPUTS = (b"wasm prepareInputOutputTensor", b"wasm bindInputsOutputs"), b"wasm ProcessOutputTensor"
 _TENSOR = re.compile(r"(in|out)put\[\d+\]: \[((?:\d{1,18}(?:,\d{1,18})*)?)\] \| ([\w?]+), ")
 _TYPES = {"float32": "float", "float64": "double"}
 
@@ -79,6 +89,7 @@ class _Log:
 
     builder: TraceBuilder
     kernels: list[WebKernel]
+    runs: list[PageRun]
     n_unreadable: int = 0
     n_earlier: int = 0
 
@@ -105,7 +116,8 @@ def read_console(path: Path) -> Trace:
     missing = []
     if log.n_earlier:
         missing.append(f"earlier profiles in the same log ({log.n_earlier}): the last one is read")
-    return host_trace(builder, kernels, missing) if builder.n_known else kernels_trace(builder, kernels)
+    trace = host_trace(builder, kernels, missing) if builder.n_known else kernels_trace(builder, kernels)
+    return replace(trace, page_runs=tuple(log.runs))
 
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:
@@ -114,12 +126,20 @@ def pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _read(lines: Iterable[bytes]) -> _Log:
-    log = _Log(builder=TraceBuilder(), kernels=[])
+    log = _Log(builder=TraceBuilder(), kernels=[], runs=[])
     events: list[Event] = []
-    since = 0
+    since = runs_since = inputs = outputs = 0
     for line in lines:
         if kernel := _kernel(line):
             log.kernels.append(kernel)
+            continue
+        if (mark := _MARK.search(line[:LONGEST_LINE])) is not None:
+            took = round(float(mark["took"]) * (1e6 if mark["unit"] == b"ms" else 1e9))
+            inputs += took if mark["what"] in _INPUTS else 0
+            outputs += took if mark["what"] == _OUTPUTS else 0
+            if not mark["what"].startswith(b"wasm"):  # around all of them
+                log.runs.append(PageRun(whole_ns=took, inputs_ns=inputs, outputs_ns=outputs))
+                inputs = outputs = 0
             continue
         place = _EVENT.search(line)
         if place is None:
@@ -133,10 +153,10 @@ def _read(lines: Iterable[bytes]) -> _Log:
         if is_first(found[0]) and (events or log.builder.n_events):
             # Another session's, whose clock begins anew. A profile is printed at the end of its session, after the
             # kernels of its runs.
-            del log.kernels[:since]
+            del log.kernels[:since], log.runs[:runs_since]
             log.builder, events = TraceBuilder(), []
             log.n_earlier += 1
-        since = len(log.kernels)
+        since, runs_since = len(log.kernels), len(log.runs)
         events.append(found[0])
         log.builder.n_damaged += not found[1]
         log.builder.complete = last

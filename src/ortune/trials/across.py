@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import msgspec
 
-from ortune import targets
+from ortune import rewrites, targets
 from ortune.errors import RuntimeNotFound
 from ortune.fleet import made
 from ortune.knobs.facts import ModelFacts
 from ortune.knobs.knob import Objective
-from ortune.records import Failed, Plan, Runtime, TuneResult
-from ortune.search.proposals import Proposed, propose_on
+from ortune.records import Failed, Measured, Plan, RewriteSpec, Runtime, TuneResult
+from ortune.search.proposals import REWRITE_PRIOR, Proposed, grounded, propose_on
 from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.trials.baseline import Baseline
@@ -48,9 +48,18 @@ def _runtime(
 
 
 def propose_elsewhere(
-    baseline: Baseline, names: Sequence[str], model: ModelFacts, *, objective: Objective, allow: Sequence[str]
+    baseline: Baseline,
+    names: Sequence[str],
+    model: ModelFacts,
+    *,
+    objective: Objective,
+    allow: Sequence[str],
+    row: Sequence[RewriteSpec] = (),
 ) -> tuple[list[Proposed], tuple[str, ...]]:
-    """Plans to try on other targets, each of which has run the model once; and what is not proposed, and why."""
+    """Plans to try on other targets, each of which has run the model once; and what is not proposed, and why.
+
+    ``row`` are the exact rewrites that the model calls for.
+    """
     found: list[Proposed] = []
     refused: list[str] = []
     for name in names:
@@ -71,8 +80,54 @@ def propose_elsewhere(
             allocators=baseline.machine.allocators.keys(),
             channels=targets.of(plan).channels,
         )
-        found, refused = found + more, refused + list(too)
+        own, without = _rewritten(baseline, plan, outcome, objective, allow, row)
+        found, refused = [*found, *more, *own], [*refused, *too, *without]
     return found, tuple(refused)
+
+
+def _rewritten(
+    baseline: Baseline,
+    on: Plan,
+    ran: Measured,
+    objective: Objective,
+    allow: Sequence[str],
+    row: Sequence[RewriteSpec],
+) -> tuple[list[Proposed], tuple[str, ...]]:
+    """Rewrites for this target alone, and those that its GPU is not for; the others are tried beside the baseline."""
+    model, name = baseline.side.model, targets.of(on).name
+    if model.info.format == "ort":
+        return [], ()
+    features = gpu_features(ran)
+    plans = []
+    for spec, reason in rewrites.proposals(
+        model.ir, allow, workload=baseline.work, objective=objective, target=name, features=features
+    ):
+        if rewrites.find(spec.name).targets:
+            plan = msgspec.structs.replace(on, rewrites=grounded(spec, row))
+            origin = f"rewrite {spec.name} on {on.describe()}: {reason}"
+            plans.append(Proposed(plan=plan, origin=origin, prior=REWRITE_PRIOR))
+    return plans, without_feature(baseline, on, ran, objective, allow)
+
+
+def gpu_features(ran: Measured) -> tuple[str, ...]:
+    """What the GPU has that a page ran on, of all that rewrites may need; nothing outside of a browser."""
+    page = ran.done.page
+    return (rewrites.SHADERS_OF_FLOAT16,) if page is not None and page.float16 else ()
+
+
+def without_feature(
+    baseline: Baseline, on: Plan, ran: Measured, objective: Objective, allow: Sequence[str]
+) -> tuple[str, ...]:
+    """The rewrites that are not proposed since the GPU that a page ran on is not for them, in words."""
+    lacking = rewrites.lacking(
+        baseline.side.model.ir,
+        allow,
+        workload=baseline.work,
+        objective=objective,
+        target=targets.of(on).name,
+        features=gpu_features(ran),
+    )
+    return tuple(f"rewrite {name}: the browser's GPU has no {feature}" for name, feature in lacking)
 
 
 def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:

@@ -77,8 +77,12 @@ GUESSES = (
     Guess(flags="gpu cuda use-gpu use-cuda", instead=("--target cuda",)),
     Guess(flags="tensorrt trt", instead=("--target tensorrt",)),
     Guess(
-        flags="fp16 float16 half bf16", instead=(),
-        note="ortune makes no 16-bit models: convert it, then ortune compare model.onnx converted.onnx",
+        flags="fp16 float16 half", instead=("--allow numerics", "--rewrite float32-to-float16"),
+        note="for GPUs; outputs move then, and their error is told",
+    ),
+    Guess(
+        flags="bf16 bfloat16", instead=(),
+        note="ortune makes no bfloat16 models: convert it, then ortune compare model.onnx converted.onnx",
     ),
     Guess(
         flags="int8 uint8 quantize quantise quantized quantization",

@@ -188,6 +188,8 @@ def _listed(baseline: Baseline) -> RewritingResult:
             missed.append(NearMiss(name=rewrite.name, reasons=(rewrite_words.not_installed(rewrite.needs),)))
             continue
         reasons = _near_miss(rewrite, baseline.side.model)
+        if not reasons and rewrite.lacks_feature(target, ()):
+            reasons = (rewrite_words.unseen_feature(rewrite.adapter_feature),)
         if reasons:
             missed.append(NearMiss(name=rewrite.name, reasons=reasons))
     return RewritingResult(base=baseline.side.record, called_for=tuple(called), near_misses=tuple(missed))

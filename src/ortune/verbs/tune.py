@@ -43,7 +43,13 @@ from ortune.search.proposals import propose
 from ortune.search.race import CURRENT
 from ortune.store.reading import UNREADABLE
 from ortune.trials import in_browsers, quantising
-from ortune.trials.across import propose_elsewhere, with_runtime, with_targets
+from ortune.trials.across import (
+    gpu_features,
+    propose_elsewhere,
+    with_runtime,
+    with_targets,
+    without_feature,
+)
 from ortune.trials.baseline import Baseline
 from ortune.trials.needed_rewrites import needed
 from ortune.trials.replay import FINDINGS, RESUMED, ROW, Replay, read
@@ -362,6 +368,7 @@ def _tune(
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in options.pinned)
     held, target = facts.facts_of(model.ir), targets.of(everywhere)
     found_places: tuple[BrowserPlace, ...] = ()
+    row = _row(run, everywhere, target.name, objective)
     proposed, refused = propose(
         held,
         rewrites.proposals(
@@ -371,6 +378,7 @@ def _tune(
             objective=objective,
             target=target.name,
             packages=baseline.side.runtime.packages,
+            features=gpu_features(baseline.first),
         )
         if model.info.format != "ort"
         else [],
@@ -383,17 +391,21 @@ def _tune(
         channels=target.channels,
         asked=everywhere.settings,
         allocators=baseline.machine.allocators.keys(),
-        row=_row(run, everywhere, target.name, objective),
+        row=row,
         as_asked=bool(options.set or options.plan or options.rewrite),
         findings=found,
     )
+    if model.info.format != "ort":
+        refused += without_feature(baseline, everywhere, baseline.first, objective, allow)
     others = options.others
     if options.target == targets.WEB:
         watch.line("trying what else the browser offers")
         found_places = in_browsers.places(baseline, options.budget_s)
         others = in_browsers.raced(found_places)
     if others:
-        more, too = propose_elsewhere(baseline, others, held, objective=objective, allow=allow)
+        more, too = propose_elsewhere(
+            baseline, others, held, objective=objective, allow=allow, row=row
+        )
         proposed, refused = sorted([*more, *proposed], key=lambda each: -each.prior), (*refused, *too)
     if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
         inputs = quantising.gather(baseline)

@@ -1,11 +1,16 @@
-"""ONNX Runtime's own quantisers, from one file to another. They need the package onnx beside onnxruntime."""
+"""ONNX Runtime's own quantisers and its converter to float16, from one file to another.
+
+They need the package onnx beside onnxruntime.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import os
-from typing import Any, Dict, List, Sequence
+import re
+from typing import Any, Dict, Iterator, List, Sequence, Set
 
 from .graph_tools import INLINE_LIMIT_BYTES, imported
 from .protocol import Stop
@@ -115,6 +120,123 @@ def weights(ort: Any, request: Dict[str, Any]) -> str:
     )
 
 
+def float16(ort: Any, request: Dict[str, Any]) -> str:
+    """Weights and activations in float16; inputs and outputs keep their types."""
+    onnx, converter = imported("onnx", ort), imported("onnxruntime.transformers.float16", ort)
+    leave = request["params"]["leave"]
+    model = _typed(onnx, request)
+    model.ir_version = max(model.ir_version, 4)  # below it, constants would have to be inputs
+    _give_names(model.graph)
+    for graph in _graphs(model.graph):
+        _store_floats(onnx, graph)
+    _store_constants(model.graph)
+    left = _left_out(model, leave, ("Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM"))
+    kinds = [word for word in leave.split("+") if word != ENDS]
+    cut = _Cut()
+    converter.logger.addHandler(cut)
+    converter.logger.setLevel(logging.DEBUG)
+    converter.logger.propagate = False
+    try:
+        made = converter.convert_float_to_float16(
+            model,
+            keep_io_types=True,
+            disable_shape_infer=True,  # what is known of types is in it
+            op_block_list=[*converter.DEFAULT_OP_BLOCK_LIST, *kinds],
+            node_block_list=left,
+        )
+    except Exception as error:  # the converter's own, whatever it was
+        said = "%s: %s" % (type(error).__name__, str(error)[:500])
+        raise Stop("unsupported", "the converter to float16 cannot take this model: %s" % said) from error
+    if not any(onnx.TensorProto.FLOAT16 in _held_types(graph) for graph in _graphs(made.graph)):
+        what = "the converter found no weights that it could make float16; those that may be fed stay as they are"
+        raise Stop("unsupported", what)
+    outside = _large(request["model"])
+    onnx.save(made, request["output"], save_as_external_data=outside, location=request["external_name"])
+    _require_loads(ort, request)
+    said = _words(leave) + cut.words()
+    return "Made weights and activations float16; inputs and outputs keep their types%s." % said
+
+
+class _Cut(logging.Handler):
+    """Counts the tensors of which the converter says that numbers do not fit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._large = self._small = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        found = re.search(r"float32 number (\S+) will be truncated", record.getMessage())
+        if found is None:
+            return
+        if abs(float(found.group(1))) > 1:
+            self._large += 1
+        else:
+            self._small += 1
+
+    def words(self) -> str:
+        """What to add to a sentence."""
+        large = "; beyond 65504 and cut there: numbers of %d weights" % self._large
+        small = "; nearer to 0 than 6e-8 and made that: numbers of %d weights" % self._small
+        return (large if self._large else "") + (small if self._small else "")
+
+
+def _typed(onnx: Any, request: Dict[str, Any]) -> Any:
+    """The model without functions, and with the types that follow from its inputs: the converter goes by these."""
+    given, path = request["model"], request["output"] + ".typed.onnx"
+    model = onnx.load(given, load_external_data=False)
+    if model.functions:
+        model = importlib.import_module("onnx.inliner").inline_local_functions(model)
+    onnx.save(model, path)
+    with contextlib.suppress(Exception):  # what cannot be inferred is as the model declares it
+        onnx.shape_inference.infer_shapes_path(path, path)
+        model = onnx.load(path, load_external_data=False)
+    onnx.load_external_data_for_model(model, os.path.dirname(os.path.abspath(given)))
+    os.remove(path)
+    return model
+
+
+def _held_types(graph: Any) -> Set[int]:
+    """The types of a graph's weights and constants."""
+    held = [node.attribute[0].t for node in graph.node if node.op_type == "Constant" and node.attribute]
+    return {tensor.data_type for tensor in [*graph.initializer, *held]}
+
+
+def _graphs(graph: Any) -> Iterator[Any]:
+    """A graph and those within."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                yield from _graphs(inner)
+
+
+def _store_floats(onnx: Any, graph: Any) -> None:
+    """Numbers of Constant nodes as tensors, which alone the converter knows."""
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name in ("value_float", "value_floats"):
+            held = node.attribute[0]
+            one = held.name == "value_float"
+            values = [held.f] if one else list(held.floats)
+            tensor = onnx.helper.make_tensor(
+                node.output[0], onnx.TensorProto.FLOAT, [] if one else [len(values)], values
+            )
+            held.CopyFrom(onnx.helper.make_attribute("value", tensor))
+
+
+def _require_loads(ort: Any, request: Dict[str, Any]) -> None:
+    """That ONNX Runtime takes the model: the converter looks at no type again."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    for library in request["custom_ops"]:
+        options.register_custom_ops_library(library)
+    try:
+        ort.InferenceSession(request["output"], options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # of the library: its text says which it was
+        if "NOT_IMPLEMENTED" in str(error):
+            return  # by the CPU, for which it is not made
+        raise Stop("unsupported", "the converter's float16 model does not load: %s" % str(error)[:500]) from error
+
+
 def _libraries(ort: Any) -> Any:
     return imported("onnxruntime.quantization", ort), imported("onnx", ort)
 
@@ -176,7 +298,10 @@ def _give_names(graph: Any) -> bool:
 
 def _store_constants(graph: Any) -> None:
     """Weights that exporters wrote as Constant nodes, among the initializers, where the quantiser looks for them."""
+    given_out = {value.name for value in graph.output}
     for node in [n for n in graph.node if n.op_type == "Constant" and n.attribute[0].name == "value"]:
+        if node.output[0] in given_out:
+            continue
         tensor = graph.initializer.add()
         tensor.CopyFrom(node.attribute[0].t)
         tensor.name = node.output[0]

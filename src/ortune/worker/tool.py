@@ -183,6 +183,7 @@ TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "quantize-dynamic": _quantize("dynamic"),
     "quantize-static": _quantize("static"),
     "quantize-weights": _quantize("weights"),
+    "float16": _quantize("float16"),
     "ort-format": _ort_format,
     "transformers": _graph_tool("transformers"),
     "onnxslim": _graph_tool("onnxslim"),

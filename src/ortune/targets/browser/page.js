@@ -51,6 +51,16 @@ for (const level of ["debug", "log", "info", "warn", "error"]) {
   };
 }
 
+// What trace marks print, which no console's function above sees.
+const marked = () => {
+  const began = new Map();
+  console.time = (label) => { began.set(label, clock()); };
+  console.timeEnd = (label) => {
+    printed.push(`${label}: ${clock() - began.get(label)} ms`);
+    if (printed.length > 500) flush();
+  };
+};
+
 const say = async (message) => { await flush(); await post("say", JSON.stringify(message)); };
 let received = 0;
 const next = async () => {
@@ -245,6 +255,7 @@ const trial = async () => {
   ort.env.wasm.wasmPaths = builds;
   if (profile && provider === "webgpu") put(ort.env, "webgpu.profiling.mode", "default"); // JSEP's; others need no word
   for (const [key, value] of Object.entries(env)) put(ort.env, key, value);
+  if (profile) { marked(); ort.env.trace = true; }
   const version = ort.env.versions?.web ?? ort.env.versions?.common ?? "";
   await say({ message: "ready", version: request.version, ort_version: version });
 
@@ -418,6 +429,7 @@ const trial = async () => {
     await say({ message: "turn-over" });
   }
   phase = "reporting";
+  if (profile) ort.env.trace = false;
   try { if (profile) session.endProfiling(); } catch { /* webgl has no profile */ }
   if (profile && device && !fresh && !outside && !request.inputs_on_gpu) {
     await rest(300);
