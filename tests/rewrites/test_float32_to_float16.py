@@ -1,4 +1,4 @@
-"""A model in float16 by ONNX Runtime's converter: what it makes, where it is proposed, what is said where it cannot be."""
+"""A model in float16 by ONNX Runtime's converter: what it makes, where it is proposed, what is said where not."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def converted(source: OpenModel, folder: Path, text: str = NAME) -> rewrites.Rew
 
 
 def outputs(path: Path, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-    found: list[np.ndarray] = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, feeds)
+    found: list[np.ndarray] = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(
+        None, feeds
+    )
     return found
 
 
@@ -108,7 +110,11 @@ def test_what_is_to_stay_stays(tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match="no weights that it could make float16"):
         converted(source, tmp_path, f"{NAME}:leave=ends")
     three = products(tmp_path / "three.onnx", more=1)
-    assert types(converted(three, tmp_path, f"{NAME}:leave=ends").path) == {"w": SINGLE, "u1": HALF, "v2": SINGLE}
+    assert types(converted(three, tmp_path, f"{NAME}:leave=ends").path) == {
+        "w": SINGLE,
+        "u1": HALF,
+        "v2": SINGLE,
+    }
 
 
 def test_operators_without_float16_stay_between_casts(tmp_path: Path) -> None:
@@ -133,7 +139,10 @@ def test_functions_are_written_out(tmp_path: Path) -> None:
         helper.make_node("Mul", ["p", "two"], ["q"]),
     ]
     twice = helper.make_function("own", "Twice", ["p"], ["q"], body, [helper.make_opsetid("", 17)])
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Twice", ["a"], ["y"], domain="own")]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Twice", ["a"], ["y"], domain="own"),
+    ]
     source = saved(tmp_path / "m.onnx", nodes, [weight("w", 64, 64)], functions=[twice])
     assert 0 < error(converted(source, tmp_path).path, source.path) < 1e-3
 

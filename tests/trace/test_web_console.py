@@ -197,7 +197,11 @@ def test_kernels_of_one_name_are_told_apart_by_operator(tmp_path: Path) -> None:
 
 def marks(scale: float, unit: str = " ms") -> list[str]:
     """What a run prints with ``env.trace``, as 1.30 does."""
-    parts = [("wasm prepareInputOutputTensor", 2), ("wasm bindInputsOutputs", 1), ("wasm ProcessOutputTensor", 4)]
+    parts = [
+        ("wasm prepareInputOutputTensor", 2),
+        ("wasm bindInputsOutputs", 1),
+        ("wasm ProcessOutputTensor", 4),
+    ]
     parts.append(("InferenceSession.run", 40))
     return [f"ORT::{name}: {scale * took}{unit}" for name, took in parts]
 
@@ -209,12 +213,20 @@ def test_marks_of_runs_in_every_console(tmp_path: Path, form: str) -> None:
     assert trace.page_runs == ((400_000, 30_000, 40_000), (40_000, 3_000, 4_000))
     parts = page_parts(trace, 1)
     assert parts == PageParts(
-        whole_ns=40_000, inputs_ns=3_000, operators_ns=15_000, outputs_ns=4_000, rest_ns=18_000, n_runs=1, queued=True
+        whole_ns=40_000,
+        inputs_ns=3_000,
+        operators_ns=15_000,
+        outputs_ns=4_000,
+        rest_ns=18_000,
+        n_runs=1,
+        queued=True,
     )
     assert "preparing inputs 3.00 us, queueing operators 15.0 us" in profile_words.page_parts(parts)
 
 
-@pytest.mark.parametrize(("unit", "took_ns"), [(" ms", 40_000), ("ms", 40_000), (" ms - timer ended", 40_000), ("s", 40_000_000)])
+@pytest.mark.parametrize(
+    ("unit", "took_ns"), [(" ms", 40_000), ("ms", 40_000), (" ms - timer ended", 40_000), ("s", 40_000_000)]
+)
 def test_marks_as_browsers_write_times(tmp_path: Path, unit: str, took_ns: int) -> None:
     trace = read(tmp_path / "log", *marks(0.001, unit), *profile(runs=1))
     assert [run.whole_ns for run in trace.page_runs] == [took_ns]

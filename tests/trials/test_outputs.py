@@ -339,7 +339,7 @@ def test_sets_with_nan_rows(compare):
     holes[5, 2], holes[6, 1] = np.nan, np.inf
     assert compare({"y": holes}, {"y": holes[::-1]}, kinds={"y": "set"}).ok
     # One row in fifty may go, and none may become NaN.
-    found = compare({"y": BOXES}, {"y": np.where(BOXES == BOXES[7, 2], np.nan, BOXES)}, kinds={"y": "set"})
+    found = compare({"y": BOXES}, {"y": np.where(BOXES[7, 2] == BOXES, np.nan, BOXES)}, kinds={"y": "set"})
     assert not found.ok and not found.comparable and "NaN" in found.what
 
 

@@ -163,7 +163,11 @@ def test_zeros_are_another_answer_whatever_budget_is_given(
         made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         onnx.save(made, tmp_path / f"{name}.onnx")
     found = ortune.compare(
-        tmp_path / "a.onnx", tmp_path / "b.onnx", tolerance="cosine>=0.999", budget=1, store=tmp_path / "store"
+        tmp_path / "a.onnx",
+        tmp_path / "b.onnx",
+        tolerance="cosine>=0.999",
+        budget=1,
+        store=tmp_path / "store",
     )
     assert found.verdict == "wrong-output"
 
@@ -190,7 +194,12 @@ def test_a_share_of_a_metric_below_zero_is_lower(tmp_path: Path) -> None:
     asked = parse("metric>=99%")
     assert asked is not None
     same = difference(tmp_path, REFERENCE)
-    for base, new, ok in ((-10.0, -10.0, True), (-10.0, -10.2, False), (10.0, 9.95, True), (10.0, 9.8, False)):
+    for base, new, ok in (
+        (-10.0, -10.0, True),
+        (-10.0, -10.2, False),
+        (10.0, 9.95, True),
+        (10.0, 9.8, False),
+    ):
         assert judged(same, asked, (base, new)).ok is ok, (base, new)
 
 

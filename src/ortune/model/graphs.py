@@ -52,7 +52,9 @@ def require_operands(model: ir.Model) -> None:
                 if node.op_identifier() in model.functions:
                     continue
                 least = _least_operands(node.domain, node.op_type, imports.get(node.domain, 1))
-                for word, there, needed in zip(("input", "output"), (node.inputs, node.outputs), least, strict=True):
+                for word, there, needed in zip(
+                    ("input", "output"), (node.inputs, node.outputs), least, strict=True
+                ):
                     if len(there) < needed:
                         raise ValueError(
                             f"{node.op_type} {node.name!r} has {len(there)} {word}s, and needs {needed}"

@@ -29,9 +29,34 @@ from ortune.rewrites._quantized import FAMILY
 from ortune.rewrites._registry import all_rewrites, canonical, find
 
 __all__ = [
-    "ANY_NAME", "CLEAN_UP", "FAMILY", "MODEL_KEY", "NODE_KEY", "ORT", "Param", "Rewrite", "RewriteResult", "Rewritten",
-    "SHADERS_OF_FLOAT16", "Step", "Tool", "all_rewrites", "apply_all", "canonical", "completed", "find", "in_order",
-    "lacking", "left_out", "made_by", "parse", "proposals", "remembering", "rewrite_model", "row", "settings_for",
+    "ANY_NAME",
+    "CLEAN_UP",
+    "FAMILY",
+    "MODEL_KEY",
+    "NODE_KEY",
+    "ORT",
+    "SHADERS_OF_FLOAT16",
+    "Param",
+    "Rewrite",
+    "RewriteResult",
+    "Rewritten",
+    "Step",
+    "Tool",
+    "all_rewrites",
+    "apply_all",
+    "canonical",
+    "completed",
+    "find",
+    "in_order",
+    "lacking",
+    "left_out",
+    "made_by",
+    "parse",
+    "proposals",
+    "remembering",
+    "rewrite_model",
+    "row",
+    "settings_for",
 ]  # fmt: skip
 
 

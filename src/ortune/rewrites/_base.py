@@ -99,7 +99,7 @@ class Rewrite:
         settings: What a plan with this rewrite must set besides.
         objectives: What it can improve ("cold-start", ...); empty means any.
         targets: Where it can improve anything, by the names of targets; empty means everywhere.
-        adapter_feature: What a browser's GPU must have, as its adapter names it; proposed only where a page has told so.
+        adapter_feature: What a browser's GPU must have, as its adapter names it; proposed only where a page told so.
         stage: Its place in a row of rewrites: what others build on comes first. Before ``CLEAN_UP`` is what makes
             constants of what is fed, and sizes known; quantisers build on this too.
         change: The change in memory.

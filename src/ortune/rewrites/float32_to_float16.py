@@ -12,7 +12,7 @@ Fix and its safety: numerics: outputs change by about a thousandth, and what is 
     infinite: outputs are compared, and a model whose outputs are too far away is refused. Never proposed for the CPU
     or WebAssembly, which have few kernels for float16.
 Example: ``--rewrite float32-to-float16``
-References: ONNX Runtime documentation, "Float16 and mixed precision models"; WebGPU, ``shader-f16``; IEEE 754, binary16.
+References: ONNX Runtime documentation, "Float16 and mixed precision models"; WebGPU, ``shader-f16``; IEEE 754.
 """
 
 from __future__ import annotations

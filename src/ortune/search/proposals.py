@@ -92,7 +92,7 @@ def propose(
 
 
 def grounded(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec, ...]:
-    """A rewrite with those of the row that a model of fewer bits is made from: weights that may be fed are none then."""
+    """A rewrite with those of the row that a model of fewer bits is made from: weights that may be fed are none."""
     if not rewrites.find(spec.name).family:
         return (spec,)
     return (*(each for each in row if rewrites.find(each.name).stage < rewrites.CLEAN_UP), spec)

@@ -90,7 +90,9 @@ def measuring(
                 line(f"waiting: {other}")
                 time.sleep(POLL_S)
             except OSError as error:  # a file system without locks
-                say(f"{lock_path()} cannot be locked ({error.strerror}): another ortune may measure at the same time")
+                say(
+                    f"{lock_path()} cannot be locked ({error.strerror}): another ortune may measure at the same time"
+                )
                 break
         with contextlib.suppress(OSError):  # a full disk: the lock holds, only its holder stays unnamed
             mine = Holder(what=what, pid=os.getpid(), since_s=time.time(), budget_s=budget_s)

@@ -403,9 +403,7 @@ def _tune(
         found_places = in_browsers.places(baseline, options.budget_s)
         others = in_browsers.raced(found_places)
     if others:
-        more, too = propose_elsewhere(
-            baseline, others, held, objective=objective, allow=allow, row=row
-        )
+        more, too = propose_elsewhere(baseline, others, held, objective=objective, allow=allow, row=row)
         proposed, refused = sorted([*more, *proposed], key=lambda each: -each.prior), (*refused, *too)
     if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
         inputs = quantising.gather(baseline)

@@ -234,7 +234,9 @@ def _require_loads(ort: Any, request: Dict[str, Any]) -> None:
     except Exception as error:  # of the library: its text says which it was
         if "NOT_IMPLEMENTED" in str(error):
             return  # by the CPU, for which it is not made
-        raise Stop("unsupported", "the converter's float16 model does not load: %s" % str(error)[:500]) from error
+        raise Stop(
+            "unsupported", "the converter's float16 model does not load: %s" % str(error)[:500]
+        ) from error
 
 
 def _libraries(ort: Any) -> Any:
