@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+import onnx
 from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
 from ortune.model.graphs import graphs
@@ -25,6 +26,7 @@ __all__ = [
     "model_path",
     "neighbour",
     "running",
+    "same_again",
     "weights_as_inputs",
 ]
 
@@ -42,6 +44,16 @@ def disguised_copy(model: Path, folder: Path) -> Path:
         value.name = f"out_{i}"
     path = folder / f"copy-of-{model.stem}.onnx"
     save_model(copy, path)
+    return path
+
+
+def same_again(model: Path, folder: Path) -> Path:
+    """The same model in another file, byte for byte but for a remark behind its end.
+
+    Nothing else may differ: a copy with other names is laid out otherwise in memory, and models of 50 us feel that.
+    """
+    path = folder / f"again-{model.stem}.onnx"
+    path.write_bytes(model.read_bytes() + onnx.ModelProto(doc_string="again").SerializeToString())
     return path
 
 
