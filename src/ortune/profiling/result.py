@@ -143,7 +143,7 @@ def result_of(
         layers=places,
         layers_left_out=left_out,
         providers=dict(sorted(providers.items(), key=lambda item: -item[1])),
-        page_parts=page_parts(trace, warmup),
+        page_parts=page_parts(trace, trace.n_runs - len(found.wall_ns)),
         pieces=trace.pieces,
         device_ns=_device(trace, found),
         variance=variance(trace, found, warmup),

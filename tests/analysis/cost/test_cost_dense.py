@@ -230,6 +230,5 @@ def test_half_precision_halves_the_bytes():
 def test_pads_of_a_transposed_convolution_are_no_bias():
     operands = [(1, 2, 4, 4), f32(2, 3, 2, 2), np.zeros(4, np.int64)]
     pads = one("ConvTransposeWithDynamicPads", operands, domain=MS, run=False)
-    bias = one("ConvTransposeWithDynamicPads", [*operands, f32(3)], domain=MS, run=False)
-    assert pads.flops == 2 * pads.macs
-    assert bias.flops > pads.flops
+    # 32 inputs, each into 3 channels x 4 places
+    assert (pads.macs, pads.flops) == (384, 768)

@@ -24,7 +24,7 @@ def _transposed(bias: int) -> Formula:
 
     def formula(call: Call) -> Count:
         macs = call.n_in() * _per_output(call, 1)
-        return Count(flops=2 * macs + call.has(bias) * call.n_out(), macs=macs)
+        return Count(flops=2 * macs + (call.n_out() if call.has(bias) else 0), macs=macs)
 
     return formula
 
