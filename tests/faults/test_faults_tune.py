@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -188,13 +189,19 @@ def raced(box: Box) -> int:
     return sum(block["phase"] in ("race", "confirm") for block in box.events("block"))
 
 
+def gone(folder: Path) -> bool:
+    """Removes what a killed tuning left; what was about to compile a worker for it may still write there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()
+
+
 def killed(running: Running) -> int:
     """Ends a tuning with kill -9; how many of its trials need not be measured again: those of whole blocks."""
     running.signal(signal.SIGKILL)
     running.wait()
     eventually(lambda: not running.box.workers())
     for left in (running.box.folder / "tmp").iterdir():
-        shutil.rmtree(left)
+        eventually(partial(gone, left))
     whole = cut = 0
     for kind, _ in running.box.journal():
         if kind == "outcome":
