@@ -322,14 +322,14 @@ def test_several_stand_side_by_side(tmp_path: Path) -> None:
     assert "machine differs: their times must not be compared" in done.stdout
 
 
-def bundle(folder: Path, document: Envelope) -> Path:
+def bundle(folder: Path, document: Envelope, model: str = "model.onnx") -> Path:
     """The least of a bundle: its index and its model."""
     result, place = document.result, folder / "model.ortune"
     place.mkdir()
-    (place / "model.onnx").write_bytes(b"")
+    (place / model).write_bytes(b"")
     info = BundleInfo(
         schema="ortune/bundle/1",
-        model="model.onnx",
+        model=model,
         sha256=result.side.model.sha256,
         plan=result.winner,
         host=document.host,
@@ -339,6 +339,14 @@ def bundle(folder: Path, document: Envelope) -> Path:
     )
     (place / "ortune.json").write_bytes(msgspec.json.encode(info))
     return place
+
+
+def test_the_line_that_tunes_a_bundle_anew_runs_nothing_of_its_names(tmp_path: Path) -> None:
+    place = bundle(tmp_path, golden_tune.tuned(), "a.onnx; touch b")
+    code, _, err = program(["tune", str(place)])
+    assert code == 2
+    line = next(part for part in " ".join(err.split()).split("; ortune tune ")[1:])
+    assert line.startswith("'") and "a.onnx; touch b' begins anew" in line
 
 
 def test_a_bundle_that_names_no_session_is_told_by_itself(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -294,11 +295,12 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
             )
         model = Path(self.model)
         if bundle_format.is_bundle(model):
-            plain = model / bundle_format.read(model).model
+            # Somebody else may have named the model; the line is there to be pasted into a shell.
+            tuned, plain = (shlex.quote(str(p)) for p in (model, model / bundle_format.read(model).model))
             raise UsageError(
                 "is tuned already: its own plan would pass for the default",
                 where=str(model),
-                do=f"ortune compare {model} proves it again; ortune tune {plain} begins anew",
+                do=f"ortune compare {tuned} proves it again; ortune tune {plain} begins anew",
             )
 
 
