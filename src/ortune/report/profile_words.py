@@ -477,9 +477,8 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
     """The profile: the answer first, then where the time goes."""
     result = envelope.result
     facts = [("runs", variance(result)), ("memory", memory_line(result))]
-    gpu = [("on the GPU", gpu_run(result.gpu_run))] if result.gpu_run else []
-    if result.page_parts:
-        gpu.insert(0, ("a run() in the page", page_parts(result.page_parts)))
+    page = [("a run() in the page", page_parts(result.page_parts))] if result.page_parts else []
+    page += [("on the GPU", gpu_run(result.gpu_run))] if result.gpu_run else []
     written = [("written", f"{kind}: {path}") for kind, path in result.exports.items()]
     return Document(
         title=f"ortune profile: {subject(result)}",
@@ -489,7 +488,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
             Line(run_sentence(result), "" if result.against else "strong"),
             Points(title="what stands out", items=_first_findings(result), marked=True),
             _categories(result),
-            Pairs(rows=gpu),
+            Pairs(rows=page),
             nodes(result, FEW_NODES),
             Pairs(rows=[("headroom", result.headroom.sentence)] if result.headroom else []),
             Pairs(rows=written),

@@ -163,13 +163,19 @@ def _save(ort: Any, onnx: Any, model: Any, request: Dict[str, Any]) -> None:
         onnx.save(model, path, save_as_external_data=True, location=os.path.basename(path) + ".data")
     else:
         onnx.save(model, path)
+    trouble = does_not_load(ort, request)
+    if trouble:
+        raise Stop("unsupported", "the model that the tool wrote does not load: %s" % trouble[:500])
+
+
+def does_not_load(ort: Any, request: Dict[str, Any]) -> str:
+    """What ONNX Runtime says of the model that was written, on the CPU; "" where it loads."""
     options = ort.SessionOptions()
     for library in request["custom_ops"]:
         options.register_custom_ops_library(library)
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        ort.InferenceSession(request["output"], options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's own, of many kinds
-        raise Stop(
-            "unsupported", "the model that the tool wrote does not load: %s" % str(error)[:500]
-        ) from error
+        return str(error) or type(error).__name__
+    return ""

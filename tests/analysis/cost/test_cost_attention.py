@@ -89,12 +89,14 @@ def test_group_query_attention_turns_queries_and_keys():
     assert cost.flops == 2 * 24 * 32 + 6 * 24 + 3 * 96
 
 
-def test_decoder_masked_attention():
+@pytest.mark.parametrize(
+    "query", [((1, 1, 8), (1, 1, 8), (1, 1, 8)), ((1, 1, 24), None, None)], ids=["three", "packed"]
+)
+def test_decoder_masked_attention(query):
     past = (1, 4, 16, 2)
-    operands = ((1, 1, 8), (1, 1, 8), (1, 1, 8), None, None, past, past, np.array([5], np.int32))
     cost = one(
         "DecoderMaskedMultiHeadAttention",
-        operands,
+        (*query, None, None, past, past, np.array([5], np.int32)),
         domain=MS,
         num_heads=4,
         past_present_share_buffer=1,
@@ -129,17 +131,3 @@ def test_rotary():
         one("RotaryEmbedding", ((1, 2, 3, 8), f32(5, 4), f32(5, 4), np.arange(3)[None]), opset=23).flops
         == 3 * 48
     )
-
-
-def test_decoder_masked_attention_of_a_packed_query():
-    past = (1, 4, 16, 2)
-    operands = ((1, 1, 24), None, None, None, None, past, past, np.array([5], np.int32))
-    cost = one(
-        "DecoderMaskedMultiHeadAttention",
-        operands,
-        domain=MS,
-        num_heads=4,
-        past_present_share_buffer=1,
-        run=False,
-    )
-    assert cost.flops == 2 * 24 * 4 + 6 * 24
