@@ -225,7 +225,10 @@ def test_a_dearer_node_is_named_first_and_at_the_right_size(
     assert found is not None
     row = found.nodes[0]
     assert row.name.startswith("conv2")
-    assert row.low_ns is not None and row.low_ns > 0
+    # What the work is needs no clock; whether so few short runs prove a time is the neighbours' matter.
+    assert row.work_ratio == pytest.approx(3.0, rel=0.01)
+    assert row.low_ns is not None and row.high_ns is not None
+    assert row.low_ns < row.difference_ns < row.high_ns
     # The right size is what the JSON of all ten profiles says of these nodes.
     a, b = (
         [counted_ns(p, names) for p in sides[side]]
