@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 # The stamp is as new as the last installation; changing pyproject.toml makes another one.
 READY := $(VENV)/.ready
 
+# Where Python keeps no bytecode, as in many containers, each of a thousand processes would compile ortune's files anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-long check docs recipes site clean
 .DEFAULT_GOAL := help
 

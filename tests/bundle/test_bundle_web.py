@@ -512,7 +512,7 @@ def test_what_tune_writes_runs_in_a_page_behind_the_headers_that_it_writes(
         held(result["budget"]["n_trials"], done.stderr)
         return result
 
-    result = with_budgets(tuned, "150s", "300s")
+    result = with_budgets(tuned, 150, 300)
     bundle = tmp_path / result["bundle"]
     assert bundle == tmp_path / "net.ortune" and result["ort_web"] == ONNXRUNTIME_WEB
     assert {"report.html", "ortune.json", *FILES, *(f"deploy/{name}" for name in SERVED)} <= {

@@ -96,7 +96,7 @@ def test_plans_that_crash_hang_and_lie(box: Box) -> None:
         held("not-tried" not in {fate for fate, _ in fates(result).values()} and others(result))
         return result, page, float(budget[:-1])
 
-    result, page, budget_s = with_budgets(tried, "30s", "60s", "120s")
+    result, page, budget_s = with_budgets(tried, 30, 60, 120)
     found = fates(result)
     assert {name: fate for name, (fate, _) in found.items()} == {
         "mimalloc": "failed", "jemalloc": "failed", "tcmalloc": "wrong-output"
@@ -122,7 +122,7 @@ def test_plans_that_crash_eat_memory_and_lie(box: Box) -> None:
         held("not-tried" not in {fate for fate, _ in fates(result).values()} and len(others(result)) >= 3)
         return result, page
 
-    result, page = with_budgets(tried, "60s", "120s")
+    result, page = with_budgets(tried, 60, 120)
     found = fates(result)
     assert found["mimalloc"][0] == "failed", found
     assert "SIGABRT" in found["mimalloc"][1]
@@ -143,7 +143,7 @@ def test_hangs_take_no_more_than_the_budget_holds(box: Box) -> None:
         held(others(result) and "failed" in {fate for fate, _ in fates(result).values()})
         return result, page, float(budget[:-1])
 
-    result, page, left = with_budgets(tried, "30s", "60s")
+    result, page, left = with_budgets(tried, 30, 60)
     found = fates(result)
     # On a slow machine the budget may end before the last of them.
     assert {fate for fate, _ in found.values()} <= {"failed", "not-tried"}, found
@@ -156,6 +156,7 @@ def test_hangs_take_no_more_than_the_budget_holds(box: Box) -> None:
         left -= seconds
 
 
+@pytest.mark.long  # that it is cut off, and once, stands in trials/test_rewriting_limit
 def test_a_rewrite_that_hangs_is_cut_off_and_not_tried(tmp_path: Path) -> None:
     def tried(budget: str) -> list[dict[str, Any]]:
         (tmp_path / budget).mkdir()
@@ -180,7 +181,7 @@ def test_a_rewrite_that_hangs_is_cut_off_and_not_tried(tmp_path: Path) -> None:
         held(found and any(c["n_blocks"] for c in candidates), candidates)
         return found
 
-    for each in with_budgets(tried, "40s", "100s"):
+    for each in with_budgets(tried, 40, 100):
         assert "cut off, not done after" in each["why"], each
 
 
@@ -240,7 +241,7 @@ def test_a_tuning_that_is_killed_twice_measures_nothing_twice_and_comes_to_its_v
         # Only trials of a block that was cut are measured anew.
         assert f"{whole} trials were played back" in " ".join(done.document["result"]["notes"])
 
-    with_budgets(killed_twice, "30s", "100s")
+    with_budgets(killed_twice, 30, 100)
 
 
 def until(running: Running, condition: Callable[[], Any]) -> None:

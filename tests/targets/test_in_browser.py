@@ -208,6 +208,10 @@ def test_what_a_browser_compiled_serves_later_trials_of_the_same_plan_in_groups(
     assert again_ns < first_ns  # of code that need not be compiled once more
 
 
+FETCH_S = 6.0
+"""Many times what a load takes, beside other work too."""
+
+
 @pytest.mark.xdist_group("browser")
 def test_what_webassembly_took_to_fetch_is_no_part_of_the_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -216,7 +220,7 @@ def test_what_webassembly_took_to_fetch_is_no_part_of_the_load(
     usual = Request.file
 
     def slow(request: Request, path: Path, *, keeps: str = "no-store") -> bool:
-        time.sleep(1.5 if path.suffix == ".wasm" else 0)
+        time.sleep(FETCH_S if path.suffix == ".wasm" else 0)
         return usual(request, path, keeps=keeps)
 
     monkeypatch.setattr(Request, "file", slow)
@@ -230,7 +234,7 @@ def test_what_webassembly_took_to_fetch_is_no_part_of_the_load(
     task = Task(plan=plan, runtime=Runtime(python=""), request=request, folder=tmp_path, scratch=tmp_path)
     (outcome,) = run([task], Machine(browser=BrowserSetup())) or ()
     assert isinstance(outcome, Measured) and outcome.done.page is not None, outcome
-    assert 0 < outcome.done.load_ns < 1.5e9 < outcome.done.page.wasm_fetch_ns
+    assert 0 < outcome.done.load_ns < FETCH_S * 1e9 <= outcome.done.page.wasm_fetch_ns
 
 
 @pytest.mark.xdist_group("browser")

@@ -87,7 +87,7 @@ def test_where_outputs_are_nearly_zero_the_error_is_not_known(tmp_path: Path) ->
         assert not result["winner"].get("rewrites")
         return found
 
-    for row in with_budgets(tried_with, "8s", "40s"):
+    for row in with_budgets(tried_with, 8, 40):
         assert "nearly zero" in row["why"] and row["within_ratio"] is None
         # Of weights that may be fed, constants are made first: no quantizer takes others.
         assert row["plan"]["rewrites"][0]["name"] == "initializers-out-of-inputs"

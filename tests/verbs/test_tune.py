@@ -28,13 +28,11 @@ from ortune.trials.sides import SideText, resolve
 from ortune.trials.watcher import Watcher
 from ortune.verbs import tune
 from ortune.verbs._session import session
+from patience import held, with_budgets
 from within import program
 
 # Two measurements at once are each other's noise: those that wait for a verdict run one after another.
 MEASURING = pytest.mark.xdist_group("measuring")
-
-BUDGETS = ("24s", "60s", "120s")
-"""The first may not hold even one plan on a machine that is busy."""
 
 
 def small_model(path: Path) -> Path:
@@ -81,16 +79,18 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     committed = file.rename(folder / "committed.onnx")
     file.write_bytes(b"changed since")
     model = f"{file}@HEAD"
-    for budget in BUDGETS:
+
+    def measured(budget: str) -> dict[str, Any]:
         done = subprocess.run(
             command(folder, model, "--budget", budget, "--json", "--force", "--current", "intra=1,spin=0"),
             env=environment(folder), capture_output=True, text=True, check=False,
         )  # fmt: skip
         # No verdict, none of this kind, or none of the first plan: too unquiet. These are other tests' subjects.
-        if done.returncode == 0 and holds(json.loads(done.stdout)):
-            break
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+        held(done.returncode == 0 and holds(json.loads(done.stdout)), done.stderr)
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    document = with_budgets(measured, 24, 60, 120)
     assert document["model"]["sha256"] == open_model(committed).info.sha256
     assert revision[:10] in document["result"]["bundle"]
     return folder, document
