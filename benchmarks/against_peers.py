@@ -351,7 +351,8 @@ def peers_part(rows: Sequence[Row]) -> str:
         whole = f"{base['bytes'] / 1e6:.1f}" if "bytes" in base else ""
         files.append(f"| {name} | {whole} | {' | '.join(file_cell(sides.get(s, {})) for s in SIDES)} |")
     told = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))
-    return "\n\n".join(["\n".join(fast), told, "\n".join(files), conclusions(by_model)])
+    parts = ["\n".join(fast), told, "\n".join(files), conclusions(by_model)]
+    return "\n\n".join(part for part in parts if part)
 
 
 def speed_cell(model: str, row: Row, notes: list[str]) -> str:
@@ -402,7 +403,7 @@ def conclusions(by_model: dict[str, dict[str, Row]]) -> str:
             faster += [by] if mine[2] < theirs[1] else []
             slower += [by] if theirs[2] < mine[1] else []
         told = f"faster on {len(faster)}, slower on {len(slower)}{': ' if slower else ''}{', '.join(slower)}"
-        lines.append(f"- ortune against {other}, {held} models: {told}.")
+        lines.append(f"- ortune against {other}, models held against it: {held}; {told}.")
     return "\n".join(lines)
 
 
