@@ -1,6 +1,6 @@
 """What others and ortune make of real models, in the same blocks. By hand, quietly; two to four minutes a model.
 
-    python benchmarks/against_peers.py [--models ppocrv4-rec,magika] [--budget 60] [--tune 60] [--worth] [--table]
+    python benchmarks/against_peers.py [--models ppocrv4-rec,magika] [--budget 90] [--tune 60] [--worth] [--table]
 
 A model as it is, as onnxslim, onnxsim and Olive make it, under OpenVINO's runtime, and as ``ortune tune`` delivers it
 (exact rewrites and settings) take turns in the same blocks of ``ortune compare``. ``--worth`` asks instead what each
@@ -90,6 +90,7 @@ LETTERS = "bcdef"
 """Names of the sides beside the base; more of them in one block make each wait long for its turn."""
 
 NOT_MEASURED = ("logreg-iris", "mul-1", "sigmoid")  # nothing in them takes time
+RACE_S = 90.0  # a comparison of the peers: five sides need more than seven blocks for an interval
 WORTH_S = 20.0  # a comparison of rewrites
 IDLE = "alone there is nothing for it to do"
 
@@ -101,13 +102,15 @@ def main() -> None:
     )
     names = [name for name in (*MODELS, *EXPORTED) if name not in NOT_MEASURED]
     parser.add_argument("--models", default=",".join(names))
-    parser.add_argument("--budget", type=float, help=f"seconds a comparison: 60, {WORTH_S:.0f} with --worth")
+    parser.add_argument(
+        "--budget", type=float, help=f"seconds a comparison: {RACE_S:.0f}, {WORTH_S:.0f} with --worth"
+    )
     parser.add_argument("--tune", type=float, default=60.0, help="seconds that ortune tune has")
     parser.add_argument("--worth", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--rows", type=Path, default=Path(__file__).parent / "rows" / "against_peers.jsonl")
     asked = parser.parse_args()
-    budget = asked.budget or (WORTH_S if asked.worth else 60.0)
+    budget = asked.budget or (WORTH_S if asked.worth else RACE_S)
     rows = [json.loads(line) for line in asked.rows.read_text().splitlines()] if asked.rows.exists() else []
     for name in [] if asked.table else asked.models.split(","):
         for kind in ("alone", "left out") if asked.worth else ("peers",):
