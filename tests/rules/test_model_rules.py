@@ -389,3 +389,19 @@ def test_sizes_that_the_plan_fixes_are_not_open(
     assert where({"h": "8", "w": "8", "x[0]": "1"}) == []
     assert where({}) == []  # all of them, as the inputs are
     assert where(None, web_free_dimensions="n=1;h=8;w=8") == []
+
+
+@pytest.mark.parametrize("value", ["four", 4.0, [4]], ids=repr)
+@pytest.mark.parametrize("name", ["bits", "accuracy_level"])
+def test_an_attribute_of_anothers_operator_may_be_of_any_kind(
+    name: str, value: object, tmp_path: Path
+) -> None:
+    rule = rules.find_rule("QNT008")
+    assert rule.bad is not None
+    proto = rule.bad()
+    (product,) = (each for each in proto.graph.node if each.op_type == "MatMulNBits")
+    kept = [each for each in product.attribute if each.name != name]
+    del product.attribute[:]
+    product.attribute.extend([*kept, helper.make_attribute(name, value)])
+    found = rule.findings(Facts(model=opened(proto, tmp_path), target=rule.target or "cpu"))
+    assert [each.code for each in found] == ["QNT008"]  # as if it were not there
