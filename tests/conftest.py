@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,3 +67,17 @@ def _own_interpreter_asked_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runtimes, "ask", asked)
         yield
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 1 MiB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    with contextlib.suppress(FileNotFoundError):
+        if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+            yield place
+            subprocess.run(["umount", "-l", str(place)], check=True)
+            return
+    pytest.skip("mounting a small disk needs root")

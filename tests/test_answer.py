@@ -55,6 +55,12 @@ def test_what_python_gives_is_what_the_command_line_writes(
     assert (list(found) if isinstance(written, list) else found) == written
 
 
+def test_one_line_says_no_more_than_one_line() -> None:
+    named = records.ModelRef(path="a\x1b[31m\nb.onnx", sha256="")
+    told = Answer[None](schema="ortune/bench/1", ortune="0", status="ok", model=named)
+    assert repr(told).startswith("<ortune.bench a\\x1b[31m\\nb.onnx: ok ")
+
+
 def test_names_with_values_are_refused_where_there_are_none() -> None:
     with pytest.raises(UsageError, match="no list"):
         ortune.bench(MODEL, custom_ops={"a": 1})

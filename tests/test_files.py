@@ -17,6 +17,7 @@ from box import Box
 
 from hostile.data import trace
 from ortune import files
+from ortune.errors import UsageError
 from ortune.store.db import Store
 
 
@@ -73,6 +74,41 @@ def test_what_fails_half_way_leaves_what_was_there(tmp_path: Path) -> None:
         files.write(path, half)
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755], ids=oct)
+@pytest.mark.parametrize("typed", [False, True])
+def test_who_may_read_a_file_may_read_what_replaces_it(tmp_path: Path, mode: int, typed: bool) -> None:
+    path = tmp_path / "file"
+    path.write_text("before")
+    path.chmod(mode)
+    before = os.umask(0o022)
+    try:
+        files.write(path, "after", typed=typed)
+        files.write(tmp_path / "new", "new")
+    finally:
+        os.umask(before)
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("after", mode)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o644
+    files.write(path, "secret", private=True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_links_that_lead_round_in_a_circle_are_an_error_of_the_system(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.symlink_to(two)
+    two.symlink_to(one)
+    with pytest.raises(OSError, match="symbolic links"):
+        files.write(one, "text", typed=True)
+    with pytest.raises(UsageError, match="symbolic links"):
+        files.require_writable(one, "--output")
+    files.write(one, "text")  # nobody named it: the link itself is replaced
+    assert one.read_text() == "text" and two.is_symlink()
+
+
+def test_trying_a_place_leaves_nothing_there(tmp_path: Path) -> None:
+    files.require_writable(tmp_path / "file", "--output")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_name_as_long_as_names_can_be(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from ortune.errors import UsageError
+from ortune.printable import visible
 from ortune.records import Envelope, Record
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
         """One line: what was asked, of which model, and the verdict."""
         model = f" {PurePath(self.model.path).name}" if self.model else ""
         said = self.error.what if self.error else self.verdict or self.status
-        return f"<ortune.{self._verb}{model}: {said} (.summary() in words, .result for the figures)>"
+        return visible(f"<ortune.{self._verb}{model}: {said} (.summary() in words, .result for the figures)>")
 
     def summary(self, *, verbose: bool = False) -> str:
         """What the command line prints, without colours; ``verbose`` as ``-v``."""

@@ -10,9 +10,12 @@ import errno
 import os
 import secrets
 import stat
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
+
+from ortune.errors import UsageError
 
 _PRIVATE, _USUAL = 0o600, 0o666
 _STEM = 100  # characters of a name that the temporary name keeps: the two together must be a name
@@ -26,6 +29,8 @@ def write(
     private: bool = False,
 ) -> None:
     """Writes a file beside its place, under a name that nobody can guess, and renames it.
+
+    Who may read and write what it replaces may do so with what is there then.
 
     Args:
         path: Its place; what is there is replaced, of a link the link itself.
@@ -42,13 +47,15 @@ def write(
             fill(file)
         return
     if typed:
-        path = path.resolve()
+        path = _led_to(path)
     part = path.with_name(f".{path.name[:_STEM]}.{secrets.token_hex(8)}.part")
-    fd = os.open(part, _flags(os.O_WRONLY | os.O_CREAT | os.O_EXCL), _PRIVATE if private else _USUAL)
+    mode = _PRIVATE if private else _mode(path)
+    flags = _flags(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    fd = os.open(part, flags, _USUAL if mode is None else mode)
     try:
         with os.fdopen(fd, "wb") as file:
-            if private:
-                _restrict(file.fileno(), _PRIVATE)
+            if mode is not None:
+                _restrict(file.fileno(), mode)
             fill(file)
             file.flush()
             os.fsync(file.fileno())
@@ -57,6 +64,53 @@ def write(
         with contextlib.suppress(OSError):
             part.unlink()
         raise
+
+
+def put(part: Path, path: Path, *, typed: bool) -> None:
+    """Renames a finished file to its place; who may use what it replaces may use it too.
+
+    Args:
+        part: The finished file.
+        path: Its place, on the same disk.
+        typed: As for ``write``.
+
+    Raises:
+        OSError: It cannot be put there.
+    """
+    goal = _led_to(path) if typed else path
+    mode = _mode(goal)
+    if mode is not None:
+        part.chmod(mode)
+    part.replace(goal)
+
+
+def require_writable(path: Path, option: str) -> None:
+    """Refuses, before anything is done, a file that could not be written at its end.
+
+    Args:
+        path: Its place.
+        option: Where the user names another.
+
+    Raises:
+        UsageError: It is a folder, or none can be written there.
+    """
+    do = f"choose another {option}"
+    if is_folder(path):
+        raise UsageError("is a folder", where=str(path), do=f"name a file: {option} FILE")
+    try:
+        goal = _led_to(path) if path.is_symlink() else path
+        if not is_folder(goal.parent):
+            raise UsageError("no such folder", where=str(goal.parent), do=f"make it, or {do}")
+        if not exists(goal) or is_file(goal):  # a device is written as it is
+            require_writable_folder(goal.parent)
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", where=str(path), do=do) from error
+
+
+def require_writable_folder(folder: Path) -> None:
+    """Raises OSError where no file can be made in a folder."""
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -136,6 +190,27 @@ def private_file(path: Path) -> None:
         _restrict(fd, _PRIVATE)
     finally:
         os.close(fd)
+
+
+def _led_to(path: Path) -> Path:
+    """What a path that the user typed leads to.
+
+    Raises:
+        OSError: Its links lead round in a circle.
+    """
+    found = Path(os.path.realpath(path))
+    if found.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return found
+
+
+def _mode(path: Path) -> int | None:
+    """Who may read and write the file that is there; None where no regular file is."""
+    try:
+        found = path.lstat().st_mode
+    except OSError:
+        return None
+    return stat.S_IMODE(found) & 0o777 if stat.S_ISREG(found) else None
 
 
 def _filler(content: str | bytes) -> Callable[[BinaryIO], object]:

@@ -253,3 +253,13 @@ def test_ordinary_networks_have_plain_outputs_and_depend_on_no_values() -> None:
         assert set(output_kinds(model).values()) == {"values"}
         assert random_ops(model) == []
         assert value_dependent_ops(model) == []
+
+
+def test_a_cast_to_what_is_no_type_leaves_the_kind_as_it_is(tmp_path: Path) -> None:
+    def kinds(number: int) -> dict[str, str]:
+        text = f"g (float[2,8] x) => (float[2,8] y) {{ c = Cast <to = {number}> (x)\n y = Softmax(c) }}"
+        model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}')
+        onnx.save(model, tmp_path / "m.onnx")
+        return dict(output_kinds(open_model(tmp_path / "m.onnx").ir))
+
+    assert kinds(99) == kinds(TensorProto.FLOAT)

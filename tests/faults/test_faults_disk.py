@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,20 +13,6 @@ from hostile.data import trace
 
 # A comparison that ends soon: wrong outputs are found before anything is raced.
 QUICK = ("m.onnx", "other.onnx")
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 1 MiB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
-    with contextlib.suppress(FileNotFoundError):
-        if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
-            yield place
-            subprocess.run(["umount", "-l", str(place)], check=True)
-            return
-    pytest.skip("mounting a small disk needs root")
 
 
 def save_trace(path: Path) -> str:
@@ -42,14 +25,52 @@ def fill(disk: Path, *, leave: int) -> None:
     (disk / "ballast").write_bytes(bytes((1 << 20) - leave))
 
 
-@pytest.mark.parametrize("output", ["m.onnx/result.json", "home"])
-def test_an_output_that_cannot_be_written_goes_to_stdout(box: Box, output: str) -> None:
-    done = box.here("profile", save_trace(box.folder / "t.json"), "--json", "--output", output)
+@pytest.mark.parametrize("place", ["none/x.onnx", "m.onnx/x.onnx", "home", "/proc/x.onnx", "round"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("bench", "m.onnx", "--output"),
+        ("bench", "m.onnx", "--report"),
+        ("bench", "m.onnx", "--save-workload"),
+        ("compare", *QUICK, "--report"),
+        ("tune", "m.onnx", "--report"),
+        ("profile", "m.onnx", "--keep"),
+        ("profile", "m.onnx", "--export"),
+        ("lock", "m.onnx", "--output"),
+        ("rewrite", "m.onnx", "constant-folding", "--output"),
+        ("skeleton", "m.onnx", "--output"),
+        ("check", "m.onnx", "--fix", "--output"),
+    ],
+    ids=lambda words: f"{words[0]} {words[-1]}",
+)
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_done(
+    box: Box, words: tuple[str, ...], place: str
+) -> None:
+    (box.folder / "round").symlink_to("round")  # leads nowhere
+    done = box.here(*words, f"csv={place}" if words[-1] == "--export" else place)
+    assert done.code == 2
+    where = {"none/x.onnx": "none", "m.onnx/x.onnx": "m.onnx"}.get(place, place)
+    assert done.err.startswith(f"ortune: {where}: ")  # nothing was said before
+    assert words[-1] in done.err
+    assert (done.out, box.journal()) == ("", [])
+
+
+@pytest.mark.parametrize("words", [("lock", "m.onnx"), ("skeleton", "m.onnx")], ids=" ".join)
+def test_so_is_the_usual_place_where_none_is_named(box: Box, words: tuple[str, ...]) -> None:
+    for name in ("m.onnx.lock.json", "skeleton.onnx"):
+        (box.folder / name).mkdir()
+    done = box.here(*words)
+    assert done.code == 2
+    assert "is a folder" in done.err and "looking" not in done.err
+
+
+def test_an_output_whose_disk_fills_up_goes_to_stdout(box: Box) -> None:
+    done = box.here("profile", save_trace(box.folder / "t.json"), "--json", "--output", "/dev/full")
     assert done.code == 2
     assert done.document["result"]["categories"]
-    assert f"ortune: {output}: cannot be written" in done.err
-    assert "stdout" in done.err
-    assert not list(box.folder.glob("**/*.part"))
+    assert (
+        "ortune: /dev/full: cannot be written: No space left on device; the result went to stdout" in done.err
+    )
 
 
 def test_an_output_that_is_a_device_stays_one(box: Box) -> None:

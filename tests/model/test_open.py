@@ -534,3 +534,46 @@ def test_a_node_without_what_its_operator_needs_is_refused(
         open_model(path)
     with pytest.raises(Exception, match=r"not in range|FAIL|INVALID"):
         onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize(
+    ("operator", "attributes", "what"),
+    [
+        ("Transpose", {"perm": 1}, "perm of Transpose 'n' is INT, and has to be INTS"),
+        ("LeakyRelu", {"alpha": "much"}, "alpha of LeakyRelu 'n' is STRING, and has to be FLOAT"),
+        (
+            "Cast",
+            {"to": "float"},
+            "to of Cast 'n' is STRING, and has to be INT",
+        ),  # as the first version had it
+        (
+            "Unsqueeze",
+            {"axes": 1.0},
+            "axes of Unsqueeze 'n' is FLOAT, and has to be INTS",
+        ),  # that of older versions
+    ],
+)
+def test_an_attribute_of_another_kind_than_its_operator_has_is_refused(
+    tmp_path: Path, operator: str, attributes: dict[str, object], what: str
+) -> None:
+    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2]) for name in ("x", "a", "y")]
+    names = ["x", "a"] if operator == "Unsqueeze" else ["x"]
+    node = helper.make_node(operator, names, ["y"], "n", **attributes)
+    graph = helper.make_graph([node], "g", sides[: len(names)], sides[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=what):
+        open_model(path)
+    with pytest.raises(Exception, match=r"FAIL|INVALID"):
+        onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+
+def test_the_kinds_of_others_operators_are_theirs(tmp_path: Path) -> None:
+    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2]) for name in ("x", "y")]
+    node = helper.make_node("Transpose", ["x"], ["y"], "n", domain="acme", perm=1)
+    graph = helper.make_graph([node], "g", sides[:1], sides[1:])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("acme", 1)]
+    path = tmp_path / "m.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+    assert open_model(path).op_counts == {"acme.Transpose": 1}

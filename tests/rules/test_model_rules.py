@@ -38,6 +38,7 @@ from ortune.records import (
     Plan,
     ProfiledNode,
     ProfileResult,
+    ProviderSpec,
     RewriteSpec,
     TraceInfo,
 )
@@ -353,3 +354,54 @@ def test_what_the_caller_of_a_function_says_is_not_known_in_it(tmp_path: Path) -
     facts = Facts(model=opened(onnx.parser.parse_model(FUNCTION), tmp_path), host=HOST)
     for rule in rules.all_rules().values():
         rule.findings(facts)
+
+
+@pytest.mark.parametrize(
+    ("code", "target", "provider"),
+    [
+        ("CUD001", "cuda", "CUDAExecutionProvider"),
+        ("CUD003", "tensorrt", "TensorrtExecutionProvider"),
+        ("MOB001", "nnapi", "NnapiExecutionProvider"),
+        ("PLC004", "cuda", "CUDAExecutionProvider"),
+    ],
+)
+def test_sizes_that_the_plan_fixes_are_not_open(
+    code: str, target: str, provider: str, tmp_path: Path
+) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    two (float[n,3,h,w] x, float[1,3,h,w] z) => (float[n,2,h,w] y)
+    <float[2,3,1,1] k = {1,2,3,4,5,6}> { s = Add (x, z)  y = Conv (s, k) }"""
+    model = opened(onnx.parser.parse_model(text), tmp_path)
+    options = {"enable_cuda_graph": "1"} if code == "PLC004" else {}
+
+    def where(sizes: dict[str, str] | None, **settings: str) -> list[tuple[str, ...]]:
+        fixed = () if sizes is None else (RewriteSpec(name="fixed-dimensions", params=sizes),)
+        spec = ProviderSpec(name=provider, options=options)
+        plan = Plan(providers=(spec,), rewrites=fixed, settings=dict(settings))
+        return [
+            each.where
+            for each in rules.find_rule(code).findings(Facts(model=model, target=target, plan=plan))
+        ]
+
+    assert where(None) == [("x", "z")]
+    assert where({"n": "1"}) == [("x", "z")]
+    assert where({"h": "8", "w": "8"}) == [("x",)]
+    assert where({"h": "8", "w": "8", "x[0]": "1"}) == []
+    assert where({}) == []  # all of them, as the inputs are
+    assert where(None, web_free_dimensions="n=1;h=8;w=8") == []
+
+
+@pytest.mark.parametrize("value", ["four", 4.0, [4]], ids=repr)
+@pytest.mark.parametrize("name", ["bits", "accuracy_level"])
+def test_an_attribute_of_anothers_operator_may_be_of_any_kind(
+    name: str, value: object, tmp_path: Path
+) -> None:
+    rule = rules.find_rule("QNT008")
+    assert rule.bad is not None
+    proto = rule.bad()
+    (product,) = (each for each in proto.graph.node if each.op_type == "MatMulNBits")
+    kept = [each for each in product.attribute if each.name != name]
+    del product.attribute[:]
+    product.attribute.extend([*kept, helper.make_attribute(name, value)])
+    found = rule.findings(Facts(model=opened(proto, tmp_path), target=rule.target or "cpu"))
+    assert [each.code for each in found] == ["QNT008"]  # as if it were not there

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -11,7 +12,8 @@ from groups import OneByOne
 from ortune.errors import MeasurementError
 from ortune.records import Block, CaseTimes, Failed, Measured, Outcome, OutputDifference, Plan, TrialDone
 from ortune.search import budget, confirm, controls
-from ortune.search.blocks import BASE, IDENTICAL, log_ratios
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios
+from ortune.search.first_turns import FirstTurns
 from ortune.search.race import CURRENT, Entry, Race
 
 TRIAL_NS = 400_000_000
@@ -268,6 +270,74 @@ def test_confirming_an_equal_plan_hardly_ever_claims() -> None:
         assert found is not None
         claims += found.verdict in ("faster", "slower")
     assert claims <= 5
+
+
+class Controlled(Field):
+    """A machine with both controls, whose identical plan looks like another one in ``failing_calibrations`` of them."""
+
+    failing_calibrations = 0
+
+    def trial(self, arm: str) -> Outcome:
+        seen = self.calls.count(IDENTICAL)
+        unquiet = seen < self.failing_calibrations * controls.CALIBRATION_BLOCKS
+        self.factors |= {IDENTICAL: 1.2 if unquiet else 1.0, SPIKE: 1.0}
+        found = super().trial(arm)
+        if arm != SPIKE or not isinstance(found, Measured):
+            return found
+        times = found.done.cases[0].latency_ns
+        waits = tuple(int(t * controls.SPIKE_RATIO) for t in times)
+        waited = tuple(t + wait for t, wait in zip(times, waits, strict=True))
+        case = msgspec.structs.replace(found.done.cases[0], latency_ns=waited, waits_ns=waits)
+        return msgspec.structs.replace(found, done=msgspec.structs.replace(found.done, cases=(case,)))
+
+
+@pytest.mark.parametrize("references", [1, 2])
+@pytest.mark.parametrize("seconds", [20, 30, 40, 60, 120, 240])
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_repeated_calibration_comes_out_of_the_budget_or_is_said_to_go_beyond_it(
+    failing: int, seconds: int, references: int
+) -> None:
+    names = [str(i) for i in range(30)]
+    machine = Controlled({plan(n).id: 1.0 for n in names} | {plan("3").id: 0.9}, noise=0.001)
+    machine.failing_calibrations = failing
+    run = race(machine, current=references == 2)
+    split = budget.divide(seconds * 1e9, TRIAL_NS, wanted=len(names), references=references)
+    if split is None:
+        assert seconds < 40
+        return
+    run.deadline = int(seconds * 1e9 - split.confirm_ns)
+    for name in names[: split.plans]:
+        run.add(entry(name))
+    turns = FirstTurns(race=run, room=5)
+    beyond_ns: list[float] = []
+
+    def again() -> None:
+        dropped, beyond = turns.again(seconds * 1e9, TRIAL_NS)
+        assert [e.plan for e in dropped] == [plan(n) for n in names[split.plans - len(dropped) : split.plans]]
+        beyond_ns.append(beyond)
+
+    def on_block(block: Block) -> None:
+        run.see(block)
+        turns.see(block)
+
+    judgement, blocks = controls.calibrate(
+        machine, [BASE, CURRENT][:references], "median", rng=run.rng, stop=lambda: False,
+        on_block=on_block, also=turns, again=again,
+    )  # fmt: skip
+    assert judgement.ok and len(beyond_ns) == failing
+    run.earlier = blocks
+    for block in blocks:
+        run.rate(block)
+    run.screen(list(run.entries.values()))
+    winner = run.live()[0]
+    assert winner.ratios  # fewer plans, and not none
+    left = seconds * 1e9 - machine.now
+    n = budget.confirm_blocks(left, TRIAL_NS, references)
+    found = confirm.confirm(run, winner, n, lambda block, total: None)
+    assert len(found) >= budget.LEAST_CONFIRM
+    # A control that stands in each eighth block comes on top.
+    spare = -(-n // confirm.CONTROL_EVERY) * TRIAL_NS
+    assert machine.now <= seconds * 1e9 + sum(beyond_ns) + spare
 
 
 @pytest.mark.parametrize("trial_s", [0.2, 0.5, 1.0, 2.0])

@@ -115,6 +115,47 @@ def test_in_place_and_output_say_where(folder: Path) -> None:
     assert sorted(p.name for p in folder.iterdir()) == ["m.onnx", "other.onnx"]
 
 
+@pytest.mark.parametrize(
+    "plan",
+    [None, "{", '{"setings": {}}', '{"settings": {"intra": "many"}}'],
+    ids=["none", "cut", "part", "value"],
+)
+def test_a_plan_that_cannot_be_used_is_to_blame_and_no_model(folder: Path, plan: str | None) -> None:
+    write(folder, OLD)
+    if plan is not None:
+        Path("plan.json").write_text(plan)
+    said = asked("check", "m.onnx", "--plan", "plan.json")
+    assert said.exit_code == 2
+    assert "m.onnx" not in said.output and "ortune: " in said.output
+
+
+def test_inputs_that_cannot_be_read_are_named(folder: Path) -> None:
+    write(folder, OLD)
+    said = asked("check", "m.onnx", "--inputs", "none.npz")
+    assert said.exit_code == 2
+    assert "m.onnx: --inputs none.npz: " in said.stdout
+
+
+def test_what_proves_a_fix_can_be_pasted(folder: Path) -> None:
+    write(folder, OLD, "my model.onnx")
+    said = asked("check", "my model.onnx", "--fix")
+    assert "ortune compare 'my model.onnx' 'my model.fixed.onnx'" in said.stdout
+
+
+def test_a_configuration_of_lists_within_lists_is_one_clear_error(folder: Path) -> None:
+    write(folder, OLD)
+    Path("ortune.toml").write_text("a = " + "[" * 5000 + "]" * 5000)
+    said = asked("check", "m.onnx")
+    assert said.exit_code == 2
+    assert "ortune.toml: cannot be read" in said.output
+
+
+def test_a_model_that_is_fixed_in_place_stays_its_owners_alone(folder: Path) -> None:
+    write(folder, OLD).chmod(0o600)
+    assert asked("check", "m.onnx", "--fix", "--in-place").exit_code == 0
+    assert Path("m.onnx").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_link_in_the_way_is_not_followed(folder: Path) -> None:
     write(folder, OLD)
     Path("precious").write_text("as it was")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
+import onnx.parser
 import pytest
 
 import ortune
@@ -12,8 +14,9 @@ from bisection.planted import convolutions
 from edited_models import squeezenet
 from ortune.errors import UsageError
 from ortune.model.open import open_model
+from ortune.records import OutputDifference
 from ortune.rewrites import made_by
-from ortune.verbs.rewrite import exit_code
+from ortune.verbs.rewrite import _may_differ, exit_code
 
 
 @pytest.fixture(autouse=True)
@@ -168,3 +171,29 @@ def test_names_longer_than_a_terminal_are_told_whole(
     told = "".join(answer.summary().split())
     assert all(f"{name}={size}" in told for name, size in spec.params.items())
     assert answer.summary().count("behaviour") == 1
+
+
+def test_a_model_that_draws_random_numbers_is_said_to_differ_from_itself(tmp_path: Path) -> None:
+    # Which numbers are drawn is ONNX Runtime's to say: here all that is needed is that they may differ.
+    text = """<ir_version: 8, opset_import: ["" : 17]> noisy (float[8] x) => (float[8] y)
+    { r = RandomNormalLike (x)  y = Add (r, x) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "noisy.onnx")
+    noisy, still = open_model(tmp_path / "noisy.onnx"), open_model(convolutions(tmp_path / "m.onnx"))
+    for found in (OutputDifference(ok=False), OutputDifference(ok=False, comparable=False)):
+        assert "draws random numbers (RandomNormalLike)" in _may_differ(noisy, found)
+        assert _may_differ(still, found) == ""
+
+
+def test_a_length_that_hangs_on_values_is_said_to(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> long (float[1,64] x) => (int64[n] y)
+    <int64 zero = {0}, int64 one = {1}, float thousand = {1000}, int64[2] axes = {0, 1}>
+    { m = MatMul (x, w)  a = Abs (m)  k = Mul (a, thousand)  c = Cast <to = 7> (k)  s = Squeeze (c, axes)
+      y = Range (zero, s, one) }"""
+    proto = onnx.parser.parse_model(text)
+    weights = np.random.default_rng(0).standard_normal((64, 1)).astype(np.float32)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    onnx.save(proto, tmp_path / "long.onnx")
+    answer = ortune.rewrite("long.onnx", "dynamic-int8")
+    assert (answer.verdict, answer.result.outputs.comparable) == ("wrong-output", False)
+    said = " ".join(answer.summary().split())
+    assert "has shape" in said and "hangs on values (Range)" in said

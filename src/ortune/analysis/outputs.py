@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from ortune.analysis.dataflow import Flow
 from ortune.analysis.randomness import is_random, random_ops, value_dependent_ops
-from ortune.model.graphs import op_set
+from ortune.model.graphs import cast_to, op_set
 
 __all__ = [
     "OutputComparison",
@@ -226,8 +226,9 @@ def _is_floating(value: ir.Value) -> bool | None:
 def _result_floating(node: ir.Node, *, floating: bool) -> bool:
     if node.op_type in _INTEGER_RESULT:
         return False
-    if node.op_type == "Cast" and "to" in node.attributes:
-        return ir.DataType(node.attributes["to"].as_int()).is_floating_point()
+    to = cast_to(node)
+    if to in ir.DataType.__members__.values() and to:
+        return ir.DataType(to).is_floating_point()
     return floating
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from ortune import files
 from ortune.cli.output import write_document, write_envelope, write_text
 from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell
 from ortune.errors import OrtuneError
@@ -75,6 +76,8 @@ def command(verb: str, *, for_help: bool = False) -> Callable[..., None]:
         output = None if own_output else given.pop("output")
         with reporting(verb, as_json or form == "json"):
             form = chosen_format(form, as_json, module.FORMATS)
+            if output is not None:
+                files.require_writable(Path(output), "--output")
             envelope, options = _run(module, given, form)
             place = getattr(options, "answer", None) if own_output else output
             _write(verb, envelope, form, place, whole=whole)

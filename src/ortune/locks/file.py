@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -52,7 +53,8 @@ def read(path: Path, model: str) -> Snapshot:
     Raises:
         UsageError: It is not there, is damaged, or of another number.
     """
-    again = f"ortune lock {model}" + ("" if path == default_path(model) else f" --output {path}")
+    named = [] if path == default_path(model) else ["--output", str(path)]
+    again = shlex.join(["ortune", "lock", model, *named])
     try:
         text = files.read(path)
     except FileNotFoundError:

@@ -44,7 +44,7 @@ def to_ir(proto: onnx.ModelProto, files: WeightFiles, where: str) -> ir.Model:
                 graph.sort()
         translation.attach(model)
         graphs.require_finite(model)
-        graphs.require_operands(model)
+        graphs.require_signatures(model)
     except (SerdeError, ValueError, TypeError, KeyError, NotImplementedError, RecursionError) as error:
         raise ModelError(
             f"The graph contradicts itself: {_root_cause(error)}",

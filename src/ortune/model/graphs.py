@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 
 import onnx
@@ -39,11 +40,11 @@ def scopes(model: ir.Model) -> list[ir.Graph | ir.Function]:
     return [model.graph, *model.functions.values()]
 
 
-def require_operands(model: ir.Model) -> None:
-    """Checks that nodes of ONNX's own operators have the inputs and outputs that these need.
+def require_signatures(model: ir.Model) -> None:
+    """Checks that nodes of ONNX's own operators have the inputs, outputs and kinds of attributes that these need.
 
     Raises:
-        ValueError: One has too few.
+        ValueError: One has too few, or an attribute of another kind.
     """
     for scope in scopes(model):
         imports = scope.opset_imports
@@ -51,23 +52,55 @@ def require_operands(model: ir.Model) -> None:
             for node in graph:
                 if node.op_identifier() in model.functions:
                     continue
-                least = _least_operands(node.domain, node.op_type, imports.get(node.domain, 1))
-                for word, there, needed in zip(
-                    ("input", "output"), (node.inputs, node.outputs), least, strict=True
+                needed = _signature(node.domain, node.op_type, imports.get(node.domain, 1))
+                for word, there, least in (
+                    ("input", node.inputs, needed.inputs),
+                    ("output", node.outputs, needed.outputs),
                 ):
-                    if len(there) < needed:
+                    if len(there) < least:
                         raise ValueError(
-                            f"{node.op_type} {node.name!r} has {len(there)} {word}s, and needs {needed}"
+                            f"{node.op_type} {node.name!r} has {len(there)} {word}s, and needs {least}"
+                        )
+                for name, attribute in node.attributes.items():
+                    kind = needed.attributes.get(name, attribute.type)
+                    if attribute.type != kind:
+                        raise ValueError(
+                            f"{name} of {node.op_type} {node.name!r} is {attribute.type.name}, "
+                            f"and has to be {kind.name}"
                         )
 
 
+_KINDS = {
+    getattr(onnx.defs.OpSchema.AttrType, kind.name): kind
+    for kind in ir.AttributeType
+    if hasattr(onnx.defs.OpSchema.AttrType, kind.name)
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Signature:
+    """What a node of an operator has: the least inputs and outputs, and the kinds of its attributes by name."""
+
+    inputs: int = 0
+    outputs: int = 0
+    attributes: Mapping[str, ir.AttributeType] = field(default_factory=dict)
+
+
 @cache
-def _least_operands(domain: str, op_type: str, version: int) -> tuple[int, int]:
-    """How many inputs and outputs an operator needs; none where ONNX does not know it."""
+def _signature(domain: str, op_type: str, version: int) -> _Signature:
+    """What a node of an operator needs; nothing where ONNX does not know it."""
     if not 0 < version < 1 << 31 or not onnx.defs.has(op_type, version, domain):
-        return 0, 0
-    schema = onnx.defs.get_schema(op_type, version, domain)
-    return schema.min_input, schema.min_output
+        return _Signature()
+    own = onnx.defs.get_schema(op_type, version, domain)
+    # What another version alone has is no mistake that is made here, and it may be read.
+    versions = [own, newest := onnx.defs.get_schema(op_type, domain)]
+    while newest.since_version > 1 and onnx.defs.has(op_type, newest.since_version - 1, domain):
+        versions.append(newest := onnx.defs.get_schema(op_type, newest.since_version - 1, domain))
+    kinds: dict[str, ir.AttributeType] = {}
+    for schema in versions:
+        for name, attribute in schema.attributes.items():
+            kinds.setdefault(name, _KINDS[attribute.type])
+    return _Signature(inputs=own.min_input, outputs=own.min_output, attributes=kinds)
 
 
 def require_finite(model: ir.Model) -> None:

@@ -66,13 +66,28 @@ def deliver_model(model: ir.Model | Path, place: Path, *, external: bool, typed:
                 if target.is_symlink() and not typed:
                     raise ModelError("A link is in the way.", where=str(target), do="Use --output.")
             for part, target in zip(parts, targets, strict=True):
-                part.replace(target.resolve() if typed else target)
+                files.put(part, target, typed=typed)
     except OSError as error:
         raise ModelError(
             f"The model cannot be written: {error.strerror or error}.",
             where=str(place),
             do="Give another place with --output.",
         ) from error
+
+
+def require_place(place: Path, *, replace: bool) -> None:
+    """Refuses, before a model is made, a place where it could not be delivered.
+
+    Args:
+        place: The model's place.
+        replace: What is there may be replaced.
+
+    Raises:
+        UsageError: It cannot be written there, or something is there that is not to be replaced.
+    """
+    files.require_writable(place, "--output")
+    if not replace:
+        require_free(place)
 
 
 def require_free(place: Path) -> None:

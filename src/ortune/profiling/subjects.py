@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -49,7 +50,7 @@ def about_traces(subject: str, against: str | None, beside: Mapping[str, object]
         raise UsageError(
             "is no trace; a plan needs a model",
             where=subject,
-            do=f"ortune profile model.onnx --against {subject}",
+            do=shlex.join(["ortune", "profile", "model.onnx", "--against", subject]),
         )
     traces = first in ("trace", "missing")
     if second == ("model" if traces else "trace") or (traces and second == "plan"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -27,7 +28,7 @@ def document(envelope: Envelope[CheckResult]) -> Document:
         if model.fixed is not None:
             blocks += _fixed(model.path, model.fixed)
         if model.error is not None:
-            blocks.append(Line(f"{model.path}: {model.error.what} {model.error.do}", "stop", whole=True))
+            blocks.append(Line(f"{_trouble(model)} {model.error.do}", "stop", whole=True))
     blocks += _end(result)
     annotations = [each for model in result.models for each in _annotations(model)]
     return Document(title="ortune check", blocks=blocks, annotations=annotations, dense=True)
@@ -65,6 +66,14 @@ def _exact(finding: Finding) -> bool:
     return plan is not None and bool(plan.rewrites) and not plan.settings and finding.safety == "exact"
 
 
+def _trouble(model: CheckedModel) -> str:
+    """Why a model could not be checked, and which file is to blame where that is another."""
+    error = model.error
+    assert error is not None
+    elsewhere = f"{error.where}: " if error.where not in ("", model.path) else ""
+    return f"{model.path}: {elsewhere}{error.what}"
+
+
 def _fixed(path: str, fixed: FixedModel) -> Iterator[Block]:
     """What was changed, and the operators before and after."""
     yield Points(
@@ -95,7 +104,7 @@ def _end(result: CheckResult) -> Iterator[Block]:
     written = [model for model in result.models if model.fixed is not None and model.fixed.path]
     for model in written[:NAMED]:
         assert model.fixed is not None
-        yield Line(f"What it brings: ortune compare {model.path} {model.fixed.path}")
+        yield Line(f"What it brings: {shlex.join(['ortune', 'compare', model.path, model.fixed.path])}")
     fixable = sum(map(_exact, found))
     if fixable and not written:
         yield Line(f"[*] {fixable} fixable with --fix. ortune explain CODE says more of a rule.")
@@ -115,7 +124,7 @@ def _annotations(model: CheckedModel) -> Iterator[Annotation]:
         yield Annotation(
             level="error",
             title="ortune check",
-            lines=[f"{model.path}: {model.error.what}", model.error.do],
+            lines=[_trouble(model), model.error.do],
             file=model.path,
         )
 
@@ -128,7 +137,7 @@ def sarif(envelope: Envelope[CheckResult]) -> str:
     rules = [_rule(code, names[code], result.titles.get(code, names[code])) for code in sorted(names)]
     found = [_result(model.path, finding) for model in result.models for finding in model.findings]
     trouble = [
-        {"level": "error", "message": {"text": f"{model.path}: {model.error.what} {model.error.do}"}}
+        {"level": "error", "message": {"text": f"{_trouble(model)} {model.error.do}"}}
         for model in result.models
         if model.error is not None
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ortune.records import Envelope, RewriteSpec, RewriteStep, RewritingResult
 from ortune.report.compare_outputs import by_output, outputs
@@ -24,6 +24,27 @@ def not_installed(package: str) -> str:
 def unseen_feature(feature: str) -> str:
     """Why a rewrite is not said to fit before a page has run."""
     return f"of use where the browser's GPU has {feature}, which is seen once a page runs: ortune tune"
+
+
+def may_differ(random: Collection[str], by_values: Collection[str]) -> str:
+    """Why outputs may differ though no rewrite is at fault; "" where the model itself has no reason for it.
+
+    Args:
+        random: Operators whose results change from run to run.
+        by_values: Operators whose output's size hangs on values.
+    """
+    if random:
+        return (
+            f"the model draws random numbers ({', '.join(sorted(random))}), so its outputs differ from run to run "
+            "whatever is rewritten, and may in length too; ortune compare and ortune tune, which run it twice, then "
+            "compare moments"
+        )
+    if by_values:
+        return (
+            f"how long outputs are hangs on values ({', '.join(sorted(by_values))}), so what differs by rounding alone "
+            "may come out a step longer or shorter; other inputs (--inputs, --seed) tell whether it always does"
+        )
+    return ""
 
 
 def spec(rewrite: RewriteSpec) -> str:

@@ -13,7 +13,7 @@ References: ONNX Runtime documentation, "Make dynamic input shape fixed"; micros
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -33,6 +33,21 @@ def _symbolic(value: ir.Value) -> list[tuple[int, str]]:
     return [(axis, str(dim.value or "")) for axis, dim in enumerate(dims) if isinstance(dim, ir.SymbolicDim)]
 
 
+def left_open(model: ir.Model, sizes: Collection[str]) -> tuple[str, ...]:
+    """Inputs, by name, that keep an open size where these are fixed, by symbol or by place."""
+    return tuple(
+        value.name or ""
+        for value in _inputs(model)
+        if any(_key(value, axis, symbol, sizes) is None for axis, symbol in _symbolic(value))
+    )
+
+
+def _key(value: ir.Value, axis: int, symbol: str, sizes: Collection[str]) -> str | None:
+    """What among the sizes that are given is of this dimension; the place comes before the symbol."""
+    place = f"{value.name}[{axis}]"
+    return place if place in sizes else symbol if symbol in sizes else None
+
+
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     sizes = {name: int(text) for name, text in params.items()}
     _refuse_static(model, sizes)
@@ -41,9 +56,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     for value in _inputs(model):
         new: dict[int, int] = {}
         for axis, symbol in _symbolic(value):
-            place = f"{value.name}[{axis}]"
-            key = place if place in sizes else symbol
-            if key in sizes:
+            key = _key(value, axis, symbol, sizes)
+            if key is not None:
                 new[axis] = sizes[key]
                 used.add(key)
                 symbols.add(symbol)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ortune.model.open import OpenModel
+from ortune.knobs.web.web_free_dimensions import KNOB as IN_A_PAGE
+from ortune.rewrites.fixed_dimensions import REWRITE as FIXED
+from ortune.rewrites.fixed_dimensions import left_open
 from ortune.rules.facts import Facts
 
 ON_THE_CPU = ("cpu", "web-wasm")
@@ -16,10 +18,12 @@ def options_of(facts: Facts, provider: str) -> Mapping[str, str]:
     return next((spec.options for spec in facts.plan.providers if spec.name == provider), {})
 
 
-def open_inputs(model: OpenModel) -> tuple[str, ...]:
-    """The inputs that are fed and leave a size open, by name."""
-    return tuple(
-        value.name or ""
-        for value in model.ir.graph.inputs
-        if not value.is_initializer() and value.shape is not None and not value.shape.is_static()
-    )
+def open_inputs(facts: Facts) -> tuple[str, ...]:
+    """The inputs that are fed and leave a size open, by name, once the plan has fixed what it fixes."""
+    assert facts.model is not None
+    fixed = [spec.params for spec in facts.plan.rewrites if spec.name == FIXED.name]
+    if not all(fixed):
+        return ()  # without a name it fixes all that the inputs have
+    in_a_page = str(facts.plan.settings.get(IN_A_PAGE.name, ""))
+    named = {part.partition("=")[0] for part in in_a_page.split(";") if part}
+    return left_open(facts.model.ir, named.union(*fixed))

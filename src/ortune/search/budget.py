@@ -84,10 +84,36 @@ def divide(budget_ns: float, trial_ns: float, *, wanted: int, references: int) -
     race = budget_ns - calibration - confirm
     if race < tries(1, references) * cost:
         return None
+    return Split(plans=_plans(race, cost, wanted, references), confirm_ns=confirm)
+
+
+def repeat(
+    left_ns: float, race_ns: float, trial_ns: float, *, wanted: int, references: int
+) -> tuple[int, float]:
+    """What is left once the controls have failed and are repeated.
+
+    Args:
+        left_ns: Of the budget.
+        race_ns: Of that, what is not kept for the confirmation.
+        trial_ns: What a trial costs.
+        wanted: Plans that are raced.
+        references: As in ``divide``.
+
+    Returns:
+        How many of the plans it holds, and the nanoseconds beyond the budget that controls, the first round of one plan
+        and the fewest blocks of a confirmation take: 0 where it holds them.
+    """
+    cost = trial_ns * SPARE
+    held = _plans(race_ns - CALIBRATION_BLOCKS * (references + 2) * cost, cost, wanted, references)
+    return held, max(0.0, least_trials(1, references) * cost - left_ns)
+
+
+def _plans(race_ns: float, cost_ns: float, wanted: int, references: int) -> int:
+    """Plans whose first blocks that much of the race holds; one at least."""
     plans = 1
-    while plans < wanted and tries(plans + 1, references) * cost <= TRY_SHARE * race:
+    while plans < wanted and tries(plans + 1, references) * cost_ns <= TRY_SHARE * race_ns:
         plans += 1
-    return Split(plans=plans, confirm_ns=confirm)
+    return plans
 
 
 def needed_ns(plans: int, trial_ns: float, references: int) -> float:

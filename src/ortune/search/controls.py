@@ -141,15 +141,28 @@ def calibrate(
     stop: Callable[[], bool],
     on_block: Callable[[Block], None],
     also: Callable[[], Sequence[str]] = lambda: (),
+    again: Callable[[], None] = lambda: None,
 ) -> tuple[Judgement, list[Block]]:
     """Nine blocks of the references and both controls, once repeated where the controls fail.
+
+    Args:
+        execute: Runs a group.
+        references: What stands in every block.
+        fixed: The estimand, where the objective says it.
+        rng: Shuffles.
+        stop: Whether a stop was asked for.
+        on_block: Is told of each block.
+        also: What takes its turns in the next block too.
+        again: Is told before they are repeated.
 
     Raises:
         MeasurementError: The controls failed twice, or the baseline cannot be measured.
         Interrupted: A stop was asked for.
     """
     blocks: list[Block] = []
-    for _ in range(2):
+    for repeated in (False, True):
+        if repeated:
+            again()
         mine: list[Block] = []
         while sum(not b.dropped for b in mine) < CALIBRATION_BLOCKS:
             index = len(blocks) + len(mine)

@@ -35,6 +35,16 @@ def forecast(
     return f"{text}; all {wanted}: {minutes} min (--budget {minutes}m)"
 
 
+def repeat_status(plans: int, dropped: int, beyond_ns: float) -> str:
+    """What it takes that the controls are repeated, out of the race or beyond the budget."""
+    text = "the A/A check or the positive control failed; both are repeated"
+    if dropped:
+        text += f", and the budget then holds {plans - dropped} of the {plans} plans"
+    if beyond_ns:
+        text += f": with the confirmation that takes about {beyond_ns / 1e9:.0f} s more than the budget"
+    return text
+
+
 def race_status(race: Race) -> str:
     """Who leads the race, by how much, and how sure that is."""
     ranked = [e for e in race.live() if e.ratios]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import shutil
 from collections.abc import Callable, Sequence
@@ -22,10 +21,11 @@ from ortune.records import (
 )
 from ortune.rewrites import find as find_rewrite
 from ortune.search import budget, confirm, controls
-from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratio, log_ratios, measured
-from ortune.search.figures import LATENCIES, OBJECTIVES, without_latencies
+from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
+from ortune.search.figures import OBJECTIVES, without_latencies
+from ortune.search.first_turns import FirstTurns
 from ortune.search.plan_edits import changed, merge
-from ortune.search.progress import forecast, race_status
+from ortune.search.progress import forecast, race_status, repeat_status
 from ortune.search.proposals import Proposed
 from ortune.search.race import CURRENT, Entry, Race
 from ortune.search.refine import ablate, combine, explore, try_rest
@@ -37,8 +37,6 @@ from ortune.trials.rewriting import Models
 from ortune.trials.tolerance import Tolerance
 from ortune.trials.watcher import Watcher
 
-PLAINLY_SLOWER = 1.25
-"""Times the default's latency in the first turns of the calibration, after which a plan gets no second ones there."""
 NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
 """Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
 LEAST_SHARE = 0.55
@@ -117,9 +115,6 @@ class Tuning:
         self.forecast = ""
         self.spent = {"calibration": 0, "race": 0, "confirm": 0}
         self.stopped = False
-        self._asked: dict[str, int] = {}  # blocks of the calibration that a plan was put into
-        self._asked_blocks = 0
-        self._ruled_out: set[str] = set()
 
     # --- before the race
 
@@ -214,15 +209,20 @@ class Tuning:
         """
         began, search, race = self.clock(), self.search, self.search.race
         before = [self.replay.decided()]
+        room = max(1, self.baseline.executor.most_alive - race.references - 2)
+        first_turns = FirstTurns(race=race, room=room)
 
         def on_block(block: Block) -> None:
             race.see(block)
-            for arm in self._asked:
-                if (log_ratio(block, arm, LATENCIES[0]) or 0.0) > math.log(PLAINLY_SLOWER):
-                    self._ruled_out.add(arm)
+            first_turns.see(block)
             race.spent(block, self.replay.decided() - before[-1])
             before.append(self.replay.decided())
             self._after(block, f"calibrating, block {block.index + 1} of nine")
+
+        def again() -> None:
+            plans = sum(entry.live for entry in race.entries.values())
+            dropped, beyond_ns = first_turns.again(self._end_ns, self.typical_ns)
+            self.watch.say(repeat_status(plans, len(dropped), beyond_ns))
 
         search.judgement, blocks = controls.calibrate(
             race.execute,
@@ -231,7 +231,8 @@ class Tuning:
             rng=self.rng,
             stop=self.watch.stop,
             on_block=on_block,
-            also=self._first_turns,
+            also=first_turns,
+            again=again,
         )
         search.calibration = [without_latencies(block) for block in blocks]
         search.controls = list(search.judgement.controls)
@@ -242,27 +243,12 @@ class Tuning:
         for block in search.calibration:
             race.rate(block)
 
-    def _first_turns(self) -> list[str]:
-        """Plans that take their turns in the calibration's next block: those that ran least."""
-        self._asked_blocks += 1
-        # A calibration that is repeated asks for all of them again.
-        most = budget.ROUNDS[0] * -(-self._asked_blocks // controls.CALIBRATION_BLOCKS)
-        race = self.search.race
-        room = max(1, self.baseline.executor.most_alive - race.references - 2)
-        candidates = (e for e in race.entries.values() if e.live and e.arm not in self._ruled_out)
-        live = [e for e in candidates if self._asked.get(e.arm, 0) < most]
-        self.rng.shuffle(live)
-        chosen = sorted(live, key=lambda e: self._asked.get(e.arm, 0))[: min(room, budget.IN_CALIBRATION)]
-        for entry in chosen:
-            self._asked[entry.arm] = self._asked.get(entry.arm, 0) + 1
-        return [entry.arm for entry in chosen]
-
     # --- the race
 
     def race(self, cpus: int) -> None:
         """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay."""
         began, search, race = self.clock(), self.search, self.search.race
-        waiting = self.entries[len(race.entries) :]
+        waiting = [entry for entry in self.entries if entry.arm not in race.entries]
         race.screen(list(race.entries.values()))
         try_rest(race, waiting)
         leader = search.leader()
@@ -354,7 +340,7 @@ class Tuning:
         search.controls += controls.late_controls(late)
         if self.replay.played:
             self.baseline.notes.append(
-                f"went on with an interrupted session: {self.replay.played} trials were played back"
+                f"went on with an earlier session: {self.replay.played} trials were played back"
             )
         if not measured(search.calibration, BASE):
             raise MeasurementError("every trial failed")

@@ -7,6 +7,7 @@ is begun on options that cannot be read. What reads them is imported then: a ver
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
+from ortune import files
 from ortune.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Option:
         again: It is part of what was measured, so the command that measures it again has it.
         also: An older spelling that is understood too.
         hidden: The help leaves it out: it is another's like for a further side, and is told there.
+        writes: It names a file that is written at the end, whose place is tried before anything is done.
     """
 
     flag: str
@@ -65,6 +68,7 @@ class Option:
     again: bool = True
     also: str = ""
     hidden: bool = False
+    writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,18 @@ def option_fields(options: type) -> Iterator[OptionField]:
     yield from sorted(found, key=lambda each: not isinstance(each.spelling, Argument))
 
 
+def require_places(options: Any) -> None:
+    """Refuses, before anything is done, files that could not be written at its end.
+
+    Raises:
+        UsageError: One of them could not.
+    """
+    for each in option_fields(type(options)):
+        place = getattr(options, each.name)
+        if isinstance(each.spelling, Option) and each.spelling.writes and place is not None:
+            files.require_writable(Path(place), each.spelling.flag)
+
+
 def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
     """What is asked, as the command line takes it: what differs from the defaults, as the user wrote it."""
     found: list[str] = []
@@ -144,22 +160,27 @@ def written(value: object) -> str:
 
 # --- values as people write them
 
+_NUMBER = r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*"
+"""As people write it, and as Python writes what is very large or very small."""
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+MOST_S, MOST_BYTES = 1e9, 1 << 60
+"""Thirty years and an exabyte: more is not meant, and would be no number of nanoseconds or bytes in a record."""
 
 
 def seconds(text: str | float, option: str) -> float:
     """Reads 90s, 2m, 30ms or a plain number of seconds."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|m|min|h|)\s*", str(text))
-    if not found:
+    found = re.fullmatch(rf"{_NUMBER}(us|ms|s|m|min|h|)\s*", str(text))
+    value = float(found.group(1)) * _UNITS[found.group(2)] if found else MOST_S
+    if value >= MOST_S:
         raise UsageError(f"{text!r} is not a time", where=option, do="write e.g. 30ms, 90s or 2m")
-    return float(found.group(1)) * _UNITS[found.group(2)]
+    return value
 
 
 def share(text: str | float | None, option: str) -> float | None:
     """Reads 5% or 0.05, both as 0.05."""
     if text is None:
         return None
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", str(text))
+    found = re.fullmatch(rf"{_NUMBER}(%?)\s*", str(text))
     if not found:
         raise UsageError(f"{text!r} is not a share", where=option, do="write e.g. 5%")
     value = float(found.group(1)) / (100 if found.group(2) else 1)
@@ -168,12 +189,15 @@ def share(text: str | float | None, option: str) -> float | None:
     return value
 
 
-def size_bytes(text: str | int, option: str) -> int:
+def size_bytes(text: str | float, option: str) -> int:
     """Reads 512m, 2g, 2Gi or a plain number of bytes."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgKMG]?)i?[bB]?\s*", str(text))
-    if not found:
+    found = re.fullmatch(rf"{_NUMBER}([kmgKMG]?)i?[bB]?\s*", str(text))
+    value = (
+        float(found.group(1)) * 1024 ** " kmg".index(found.group(2).lower() or " ") if found else MOST_BYTES
+    )
+    if value >= MOST_BYTES:
         raise UsageError(f"{text!r} is not a size", where=option, do="write e.g. 512m, 2g or 2Gi")
-    return int(float(found.group(1)) * 1024 ** " kmg".index(found.group(2).lower() or " "))
+    return int(value)
 
 
 NETWORKS = {"3g": 1.6e6, "4g": 10e6, "5g": 100e6}
@@ -184,14 +208,15 @@ def bits_a_second(text: str, option: str) -> float:
     """Reads 10mbit, 1.5gbit, 800kbit or the name of a network."""
     if text.lower() in NETWORKS:
         return NETWORKS[text.lower()]
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmg])bit(?:/s|ps)?\s*", text.lower())
-    if not found or not float(found[1]):
+    found = re.fullmatch(rf"{_NUMBER}([kmg])bit(?:/s|ps)?\s*", text.lower())
+    value = float(found[1]) * {"k": 1e3, "m": 1e6, "g": 1e9}[found[2]] if found else 0.0
+    if not 0 < value < math.inf:
         raise UsageError(
             f"{text!r} is no speed of a network",
             where=option,
             do=f"write e.g. 10mbit, or one of {', '.join(NETWORKS).upper()}",
         )
-    return float(found[1]) * {"k": 1e3, "m": 1e6, "g": 1e9}[found[2]]
+    return value
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
@@ -299,7 +324,9 @@ WorkloadFile = Annotated[
 ]
 SaveWorkload = Annotated[
     AnyPath | None,
-    Option("--save-workload", "FILE.json", "Save the inputs that were chosen.", MODEL, again=False),
+    Option(
+        "--save-workload", "FILE.json", "Save the inputs that were chosen.", MODEL, again=False, writes=True
+    ),
 ]
 CustomOps = Annotated[
     Sequence[AnyPath],
@@ -343,7 +370,14 @@ StoreFolder = Annotated[
 ]
 Page = Annotated[
     AnyPath | None,
-    Option("--report", "FILE.html", "The answer as a page with drawings, beside it.", OUT, again=False),
+    Option(
+        "--report",
+        "FILE.html",
+        "The answer as a page with drawings, beside it.",
+        OUT,
+        again=False,
+        writes=True,
+    ),
 ]
 
 
@@ -425,7 +459,7 @@ class Configured(Feeding):
         """The target of the plan."""
         return self.target
 
-    @property
+    @cached_property
     def common(self) -> Plan:
         """The plan file, and over it the settings and the target."""
         from ortune import knobs, targets

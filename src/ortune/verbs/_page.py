@@ -6,9 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ortune import files
-from ortune.errors import UsageError
-from ortune.verbs._options import Kept, path
+from ortune.verbs._options import Kept, path, require_places
 
 if TYPE_CHECKING:
     from ortune.records import Envelope
@@ -25,16 +23,15 @@ def run(verb: Any, options: Any, watcher: Watcher | None) -> Envelope[Any]:
         watcher: Is told what happens.
 
     Raises:
-        UsageError: There is no folder for the page, which is said before anything is done, or it cannot be written.
+        UsageError: A file that was asked for cannot be written; where that can be seen before anything is done, it is.
         OrtuneError: As the verb itself.
     """
+    require_places(options)
     page = path(getattr(options, "report", None))  # a verb without words of its own has no page
     found: Envelope[Any]
     if page is None or isinstance(options, Kept):
         found = verb.run(options, watcher)
         return found
-    if not files.is_folder(page.parent):
-        raise UsageError("no such folder", where=str(page.parent), do="make it, or choose another --report")
     if hasattr(options, "timeline"):  # a page shows what ran when
         options = replace(options, timeline=True)
     found = verb.run(options, watcher)

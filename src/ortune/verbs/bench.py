@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+import shlex
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -89,7 +90,7 @@ def check(verb: str, options: OneBench) -> None:
         raise UsageError(
             "is a plan, and a plan has no model",
             where=model,
-            do=f"ortune {verb} model.onnx --plan {model}",
+            do=shlex.join(["ortune", verb, "model.onnx", "--plan", model]),
         )
     if options.processes is not None and options.processes < LEAST_PROCESSES:
         raise UsageError(

@@ -83,7 +83,13 @@ class Options(Configured):
     output: Annotated[
         AnyPath | None,
         Option(
-            "--output", "FILE", "The fixed model, in place of NAME.fixed.onnx.", OUT, short="-o", again=False
+            "--output",
+            "FILE",
+            "The fixed model, in place of NAME.fixed.onnx.",
+            OUT,
+            short="-o",
+            again=False,
+            writes=True,
         ),
     ] = None
     in_place: Annotated[
@@ -128,8 +134,9 @@ class Options(Configured):
         """The fixed model's place, where one is asked for."""
         if not self.models:
             raise UsageError("no model to check", do="ortune check MODEL.onnx")
-        if (self.output or self.in_place) and not self.fix:
-            raise UsageError("nothing is fixed", where="--output", do="add --fix")
+        for option, given in (("--output", self.output is not None), ("--in-place", self.in_place)):
+            if given and not self.fix:
+                raise UsageError("nothing is fixed", where=option, do="add --fix")
         if self.unsafe_fixes and not (self.fix or self.diff):
             raise UsageError("nothing is fixed", where="--unsafe-fixes", do="add --fix, or --diff")
         if self.output and (self.in_place or len(self.models) > 1):
@@ -322,7 +329,7 @@ def _configuration(folder: Path) -> tuple[Mapping[str, Any], str]:
 def _section(path: Path, keys: Sequence[str]) -> Mapping[str, Any] | None:
     try:
         said: Any = tomllib.loads(files.read(path).decode())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # lists within lists
         raise UsageError(f"cannot be read: {error}", where=str(path), do="mend the file") from error
     for key in keys:
         said = said.get(key) if isinstance(said, dict) else None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ortune import __version__, rules
-from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped
+from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped, UsageError
 from ortune.fleet import made, runtimes
 from ortune.model.open import open_model
 from ortune.profiling.peaks import load_peak, measure_peak
@@ -91,10 +91,14 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     """Looks at the machine and its runtimes, then measures what can be seen here.
 
     Raises:
+        UsageError: A model is named, and nothing is to be measured.
         RuntimeNotFound: ``runtime`` names one that has no usable onnxruntime.
         OrtuneError: The model cannot be opened or fed.
     """
     o, watch = options or Options(), watcher or Watcher()
+    if o.model is not None and not o.measure:
+        what = "is what the noise would be measured with, and nothing is measured"
+        raise UsageError(what, where=str(o.model), do="leave it or --no-measure out")
     machine = Machine(browser=o.in_browser)
     found = [made.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
     reports = tuple(report(r, o.in_browser) for r in found)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, rewrites
+from ortune import __version__, files, rewrites
 from ortune.bundle import format as bundle_format
 from ortune.bundle.shared import thread_cap
 from ortune.errors import ModelError, UsageError
@@ -80,6 +80,7 @@ class Options(OnePlan):
             "The lock file to write; with --check, where the answer goes.",
             OUT,
             short="-o",
+            writes=True,
         ),
     ] = None
     report: Page = None
@@ -93,6 +94,8 @@ class Options(OnePlan):
                 where=str(self.file),
                 do="add --check to compare with it, or --output FILE to write it",
             )
+        if self.strict and not self.check:
+            raise UsageError("nothing is checked", where="--strict", do="add --check")
         return path(self.file if self.check else self.output) or default_path(str(self.model))
 
     @property
@@ -124,6 +127,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
     watch = watcher or Watcher()
     path, machine = options.place, Machine(browser=options.in_browser)
     was = read(path, str(options.model)) if options.check else None
+    if was is None:
+        files.require_writable(path, "--output")
     with (
         scratch_folder() as scratch,
         exclusive(f"lock {options.model}", watch, wait=not options.no_wait),  # it runs the model

@@ -134,7 +134,7 @@ class Options(Kept, OnePlan):
     ] = False
     keep: Annotated[
         AnyPath | None,
-        Option("--keep", "FILE", "Where ONNX Runtime's own profile is kept.", OUT, again=False),
+        Option("--keep", "FILE", "Where ONNX Runtime's own profile is kept.", OUT, again=False, writes=True),
     ] = None
     export: Annotated[
         Sequence[str],

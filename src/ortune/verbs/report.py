@@ -97,6 +97,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ReportResu
         raise UsageError("a load is reckoned with in a brief only", where="--load", do="add --brief")
     if options.brief and len(options.sessions) > 1:
         raise UsageError("a brief is of one session", where="--brief", do="name one session or bundle")
+    if options.last != LAST and (options.sessions or options.brief or options.issue is not None):
+        raise UsageError(
+            "only a list is as long as that", where="--last", do="leave it out, or name no session"
+        )
     if options.issue is not None:
         return _envelope(_issue(options, Path(options.issue), watcher))
     reader = _Reader(options)

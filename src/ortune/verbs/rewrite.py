@@ -10,11 +10,12 @@ from typing import Annotated
 
 import msgspec
 
-from ortune import __version__, files, rewrites, targets
+from ortune import __version__, rewrites, targets
+from ortune.analysis.outputs import random_ops, value_dependent_ops
 from ortune.errors import ModelError, OrtuneError, UsageError
 from ortune.fleet import runtimes
 from ortune.model.open import OpenModel, open_model
-from ortune.model.save import deliver_model, require_free
+from ortune.model.save import deliver_model, require_place
 from ortune.records import (
     CalledFor,
     Envelope,
@@ -80,14 +81,26 @@ class Options(OnePlan):
     no_wait: NoWait = False
     output: Annotated[
         AnyPath | None,
-        Option("--output", "FILE", "The new model; default is MODEL-rewritten.onnx, here.", OUT, short="-o"),
+        Option(
+            "--output",
+            "FILE",
+            "The new model; default is MODEL-rewritten.onnx, here.",
+            OUT,
+            short="-o",
+            writes=True,
+        ),
     ] = None
     report: Page = None
 
     @cached_property
     def asked(self) -> tuple[RewriteSpec, ...]:
         """The rewrites of the plan, then those named."""
-        return (*self.common.rewrites, *(rewrites.parse(text) for text in self.names))
+        found = (*self.common.rewrites, *(rewrites.parse(text) for text in self.names))
+        for option, given in (("--output", self.output is not None), ("--force", self.force)):
+            if given and not found:
+                what = "no rewrite is named, so no model is written"
+                raise UsageError(what, where=option, do="name one: ortune rewrite MODEL lists those that fit")
+        return found
 
     @property
     def answer(self) -> Path | None:
@@ -103,18 +116,15 @@ class Options(OnePlan):
         """Where the new model is written.
 
         Raises:
-            UsageError: Something is there, and is not to be replaced.
+            UsageError: It cannot be written there, or something is there that is not to be replaced.
         """
         place = path(self.output) or Path(f"{model.stem}-rewritten{self.ending}")
-        if files.is_folder(place):
-            raise UsageError("is a folder", where=str(place), do="name a file: --output FILE.onnx")
         if (self.ending == rewrites.ORT) != (place.suffix == rewrites.ORT):
             kind = "ORT format" if self.ending == rewrites.ORT else "ONNX format"
             raise UsageError(
                 f"would hold a model in {kind}", where=str(place), do=f"call it {place.stem}{self.ending}"
             )
-        if not self.force:
-            require_free(place)
+        require_place(place, replace=self.force)
         return place
 
 
@@ -226,6 +236,7 @@ def _rewritten(
     # A rewrite of another class than exact is asked for with what it does to the outputs.
     moves = any(s.modified and s.safety == "numerics" for s in result.steps) and options.tolerance is None
     if not (outputs.ok or (moves and outputs.comparable)):
+        baseline.notes += filter(None, [_may_differ(side.model, outputs)])
         return _envelope(baseline, result, "wrong-output")
     assert place is not None
     deliver_model(
@@ -264,6 +275,13 @@ def _compared(options: Options, side: Resolved, made: Rewritten) -> RewritingRes
         bytes_before=before.facts.size_bytes + before.facts.external_bytes,
         bytes_after=after.facts.size_bytes + after.facts.external_bytes,
     )
+
+
+def _may_differ(model: OpenModel, found: OutputDifference) -> str:
+    """What of the model itself may make its outputs differ, in words."""
+    random = {op for _, op in random_ops(model.ir)}
+    by_values = set() if found.comparable else {op for _, op in value_dependent_ops(model.ir)}
+    return rewrite_words.may_differ(random, by_values)
 
 
 def _outputs(baseline: Baseline, made: Rewritten, watch: Watcher) -> OutputDifference:

@@ -13,10 +13,10 @@ import msgspec
 
 from ortune import __version__, files, rules
 from ortune.analysis import outputs
-from ortune.errors import ModelError, OrtuneError, UsageError
+from ortune.errors import ModelError, OrtuneError
 from ortune.model.graphs import nodes
 from ortune.model.open import OpenModel, open_model
-from ortune.model.save import require_free
+from ortune.model.save import require_place
 from ortune.model.skeleton import Skeleton, skeleton
 from ortune.profiling.nodes import Origins
 from ortune.profiling.processes import Process, base_arm, profile, profiled_arm, runs_for
@@ -70,7 +70,15 @@ class Options(OnePlan):
     no_wait: NoWait = False
     output: Annotated[
         AnyPath | None,
-        Option("--output", "FILE", f"The skeleton; default is {USUAL}, here.", OUT, short="-o", again=False),
+        Option(
+            "--output",
+            "FILE",
+            f"The skeleton; default is {USUAL}, here.",
+            OUT,
+            short="-o",
+            again=False,
+            writes=True,
+        ),
     ] = None
     report: Page = None
 
@@ -81,13 +89,10 @@ class Options(OnePlan):
         """Where it is written.
 
         Raises:
-            UsageError: Something is there, and is not to be replaced.
+            UsageError: It cannot be written there, or something is there that is not to be replaced.
         """
         place = path(self.output) or Path(USUAL)
-        if files.is_folder(place):
-            raise UsageError("is a folder", where=str(place), do="name a file: --output FILE.onnx")
-        if not self.force:
-            require_free(place)
+        require_place(place, replace=self.force)
         return place
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ortune.analysis.shape_rule_helpers import int_of, ints_of, text_of
-
-Read = TypeVar("Read")
+from ortune.analysis.shape_rule_helpers import attribute_of, int_of, ints_of, text_of
 
 Dims = tuple[int, ...]
 
@@ -151,30 +148,29 @@ class Call:
 
     def int(self, name: str, default: _Int = 0) -> _Int:
         """An integer attribute, or its default."""
-        return self._read(name, lambda: int_of(self.node, name, default))
+        self._require(name, ir.AttributeType.INT)
+        return int_of(self.node, name, default)
 
     def ints(self, name: str) -> list[_Int] | None:
         """A list of integers as an attribute."""
-        return self._read(name, lambda: ints_of(self.node, name))
+        self._require(name, ir.AttributeType.INTS)
+        return ints_of(self.node, name)
 
     def text(self, name: str, default: str = "") -> str:
         """A text attribute, or its default."""
-        return self._read(name, lambda: text_of(self.node, name, default))
+        self._require(name, ir.AttributeType.STRING)
+        return text_of(self.node, name, default)
 
     def float(self, name: str, default: _Float) -> _Float:
         """A number as an attribute, or its default."""
-        attribute = self.node.attributes.get(name)
-        if attribute is None or attribute.is_ref():
-            return default
-        return self._read(name, attribute.as_float)
+        self._require(name, ir.AttributeType.FLOAT)
+        found = attribute_of(self.node, name, ir.AttributeType.FLOAT)
+        return found.as_float() if found is not None else default
 
-    def _read(self, name: str, read: Callable[[], Read]) -> Read:
-        try:
-            return read()
-        except TypeError as error:
-            raise Uncounted(
-                f"the attribute {name} has another type than {self.node.op_type} asks for"
-            ) from error
+    def _require(self, name: str, kind: ir.AttributeType) -> None:
+        attribute = self.node.attributes.get(name)
+        if attribute is not None and attribute.type != kind:
+            raise Uncounted(f"the attribute {name} has another type than {self.node.op_type} asks for")
 
     def bytes_in(self, position: _Int) -> _Int:
         """Bytes of an input as it is stored; 0 where it is left out or has no fixed size per element."""

@@ -46,7 +46,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """In the inputs, where TensorRT runs the model."""
     if facts.model is None or facts.target != "tensorrt":
         return
-    names = open_inputs(facts.model)
+    names = open_inputs(facts)
     if names and not options_of(facts, "TensorrtExecutionProvider").keys() >= _PROFILES:
         yield Finding(
             code=CODE,

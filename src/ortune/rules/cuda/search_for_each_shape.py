@@ -41,7 +41,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None or facts.target != "cuda":
         return
     search = options_of(facts, "CUDAExecutionProvider").get("cudnn_conv_algo_search", "EXHAUSTIVE")
-    names = open_inputs(facts.model)
+    names = open_inputs(facts)
     if (
         names
         and search == "EXHAUSTIVE"

@@ -45,7 +45,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """In the inputs that are fed."""
     if facts.model is None or facts.target not in _TARGETS:
         return
-    names = open_inputs(facts.model)
+    names = open_inputs(facts)
     if names:
         yield Finding(
             code=CODE,

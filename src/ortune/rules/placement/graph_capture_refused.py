@@ -40,7 +40,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     model = facts.model.ir
     control = [name_of(node) for node in nodes(model) if node.op_type in _CONTROL and not node.domain]
-    open_ = open_inputs(facts.model)
+    open_ = open_inputs(facts)
     if control or open_:
         parts = [f"control flow ({listed(control)})"] if control else []
         parts += [f"open sizes ({listed(open_)})"] if open_ else []

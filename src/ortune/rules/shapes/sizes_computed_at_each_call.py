@@ -62,7 +62,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """In the main graph."""
     if facts.model is None:
         return
-    found = list(_hanging(facts.model.ir.graph)) if open_inputs(facts.model) else []
+    found = list(_hanging(facts.model.ir.graph)) if open_inputs(facts) else []
     if len(found) >= _MANY:
         finding = Finding(
             code=CODE,

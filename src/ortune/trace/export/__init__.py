@@ -82,10 +82,11 @@ def parse(texts: Sequence[str]) -> Wanted:
     """What ``--export`` asks for.
 
     Raises:
-        UsageError: A text names no format, or two exports the same file.
+        UsageError: A text names no format, two exports the same file, or one could not be written there.
     """
     found = tuple(_parse(text) for text in texts)
     for number, (_, path) in enumerate(found):
+        files.require_writable(path, "--export")
         if path in [other for _, other in found[:number]]:
             raise UsageError("two exports would be written to the same file", where=f"--export {path}")
     return found
