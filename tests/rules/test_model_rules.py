@@ -255,11 +255,18 @@ def test_what_a_dynamic_quantization_leaves_unused_is_named(tmp_path: Path) -> N
 
 def test_sizes_that_are_always_the_same_are_fixed_where_they_are_known(tmp_path: Path) -> None:
     rows = [info("x", TensorProto.FLOAT, ["rows", 96])]
-    facts = plain(tmp_path, inputs=rows, work=work(InputChoice(name="x", dtype="float", shape=(8, 96))))
+    known = work(InputChoice(name="x", dtype="float", shape=(8, 96)))
+    sized = [
+        helper.make_node("Shape", ["x"], ["size"], "size"),
+        helper.make_node("Reshape", ["x", "size"], ["y"]),
+    ]
     run = profile(ran("reshape", category="shape-arithmetic"), shape_arithmetic=0.2).profile
-    (found,) = rules.find_rule("SHP002").findings(replace(facts, profile=run))
+    rule = rules.find_rule("SHP002")
+    (found,) = rule.findings(facts_of(tmp_path, sized, inputs=rows, work=known, profile=run))
     assert found.plan == Plan(rewrites=(RewriteSpec(name="fixed-dimensions", params={"rows": "8"}),))
     assert found.safety == "behaviour"
+    # The label of a classifier is a small integer too.
+    assert not rule.findings(replace(plain(tmp_path, inputs=rows, work=known), profile=run))
 
 
 def test_time_between_nodes_is_not_shared_by_what_is_in_a_body() -> None:
