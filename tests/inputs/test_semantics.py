@@ -72,6 +72,7 @@ def test_the_frames_are_what_is_free():
     ("dims", "shape", "note"),
     [
         (["num_atoms"], (128,), "num_atoms guessed"),
+        (["num_atoms", "num_atoms"], (1, 1), "num_atoms guessed"),
         (["DynamicDimension.0", "DynamicDimension.1"], (1, 128), "seq guessed"),
         (["n", "s0"], (1, 128), "seq guessed"),
     ],

@@ -42,6 +42,7 @@ from ortune.records import (
     TraceInfo,
 )
 from ortune.rules import Facts
+from ortune.rules._words import listed
 
 
 def opened(model: onnx.ModelProto, folder: Path) -> OpenModel:
@@ -52,6 +53,13 @@ def opened(model: onnx.ModelProto, folder: Path) -> OpenModel:
 def seen(facts: Facts) -> dict[str, Finding]:
     """What stands out, by name."""
     return {found.name: found for found in rules.findings(facts)}
+
+
+def test_names_that_are_cut_short_can_still_be_told_apart() -> None:
+    names = [f"/head/bottleneck/blocks.{i}/layers.0/norm/BatchNormalization" for i in range(3)]
+    first, second, more = listed(names).split(", ")
+    assert first != second and more == "1 more"
+    assert listed(["a" * 200, "a" * 200]).count("...") == 2
 
 
 def test_equal_weights_are_found_and_different_ones_are_not(tmp_path: Path) -> None:
@@ -142,7 +150,7 @@ def test_an_inserted_node_says_what_it_is_for_and_a_fused_one_for_whom_it_stands
     inserted = dominant(purpose="into blocked layout")
     assert inserted.what.endswith("the ReorderInput (ReorderInput, inserted: into blocked layout)")
     fused = dominant(op_type="Conv", originals=("conv", "relu"))
-    assert fused.where == ("conv", "relu") and fused.what.endswith("conv +1 (Conv)")
+    assert fused.where == ("conv", "relu") and fused.what.endswith("conv fused with relu (Conv)")
 
 
 def test_weights_in_the_inputs_are_about_the_nodes_that_read_them(tmp_path: Path) -> None:

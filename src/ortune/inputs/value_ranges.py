@@ -68,7 +68,7 @@ def _note(spec: InputSpec, guessed: tuple[int, ...], unsure: bool, low: float | 
     if not spec.rank_known:
         parts.append("rank guessed")
     if guessed:
-        parts.append(", ".join(axis_label(spec, axis) for axis in guessed) + " guessed")
+        parts.append(", ".join(dict.fromkeys(axis_label(spec, axis) for axis in guessed)) + " guessed")
     if unsure:
         parts.append("range of values guessed")
     if spec.role == "sample-rate":

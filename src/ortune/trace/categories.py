@@ -34,7 +34,8 @@ def category(op_type: str, inputs: str, outputs: str, *, sized: bool = True) -> 
 
     Args:
         op_type: Its operator.
-        inputs, outputs: Its tensors, as the profile writes them.
+        inputs: The tensors it reads, as the profile writes them.
+        outputs: Those it writes.
         sized: Whether some node of the run tells a size: without one, a few integers that are cast are labels.
     """
     if op_type.startswith("Memcpy"):
