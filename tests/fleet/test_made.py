@@ -50,6 +50,14 @@ def test_what_is_installed_is_pinned() -> None:
     assert all(recipe(f"onnxruntime=={release}") for release in RELEASES)
 
 
+def test_another_release_is_one_that_is_not_there() -> None:
+    newest, next_newest = (f"onnxruntime=={release}" for release in RELEASES[:2])
+    names = [each.name for each in addable({RELEASES[0]})]
+    assert newest not in names and next_newest in names
+    assert newest in [each.name for each in addable({"1.18.0"})]
+    assert not any(each.name.startswith("onnxruntime==") for each in addable(RELEASES))
+
+
 def test_what_was_begun_and_not_ended_does_not_count(cache: Path) -> None:
     whole = MadeRuntime(name=OLD, requirements=(), runtime=Runtime(python="/elsewhere/bin/python"))
     for name in (".part-0-x", ".gone-0-x", "no-interpreter", "no-record"):

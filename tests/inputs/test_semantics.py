@@ -69,6 +69,36 @@ def test_the_frames_are_what_is_free():
 
 
 @pytest.mark.parametrize(
+    ("dims", "shape", "note"),
+    [
+        (["num_atoms"], (128,), "num_atoms guessed"),
+        (["num_atoms", "num_atoms"], (1, 1), "num_atoms guessed"),
+        (["DynamicDimension.0", "DynamicDimension.1"], (1, 128), "seq guessed"),
+        (["n", "s0"], (1, 128), "seq guessed"),
+    ],
+)
+def test_a_guessed_size_is_called_what_the_model_calls_it(dims, shape, note):
+    table = weight("table", 30, 4)
+    nodes = [h.make_node("Gather", ["table", "ids"], ["y"])]
+    found = by_name(
+        proposed(model(nodes, [info("ids", T.INT64, dims)], [info("y", T.FLOAT, None)], [table]))
+    )["ids"]
+    assert (found.shape, found.note) == (shape, note)
+
+
+def test_a_first_axis_of_another_name_is_no_batch():
+    def guessed(name: str) -> tuple[int, ...]:
+        nodes = [h.make_node("MatMul", ["x", "w"], ["y"])]
+        found = proposed(
+            model(nodes, [info("x", T.FLOAT, [name, 8])], [info("y", T.FLOAT, None)], [weight("w", 8, 4)])
+        )
+        return by_name(found)["x"].guessed_axes
+
+    assert guessed("num_edges") == (0,)
+    assert all(guessed(name) == () for name in ("batch_size", "N", "?", "s0", "unk__3", "DynamicDimension.0"))
+
+
+@pytest.mark.parametrize(
     ("name", "said"),
     [
         ("oww-embedding", "inputs: input_1 1x76x32x1 float (mel)"),

@@ -108,6 +108,14 @@ def test_a_title_stands_in_the_place_of_a_head_that_is_not_there() -> None:
     assert markdown.render(Document(blocks=[found])) == "| times | ms |\n|---|---:|\n| a | 1 |\n"
 
 
+def test_what_stands_beneath_a_name_begins_with_what_matters_where_there_is_no_room() -> None:
+    cell = Cell("conv1/Conv", "Conv fused with Relu_1 and 2 more as /conv1/Relu_output_0_nchwc")
+    text = golden.printed(
+        Document(blocks=[table([Column("node", "name"), Column("")], [[cell, "1 ms"]])]), 60
+    )
+    assert "  Conv fused with Relu_1 and 2 more as /con" in text and "..." in text
+
+
 def test_code_is_never_folded_and_what_supports_an_answer_is_shown_where_it_is_asked_for() -> None:
     command = "ortune tune " + "a-folder/" * 30 + "model.onnx"
     found = Document(

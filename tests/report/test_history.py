@@ -9,6 +9,7 @@ import pytest
 
 from ortune.records import BenchResult, Envelope, LookResult, Plan, ReportResult, StoredSession
 from ortune.report import history, markdown, report_words, stored_words
+from ortune.report.numbers import shorten_end
 
 MARK = "f" * 64
 
@@ -190,7 +191,7 @@ def test_the_list_fits_its_width_and_loses_nothing(width: int) -> None:
     for session in SESSIONS:
         assert session.id in text
         assert "".join(session.label.split()) in bare
-        summary = report_words.shorten_end(stored_words.summary(session))
+        summary = shorten_end(stored_words.summary(session))
         assert "".join(summary.split()) in bare
     assert "the newest 4 of 9" in text
 

@@ -43,6 +43,18 @@ def test_first_comes_the_answer() -> None:
     )
 
 
+def test_a_node_that_its_start_bounds_has_no_ratio_to_its_roofline() -> None:
+    envelope = profiled()
+    nodes = [
+        msgspec.structs.replace(n, bound="overhead", fast_ns=5e6, floor_ns=1.0) for n in envelope.result.nodes
+    ]
+    result = msgspec.structs.replace(envelope.result, nodes=tuple(nodes))
+    table = words.nodes(result)
+    heads = [column.head for column in table.columns]
+    row = dict(zip(heads, (cell.text for cell in table.rows[0]), strict=True))
+    assert (row["x roofline"], row["bound"]) == ("", "overhead")
+
+
 def test_everything_that_was_found_is_said() -> None:
     text = flat(shown(profiled(), 140))
     for part in (

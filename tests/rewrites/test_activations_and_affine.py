@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import onnx
+import onnx.numpy_helper
 import onnx.parser
 import onnx_ir as ir
 import onnxruntime as ort
@@ -96,6 +98,30 @@ def test_a_divisor_is_the_bound_as_far_as_float32_tells(over: str, by: str, swis
     text = SWISH_OF.format(outer="float", inner="float", by=by, over=over, q="Relu", y="Relu")
     result = rewrites.find(SWISH).apply(ir.from_proto(onnx.parser.parse_model(text)))
     assert result.modified == swish
+
+
+def layers_that_share_their_weights(size: int) -> ir.Model:
+    """Three layers with one weight, each behind a scale of its own: each fold would need a copy."""
+    lines = [
+        f"s{i} = Constant <value_float: float = {i + 2}.0> () m{i} = Mul ({f'x{i}'}, s{i}) x{i + 1} = MatMul (m{i}, w)"
+        for i in range(3)
+    ]
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17]>
+        shared (float[4, {size}] x0) => (float[4, {size}] x3) {{ {" ".join(lines)} }}"""
+    )
+    weight = np.random.default_rng(0).standard_normal((size, size)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    return ir.from_proto(model)
+
+
+def test_weights_that_layers_share_are_not_copied() -> None:
+    large = layers_that_share_their_weights(96)
+    assert not rewrites.find(INTO).proposes(large, None)
+    result = rewrites.find(INTO).apply(large)
+    assert not result.modified
+    assert "are read by 3 nodes: this one would need a copy" in result.reasons[0]
+    assert rewrites.find(INTO).apply(layers_that_share_their_weights(16)).modified
 
 
 def test_the_proposals_say_what_is_there() -> None:

@@ -43,6 +43,7 @@ from ortune.records import (
     TraceInfo,
 )
 from ortune.rules import Facts
+from ortune.rules._words import listed
 
 
 def opened(model: onnx.ModelProto, folder: Path) -> OpenModel:
@@ -53,6 +54,13 @@ def opened(model: onnx.ModelProto, folder: Path) -> OpenModel:
 def seen(facts: Facts) -> dict[str, Finding]:
     """What stands out, by name."""
     return {found.name: found for found in rules.findings(facts)}
+
+
+def test_names_that_are_cut_short_can_still_be_told_apart() -> None:
+    names = [f"/head/bottleneck/blocks.{i}/layers.0/norm/BatchNormalization" for i in range(3)]
+    first, second, more = listed(names).split(", ")
+    assert first != second and more == "1 more"
+    assert listed(["a" * 200, "a" * 200]).count("...") == 2
 
 
 def test_equal_weights_are_found_and_different_ones_are_not(tmp_path: Path) -> None:
@@ -143,7 +151,7 @@ def test_an_inserted_node_says_what_it_is_for_and_a_fused_one_for_whom_it_stands
     inserted = dominant(purpose="into blocked layout")
     assert inserted.what.endswith("the ReorderInput (ReorderInput, inserted: into blocked layout)")
     fused = dominant(op_type="Conv", originals=("conv", "relu"))
-    assert fused.where == ("conv", "relu") and fused.what.endswith("conv +1 (Conv)")
+    assert fused.where == ("conv", "relu") and fused.what.endswith("conv fused with relu (Conv)")
 
 
 def test_weights_in_the_inputs_are_about_the_nodes_that_read_them(tmp_path: Path) -> None:
@@ -256,11 +264,18 @@ def test_what_a_dynamic_quantization_leaves_unused_is_named(tmp_path: Path) -> N
 
 def test_sizes_that_are_always_the_same_are_fixed_where_they_are_known(tmp_path: Path) -> None:
     rows = [info("x", TensorProto.FLOAT, ["rows", 96])]
-    facts = plain(tmp_path, inputs=rows, work=work(InputChoice(name="x", dtype="float", shape=(8, 96))))
+    known = work(InputChoice(name="x", dtype="float", shape=(8, 96)))
+    sized = [
+        helper.make_node("Shape", ["x"], ["size"], "size"),
+        helper.make_node("Reshape", ["x", "size"], ["y"]),
+    ]
     run = profile(ran("reshape", category="shape-arithmetic"), shape_arithmetic=0.2).profile
-    (found,) = rules.find_rule("SHP002").findings(replace(facts, profile=run))
+    rule = rules.find_rule("SHP002")
+    (found,) = rule.findings(facts_of(tmp_path, sized, inputs=rows, work=known, profile=run))
     assert found.plan == Plan(rewrites=(RewriteSpec(name="fixed-dimensions", params={"rows": "8"}),))
     assert found.safety == "behaviour"
+    # The label of a classifier is a small integer too.
+    assert not rule.findings(replace(plain(tmp_path, inputs=rows, work=known), profile=run))
 
 
 def test_time_between_nodes_is_not_shared_by_what_is_in_a_body() -> None:

@@ -217,6 +217,14 @@ def test_categories(op: str, inputs: str, outputs: str, expected: str) -> None:
     assert category(op, inputs, outputs) == expected
 
 
+def test_a_label_that_is_cast_is_no_shape_where_no_node_tells_one(tmp_path: Path) -> None:
+    label = [{"int64": [1]}]
+    cast = node("label", "Cast", 10, 5, input_type_shape=label, output_type_shape=label)
+    shape = node("size", "Shape", 20, 1)
+    assert "shape-arithmetic" not in divided(tmp_path, cast, run(0, 30))
+    assert divided(tmp_path, cast, shape, run(0, 30))["shape-arithmetic"] == 6
+
+
 def test_warm_up_is_told_from_steady_runs() -> None:
     rng = np.random.default_rng(1)
     steady = 10 * np.exp(0.01 * rng.standard_normal(60))

@@ -158,7 +158,7 @@ def profile(path: Path, *events: dict[str, Any]) -> Path:
     return path
 
 
-def test_sums_are_the_median_over_the_runs_after_warm_up(tmp_path: Path) -> None:
+def test_sums_are_those_of_the_typical_run_after_warm_up(tmp_path: Path) -> None:
     runs = [
         (0, 900),
         (1000, 30),
@@ -176,9 +176,27 @@ def test_sums_are_the_median_over_the_runs_after_warm_up(tmp_path: Path) -> None
     assert (conv.share_ratio, relu.share_ratio) == (0.8, 0.2)
     assert by_node(trace, 1)[0].name == "c"
     assert run_time_ns(trace, 1) == 30_000
-    # Where no run is left, all but the first count: the median of 30, 10 and 20.
+    # Where no run is left, all but the first count: the middle one of 30, 10 and 20.
     assert by_operator(trace, 9)[0].time_ns == 20_000
     assert kept_runs(trace, 9) == range(1, 4)
+
+
+def test_nodes_add_up_to_their_operators_whatever_was_slowed_down_when(tmp_path: Path) -> None:
+    # Now one LSTM is slowed down and now the other: the median of each is 10 us, that of both is 40.
+    events = []
+    for at, (first, second) in enumerate([(10, 30), (30, 10), (10, 30), (10, 30), (30, 10)]):
+        start = 1000 * at
+        events += [
+            node("conv", "Conv", start + 1, 40),
+            node("lstm", "LSTM", start + 50, first),
+            node("lstm_1", "LSTM", start + 90, second),
+            run(start, 130),
+        ]
+    trace = read_profile(profile(tmp_path / "p.json", *events))
+    operators = {row.op_type: row for row in by_operator(trace)}
+    nodes = {row.name: row for row in by_node(trace)}
+    assert operators["LSTM"].time_ns == pytest.approx(nodes["lstm"].time_ns + nodes["lstm_1"].time_ns)
+    assert nodes["conv"].share_ratio == pytest.approx(operators["Conv"].share_ratio) == 0.5
 
 
 def test_nodes_of_one_name_are_told_apart_by_operator_and_provider(tmp_path: Path) -> None:

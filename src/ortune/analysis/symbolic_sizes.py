@@ -80,7 +80,7 @@ def within(dim: Dim) -> Dim:
 
 
 _ANONYMOUS = re.compile(
-    r"|\?|-?\d+|none|.*\[\d+\]|unk__\d+|p2o\.dynamicdimension\.\d+|dyn(amic)?[_.]?\w*\d*|unknown\w*"
+    r"|\?|-?\d+|none|.*\[\d+\]|unk__\d+|(p2o\.)?dynamicdimension\.\d+|dyn(amic)?[_.]?\w*\d*|unknown\w*"
 )
 _NOT_SHARED = re.compile(r"|\?|-?\d+|none", re.IGNORECASE)
 
@@ -128,6 +128,12 @@ def kind_of_name(symbol: str) -> str:
     if len(low) > LONGEST_NAME or is_anonymous(low):
         return ""
     return next((kind for kind, pattern in _KINDS if re.search(pattern, low)), "")
+
+
+def is_told(symbol: str) -> bool:
+    """Whether somebody gave a dimension its name: one of a known kind, or a word ("num_edges", not "s0" or "K")."""
+    word = re.fullmatch(r"[a-z][a-z_]+[a-z]", symbol.lower()[:LONGEST_NAME]) is not None
+    return bool(kind_of_name(symbol)) or (word and not is_anonymous(symbol))
 
 
 def parse_sum(text: str) -> Size | None:

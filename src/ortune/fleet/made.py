@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -102,10 +102,10 @@ def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
     return done
 
 
-def addable() -> tuple[AddableRuntime, ...]:
-    """What is worth adding and is not there yet."""
+def addable(versions: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
+    """What is worth adding and is not there yet; ``versions`` are those of the runtimes that were found."""
     there = {each.name for each in made()}
-    return tuple(each for each in packages.addable() if each.name not in there)
+    return tuple(each for each in packages.addable(versions) if each.name not in there)
 
 
 def find(named: str | None, say: Callable[[str], None]) -> Runtime:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ortune.errors import UsageError
@@ -61,9 +62,12 @@ def require_recipe(name: str) -> Recipe:
     return found
 
 
-def addable() -> tuple[AddableRuntime, ...]:
-    """What is worth adding on this system, with the command for each."""
-    offered = [(f"onnxruntime=={RELEASES[0]}", "another release of ONNX Runtime, to compare with yours")]
+def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
+    """What is worth adding on this system, with the command for each; ``there`` are versions that it has."""
+    others = [release for release in RELEASES if release not in there][:1]
+    offered = [
+        (f"onnxruntime=={r}", "another release of ONNX Runtime, to compare with yours") for r in others
+    ]
     if sys.platform in ("linux", "win32"):
         what = "OpenVINO's kernels for the CPU, Intel's and AMD's; on some models half the time, on others nothing"
         offered.insert(0, ("openvino", what))

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ortune.analysis.constraints import Facts
 from ortune.analysis.demands import study
-from ortune.analysis.symbolic_sizes import DEFAULT_SIZES, Size, quotient
+from ortune.analysis.symbolic_sizes import DEFAULT_SIZES, Size, is_told, kind_of_name, quotient
 from ortune.inputs.declared import InputSet
 
 LADDER: dict[str, tuple[int, ...]] = {
@@ -61,7 +61,7 @@ def choose(model: ir.Model, inputs: InputSet, user: Mapping[str, int]) -> Sizes:
     for symbol in free:
         kind = inputs.kinds.get(symbol, "other")
         values[symbol] = _default(model, inputs, kind)
-        origin[symbol] = "convention" if kind in {"batch", "total", "past", "heads"} else "name"
+        origin[symbol] = "convention" if _by_convention(symbol, kind) else "name"
     _fill_related(inputs, values, free)
     for symbol, size in _limited(inputs, facts, values, free):
         values[symbol], origin[symbol] = size, "constraint"
@@ -72,6 +72,13 @@ def choose(model: ir.Model, inputs: InputSet, user: Mapping[str, int]) -> Sizes:
         origin[s] = "follows" if guessed else "constraint"
     chosen = Sizes(values=values, origin=origin, rows=facts.rows, clash=facts.clash)
     return _first_that_works(model, inputs, chosen, derived)
+
+
+def _by_convention(symbol: str, kind: str) -> bool:
+    """Whether a size is what everybody takes, and so no guess."""
+    if kind == "batch" and is_told(symbol):
+        return kind_of_name(symbol) == "batch"  # the first axis of a graph's edges is no batch
+    return kind in {"batch", "total", "past", "heads"}
 
 
 def _first_that_works(model: ir.Model, inputs: InputSet, chosen: Sizes, derived: Mapping[str, Size]) -> Sizes:

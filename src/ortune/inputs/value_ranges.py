@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ortune.analysis.symbolic_sizes import kind_of_name
+from ortune.analysis.symbolic_sizes import is_told
 from ortune.inputs.chosen_sizes import Sizes, decoder_lengths
 from ortune.inputs.declared import InputSet, InputSpec
 from ortune.inputs.semantics import element_type
@@ -68,7 +68,7 @@ def _note(spec: InputSpec, guessed: tuple[int, ...], unsure: bool, low: float | 
     if not spec.rank_known:
         parts.append("rank guessed")
     if guessed:
-        parts.append(", ".join(axis_label(spec, axis) for axis in guessed) + " guessed")
+        parts.append(", ".join(dict.fromkeys(axis_label(spec, axis) for axis in guessed)) + " guessed")
     if unsure:
         parts.append("range of values guessed")
     if spec.role == "sample-rate":
@@ -82,7 +82,7 @@ def axis_label(spec: InputSpec, axis: int) -> str:
     if short and spec.role == "image":
         return short
     symbols = [s for s, _ in spec.shape[axis].terms]
-    if symbols and kind_of_name(symbols[0]):
+    if symbols and is_told(symbols[0]):
         return symbols[0]
     return spec.kinds[axis] if spec.kinds[axis] != "other" else f"axis {axis}"
 

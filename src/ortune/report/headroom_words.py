@@ -65,9 +65,10 @@ def _whose(found: Headroom) -> str:
 
 def _disturbed(found: Headroom) -> str:
     what = f"the profiler, or that {found.busy}, makes" if found.busy else "the profiler itself makes"
+    longer = f"{found.slowdown_ratio or 0.0:.1f} times as long"
     return (
-        f"{what} this run take {found.slowdown_ratio or 0.0:.1f} times as long, so its parts do not tell what settings "
-        "can win: only ortune tune does"
+        f"{what} this run, at its fastest, take {longer}, so its parts do not tell what settings can win: "
+        "only ortune tune does"
     )
 
 
@@ -82,18 +83,20 @@ def _plain(found: Headroom) -> str:
 
 
 def _outside(found: Headroom, outside: float) -> str:
+    # Beside other programs the mean run, which tables show, has other parts than the one that nothing disturbs.
+    run = "the run at its fastest" if found.busy else "the run"
     used = "is" if found.threads == 1 else "are"
     more = f"; in them more threads may win ({found.threads} of {found.cpus} CPUs {used} used)"
     more = more if _limited(found) else ""
     if outside < 0.005:
-        return f"next to nothing of the run is outside the kernels{more}"
+        return f"next to nothing of {run} is outside the kernels{more}"
     shown = ", ".join(f"{word} {percent}" for word, percent in _whole(_by_word(found.parts), outside))
     own = ""
     if found.slowdown_ratio is None:
         own = "; what the profiler itself costs is in it, and not known"
     elif found.slowdown_ratio > COSTS:
         own = "; what the profiler itself costs is in it"
-    return f"{round(100 * outside)} % of the run is outside the kernels ({shown}{own}){more}"
+    return f"{round(100 * outside)} % of {run} is outside the kernels ({shown}{own}){more}"
 
 
 def _by_word(parts: Mapping[str, float]) -> dict[str, float]:

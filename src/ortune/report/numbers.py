@@ -83,6 +83,11 @@ def shorten(text: str, length: int = 40) -> str:
     return f"{text[: length - 3 - tail]}...{text[-tail:]}"
 
 
+def shorten_end(text: str, length: int = 150) -> str:
+    """The text, cut at its end where it is longer than that: a sentence begins with what matters."""
+    return text if len(text) <= length else text[: length - 3].rstrip() + "..."
+
+
 def size(n_bytes: int) -> str:
     """Bytes of a file: "713 B", "12.3 KiB", "4.52 MiB", "1.90 GiB"."""
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):

@@ -208,7 +208,9 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
     rows = []
     for node in top:
         cells = [duration(node.time_ns), share(node.time_ns, result)]
-        cells += [floor_ratio(node), node.bound] if floors else []
+        # How many times too long says nothing where starting the node is what takes the time.
+        ratio = "" if node.bound == "overhead" else floor_ratio(node)
+        cells += [ratio, node.bound] if floors else []
         cells += [wait(node)] if waits else []
         rows.append([Cell(name_of(node), beneath(node)), *(Cell(text) for text in cells)])
     more = len(result.nodes) - len(top)

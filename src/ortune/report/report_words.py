@@ -11,6 +11,7 @@ from ortune.records import Envelope, IssueReport, ProfileResult, ReportResult, S
 from ortune.report import brief_words, history, skeleton_words, stored_words
 from ortune.report.answer import KINDS
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, table
+from ortune.report.numbers import shorten_end
 
 
 def document(envelope: Envelope[ReportResult]) -> Document:
@@ -84,11 +85,6 @@ def _list(result: ReportResult) -> list[Block]:
         Line("times in UTC; nothing here is measured now", "faint"),
         Line("ortune report ID tells one again, several IDs side by side, --brief on one page", "faint"),
     ]
-
-
-def shorten_end(text: str, length: int = 150) -> str:
-    """The text, cut at its end where it is longer than that: an answer begins with what matters."""
-    return text if len(text) <= length else text[: length - 3].rstrip() + "..."
 
 
 def _told(session: StoredSession) -> Document:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ortune.report.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, Table, Tone
 from ortune.report.escape import shown
-from ortune.report.numbers import shorten
+from ortune.report.numbers import shorten, shorten_end
 
 STYLES: dict[Tone, str] = {
     "": "",
@@ -175,15 +175,15 @@ def _cell(cell: Cell, column: Column, room: int) -> Text:
     tone: Tone = cell.tone or ("faint" if column.kind == "label" else "")
     found = _text(_fitted(cell.text, room) if name else cell.text, tone)
     if cell.beneath:
-        beneath = f"  {_fitted(cell.beneath, room - 2)}" if name else cell.beneath
+        beneath = f"  {_fitted(cell.beneath, room - 2, shorten_end)}" if name else cell.beneath
         found = Text.assemble(found, "\n", _text(beneath, "faint"), overflow="fold")
     return found
 
 
-def _fitted(text: str, room: int) -> str:
+def _fitted(text: str, room: int, cut: Callable[[str, int], str] = shorten) -> str:
     """The text in that many cells; wide characters count two."""
     text = shown(text)
     length = room
-    while cell_len(fitted := shorten(text, length)) > room and length > 4:
+    while cell_len(fitted := cut(text, length)) > room and length > 4:
         length -= 1
     return fitted

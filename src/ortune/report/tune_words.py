@@ -224,16 +224,21 @@ def _default_best(result: TuneResult) -> list[str]:
         parts = ["no improvement found: no other configuration was tried"]
         if not result.budget.n_trials:
             return [*parts, result.budget.promise]
+        if _left_out(result.candidates):
+            parts = [f"{parts[0]} before the time was over"]
     found = result.refused.comparison.verdict if result.refused else None
     return [*parts, *_refused(result), *([_seen(result)] if found != "faster" else [])]
 
 
 def _nothing_better(result: TuneResult, best: str) -> str:
-    """Already the best, only where no plan is left that may be better; else that nothing better was proven."""
+    """Already the best, only where no plan is left that may be better; else that nothing better was proven.
+
+    Where it is not known which difference would have been seen, none was ruled out.
+    """
     found = result.refused.comparison.verdict if result.refused else None
     if found == "faster":
         return f"no change proposed, after {_tried_words(result)}"
-    if found == "inconclusive" or result.fell:
+    if found == "inconclusive" or result.fell or not _detectable(result):
         return f"no improvement found among {_tried_words(result)}"
     return f"{best} {_tried_words(result)}"
 
@@ -286,6 +291,11 @@ def tried(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def _seen(result: TuneResult) -> str:
     """The smallest effect that could have been seen; never silent about it."""
+    return _detectable(result) or "the minimum detectable effect is not known"
+
+
+def _detectable(result: TuneResult) -> str:
+    """The same; "" where it is not known."""
     found = result.refused.comparison if result.refused else deciding(result)
     share = found.smallest_effect_ratio if found else result.smallest_effect_ratio
     if share is not None:
@@ -293,7 +303,7 @@ def _seen(result: TuneResult) -> str:
     for control in result.controls:
         if control.name == "spike-in" and control.detected and control.expected_ratio:
             return f"the positive control, a wait of {change(control.expected_ratio)}, was detected"
-    return "the minimum detectable effect is not known"
+    return ""
 
 
 def support(result: TuneResult) -> list[str]:

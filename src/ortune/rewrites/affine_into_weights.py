@@ -2,7 +2,8 @@
 
 What it is: Mul, Div, Add, Sub with a constant and BatchNormalization are a scale and a shift by channel. After a Conv,
     ConvTranspose, Gemm or MatMul with constant weights they become part of weights and bias; before one too, a shift
-    only where no padding stands between. Who reads but the shape of the product is served by the new one as well. Who
+    only where no padding stands between. Weights that several products share stay as they are: each would need a copy
+    of its own. Who reads but the shape of the product is served by the new one as well. Who
     reads its numbers is not: a second product would cost more than the normalisation does.
 Why it costs: each reads and writes the whole tensor for a product and a sum. ONNX Runtime folds some of them, after a
     Conv and by channel; it leaves those with one number for all channels, those before a convolution, those after
@@ -25,12 +26,21 @@ from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
 from ortune.rewrites._graph import Editor, is_op, least_rank, only_user, scopes_of
 
 _MOST_CHANNELS = 1 << 24  # numbers of a weight that are looked at: larger ones take longer than they give
+_MOST_COPIED = (
+    1 << 12
+)  # numbers of a weight that other nodes read too: a copy of more costs memory at every layer
 _OF_SHAPE = ("Shape", "Size")  # read nothing but a shape
 
 
-def after(node: ir.Node, editor: Editor | None = None) -> ir.Node | None:
-    """The scale or shift behind a product that this can take up, folded where an editor is given."""
-    made = _affine.product(node) if _light(node) else None
+def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
+    """The scale or shift behind a product that this can take up, folded where an editor is given.
+
+    Args:
+        node: The product.
+        editor: Of its model.
+        copied: Whether weights that others read too may be copied, however large they are.
+    """
+    made = _affine.product(node) if _light(node) and (copied or _own(node)) else None
     user = _only_reader(node.outputs[0]) if made else None
     if made is None or user is None:
         return None
@@ -46,9 +56,9 @@ def after(node: ir.Node, editor: Editor | None = None) -> ir.Node | None:
     return user
 
 
-def before(node: ir.Node, editor: Editor | None = None) -> ir.Node | None:
+def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
     """The same of what stands before a product."""
-    made = _affine.product(node) if _light(node) else None
+    made = _affine.product(node) if _light(node) and (copied or _own(node)) else None
     given = node.inputs[0] if node.inputs else None
     source = given.producer() if given is not None else None
     if made is None or given is None or source is None or only_user(given) is not node:
@@ -110,6 +120,23 @@ def _light(node: ir.Node) -> bool:
     return stored is None or stored.size <= _MOST_CHANNELS
 
 
+def _own(node: ir.Node) -> bool:
+    """Whether a product's weights are read by it alone, or are next to nothing."""
+    value = node.inputs[1] if len(node.inputs) > 1 else None
+    stored = value.const_value if value is not None else None
+    return value is None or len(value.uses()) == 1 or (stored is not None and stored.size <= _MOST_COPIED)
+
+
+def _shared(node: ir.Node) -> str:
+    """Why a scale or shift beside a product stays there although its weights are constant; "" where that is not it."""
+    if _own(node) or not (after(node, copied=True) or before(node, copied=True)):
+        return ""
+    readers = len(node.inputs[1].uses()) if node.inputs[1] is not None else 0
+    return (
+        f"the weights of {node.op_type} {node.name!r} are read by {readers} nodes: this one would need a copy"
+    )
+
+
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     editor = Editor(model)
     count = 0
@@ -119,7 +146,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
             while node.graph is not None and (after(node, editor) or before(node, editor)):
                 count += 1
     norms = [n for scope, _ in scopes_of(model) for n in scope if is_op(n, "BatchNormalization")]
-    left = tuple(filter(None, map(_left, norms)))
+    products = (n for scope, _ in scopes_of(model) for n in scope if is_op(n, *_affine.PRODUCTS))
+    left = tuple(filter(None, [*map(_left, norms), *map(_shared, products)]))
     if not count:
         why = "no scale or shift stands alone between a product with constant weights and its one neighbour"
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=left or (why,))

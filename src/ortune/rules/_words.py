@@ -33,9 +33,19 @@ def short(name: str, length: int = _NAME_LENGTH) -> str:
 
 def listed(names: Iterable[str], most: int = _NAMES) -> str:
     """The first names, and how many more there are."""
-    known = [short(name) for name in names]
+    known = list(names)
     more = len(known) - most
-    return ", ".join(known[:most]) + (f", {more} more" if more > 0 else "")
+    return ", ".join(_apart(known[:most])) + (f", {more} more" if more > 0 else "")
+
+
+def _apart(names: Sequence[str]) -> list[str]:
+    """The names, as short as they can still be told from each other."""
+    different = len(set(names))
+    for length in range(_NAME_LENGTH, _LONGEST, 8):
+        found = [short(name, length) for name in names]
+        if len(set(found)) == different:
+            return found
+    return [short(name, _LONGEST) for name in names]
 
 
 def counted(nodes: Sequence[ir.Node]) -> str:

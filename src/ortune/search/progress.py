@@ -25,9 +25,9 @@ def forecast(
     confirmed = detect.smallest_effect(USUAL_SCALE, budget.LEAST_CONFIRM, method="wilcoxon")
     left_ns = max(0.0, budget_s * 1e9 - spent_ns)
     text = (
-        f"one trial {trial_ns / 1e9:.2f} s (load {load_ns / 1e9:.2f}); the {left_ns / 1e9:.0f} s that are left hold "
-        f"{int(left_ns / trial_ns)} trials: enough for {split.plans} of {wanted} plans, "
-        f"and to confirm one to about ±{100 * confirmed:.0f} %"
+        f"one trial {trial_ns / 1e9:.2f} s (loading it {load_ns / 1e9:.2f}); the {left_ns / 1e9:.0f} s that are left "
+        f"hold {int(left_ns / trial_ns)} trials: enough for {split.plans} of {wanted} plans, "
+        f"and on a quiet machine to confirm one to about ±{100 * confirmed:.0f} %"
     )
     if split.plans == wanted:
         return text

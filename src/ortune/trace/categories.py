@@ -25,15 +25,26 @@ SMALL = 64
 _WHOLE = frozenset(("int64", "int32", "bool", "uint64", "uint32"))
 
 
-def category(op_type: str, inputs: str, outputs: str) -> CategoryName:
-    """The category of a node."""
+SIZES = ("Shape", "Size")
+"""Operators from which all arithmetic on shapes begins."""
+
+
+def category(op_type: str, inputs: str, outputs: str, *, sized: bool = True) -> CategoryName:
+    """The category of a node.
+
+    Args:
+        op_type: Its operator.
+        inputs: The tensors it reads, as the profile writes them.
+        outputs: Those it writes.
+        sized: Whether some node of the run tells a size: without one, a few integers that are cast are labels.
+    """
     if op_type.startswith("Memcpy"):
         return "device-copies"
     if op_type in CONTROL_FLOW:
         return "control-flow"
-    if op_type in ("Shape", "Size"):
+    if op_type in SIZES:
         return "shape-arithmetic"
-    made = _whole_elements(outputs)
+    made = _whole_elements(outputs) if sized or op_type not in LAYOUT else None
     if made is not None and made <= SMALL:
         read = _whole_elements(inputs)
         if op_type == "ConstantOfShape" or (read is not None and read <= 2 * SMALL):
@@ -43,7 +54,10 @@ def category(op_type: str, inputs: str, outputs: str) -> CategoryName:
 
 def categories(nodes: Nodes) -> list[CategoryName]:
     """The category of each node, in the order of ``Trace.name.texts``."""
-    return [category(*each) for each in zip(nodes.op_type, nodes.inputs, nodes.outputs, strict=True)]
+    sized = any(op_type in SIZES for op_type in nodes.op_type)
+    return [
+        category(*each, sized=sized) for each in zip(nodes.op_type, nodes.inputs, nodes.outputs, strict=True)
+    ]
 
 
 def _whole_elements(text: str) -> int | None:

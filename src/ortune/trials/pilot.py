@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 import numpy as np
 import onnx_ir
 
@@ -18,6 +20,8 @@ from ortune.records import CaseTimes, Failed, FeedRef, Measured, Plan, Workload
 from ortune.stats.warmup import runs_per_trial
 from ortune.targets.turns import Turns
 from ortune.trials.executor import Arm, Executor, Timing
+
+Order = Literal["first", "reversed"]
 
 KINDS: tuple[Kind, ...] = ("usual", "zeros", "extreme")
 FEED_TRIES = 12
@@ -233,8 +237,23 @@ def _robust_variance(case: CaseTimes) -> float:
     return (1.4826 * mad) ** 2
 
 
+def pooled(first: Sequence[CaseTimes], second: Sequence[CaseTimes]) -> tuple[CaseTimes, ...]:
+    """The cases that two trials have in common, with the runs of both."""
+    again = {case.case: case for case in second}
+    return tuple(
+        msgspec.structs.replace(case, latency_ns=case.latency_ns + again[case.case].latency_ns)
+        for case in first
+        if case.case in again
+    )
+
+
 def kinds_of_feed(
-    executor: Executor, base: Arm, model: onnx_ir.Model, work: Workload, folder: Path
+    executor: Executor,
+    base: Arm,
+    model: onnx_ir.Model,
+    work: Workload,
+    folder: Path,
+    order: Order = "first",
 ) -> tuple[CaseTimes, ...]:
     """The first case's times under each kind of feed that the model takes, in one process; () when it takes none.
 
@@ -253,7 +272,9 @@ def kinds_of_feed(
         refs[kind] = FeedRef(name=kind, path=ref.path)
     for kinds in (KINDS, KINDS[:2], (KINDS[0], KINDS[2])):
         chosen = tuple(refs[kind] for kind in kinds if kind in refs)
-        arm = Arm(name="kinds", plan=base.plan, model=base.model, runtime=base.runtime, feeds=chosen)
+        feeds = chosen if order == "first" else chosen[::-1]
+        name = "kinds" if order == "first" else "kinds-again"
+        arm = Arm(name=name, plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
         outcome = executor.trial(arm, runs=max(12, executor.timing.runs // 4))
         if isinstance(outcome, Measured):
             return outcome.done.cases

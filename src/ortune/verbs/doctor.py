@@ -187,7 +187,7 @@ def _result(
         findings=rules.findings(facts),
         noise=noise,
         peak=peak,
-        addable=made.addable(),
+        addable=made.addable({each.runtime.ort_version for each in reports}),
         not_started=not_started,
     )
 

@@ -349,6 +349,7 @@ class _Models:
                     work=self.work,
                     plan=sides[0].plan,
                     target=targets.of(sides[0].plan).name,
+                    host=baselines[0].host,
                     page=last.done.page if isinstance(last, Measured) else None,
                 ),
                 words(self.options, without=OWN),

@@ -22,7 +22,11 @@ def einsum(call: Call) -> Count:
     summed = bool(set(sizes) - result)
     per_step = len(terms) - 1 + summed
     macs = loop if len(terms) == 2 and summed else None
-    note = "one loop over all indices; pairwise products may take fewer" if len(terms) > 2 else ""
+    note = (
+        "its work is counted as one loop over all indices; pairwise products may take fewer"
+        if len(terms) > 2
+        else ""
+    )
     return Count(flops=per_step * loop, macs=macs, note=note)
 
 

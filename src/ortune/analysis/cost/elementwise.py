@@ -56,7 +56,10 @@ def described(call: Call) -> Count:
 def top_k(call: Call) -> Count:
     """A heap of the largest k: log2(k) comparisons for each element, at least one."""
     k = call.out()[call.int("axis", -1)]
-    return Count(flops=math.ceil(math.log2(max(2, k))) * call.n_in(), note="comparisons of a heap of k")
+    return Count(
+        flops=math.ceil(math.log2(max(2, k))) * call.n_in(),
+        note="its work is an estimate: the comparisons of a heap of k",
+    )
 
 
 def _transform(n: int) -> float:

@@ -129,7 +129,9 @@ def _ensemble(call: Call, splits: float, n_trees: int, weights_per_leaf: float) 
     rows = shape[0] if len(shape) > 1 else 1
     scores = max(1, call.int("n_targets"), len(_labels(call)))
     flops = rows * (splits + n_trees * weights_per_leaf + _post(call, scores))
-    return Count(flops=round(flops), note="expected path: both sides of a split equally likely")
+    return Count(
+        flops=round(flops), note="its work is an estimate, with both sides of a split equally likely"
+    )
 
 
 def _labels(call: Call) -> Sequence[object]:

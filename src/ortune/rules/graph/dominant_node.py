@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.records import Finding
+from ortune.records import Finding, fused_with
 from ortune.rules._words import percent, short
 from ortune.rules.facts import Facts
 
@@ -34,8 +34,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _found(share: float, names: tuple[str, ...], what: str) -> Finding:
-    more = f" +{len(names) - 1}" if len(names) > 1 else ""
-    label = f"{short(names[0])}{more} ({what})" if names[0] else what
+    label = f"{short(names[0])} {fused_with(names)}".rstrip() + f" ({what})" if names[0] else what
     return Finding(
         code=CODE,
         severity="note",

@@ -18,11 +18,14 @@ from ortune.rewrites.fixed_dimensions import REWRITE
 from ortune.rules._category import part_of_run
 from ortune.rules._fixes import mended_by
 from ortune.rules.facts import Facts
+from ortune.trace.categories import SIZES
 
 CODE = "SHP002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """In a profiled run."""
+    """In a profiled run; where no node of the model tells a size, what is left are labels, indices and counts."""
+    if facts.model is not None and not any(op_type in facts.model.op_counts for op_type in SIZES):
+        return
     for finding in part_of_run(facts, CODE, "shape-arithmetic", "computing shapes"):
         yield mended_by(REWRITE, finding, facts)

@@ -1,0 +1,39 @@
+"""Whether a latency depends on the values fed: a neighbour that stays for some seconds must not look like it."""
+
+from __future__ import annotations
+
+from ortune.records import CaseTimes, Finding
+from ortune.rules import Facts, rule_of
+from ortune.rules.measurement import depends_on_feeds
+from ortune.trials.pilot import pooled
+
+
+def times(**ms: list[float]) -> tuple[CaseTimes, ...]:
+    return tuple(
+        CaseTimes(case=kind, weight=1.0, latency_ns=tuple(round(1e6 * each) for each in runs), first_ns=1)
+        for kind, runs in ms.items()
+    )
+
+
+def found(kinds: tuple[CaseTimes, ...]) -> list[Finding]:
+    return list(rule_of(depends_on_feeds).findings(Facts(kinds=kinds)))
+
+
+def test_what_one_trial_alone_saw_is_no_dependence() -> None:
+    disturbed = times(usual=[50.0] * 12, zeros=[25.0] * 12, extreme=[24.0] * 12)
+    quiet = times(extreme=[16.0] * 12, zeros=[16.5] * 12, usual=[16.2] * 12)
+    assert found(disturbed)
+    assert not found(pooled(disturbed, quiet))
+    assert not found(pooled(quiet, disturbed))
+
+
+def test_what_both_trials_saw_is_told_with_all_of_their_runs() -> None:
+    one, other = times(usual=[50.0] * 12, zeros=[25.0] * 12), times(zeros=[20.0] * 12, usual=[40.0] * 12)
+    (finding,) = found(pooled(one, other))
+    assert "over 2 kinds of feed" in finding.what
+    assert len(pooled(one, other)[0].latency_ns) == 24
+
+
+def test_a_kind_that_the_second_trial_refused_is_left_out() -> None:
+    assert [case.case for case in pooled(times(usual=[1.0], extreme=[2.0]), times(usual=[1.0]))] == ["usual"]
+    assert pooled(times(usual=[1.0]), ()) == ()
