@@ -7,6 +7,9 @@ import json
 import pytest
 from box import Box, refused
 
+from ortune.verbs._options import size_bytes, words
+from ortune.verbs.compare import Options
+
 WRONG = [
     (["--shape", "z:1x64"], "input", "'x'"),
     (["--shape", "x:1x2x64"], "input", "1x2x64"),
@@ -27,7 +30,13 @@ WRONG = [
     (["--threshold", "much"], "usage", "5%"),
     (["--inputs", "absent.npz"], "input", "absent.npz"),
     (["--workload", "absent.json"], "input", "absent.json"),
-    (["--save-workload", "m.onnx/w.json"], "usage", "w.json"),
+    (["--save-workload", "m.onnx/w.json"], "usage", "--save-workload"),
+    (["--gap", "9" * 400], "usage", "30ms"),
+    (["--budget", "9" * 400 + "h"], "usage", "30ms"),
+    (["--memory", "9" * 400 + "g"], "usage", "2Gi"),
+    (["--threshold", "9" * 400], "usage", "5%"),
+    (["--shape", "x:1x" + "9" * 400], "input", "--shape"),
+    (["--dim", "batch=" + "9" * 400], "input", "--dim"),
     (["--custom-ops", "absent.so"], "model", "absent.so"),
 ]
 
@@ -47,6 +56,50 @@ def test_a_wrong_value(box: Box, arguments: list[str], name: str, says: str) -> 
 def test_options_that_there_are_not(box: Box, arguments: list[str]) -> None:
     error = refused(box.here(*arguments, "--json"), 2, "usage")
     assert "--help" in error["do"]
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("lock", "m.onnx", "--strict"), "--strict"),
+        (("rewrite", "m.onnx", "--output", "new.onnx"), "--output"),
+        (("rewrite", "m.onnx", "--force"), "--force"),
+        (("tune", "m.onnx", "--force", "--no-bundle"), "--force"),
+        (("doctor", "m.onnx", "--no-measure"), "m.onnx"),
+        (("report", "m.onnx", "--last", "3"), "--last"),
+        (("check", "m.onnx", "--in-place"), "--in-place"),
+        (("check", "m.onnx", "--output", "new.onnx"), "--output"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_would_do_nothing_is_refused(box: Box, words: tuple[str, ...], option: str) -> None:
+    error = refused(box.here(*words, "--json"), 2, "usage")
+    assert error["where"] == option
+    assert error["do"]
+    assert box.journal() == [] and not (box.folder / "new.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "again"),
+    [
+        (("bench", "a plan.json"), "--plan 'a plan.json'"),
+        (("profile", "a plan.json"), "--against 'a plan.json'"),
+        (("lock", "a model.onnx", "--check"), "ortune lock 'a model.onnx'"),
+        (("lock", "m.onnx", "a lock.json", "--check"), "--output 'a lock.json'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_line_to_be_pasted_quotes_what_was_typed(box: Box, words: tuple[str, ...], again: str) -> None:
+    (box.folder / "a plan.json").write_text('{"settings": {}}')
+    assert again in refused(box.here(*words, "--json"), 2, "usage")["do"]
+
+
+def test_very_small_numbers_are_what_python_writes(box: Box) -> None:
+    options = Options(a="m.onnx", gap=1e-5, threshold=1e-5)
+    assert (options.feeds.gap_ns, options.threshold_ratio) == (10_000, 1e-5)
+    assert words(options) == ["m.onnx", "--gap", "1e-05", "--threshold", "1e-05"]
+    assert Options(a="m.onnx", gap="1e-05").feeds.gap_ns == 10_000
+    assert size_bytes(2e16, "--memory") == 2 * 10**16
 
 
 def test_without_json_stdout_stays_empty(box: Box) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -61,6 +62,11 @@ def relu(path: Path, output: str) -> Path:
 
 
 def delivered(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
+    """The result of such a tuning."""
+    return document(folder, winner, rewritten).result
+
+
+def document(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
     """The answer of a tuning whose winner runs that file, with its bundle in the current folder."""
     write_feeds(folder / "feeds", {"x": np.ones(4, np.float32)})
     run = SimpleNamespace(
@@ -76,7 +82,27 @@ def delivered(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
     )
     code = code_without_bundle(winner, run.side.model.path, rewritten, {})
     options = SimpleNamespace(directory=Path(), force=False)
-    return _bundle(run, golden_tune.tuned(winner=winner, code=code), options).result  # type: ignore[arg-type]
+    return _bundle(run, golden_tune.tuned(winner=winner, code=code), options)  # type: ignore[arg-type]
+
+
+def test_a_disk_that_is_full_when_the_page_gets_its_lines_leaves_the_bundle_whole(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = relu(tmp_path / "rewritten" / "small.onnx", "new")
+    monkeypatch.chdir(tmp_path)
+    delivered(tmp_path, Plan(rewrites=(PLAIN,)), made)
+    block = os.statvfs(small_disk).f_frsize
+    sizes = [path.stat().st_size for path in Path("small.ortune").rglob("*") if path.is_file()]
+    needed = sum(-(-size // block) * block for size in sizes)
+    monkeypatch.chdir(small_disk)
+    Path("ballast").write_bytes(bytes((1 << 20) - needed - block))
+    done = document(tmp_path, Plan(rewrites=(PLAIN,)), made)
+    assert done.status == "error" and done.error is not None
+    assert "No space left" in done.error.what and done.error.where == "small.ortune/report.html"
+    page = Path(done.result.report).read_text()
+    assert page.rstrip().endswith("</html>")  # as it was written first
+    assert not [path for path in Path("small.ortune").iterdir() if path.suffix == ".part"]
+    assert str(Path("small.ortune") / "small.onnx") in done.result.code
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".ort"])

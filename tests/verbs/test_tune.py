@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -227,6 +228,58 @@ def test_a_session_that_was_killed_before_its_answer_gives_the_same_one(
     for name in ("winner", "against_default", "against_current", "points", "candidates", "controls"):
         assert again["result"][name] == document["result"][name], name
     assert outcomes(tmp_path / "store") == before
+
+
+@MEASURING
+def test_a_bundle_that_cannot_be_written_loses_no_answer_and_can_be_had_later(
+    tuned: tuple[Path, dict[str, Any]], tmp_path: Path, small_disk: Path
+) -> None:
+    folder, document = tuned
+    session = document["result"]["session"]
+    shutil.copytree(folder / "store", tmp_path / "store")
+    (small_disk / "ballast").write_bytes(bytes((1 << 20) - (8 << 10)))  # a bundle takes more
+    budget = f"{document['result']['budget']['budget_s']:g}s"
+    words = command(tmp_path, f"{folder / 'small.onnx'}@HEAD", "--budget", budget, "--json")
+    before = outcomes(tmp_path / "store")
+    # Of a session that ended, whose trials are played back: the disk is all that differs.
+    done = subprocess.run(
+        [*words, "--current", "intra=1,spin=0", "--resume", session, "--output", str(small_disk)],
+        env=environment(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    told = json.loads(done.stdout)
+    for name in ("winner", "headline", "against_default", "points"):
+        assert told["result"][name] == document["result"][name], name
+    assert (told["status"], told["result"]["bundle"]) == ("error", "")
+    assert "No space left" in told["error"]["what"] and "No space left" in done.stderr
+    assert [path.name for path in small_disk.iterdir()] == ["ballast"]
+    code, out, _ = run(tmp_path, "report", session, "--json")
+    assert (code, json.loads(out)["result"]["sessions"][0]["state"]) == (0, "done")
+    # The command that it names writes the bundle, and measures nothing again.
+    _, _, again = told["error"]["do"].partition("what was measured is stored: ortune ")
+    line = again.removesuffix(" FOLDER writes it")
+    assert again != line
+    done = subprocess.run(
+        [sys.executable, "-m", "ortune", *shlex.split(line), str(tmp_path / "later"), "--json"],
+        env=environment(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    late = json.loads(done.stdout)["result"]
+    assert late["winner"] == document["result"]["winner"]
+    assert Path(late["bundle"]).parent == tmp_path / "later" and Path(late["report"]).is_file()
+    assert outcomes(tmp_path / "store") == before
+
+
+@pytest.mark.parametrize("there", ["file", "folder"])
+def test_what_is_no_bundle_is_not_replaced_and_that_is_said_before_anything_is_measured(
+    tmp_path: Path, there: str
+) -> None:
+    model, place = small_model(tmp_path / "small.onnx"), tmp_path / "small.ortune"
+    place.mkdir() if there == "folder" else place.write_text("precious")
+    code, _, said = run(tmp_path, "tune", str(model), "--force", "--output", str(tmp_path), "--budget", "24s")
+    assert code == 2
+    assert f"{place}: is there and is no bundle" in said
+    assert outcomes(tmp_path / "store") == 0 and place.exists()
 
 
 def test_resuming_what_was_never_started_says_so(tmp_path: Path) -> None:

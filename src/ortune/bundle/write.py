@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from ortune import files
 from ortune.bundle.deploy import deploy_files
 from ortune.bundle.format import SUFFIX, portable_name
 from ortune.bundle.languages import emit_all, languages
@@ -64,11 +64,9 @@ def write_bundle(
         UsageError: It cannot be written there, or what is there is not a bundle.
         ModelError, InputError: The model, the feeds or the outputs cannot be read.
     """
-    goal = directory / (model.stem + SUFFIX)
-    if force and goal.exists() and not (goal / INDEX).is_file():
-        raise UsageError(
-            "is there and is no bundle, so it is not replaced", where=str(goal), do="move it away"
-        )
+    goal = _goal(directory, model)
+    if force:
+        require_replaceable(directory, model)
     work = None
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -109,14 +107,31 @@ def require_writable(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        files.require_writable_folder(folder)
     except OSError as error:
         raise UsageError(
             f"the bundle cannot be written there: {error.strerror}",
             where=f"--output {folder}",
             do="choose another folder, or --no-bundle",
         ) from error
+
+
+def require_replaceable(directory: Path, model: Path) -> None:
+    """Says before a budget is spent that what stands in a bundle's place is none.
+
+    Raises:
+        UsageError: Something else is there.
+    """
+    goal = _goal(directory, model)
+    if files.exists(goal) and not files.is_file(goal / INDEX):
+        raise UsageError(
+            "is there and is no bundle, so it is not replaced", where=str(goal), do="move it away"
+        )
+
+
+def _goal(directory: Path, model: Path) -> Path:
+    """Where a model's bundle goes."""
+    return directory / (model.stem + SUFFIX)
 
 
 def _copy_models(

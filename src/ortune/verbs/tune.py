@@ -13,9 +13,9 @@ from typing import Annotated, cast
 
 import msgspec
 
-from ortune import __version__, knobs, rewrites, rules, targets
+from ortune import __version__, files, knobs, rewrites, rules, targets
 from ortune.bundle import format as bundle_format
-from ortune.bundle.write import require_writable
+from ortune.bundle.write import require_replaceable, require_writable
 from ortune.errors import OrtuneError, UsageError
 from ortune.fleet import runtimes
 from ortune.knobs import facts
@@ -26,6 +26,7 @@ from ortune.records import (
     PROTOCOL_VERSION,
     BrowserPlace,
     Envelope,
+    ErrorInfo,
     Finding,
     Headroom,
     Plan,
@@ -87,6 +88,7 @@ from ortune.verbs._options import (
     named,
     seconds,
     share,
+    words,
 )
 from ortune.verbs._session import Session, session
 
@@ -272,6 +274,12 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
     def check(self) -> None:
         """Raises UsageError for what cannot be searched or allowed."""
         require_objective(self.objective)
+        if self.force and not self.bundle:
+            raise UsageError(
+                "no bundle is written that could replace one",
+                where="--force",
+                do="leave it or --no-bundle out",
+            )
         self.require_there([self.target, *self.others], self.objective, pod=self.feeds.pod is not None)
         known = {"numerics", "behaviour", *GUARDS, *knobs.all_knobs(), *rewrites.all_rewrites()}
         for name in self.allow:
@@ -307,8 +315,11 @@ class Options(Elsewhere, Kept, Load, Downloaded, OnePlan):
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult]:
     """Finds the fastest plan and proves it. The bundle is written where one is asked for.
 
+    Returns:
+        The whole document; ``error`` says why there is no bundle where none could be written in the end.
+
     Raises:
-        OrtuneError: Nothing could be tuned, or the bundle cannot be written.
+        OrtuneError: Nothing could be tuned, or it is plain before that no bundle could be written.
     """
     watch = watcher or Watcher()
     options.check()
@@ -318,6 +329,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         text = SideText(text=str(options.model), runtime=named(options.runtime))
         watch.line(f"reading {options.model}")
         side = resolve(text, common=Plan(), scratch=scratch, say=watch.say)
+        if options.directory is not None and options.force:
+            require_replaceable(options.directory, side.model.path)
         # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
         everywhere = merge(Plan(providers=side.plan.providers), options.common)
         side = with_targets(side, options.others, watch.say, options.in_browser)
@@ -338,6 +351,11 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
             # Where nothing could be tried there is nothing to ship.
             ships = options.directory is not None and envelope.result.budget.n_trials > 0
             return kept.keep(_bundle(run, envelope, options) if ships else envelope)
+
+
+def exit_code(envelope: Envelope[TuneResult]) -> int:
+    """2 where the bundle could not be written: what was measured is told and stored all the same."""
+    return UsageError.exit_code if envelope.error else 0
 
 
 def _tune(
@@ -547,35 +565,64 @@ def _why(run: Tuning, options: Options, result: TuneResult) -> ProfileDifference
 
 
 def _bundle(run: Tuning, envelope: Envelope[TuneResult], options: Options) -> Envelope[TuneResult]:
-    """Writes the bundle while the session's files are still there."""
+    """Writes the bundle while the session's files are still there; an answer is not lost because that fails."""
     from ortune.bundle.write import write_bundle
     from ortune.report.html.page import render
 
     result = envelope.result
     assert options.directory is not None
-    path = write_bundle(
-        result,
-        run.baseline.work,
-        run.baseline.host,
-        model=run.side.model.path,
-        rewritten=run.models.made(result.winner),
-        feeds=Path(run.baseline.refs[0].path),
-        outputs=run.reference_outputs(),
-        report_html=render(envelope),
-        directory=options.directory,
-        force=options.force,
-        model_settings=_model_settings(result.winner),
-    )
+    try:
+        path = write_bundle(
+            result,
+            run.baseline.work,
+            run.baseline.host,
+            model=run.side.model.path,
+            rewritten=run.models.made(result.winner),
+            feeds=Path(run.baseline.refs[0].path),
+            outputs=run.reference_outputs(),
+            report_html=render(envelope),
+            directory=options.directory,
+            force=options.force,
+            model_settings=_model_settings(result.winner),
+        )
+    except OrtuneError as error:
+        do = "; ".join(part for part in (error.do, _later(run, options)) if part)
+        return _lacking(envelope, ErrorInfo(code=error.code, what=error.what, where=error.where, do=do))
     report, info = path / "report.html", bundle_format.read(path)
+    lacking: ErrorInfo | None = None
     if info.plain_model:
         # Pasted as they are, the lines must load the model that was measured, whose place is known only now.
         result = msgspec.structs.replace(
             result,
             code=code_rewritten(result.winner, str(path / info.model), run.baseline.machine.allocators),
         )
-        report.write_text(render(msgspec.structs.replace(envelope, result=result)), encoding="utf-8")
+        try:
+            files.write(report, render(msgspec.structs.replace(envelope, result=result)))
+        except OSError as error:
+            lacking = ErrorInfo(
+                code=UsageError.default_code,
+                what=f"the bundle is whole, but for the model's place in its page: {error.strerror}",
+                where=str(report),
+                do="paste the lines of this answer rather than the page's",
+            )
     done = msgspec.structs.replace(result, bundle=str(path), report=str(report))
-    return msgspec.structs.replace(envelope, result=done)
+    envelope = msgspec.structs.replace(envelope, result=done)
+    return _lacking(envelope, lacking) if lacking else envelope
+
+
+def _lacking(envelope: Envelope[TuneResult], error: ErrorInfo) -> Envelope[TuneResult]:
+    """The answer, which says what of the bundle could not be written."""
+    status = "interrupted" if envelope.status == "interrupted" else "error"
+    return msgspec.structs.replace(envelope, status=status, error=error)
+
+
+def _later(run: Tuning, options: Options) -> str:
+    """The command that writes the bundle of what was measured; "" where that is not stored."""
+    if not run.log.id or run.log.trouble:
+        return ""
+    place = ["--store", str(options.store)] if options.store else []
+    again = shlex.join(["ortune", "tune", *words(options), *place, "--resume", run.log.id])
+    return f"what was measured is stored: {again} --output FOLDER writes it"
 
 
 def _model_settings(plan: Plan) -> tuple[str, ...]:
@@ -596,7 +643,15 @@ def _stamp(inputs: Path | None) -> str:
 def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
     """Begins a new session, or goes on with one: what it measured."""
     same = replace(
-        options, resume=None, store=None, report=None, output=".", bundle=True, force=False, no_wait=False
+        options,
+        resume=None,
+        store=None,
+        report=None,
+        save_workload=None,
+        output=".",
+        bundle=True,
+        force=False,
+        no_wait=False,
     )
     # Nothing stale: another build, another machine or other inputs make another session.
     facts = (
@@ -626,7 +681,9 @@ def _journal(kept: Session, side: Resolved, options: Options) -> Replay:
     for id_ in wanted:
         try:
             events = store.events(id_)
-            replay = None if any(e.kind == "result" for e in events) else read(events)
+            # One that ended is gone on with where it is named: for its bundle, which could not be written then.
+            ended = any(e.kind == "result" for e in events)
+            replay = None if ended and resume == "newest" else read(events)
         except UNREADABLE as error:
             damaged = damaged or f"session {id_} cannot be read ({error})"
             continue
