@@ -1,23 +1,28 @@
-"""Random small graphs of what rewrites look for: broadcast constants, values used twice, odd shapes."""
+"""Random small graphs of what rewrites look for: broadcast constants, values used twice, odd and empty shapes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
 from fused_forms import ATTENTIONS, GELUS, HEADS, INSTANCES, LOG_SOFTMAXES, NORMS, RMS, SOFTMAXES, WIDTH
 from onnx import TensorProto, helper, numpy_helper
 from structural_steps import STEPS as STRUCTURAL_STEPS
+from typed_steps import STEPS as TYPED_STEPS
 
 Feeds = dict[str, np.ndarray]
 
+OPSETS = (9, 10, 11, 12, 13, 13, 14, 15, 17, 17, 18, 20, 21)
 SCALARS = (3.0, 6.0, 1.0, 0.5, 0.2, 1 / 6, 2.5, -1.0, 0.0)
 
 
 @dataclass(slots=True)
 class _Graph:
-    """A graph that grows; values with their shapes, constants by name."""
+    """A graph that grows; values with their shapes, constants by name.
+
+    What is fed beside ``x``, and outputs of any type that no other step picks, have names of their own.
+    """
 
     rng: np.random.Generator
     nodes: list[onnx.NodeProto]
@@ -25,6 +30,8 @@ class _Graph:
     values: dict[str, tuple[int, ...]]
     opset: int
     in_nodes: bool
+    fed: Feeds = field(default_factory=dict)
+    ends: dict[str, tuple[tuple[int, ...], int]] = field(default_factory=dict)
 
     def add(self, operator: str, inputs: list[str], shape: tuple[int, ...], **attributes: object) -> str:
         name = f"v{len(self.nodes)}"
@@ -37,11 +44,25 @@ class _Graph:
     def constant(self, array: np.ndarray) -> str:
         name = f"k{len(self.weights) + len(self.nodes)}"
         tensor = numpy_helper.from_array(np.asarray(array, order="C"), name)
+        if array.size > 1 and self.rng.random() < 0.05:  # the weight of another node, of the same shape
+            shared = [
+                w.name for w in self.weights if (w.dims, w.data_type) == (tensor.dims, TensorProto.FLOAT)
+            ]
+            if shared and tensor.data_type == TensorProto.FLOAT:
+                return shared[int(self.rng.integers(len(shared)))]
         if self.in_nodes or self.rng.random() < 0.2:
             self.nodes.append(helper.make_node("Constant", [], [name], name=f"{name}_node", value=tensor))
         else:
             self.weights.append(tensor)
         return name
+
+    def feed(self, array: np.ndarray) -> str:
+        name = f"x{len(self.fed)}"
+        self.fed[name] = array
+        return name
+
+    def end(self, name: str, shape: tuple[int, ...], dtype: int) -> None:
+        self.ends[name] = shape, dtype
 
     def number(self, value: float, rank: int) -> str:
         ones = int(self.rng.integers(0, rank + 1))
@@ -83,6 +104,8 @@ def _conv(g: _Graph) -> None:
     if x is None:
         return
     n, c, *spatial = g.values[x]
+    if 0 in (c, *spatial):
+        return
     group = int(g.rng.choice([k for k in (1, 2, c) if c % k == 0]))
     outs = group * int(g.rng.integers(1, 4)) if g.rng.random() < 0.7 else c
     if outs % group or min(spatial) < 2 or len(spatial) > 2:
@@ -382,7 +405,57 @@ _STEPS = (
     _written_softmax,
     _instance_norm,
     *STRUCTURAL_STEPS,
+    *TYPED_STEPS,
 )
+
+
+def _with_axes_fed(g: _Graph) -> list[onnx.NodeProto]:
+    """The nodes, with axes where this opset has them."""
+    made = []
+    for node in g.nodes:
+        axes = next((a for a in node.attribute if a.name == "axes"), None)
+        if axes is not None and g.opset >= 18 and node.op_type.startswith("Reduce"):
+            name = f"{node.output[0]}_axes"
+            g.weights.append(numpy_helper.from_array(np.array(axes.ints, np.int64), name))
+            node.input.append(name)
+            node.attribute.remove(axes)
+        made.append(node)
+    return made
+
+
+def _in_a_branch(graph: onnx.GraphProto, condition: list[onnx.NodeProto]) -> onnx.GraphProto:
+    """The whole graph in the body of an If, which reads what is fed from outside; ``condition`` ends with it."""
+    nothing = []
+    for value in graph.output:
+        kind = value.type.tensor_type
+        empty = np.zeros((1,) * len(kind.shape.dim), helper.tensor_dtype_to_np_dtype(kind.elem_type))
+        tensor = numpy_helper.from_array(empty, f"{value.name}_nothing")
+        nothing.append(helper.make_node("Constant", [], [tensor.name], value=tensor))
+    infos = [
+        helper.make_tensor_value_info(f"{v.name}_nothing", v.type.tensor_type.elem_type, None)
+        for v in graph.output
+    ]
+    inner = {v.name: f"{v.name}_within" for v in graph.output}
+    body = onnx.GraphProto()
+    body.CopyFrom(graph)
+    del body.input[:]
+    for node in body.node:
+        node.input[:] = [inner.get(name, name) for name in node.input]
+        node.output[:] = [inner.get(name, name) for name in node.output]
+        for attribute in node.attribute:
+            for each in attribute.g.node:
+                each.input[:] = [inner.get(name, name) for name in each.input]
+    for value in body.output:
+        value.name = inner[value.name]
+    branch = helper.make_node(
+        "If",
+        [condition[-1].output[0]],
+        [v.name for v in graph.output],
+        name="whole",
+        then_branch=body,
+        else_branch=helper.make_graph(nothing, "else", [], infos),
+    )
+    return helper.make_graph([*condition, branch], "outer", graph.input, graph.output)
 
 
 def random_graph(seed: int) -> tuple[onnx.ModelProto, Feeds]:
@@ -390,37 +463,71 @@ def random_graph(seed: int) -> tuple[onnx.ModelProto, Feeds]:
     rng = np.random.default_rng(seed)
     rank = int(rng.integers(1, 5))
     wide = (2, 3, 16, 32) if rng.random() < 0.5 else (1, 2, 4, 6)
-    dims = [int(rng.integers(1, 3)), int(rng.choice(wide)), *[int(rng.integers(2, 7)) for _ in range(3)]]
+    first = 0 if rng.random() < 0.03 else int(rng.integers(1, 3))
+    dims = [first, int(rng.choice(wide)), *[int(rng.integers(2, 7)) for _ in range(3)]]
     shape = tuple(dims[:rank])
-    opset = int(rng.choice([9, 10, 13, 17]))
     g = _Graph(
-        rng=rng, nodes=[], weights=[], values={"x": shape}, opset=opset, in_nodes=bool(rng.random() < 0.2)
+        rng=rng,
+        nodes=[],
+        weights=[],
+        values={"x": shape},
+        opset=int(rng.choice(OPSETS)),
+        in_nodes=bool(rng.random() < 0.2),
     )
-    for _ in range(int(rng.integers(2, 10))):
+    for _ in range(int(rng.integers(1, 7))):
         _STEPS[int(rng.integers(len(_STEPS)))](g)
     used = {name for node in g.nodes for name in node.input}
     outputs = [name for name in g.values if name != "x" and (name not in used or rng.random() < 0.1)]
-    if not outputs:
+    if not outputs and not g.ends:
         outputs = [g.add("Relu", ["x"], shape)]
     symbolic = bool(rng.random() < 0.4)
+    info = helper.make_tensor_value_info
     graph = helper.make_graph(
-        g.nodes,
+        _with_axes_fed(g),
         "random",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", *shape[1:]] if symbolic else shape)],
         [
-            helper.make_tensor_value_info(
-                name,
-                TensorProto.FLOAT,
-                ["n" if symbolic else d for d in g.values[name][:1]] + list(g.values[name][1:]),
-            )
-            for name in outputs
+            info("x", TensorProto.FLOAT, ["n", *shape[1:]] if symbolic else shape),
+            *(info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for name, a in g.fed.items()),
+        ],
+        [
+            *(
+                info(
+                    name,
+                    TensorProto.FLOAT,
+                    ["n" if symbolic else d for d in g.values[name][:1]] + list(g.values[name][1:]),
+                )
+                for name in outputs
+            ),
+            *(
+                info(name, dtype, [None] * len(s))
+                for name, (s, dtype) in g.ends.items()
+                if name not in outputs
+            ),
         ],
         g.weights,
         value_info=[
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, s)
+            info(name, TensorProto.FLOAT, s)
             for name, s in g.values.items()
             if name not in ("x", *outputs) and not symbolic and rng.random() < 0.5
         ],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-    return model, {"x": rng.standard_normal(shape).astype(np.float32) * 2}
+    feeds = {"x": rng.standard_normal(shape).astype(np.float32) * 2, **g.fed}
+    ir_version, form = 8, float(rng.random())
+    if form < 0.06 and seed % 5 and not any(a.HasField("g") for n in g.nodes for a in n.attribute):
+        # As old exporters list them: every weight, or some, among what can be fed.
+        ir_version = 3 if form < 0.03 else 8
+        listed = [w for w in g.weights if ir_version == 3 or rng.random() < 0.6]
+        graph.input.extend(info(w.name, w.data_type, w.dims) for w in listed)
+    elif form < 0.12 and seed % 5:
+        if form < 0.09:
+            feeds["go"] = np.array(True)
+            graph.input.append(info("go", TensorProto.BOOL, []))
+            condition = [helper.make_node("Identity", ["go"], ["going"])]
+        else:
+            size = helper.make_node("Size", ["x"], ["elements"])
+            zero = numpy_helper.from_array(np.array(-1, np.int64), "less")
+            less = helper.make_node("Constant", [], ["less"], value=zero)
+            condition = [size, less, helper.make_node("Greater", ["elements", "less"], ["going"])]
+        graph = _in_a_branch(graph, condition)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", g.opset)], ir_version=ir_version)
+    return model, feeds

@@ -229,7 +229,9 @@ def rounds(g: G) -> None:
 def einsum(g: G) -> None:
     """A product of matrices as an equation."""
     x = g.pick(2, 3)
-    if x is None or g.opset < 12:
+    if (
+        x is None or g.opset < 12 or 0 in g.values[x]
+    ):  # of nothing, ONNX Runtime 1.32 divides by zero and dies
         return
     shape = g.values[x]
     if len(shape) == 2:

@@ -147,6 +147,15 @@ def test_gelu_in_every_order(form: Callable[[Maker, str], str], opset: int, tmp_
     assert set(kinds) <= {"Gelu", "FastGelu"}
 
 
+@pytest.mark.parametrize(
+    "forms", [(gelu_dynamo, gelu_half_first), (gelu_half_first, gelu_dynamo, gelu_dynamo)]
+)
+def test_several_gelus_of_one_value(forms: tuple[Callable[[Maker, str], str], ...]) -> None:
+    g = Graph()
+    kinds = check(GELU, g.model([2, 8], [form(g, "x") for form in forms]), [values(2, 8)])
+    assert kinds == {"Gelu": len(forms)}
+
+
 def test_a_gelu_whose_sum_is_read_elsewhere_is_told() -> None:
     g = Graph()
     y = gelu_dynamo(g, "x")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx
@@ -12,7 +12,7 @@ import pytest
 from fused_forms import gelu_tanh_products
 from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
-from rewrite_fuzzing import Tally, check, over_node_cases, over_random_graphs, run
+from rewrite_fuzzing import Subject, Tally, check, over_node_cases, over_random_graphs, run
 from test_fused_patterns import Graph
 
 from ortune import rewrites
@@ -65,26 +65,93 @@ def test_a_value_that_the_runtime_loses_is_no_fault_of_a_rewrite() -> None:
     assert check(rewrites.find("no-op-nodes"), model, feeds, run(model, feeds))
 
 
-STACKED = """<ir_version: 8, opset_import: ["": 13]>
-g (float[1,2] x) => (float[2,1,2] y) <int64 two = {2}, bool on = {1}> {
-  last, y = Loop (two, on, x) <
-    body = round (int64 i, bool go, float[1,2] s) => (bool go_on, float[1,2] t, float[1,2] n) {
+STACKED = LOST.replace("(float[n,2] y)", "(float[n,2] y, float[two,n,2] z)").replace(
+    "int64 one = {1}", "int64 one = {1}, int64 two = {2}, bool on = {1}"
+)
+STACKED = (
+    STACKED[:-1]
+    + """
+  last, z = Loop (two, on, x) <
+    body = round (int64 i, bool go, float[n,2] s) => (bool go_on, float[n,2] t, float[n,2] r) {
       go_on = Identity (go)
       t = Neg (s)
-      n = Relu (s)
+      r = Relu (s)
     }
   >
 }"""
+)
+"""The same beside a Loop."""
 
 
 def test_where_the_runtime_fails_the_reference_is_held_against_itself() -> None:
-    model, x = onnx.parser.parse_model(STACKED), np.array([[1, -1]], np.float32)
-    assert run(model, {"x": x})[0].shape == (2, 1, 2)
-    assert ReferenceEvaluator(model).run(None, {"x": x})[0].shape == (2, 2)  # a fault of its Loop
-    tally = Tally()
-    over_random_graphs(range(745, 746), tally)
-    assert (tally.models, tally.wrong) == (1, [])
-    assert tally.changed["cascaded-nodes"] == 1
+    model, feeds = onnx.parser.parse_model(STACKED), {"x": np.array([[1, -1]], np.float32)}
+    expected = run(model, feeds)
+    assert expected[1].shape == (2, 1, 2)
+    assert ReferenceEvaluator(model).run(None, feeds)[1].shape == (2, 2)  # a fault of its Loop
+    assert check(rewrites.find("no-op-nodes"), model, feeds, expected)
+
+
+def faulty(change: Callable[[ir.Model], bool], name: str = "faulty") -> Rewrite:
+    """A rewrite that says of a change what the change gives."""
+
+    def changed(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+        return RewriteResult(modified=change(model), what="")
+
+    return Rewrite(name=name, summary="", safety="exact", change=changed, proposes=lambda *_: [])
+
+
+def renamed(model: ir.Model) -> bool:
+    next(iter(model.graph)).outputs[0].name = "other"
+    return False
+
+
+def retyped(model: ir.Model) -> bool:
+    model.graph.outputs[0].shape = ir.Shape(["m", 2])
+    return False
+
+
+def reordered(model: ir.Model) -> bool:
+    node = model.graph[-1]
+    node.attributes["axis"] = ir.AttrInt64("axis", 1)
+    return False
+
+
+def stamped(model: ir.Model) -> bool:
+    model.graph[0].metadata_props["seen"] = "1"
+    return False
+
+
+PLAIN = """<ir_version: 8, opset_import: ["": 13]>
+g (float[n,2] x) => (float[n,2] y) { t = Relu (x) y = Softmax <axis = -1> (t) }"""
+
+
+@pytest.mark.parametrize("change", [renamed, retyped, reordered, stamped])
+def test_what_is_changed_in_secret_is_found(change: Callable[[ir.Model], bool]) -> None:
+    model, feeds = onnx.parser.parse_model(PLAIN), {"x": np.ones((1, 2), np.float32)}
+    with pytest.raises(AssertionError, match="says that it did not"):
+        check(faulty(change), model, feeds, run(model, feeds))
+    assert not check(faulty(lambda model: False), model, feeds, run(model, feeds))
+
+
+def test_what_is_changed_in_what_copies_share_is_found() -> None:
+    def wider(model: ir.Model) -> bool:
+        constant = model.graph[0].attributes["value"].as_tensor()
+        constant.numpy()[...] += 1
+        model.graph[0].name = "made"
+        return True
+
+    text = """<ir_version: 8, opset_import: ["": 13]>
+    g (float[2] x) => (float[2] y) { [c] c = Constant <value = float[2] {1, 2}> () y = Add (x, c) }"""
+    model, feeds = onnx.parser.parse_model(text), {"x": np.ones(2, np.float32)}
+    for tensor in (a.t for n in model.graph.node for a in n.attribute):  # as one that can be written to
+        tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor).copy(), tensor.name))
+    subject = Subject.of(model, feeds, run(model, feeds))
+    node = subject.given.graph[0]
+    shared = ir.tensor(np.array([1, 2], np.float32))
+    for copy in (node, subject.copy.graph[0]):
+        copy.attributes["value"] = ir.AttrTensor("value", shared)
+    with pytest.raises(AssertionError, match="what copies share"):
+        subject.check(faulty(wider))
 
 
 FAR = np.array([[-4.463070869445801, -3.754625082015991, *np.linspace(-2, 2, 22)]], np.float32)
@@ -110,16 +177,16 @@ def test_what_float32_loses_of_a_number_is_no_fault_of_a_rewrite() -> None:
 
 
 def test_a_wrong_rewrite_is_found_where_float32_loses_a_number_too() -> None:
-    def change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
+    def change(model: ir.Model) -> bool:
         value = next(n for n in model.graph if is_op(n, "Div")).inputs[0]
         assert value is not None
         assert value.const_value is not None
         if float(value.const_value.numpy()) > 0.1005:
-            return RewriteResult(modified=False, what="")
+            return False
         value.const_value = ir.tensor(np.array(0.101, np.float32), name=value.name)
-        return RewriteResult(modified=True, what="")
+        return True
 
-    wrong = Rewrite(name="wrong", summary="", safety="exact", change=change, proposes=lambda *_: [])
+    wrong = faulty(change)
     g = Graph()
     model = g.model([1, FAR.size], [g.op("Div", g.number(0.1), gelu_tanh_products(g, "x"))])
     with pytest.raises(AssertionError):

@@ -701,6 +701,17 @@ def test_equations_that_are_products(
     same(proto, made, *shapes, exact=False)
 
 
+def test_an_equation_of_what_an_equation_gives() -> None:
+    proto = model(
+        """g (float[2,3] x, float[3,4] w, float[2,5] v) => (float[a,b] y)
+        { t = Einsum <equation = "ij,jk -> ki"> (x, w) y = Einsum <equation = "ij,jk -> ki"> (t, v) }"""
+    )
+    made, result = apply("einsum-to-matmul", proto)
+    assert "2 Einsums" in result.what
+    assert not kinds(made)["Einsum"]
+    assert not apply("einsum-to-matmul", made)[1].modified
+
+
 @pytest.mark.parametrize(
     ("equation", "shapes", "why"),
     [

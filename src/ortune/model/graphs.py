@@ -22,7 +22,9 @@ _MOST_NODES = 10_000_000
 
 def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
     """The graphs in a node's attributes, in order."""
-    for attribute in node.attributes.values():
+    for (
+        attribute
+    ) in node.attributes.data.values():  # of the dict itself: this is asked of every node, over and over
         kind = attribute.type
         if kind == ir.AttributeType.GRAPH and not attribute.is_ref():
             yield attribute.as_graph()

@@ -162,12 +162,21 @@ class Rewrite:
             )
         before, was_broken = Picture.of(model), problem(model)
         result = self.change(model, self.with_defaults(params or {}))
-        self._check(before, was_broken, model, result)
-        if result.modified:
-            stamp(model, before, self.name)
+        self.finish(model, result, before, was_broken)
         return result
 
-    def _check(self, before: Picture, was_broken: str, model: ir.Model, result: RewriteResult) -> None:
+    def finish(self, model: ir.Model, result: RewriteResult, before: Picture, was_broken: str) -> None:
+        """Check what ``change`` did to a model, and mark every new or changed node.
+
+        Args:
+            model: After the change.
+            result: What the change says of it.
+            before: The model before it.
+            was_broken: Why it did not hang together before; "" when it did.
+
+        Raises:
+            OrtuneError: The rewrite broke the model or its claim is false ("rewrite-bug").
+        """
         differs = Picture.of(model) != before
         if differs and not result.modified:
             raise self._bug("changed the model and says that it did not")
@@ -175,6 +184,8 @@ class Rewrite:
             raise self._bug("says that it changed the model and did not")
         if differs and not was_broken:
             self.require_whole(model)
+        if differs:
+            stamp(model, before, self.name)
 
     def require_whole(self, model: ir.Model) -> None:
         """Raises OrtuneError ("rewrite-bug") when the rewrite left a model that does not hang together."""

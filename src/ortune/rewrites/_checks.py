@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -40,15 +40,18 @@ class Picture:
                 in place. Else small ones are compared by content, and large ones by type and shape.
         """
         held: list[object] = []
-        found = [_graph_signature(graph, held, by_identity) for graph in graphs(model)]
-        nodes = tuple(node_signature(n, held, by_identity) for graph in graphs(model) for n in graph)
+        found, nodes = list[Signature](), list[Signature]()
+        for graph in graphs(model):
+            own = list(graph)
+            found.append(_graph_signature(graph, own, held, by_identity))
+            nodes += [node_signature(node, held, by_identity) for node in own]
         versions = (
             model.ir_version,
             tuple(sorted(model.opset_imports.items())),
             tuple(sorted(model.metadata_props.items())),
             tuple(model.functions),
         )
-        return cls(nodes=nodes, rest=(versions, *found), held=tuple(held))
+        return cls(nodes=tuple(nodes), rest=(versions, *found), held=tuple(held))
 
     def new_nodes(self, model: ir.Model, *, by_identity: bool = True) -> list[ir.Node]:
         """The nodes of ``model`` that are not in this picture: new, or changed since."""
@@ -72,9 +75,9 @@ def node_signature(node: ir.Node, held: list[object], by_identity: bool) -> Sign
         node.op_type,
         node.overload,
         node.name,
-        tuple(None if value is None else value.name for value in node.inputs),
-        tuple(value.name for value in node.outputs),
-        tuple(_attribute_signature(a, held, by_identity) for _, a in sorted(node.attributes.items())),
+        tuple([None if value is None else value.name for value in node.inputs]),
+        tuple([value.name for value in node.outputs]),
+        tuple([_attribute_signature(a, held, by_identity) for _, a in sorted(node.attributes.data.items())]),
     )
 
 
@@ -99,19 +102,21 @@ def _tensor_signature(tensor: ir.TensorProtocol | None, held: list[object], by_i
     return (*start, tensor.tobytes())
 
 
-def _graph_signature(graph: ir.Graph | ir.Function, held: list[object], by_identity: bool) -> Signature:
+def _graph_signature(
+    graph: ir.Graph | ir.Function, nodes: Sequence[ir.Node], held: list[object], by_identity: bool
+) -> Signature:
     stored = graph.initializers.values() if isinstance(graph, ir.Graph) else ()
     return (
         graph.name,
         _values_signature(graph.inputs),
         _values_signature(graph.outputs),
         tuple((v.name, _tensor_signature(v.const_value, held, by_identity)) for v in stored),
-        _values_signature(value for node in graph for value in node.outputs),
+        _values_signature(value for node in nodes for value in node.outputs),
     )
 
 
 def _values_signature(values: Iterable[ir.Value]) -> Signature:
-    return tuple((v.name, repr(v.type), None if v.shape is None else str(v.shape)) for v in values)
+    return tuple([(v.name, repr(v.type), None if v.shape is None else str(v.shape)) for v in values])
 
 
 def problem(model: ir.Model) -> str:

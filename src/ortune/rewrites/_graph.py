@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 import onnx_ir as ir
@@ -180,11 +181,16 @@ class Editor:
 
     def __init__(self, model: ir.Model) -> None:
         self.model = model
-        self._names: set[str] = set()
         self._bodies = {function.graph: function for function in model.functions.values()}
-        for graph in graphs(model):
-            self._names.update(name or "" for name in _names(graph))
-            self._names.update(node.name or "" for node in graph)
+
+    @cached_property
+    def _names(self) -> set[str]:
+        """Every name that is not free; looked for when the first one is wanted, which often is never."""
+        found: set[str] = set()
+        for graph in graphs(self.model):
+            found.update(name or "" for name in _names(graph))
+            found.update(node.name or "" for node in graph)
+        return found
 
     def fresh(self, wish: str) -> str:
         """A name that nothing in the model has."""

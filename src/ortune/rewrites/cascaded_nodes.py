@@ -22,7 +22,7 @@ import onnx_ir as ir
 from ortune.model.graphs import cast_to
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, is_op, scopes_of, takes_name, why_no_name
+from ortune.rewrites._graph import Editor, constant, holds, is_op, scopes_of, takes_name, why_no_name
 from ortune.rewrites._known import Dims, Known, known_values
 
 _LEAST_OPSET = 6  # the type of a Cast is a word before
@@ -54,7 +54,7 @@ class _Pairs:
 
     def run(self) -> None:
         """Until there are none."""
-        before = -1
+        before = -1 if holds(self.model, *_FINDERS) else 0
         while before != self.found.total():
             before = self.found.total()
             self.known = known_values(self.model)

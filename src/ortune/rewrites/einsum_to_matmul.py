@@ -19,7 +19,7 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import FLOATS, Editor, holds, is_op, scopes_of
+from ortune.rewrites._graph import FLOATS, Editor, holds, is_op, scopes_of, until_none
 from ortune.rewrites._known import Known, known_values
 
 _LEAST_OPSET = 12  # of Einsum
@@ -120,9 +120,9 @@ def _replace(editor: Editor, node: ir.Node, match: _Match) -> None:
     editor.replace(node.outputs[0], made)
 
 
-def _walk(model: ir.Model) -> tuple[int, list[str]]:
+def _walk(model: ir.Model, editor: Editor) -> tuple[int, list[str]]:
     """Replaces those that match: how many, and why others do not."""
-    editor, count = Editor(model), 0
+    count = 0
     reasons: dict[str, None] = {}
     known = known_values(model)
     for scope, opset in scopes_of(model):
@@ -136,8 +136,13 @@ def _walk(model: ir.Model) -> tuple[int, list[str]]:
     return count, list(reasons)
 
 
+def _replace_all(model: ir.Model) -> tuple[int, list[str]]:
+    """Until there are none: what a MatMul gives has sizes, and those of an Einsum are not always inferred."""
+    return until_none(_walk, model) if holds(model, "Einsum") else (0, [])
+
+
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = _walk(model)
+    count, reasons = _replace_all(model)
     if not count:
         why = tuple(reasons) or ("no Einsum is in the model",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
@@ -146,9 +151,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    if not holds(model, "Einsum"):
-        return []
-    count, _ = _walk(model.clone())
+    count, _ = _replace_all(model.clone())
     return (
         [({}, f"{count} Einsum{' is a product' if count == 1 else 's are products'} of matrices")]
         if count

@@ -23,8 +23,8 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Array, Editor, constant, is_op, least_rank, scopes_of
-from ortune.rewrites._probe import ELEMENTWISE, Probes, between, bounded, spread
+from ortune.rewrites._graph import Array, Editor, constant, is_op, least_rank, scopes_of, until_none
+from ortune.rewrites._probe import ELEMENTWISE, between, bounded, spread
 
 _STANDARD_OPSET = 20  # from here on Gelu is an operator of the standard
 _MICROSOFT = "com.microsoft"
@@ -84,7 +84,9 @@ def _match(anchor: ir.Node) -> _Match | str:
             by_tanh = anchor.op_type == "Tanh"
             if not np.allclose(found[y][0], _TANH if by_tanh else _ERF, rtol=_NEAR, atol=_NEAR):
                 continue
-            return _checked(anchor, x, y, found)
+            nodes, elsewhere = between(x, y, found)
+            if anchor in nodes:  # else the Gelu around another one, of the same value
+                return _checked(anchor, x, y, nodes, elsewhere)
     return ""
 
 
@@ -94,8 +96,9 @@ def written_out(anchor: ir.Node) -> ir.Node | None:
     return match.y.producer() if isinstance(match, _Match) else None
 
 
-def _checked(anchor: ir.Node, x: ir.Value, y: ir.Value, found: dict[ir.Value, Probes]) -> _Match | str:
-    nodes, elsewhere = between(x, y, found)
+def _checked(
+    anchor: ir.Node, x: ir.Value, y: ir.Value, nodes: Sequence[ir.Node], elsewhere: ir.Value | None
+) -> _Match | str:
     what = f"the Gelu around {anchor.op_type} {anchor.name!r}"
     if elsewhere is not None:
         return f"of {what}, {elsewhere.name!r} is used elsewhere too"
@@ -150,7 +153,7 @@ def _replace(editor: Editor, match: _Match, opset: int) -> None:
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = _walk(model, Editor(model))
+    count, reasons = until_none(_walk, model)
     if not count:
         why = tuple(reasons) or ("no Gelu is written out around Erf or Tanh",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
