@@ -34,6 +34,7 @@ from ortune import rules
 from ortune.model.open import OpenModel, open_model
 from ortune.records import (
     Finding,
+    Headroom,
     InputChoice,
     Plan,
     ProfiledNode,
@@ -276,6 +277,31 @@ def test_sizes_that_are_always_the_same_are_fixed_where_they_are_known(tmp_path:
     assert found.safety == "behaviour"
     # The label of a classifier is a small integer too.
     assert not rule.findings(replace(plain(tmp_path, inputs=rows, work=known), profile=run))
+
+
+def test_waiting_that_a_neighbour_causes_is_no_fault_of_the_threads() -> None:
+    facts = profile(ran("conv", wait_ns=2e5), ran("relu"), thread_wait=0.2)
+    assert facts.profile is not None
+
+    def beside(busy: str, **parts: float) -> bool:
+        head = Headroom(settings_ratio=sum(parts.values()), parts={"thread-wait": 0.0, **parts}, busy=busy)
+        run = msgspec.structs.replace(facts.profile, headroom=head)
+        return "thread-wait" in seen(replace(facts, profile=run))
+
+    assert beside("")
+    assert not beside("the CPUs were waited for 98 % of the time", **{"thread-wait": 0.05})
+    assert beside("the CPUs were waited for 98 % of the time", **{"thread-wait": 0.15})
+
+
+def test_how_far_a_node_is_from_its_roofline_is_the_most_where_others_had_the_cpus() -> None:
+    facts = profile(ran("slow", floor_ns=1e4, bound="compute"))
+    assert facts.profile is not None
+    (quiet,) = rules.find_rule("GRA006").findings(facts)
+    assert "takes 10 times what" in quiet.what
+    head = Headroom(settings_ratio=0.0, busy="the CPUs were waited for 98 % of the time")
+    run = msgspec.structs.replace(facts.profile, headroom=head)
+    (busy,) = rules.find_rule("GRA006").findings(replace(facts, profile=run))
+    assert "takes up to 10 times what" in busy.what and "waited for 98 %" in busy.what
 
 
 def test_time_between_nodes_is_not_shared_by_what_is_in_a_body() -> None:

@@ -13,6 +13,7 @@ import ortune
 from ortune.errors import UsageError
 from ortune.records import DiagnoseResult, Envelope
 from ortune.report import diagnose_words, markdown, sides, terminal
+from ortune.trials.watcher import Watcher
 from ortune.verbs import diagnose
 from patience import held, with_budgets
 
@@ -92,6 +93,18 @@ def test_what_pays_comes_first_in_words_and_in_the_document(found: Envelope[Diag
     assert "all together" in page and "its fix pays" in page
     told = ortune.report(result.session, store=found.store).summary()
     assert diagnose_words.headline(result) in " ".join(told.split())
+
+
+def test_a_budget_that_holds_no_race_is_kept_and_said(tmp_path: Path) -> None:
+    model = activations(tmp_path / "m.onnx", weights_are_inputs=True)
+    said: list[str] = []
+    watcher = Watcher(say=said.append, line=said.append)
+    found = ortune.diagnose(model, budget="1s", store=tmp_path / "store", watcher=watcher)
+    assert found.status == "ok" and found.result.tried
+    assert all(each.comparison is None for each in found.result.tried)
+    assert all("--budget" in each.failed for each in found.result.tried)
+    assert any("the budget does not hold its measurement" in line for line in said)
+    assert not any("calibrating" in line or "blocks of" in line for line in said)
 
 
 def test_a_healthy_model_has_nothing_to_fix(tmp_path: Path) -> None:

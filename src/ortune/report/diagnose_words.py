@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from ortune.records import DiagnoseResult, Envelope, Finding, TriedFix
@@ -35,6 +36,11 @@ NAMED = 3
 
 
 STOPPED = "stopped before it was measured"
+
+
+def no_time(needed_s: float) -> str:
+    """Why a fix was not measured: the budget does not hold it, and which one does."""
+    return f"the budget does not hold its measurement (--budget {math.ceil(1.2 * needed_s / 10) * 10}s does)"
 
 
 def not_made(why: str) -> str:

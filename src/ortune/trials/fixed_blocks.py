@@ -7,12 +7,27 @@ from collections.abc import Callable, Sequence
 
 from ortune.records import Block
 from ortune.search.blocks import BASE, run_block
+from ortune.search.controls import CALIBRATION_BLOCKS
 from ortune.trials.baseline import Baseline
 from ortune.trials.watcher import Watcher
 
 LEAST_BLOCKS, MOST_BLOCKS = 9, 40
+CONTROLS = 3  # trials of a block of the calibration: the base, its double, and the one with a wait
 SPARE = 1.3
 """Of the time that blocks should take, so that those that are promised fit."""
+
+
+def fit(baseline: Baseline, n_arms: int, left_ns: float) -> float:
+    """Makes trials as short as it takes for a calibration and the fewest blocks after it; what these then take, ns.
+
+    Args:
+        baseline: Its trials are made shorter.
+        n_arms: Of the blocks after the calibration.
+        left_ns: Of the budget.
+    """
+    trials = CALIBRATION_BLOCKS * CONTROLS + LEAST_BLOCKS * n_arms
+    baseline.shorten(left_ns / (trials * SPARE))
+    return trials * baseline.trial_ns
 
 
 def fixed_blocks(

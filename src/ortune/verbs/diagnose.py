@@ -41,7 +41,7 @@ from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, meas
 from ortune.search.figures import OBJECTIVES, WORDS, describe, figure, require_objective
 from ortune.search.plan_edits import merge, together
 from ortune.trials.baseline import PILOT_RUNS, Baseline
-from ortune.trials.fixed_blocks import fixed_blocks
+from ortune.trials.fixed_blocks import fit, fixed_blocks
 from ortune.trials.pilot import describe as failure
 from ortune.trials.rewriting import Models
 from ortune.trials.scratch import scratch_folder
@@ -253,6 +253,7 @@ class _Diagnosis:
         self.blocks: list[Block] = []
         self.controls: list[Control] = []
         self.estimand = ""
+        self.no_time = ""  # why nothing was raced, where the budget does not hold it
 
     def go(self) -> Envelope[DiagnoseResult]:
         """From the first run to the document."""
@@ -373,9 +374,26 @@ class _Diagnosis:
             return
         self.baseline.executor.arms = {**self.baseline.executor.arms, fix.arm: arm}
 
+    def _held(self, arms: Sequence[str]) -> list[str]:
+        """Those that the budget holds: of too many fixes the last are left out, which are worth least."""
+        held, spent_s = list(arms), self._spent_s()
+        left_ns = (self.options.budget_s - spent_s) * 1e9
+        whole_ns = fit(self.baseline, len(held) + 2, left_ns)
+        while held and fit(self.baseline, len(held) + 2, left_ns) > left_ns:
+            alone = [arm for arm in held if arm != TOGETHER]
+            held.remove(alone[-1] if len(alone) > 1 else held[-1])
+        if len(held) < len(arms):
+            self.no_time = diagnose_words.no_time(spent_s + whole_ns / 1e9)
+            self.watch.say(f"{len(arms) - len(held)} of {len(arms)} fixes: {self.no_time}")
+        return held
+
     def _race(self, arms: Sequence[str]) -> None:
         baseline, executor = self.baseline, self.baseline.executor
         kept = {arm: executor.arms[arm] for arm in arms}
+        arms = self._held(arms)
+        kept = {arm: kept[arm] for arm in arms}
+        if not arms:
+            return
         executor.arms = {
             BASE: baseline.arm(BASE),
             IDENTICAL: baseline.arm(IDENTICAL),
@@ -417,7 +435,7 @@ class _Diagnosis:
             figures=describe(trials, self.estimand) if trials else None,
             outputs=fix.outputs,
             comparison=found,
-            failed=fix.failed or ("" if found else diagnose_words.STOPPED),
+            failed=fix.failed or ("" if found else self.no_time or diagnose_words.STOPPED),
         )
 
     def _envelope(

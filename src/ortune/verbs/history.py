@@ -34,7 +34,7 @@ from ortune.search import confirm, controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, awake, log_ratios, measured
 from ortune.search.figures import OBJECTIVES, WORDS, describe, require_objective
 from ortune.trials.baseline import PILOT_RUNS, Baseline
-from ortune.trials.fixed_blocks import fixed_blocks
+from ortune.trials.fixed_blocks import fit, fixed_blocks
 from ortune.trials.pilot import describe as failure
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.sides import SideText, require_unchanged, resolve
@@ -169,6 +169,8 @@ class _History:
         if not ran:
             raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
         executor.arms = arms
+        left_s = self.options.budget_s - (time.monotonic() - self.start)
+        fit(baseline, len(ran) + 2, left_s * 1e9)
         judgement, calibration = controls.calibrate(
             executor,
             [BASE],

@@ -33,14 +33,17 @@ def find(facts: Facts) -> Iterator[Finding]:
         and n.floor_ns
         and n.least_ns > _TIMES * n.floor_ns
     ][:NAMED]
+    head = facts.profile.headroom if facts.profile else None
+    # Where others had the CPUs no execution may have been undisturbed.
+    most, busy = ("up to ", f" ({head.busy})") if head is not None and head.busy else ("", "")
     for node in far:
         share = node.time_ns / facts.profile.wall_ns if facts.profile else 0.0
         name = called(node)
         kind = "" if node.op_type.lower() in name.lower() else f" ({node.op_type})"
         yield Finding(
             code=CODE,
-            what=f"{name}{kind} takes {node.least_ns / (node.floor_ns or 1.0):.0f} times what its {node.bound} "
-            f"needs on the threads it may use, {percent(share)} of the run",
+            what=f"{name}{kind} takes {most}{node.least_ns / (node.floor_ns or 1.0):.0f} times what its "
+            f"{node.bound} needs on the threads it may use{busy}, {percent(share)} of the run",
             where=place([node]),
             share_ratio=share,
         )

@@ -3,7 +3,7 @@
 What it is: the thread that runs a node waits until the pool's others are done with their parts of it, or hands out
     parts.
 Why it costs: nothing is computed meanwhile. Parts may be uneven, threads may begin late because they slept or had no
-    CPU, or the work is too small to be worth sharing.
+    CPU, or the work is too small to be worth sharing. Where other programs had the CPUs, the run at its fastest counts.
 Evidence: the profile's own figures of each node's threads; how many parts each thread of the pool took.
 Fix and its safety: advice: fewer threads, spinning, or another block size; which of them helps is what ``tune`` races.
 Example: ``ortune tune model.onnx``
@@ -27,7 +27,7 @@ _UNEVEN = 2.0
 def find(facts: Facts) -> Iterator[Finding]:
     """In a profiled run."""
     share = facts.share("thread-wait")
-    if share <= _WORTH_SAYING:
+    if min(share, _undisturbed(facts)) <= _WORTH_SAYING:
         return
     waiting = [n for n in sorted(facts.nodes(), key=lambda n: -n.wait_ns)[:NAMED] if n.wait_ns > 0]
     names = ", ".join(called(node) for node in waiting)
@@ -38,6 +38,12 @@ def find(facts: Facts) -> Iterator[Finding]:
         share_ratio=share,
         fix="fewer threads, spinning or another block size may help",
     )
+
+
+def _undisturbed(facts: Facts) -> float:
+    """The share of a run at its fastest, where other programs had the CPUs: no setting ends waiting for these."""
+    found = facts.profile.headroom if facts.profile else None
+    return found.parts.get("thread-wait", 0.0) if found is not None and found.busy else 1.0
 
 
 def _imbalance(facts: Facts) -> str:
