@@ -9,7 +9,7 @@ const COMPILED_MS = 300; // where it has done so already, and the runs show it
 const LOOK_MS = 50; // between two looks at them
 
 const PROFILED = 300; // runs before those that count: each of them is printed
-const APART = { least: 5, most: 100, ms: 1500 }; // runs of each kind, where a run is taken apart
+const APART = { least: 5, most: 100, ms: 1500, most_ms: 10000 }; // runs of each kind, where a run is taken apart
 const CHUNKS = 4; // timed runs of several cases are interleaved in this many rounds, as in a process
 
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -401,7 +401,8 @@ const trial = async () => {
       async () => { await session.run(to, results); await device.queue.onSubmittedWorkDone(); },
     ];
     const taken = ways.map(() => []), began = clock();
-    for (let turn = 0; turn <= APART.least || (turn <= APART.most && clock() - began < APART.ms); turn++) {
+    const more = (turn) => turn <= 1 || (turn <= APART.most && clock() - began < (turn <= APART.least ? APART.most_ms : APART.ms));
+    for (let turn = 0; more(turn); turn++) {
       for (const [i, way] of ways.entries()) {
         const start = clock();
         await way();
