@@ -374,10 +374,13 @@ def test_a_trace_that_must_be_made_readable_says_how(tmp_path: Path, head: bytes
         ortune.profile(path, store=tmp_path / "store")
 
 
-def test_options_that_say_nothing_about_a_trace_are_refused(profiled: tuple[Path, Envelope]) -> None:
-    trace = profiled[0] / "kept.json"
+def test_options_that_say_nothing_about_a_trace_are_refused(
+    profiled: tuple[Path, Envelope], tmp_path: Path
+) -> None:
+    trace, plan = profiled[0] / "kept.json", tmp_path / "p.json"
+    plan.write_text("{}")
     given: list[dict[str, Any]] = [
-        {"set": ["intra=1"], "plan": "p.json", "processes": 3}, {"b_set": ["intra=1"]}, {"target": "cuda"},
+        {"set": ["intra=1"], "plan": plan, "processes": 3}, {"b_set": ["intra=1"]}, {"target": "cuda"},
         {"runtime": "python3"}, {"dim": ["n=3"]}, {"shape": ["x:1x3"]}, {"inputs": "f.npz"}, {"seed": 7},
         {"budget": "1m"},
     ]  # fmt: skip

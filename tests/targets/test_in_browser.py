@@ -17,6 +17,7 @@ from ortune import targets
 from ortune.errors import UsageError
 from ortune.inputs.feed_files import write_feeds
 from ortune.records import (
+    WEB_TARGETS,
     CompareResult,
     FeedRef,
     Measured,
@@ -257,6 +258,10 @@ def test_the_graph_that_ran_on_a_gpu_tells_whose_its_nodes_are(
         run.whole_ns
     )
     assert ("functional only" in profile_words.gpu_run(run)) == run.software
+    assert result.software == run.software == (result.stands_out[0].code == "MSR006")
+    assert profile_words.headline(result).startswith("functional only") == run.software
+    # What is nobody's time needs no second page beside.
+    assert run.software == (result.slowdown_ratio is None)
     parts = result.page_parts
     assert parts is not None and parts.queued and 0 < parts.operators_ns + parts.outputs_ns < parts.whole_ns
     assert not result.unmapped and not [note for note in result.notes if "nodes come from" in note]
@@ -325,6 +330,10 @@ def test_what_of_a_run_is_outside_of_the_operators(
         assert parts.n_runs == result.n_runs and not parts.queued
         assert 0 < parts.operators_ns < parts.whole_ns and min(parts.inputs_ns, parts.outputs_ns) >= 0
         assert "handing outputs over" in profile_words.page_parts(parts)
+
+
+def test_the_targets_in_a_browser_are_those_that_all_rooms_know() -> None:
+    assert {name: targets.find(name).provider for name in targets.in_browsers()} == WEB_TARGETS
 
 
 def test_placement_and_reasons_are_read_off_the_log() -> None:

@@ -185,6 +185,13 @@ def test_a_log_without_a_profile_is_refused(tmp_path: Path) -> None:
     assert "endProfiling()" in caught.value.do
 
 
+def test_a_log_of_marks_alone_tells_of_its_runs_and_what_to_log_instead(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="trace marks alone: 3 runs, p50 4 ms, and nothing") as caught:
+        read(tmp_path / "log", *marks(0.1), *marks(0.1), *marks(1))
+    assert "enableProfiling: true" in caught.value.do and "endProfiling()" in caught.value.do
+    assert "profiling = {mode: 'default'}" in caught.value.do
+
+
 def test_kernels_of_one_name_are_told_apart_by_operator(tmp_path: Path) -> None:
     lines = [
         f'[profiling] kernel "{n}|{op}|a|{op}" start time: {100 * n} ns, execution time: 9 ns'

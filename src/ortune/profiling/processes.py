@@ -115,7 +115,7 @@ def turns_of(runs: int) -> Turns:
     return Turns(runs=-(-runs // rounds), unmeasured=0, rounds=rounds)
 
 
-def _read(baseline: Baseline, arm: Arm, outcome: Outcome, plain: Outcome, keep: Path) -> Process:
+def _read(baseline: Baseline, arm: Arm, outcome: Outcome, plain: Outcome | None, keep: Path) -> Process:
     """What a profiled process told."""
     if not isinstance(outcome, Measured):
         raise MeasurementError(
@@ -162,7 +162,7 @@ def seen(outcome: Measured) -> Seen:
     return Seen(sensors=outcome.sensors, elapsed_ns=outcome.sensors.elapsed_ns or outcome.elapsed_ns)
 
 
-def beside_plain(outcome: Measured, plain: Outcome) -> float | None:
+def beside_plain(outcome: Measured, plain: Outcome | None) -> float | None:
     """How much longer profiled runs take than those of the plain process that took turns with them; None: not known."""
     ratio = compared(outcome, plain, "paired") if isinstance(plain, Measured) else None
     return None if ratio is None else float(np.exp(ratio))

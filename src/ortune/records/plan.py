@@ -17,6 +17,9 @@ Channel = Literal[
 WEB_PROVIDERS = frozenset({"wasm", "webgpu", "webgl", "webnn"})
 """The execution providers of onnxruntime-web, as its ``executionProviders`` names them."""
 
+WEB_TARGETS = {f"web-{provider}": provider for provider in WEB_PROVIDERS}
+"""The targets in a browser, with the provider of each."""
+
 ReadBackLevel = Literal["effect", "echo", "none"]
 
 

@@ -337,8 +337,9 @@ class PageParts(Record, frozen=True, kw_only=True):
         whole_ns: From the call of ``run()`` to its promise.
         inputs_ns: Until ONNX Runtime has the inputs: copied into WebAssembly's memory, or handed to the GPU.
         operators_ns: ONNX Runtime's operators; on a GPU what it takes to queue them.
-        outputs_ns: Handing the outputs over; from a GPU with the wait for it and the read-back.
-        rest_ns: What is neither: calls between JavaScript and WebAssembly, scheduling, promises, the profiler.
+        outputs_ns: Handing the outputs over to JavaScript.
+        rest_ns: What is neither: calls between JavaScript and WebAssembly, scheduling, promises, the profiler; with a
+            GPU also the wait for it and the read-back.
         queued: Operators ran on a GPU.
     """
 
@@ -367,6 +368,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
         pieces: How many parts of parallel work each other thread of the pool took in the whole profile, the most first.
         gpu_run: What a run is made of, in a page on WebGPU; None elsewhere.
         page_parts: The parts of a run in a page; None elsewhere, and of versions that do not tell.
+        software: It ran on a browser's GPU that is software: its times are no GPU's.
         unmapped: Nodes of the optimised graph whose origin in the model is not known.
         stands_out: Findings, the weightiest first; () in older documents.
         findings: The same in one sentence each.
@@ -394,6 +396,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     headroom: Headroom | None = None
     gpu_run: GpuRun | None = None
     page_parts: PageParts | None = None
+    software: bool = False
     unmapped: tuple[str, ...] = ()
     stands_out: tuple[Finding, ...] = ()
     findings: tuple[str, ...] = ()

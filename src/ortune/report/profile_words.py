@@ -84,8 +84,13 @@ def too_many_runs(steady: int, told: int) -> str:
 def headline(result: ProfileResult) -> str:
     """The answer in one sentence: what a run takes, and who owns most of it."""
     if result.against is not None:
-        return difference_words.headline(result.against)
+        return f"{_doubt(result)}{difference_words.headline(result.against)}"
     return run_sentence(result)
+
+
+def _doubt(result: ProfileResult) -> str:
+    """Whose times these are, where they are nobody's."""
+    return "functional only, the GPU is software: " if result.software else ""
 
 
 def run_sentence(result: ProfileResult) -> str:
@@ -93,7 +98,7 @@ def run_sentence(result: ProfileResult) -> str:
     if not result.n_runs or not result.wall_ns:
         return "no run was recorded to its end, so nothing can be said of a run"
     runs = "one run" if result.n_runs == 1 else f"mean of {result.n_runs} steady runs"
-    text = f"{duration(result.wall_ns)} a run, profiled ({runs})"
+    text = f"{_doubt(result)}{duration(result.wall_ns)} a run, profiled ({runs})"
     largest = max(result.categories, key=lambda c: c.ns, default=None)
     if largest is not None and largest.ns > 0:
         text += f": {share(largest.ns, result)} {_category(largest.name, result)}"
@@ -357,12 +362,12 @@ def page_parts(found: PageParts) -> str:
         return f"{name} {duration(ns)}" if ns > 0 else f"{name} too little to be seen"
 
     operators = "queueing operators" if found.queued else "operators"
-    waits = "waiting for the GPU and handing outputs over" if found.queued else "handing outputs over"
+    rest = "waiting for the GPU and the rest" if found.queued else "rest"
     parts = [
         part("preparing inputs", found.inputs_ns),
         part(operators, found.operators_ns),
-        part(waits, found.outputs_ns),
-        part("rest", found.rest_ns),
+        part("handing outputs over", found.outputs_ns),
+        part(rest, found.rest_ns),
     ]
     runs = "one run" if found.n_runs == 1 else f"{found.n_runs} runs"
     return f"{', '.join(parts)}, {duration(found.whole_ns)} in all (medians of {runs}, under the profiler)"
@@ -376,10 +381,11 @@ def gpu_run(found: GpuRun) -> str:
         return f"{name} {time} ({size(n_bytes)})"
 
     doubt = "; functional only: the GPU is software" if found.software else ""
+    told = "one run each" if found.n_runs == 1 else f"medians of {found.n_runs} runs each"
     return (
         f"{duration(found.device_ns)}, {part('upload', found.upload_ns, found.input_bytes)}, "
         f"{part('read-back', found.read_back_ns, found.output_bytes)}, {duration(found.whole_ns)} in all "
-        f"(medians of {found.n_runs} runs each, in turns, without the profiler{doubt})"
+        f"({told}, in turns, without the profiler{doubt})"
     )
 
 
@@ -522,7 +528,7 @@ def _against(result: ProfileResult) -> list[Block]:
     if result.against is None:
         return []
     return [
-        Line(difference_words.headline(result.against), "strong"),
+        Line(headline(result), "strong"),
         *difference_words.tables(result.against),
         Pairs(rows=difference_words.notes(result.against)),
         Line(subject(result), "strong"),

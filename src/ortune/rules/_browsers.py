@@ -7,6 +7,7 @@ import onnx_ir as ir
 from ortune.knobs.web.web_build import KNOB as BUILD
 from ortune.knobs.web.web_build import build_of
 from ortune.model.graphs import nodes
+from ortune.records import WEB_TARGETS
 from ortune.rules.facts import Facts
 
 GPU = ("webgpu", "web-webgpu")
@@ -24,14 +25,9 @@ _RESIDUAL = 3
 BACK = "ship the .onnx it was made from, or convert that: ortune rewrite MODEL ort-format:level=basic"
 
 
-def in_browser(target: str) -> bool:
-    """Whether a target is a page."""
-    return target.startswith("web-")
-
-
 def build_run(facts: Facts) -> str:
     """The build of onnxruntime-web that runs the model; "" outside of pages, and where a watched one shows none."""
-    usual = "" if facts.asked or not in_browser(facts.target) else facts.target.removeprefix("web-")
+    usual = "" if facts.asked else WEB_TARGETS.get(facts.target, "")
     return build_of(facts.plan.settings, usual)
 
 

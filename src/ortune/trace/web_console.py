@@ -27,6 +27,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Annotated, BinaryIO
 
 import msgspec
@@ -41,6 +42,11 @@ from ortune.trace.table import PageRun, Trace
 from ortune.trace.web_kernels import WebKernel, host_trace, kernels_trace
 
 KERNEL_MARK = b"[profiling] kernel "
+HOW = (
+    "create the session with enableProfiling: true, call session.endProfiling() after the runs, save the console; "
+    "with JSEP (ort.min, ort.all) set ort.env.webgpu.profiling = {mode: 'default'} first, for the kernels on the GPU"
+)
+"""What to do for a log that tells of nodes."""
 LONGEST_LINE = 1 << 16
 LONGEST_EVENT = 1 << 26
 MOST_DIMS = 64
@@ -107,11 +113,14 @@ def read_console(path: Path) -> Trace:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
     builder, kernels = log.builder, log.kernels
     if not builder.n_known and not kernels:
-        raise UsageError(
-            "holds no profile of onnxruntime-web: neither its events nor its [profiling] lines",
-            where=str(path),
-            do="set enableProfiling in the session's options, call endProfiling() after the runs, save the console",
-        )
+        what = "holds no profile of onnxruntime-web: neither its events nor its [profiling] lines"
+        if log.runs:
+            middle_ms = median(run.whole_ns for run in log.runs) / 1e6
+            what = (
+                f"holds onnxruntime-web's trace marks alone: {len(log.runs)} runs, p50 {middle_ms:.3g} ms, and nothing "
+                "of what is inside them"
+            )
+        raise UsageError(what, where=str(path), do=HOW)
     builder.n_unreadable += log.n_unreadable
     missing = []
     if log.n_earlier:

@@ -292,14 +292,15 @@ class Baseline:
             self.executor.most_alive, self.machine.most_alive(trial.done.peak_bytes)
         )
 
-    def expect(self, trial_ns: float, left_ns: float | None = None) -> None:
+    def expect(self, trial_ns: float, left_ns: float | None = None, *, least_s: float = 10.0) -> None:
         """Sets the limits of later trials: thirty times what a trial took is a hang, not noise.
 
         Args:
             trial_ns: What a trial takes.
             left_ns: The time that is left for it and what comes after it; None is no matter.
+            least_s: Seconds that are no hang, however short a trial is.
         """
-        limit = max(10.0, 30e-9 * trial_ns)
+        limit = max(least_s, 30e-9 * trial_ns)
         self._limit(limit if left_ns is None else min(limit, patience_s(trial_ns, left_ns)))
 
     def _limit(self, seconds: float) -> None:

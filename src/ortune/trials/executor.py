@@ -46,6 +46,10 @@ class Timing:
     warmup_cap_ns: int = 2_000_000_000
 
 
+IN_SOFTWARE = Turns(runs=3, unmeasured=0, rounds=1)
+"""Profiled runs on a GPU that is software: each takes seconds."""
+
+
 class Executor:
     """Runs trials of arms.
 
@@ -129,29 +133,37 @@ class Executor:
         assert outcomes is not None
         return outcomes[0]
 
-    def profiled(self, arms: Sequence[Arm], turns: Turns) -> list[tuple[Outcome, Outcome]]:
+    def profiled(self, arms: Sequence[Arm], turns: Turns) -> list[tuple[Outcome, Outcome | None]]:
         """Each arm under ONNX Runtime's profiler and without it, alive together and taking turns.
 
         No trials of the session's: their times are those of runs that are watched. As many arms at once as memory
         holds. ``done.profile`` of the first of each pair names its trace, which stays as long as the scratch folder.
+        Where the last trial's GPU was software, whose times are nobody's, few runs are profiled, and nothing beside.
         """
         timing = replace(self.timing, turns=turns, warmup_runs=3, warmup_ns=0, warmup_cap_ns=0)
+        in_software = isinstance(self.last, Measured) and self.last.done.page and self.last.done.page.software
+        if in_software:
+            timing = replace(timing, turns=IN_SOFTWARE, warmup_runs=0)
         pairs = [
             (replace(arm, name=f"{i}-profiled"), replace(arm, name=f"{i}-plain"))
             for i, arm in enumerate(arms)
         ]
         watched = {pair[0].name for pair in pairs}
         at_once = max(1, self.most_alive // 2)
-        found: list[tuple[Outcome, Outcome]] = []
+        found: list[tuple[Outcome, Outcome | None]] = []
         for i in range(0, len(pairs), at_once):
-            flat = [arm for pair in pairs[i : i + at_once] for arm in pair]
+            flat = [arm for pair in pairs[i : i + at_once] for arm in pair[: 1 if in_software else 2]]
             groups = [flat] if self.most_alive > 1 else [[arm] for arm in flat]
             outcomes: list[Outcome] = []
             for group in groups:
                 ended = self._group(group, timing, lambda: False, (), watched, fresh=True)
                 assert ended is not None
                 outcomes += ended
-            found += zip(outcomes[::2], outcomes[1::2], strict=True)
+            found += (
+                [(o, None) for o in outcomes]
+                if in_software
+                else zip(outcomes[::2], outcomes[1::2], strict=True)
+            )
         return found
 
     def _group(

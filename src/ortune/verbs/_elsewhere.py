@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.records import WEB_TARGETS
 from ortune.report import qr
 from ortune.verbs._options import RUN, InBrowser, Option, option_fields, seconds
 
@@ -71,7 +72,7 @@ class Elsewhere(Listening):
                         "is of a browser elsewhere, and none is asked for", where=flag, do="add --serve"
                     )
             return
-        native = next((name for name in targets if not name.startswith("web-")), "")  # "web" is several
+        native = next((name for name in targets if name not in WEB_TARGETS), "")  # "web" is several
         if native:
             what = f"a browser elsewhere does not run the target {native}"
             raise UsageError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ortune.errors import UsageError
-from ortune.records import BenchResult, Envelope
+from ortune.records import WEB_TARGETS, BenchResult, Envelope
 from ortune.trials.scratch import scratch_folder
 from ortune.trials.watcher import Watcher
 from ortune.verbs import bench
@@ -34,7 +34,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
     """
     watch = watcher or Watcher()
     bench.check("serve", options)
-    if not options.target.startswith("web-"):
+    if options.target not in WEB_TARGETS:
         what = f"{options.target} is not in a browser"
         raise UsageError(what, where="--target", do="--target web-wasm, web-webgpu, web-webgl or web-webnn")
     with scratch_folder() as scratch, browser_elsewhere(options, [options.target], scratch, watch) as machine:

@@ -21,8 +21,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ortune.records import Finding, ProfiledNode, ProfileResult
-from ortune.rules._browsers import in_browser
+from ortune.records import WEB_TARGETS, Finding, ProfiledNode, ProfileResult
 from ortune.rules._words import percent, plural
 from ortune.rules.facts import Facts
 from ortune.rules.placement import islands_on_the_cpu
@@ -172,5 +171,5 @@ def _measured(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode]) -
     model = facts.model.facts.path if facts.model else "model.onnx"
     told = "web-webgpu" if run.trace.format == "web-console" else _TARGETS[nodes[0].provider]
     target = facts.target if facts.target != "cpu" else told
-    cpu = "web-wasm" if in_browser(target) else "cpu"
+    cpu = "web-wasm" if target in WEB_TARGETS else "cpu"
     return shlex.join(["ortune", "compare", model, "--a-target", target, "--b-target", cpu])

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.records import Finding
-from ortune.rules._browsers import in_browser
+from ortune.records import WEB_TARGETS, Finding
 from ortune.rules._words import listed
 from ortune.rules.facts import Facts
 
@@ -24,7 +23,7 @@ CODE = "SES001"
 def find(facts: Facts) -> Iterator[Finding]:
     """From the file alone."""
     if facts.model is not None and facts.model.facts.external_bytes:
-        in_a_page = in_browser(facts.target)
+        in_a_page = facts.target in WEB_TARGETS
         files = sorted({tensor.file.path.name for tensor in facts.model.external})
         yield Finding(
             code=CODE,

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.model.graphs import nodes
-from ortune.records import Finding
-from ortune.rules._browsers import BACK, in_browser, is_blocked
+from ortune.records import WEB_TARGETS, Finding
+from ortune.rules._browsers import BACK, is_blocked
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -43,7 +43,7 @@ plain (float[1,16,8,8] x, float[16,16,1,1] w) => (float[1,16,8,8] y)
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Everywhere in the model, where a browser runs it."""
-    if facts.model is None or not in_browser(facts.target):
+    if facts.model is None or facts.target not in WEB_TARGETS:
         return
     found = [node for node in nodes(facts.model.ir) if is_blocked(node)]
     if found:

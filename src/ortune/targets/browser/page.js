@@ -9,7 +9,7 @@ const COMPILED_MS = 300; // where it has done so already, and the runs show it
 const LOOK_MS = 50; // between two looks at them
 
 const PROFILED = 300; // runs before those that count: each of them is printed
-const APART = { least: 5, most: 100, ms: 1500 }; // runs of each kind, where a run is taken apart
+const APART = { least: 5, most: 100, ms: 1500, most_ms: 10000 }; // runs of each kind, where a run is taken apart
 const CHUNKS = 4; // timed runs of several cases are interleaved in this many rounds, as in a process
 
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -26,6 +26,21 @@ const ask = async (path, kind, options = {}) => {
     } catch (error) {
       if (Date.now() > until) throw error;
       await rest(pause);
+    }
+  }
+};
+// onnxruntime-web fetches its files itself, each once, and an instance of it that lost one is of no use any more: another
+// one asks again. What the server has answered with, that it has no such file, is no loss.
+const LOST = /fetch|network|load failed|importing a module/i;
+const gotten = async (load) => {
+  let until;
+  for (let again = 0; ; again++) {
+    performance.clearResourceTimings(); // a browser keeps 250 of them
+    try { return await load(again); } catch (error) {
+      until ??= Date.now() + AWAY_MS;
+      const refused = performance.getEntriesByType("resource").some(({ responseStatus }) => responseStatus >= 400);
+      if (refused || !LOST.test(String(error?.message ?? error)) || Date.now() > until) throw error;
+      await rest(500);
     }
   }
 };
@@ -247,15 +262,20 @@ const trial = async () => {
     const description = gl?.getParameter(gl.getExtension("WEBGL_debug_renderer_info")?.UNMASKED_RENDERER_WEBGL ?? gl.RENDERER);
     about.adapter = { description, fallback: /swiftshader|llvmpipe|softpipe|software|basic render/i.test(description ?? "") };
   }
-  const ort = await once("it imported onnxruntime-web", async () => {
-    const imported = clock(), found = await import(builds + build);
+  if (profile) marked();
+  const instance = async (name) => {
+    const found = await import(builds + build + name);
+    found.env.wasm.wasmPaths = builds;
+    if (profile && provider === "webgpu") put(found.env, "webgpu.profiling.mode", "default"); // JSEP's; others need no word
+    for (const [key, value] of Object.entries(env)) put(found.env, key, value);
+    if (profile) found.env.trace = true;
+    return found;
+  };
+  let ort = await once("it imported onnxruntime-web", () => gotten(async (again) => {
+    const imported = clock(), found = await instance(again ? `#${again}` : "");
     about.import_ns = ns(clock() - imported);
     return found;
-  });
-  ort.env.wasm.wasmPaths = builds;
-  if (profile && provider === "webgpu") put(ort.env, "webgpu.profiling.mode", "default"); // JSEP's; others need no word
-  for (const [key, value] of Object.entries(env)) put(ort.env, key, value);
-  if (profile) { marked(); ort.env.trace = true; }
+  }));
   const version = ort.env.versions?.web ?? ort.env.versions?.common ?? "";
   await say({ message: "ready", version: request.version, ort_version: version });
 
@@ -270,12 +290,12 @@ const trial = async () => {
   if (profile) all.enableProfiling = true;
   if (request.placement) all.logSeverityLevel = 0;
   let load_ns = 0;
-  performance.clearResourceTimings(); // a browser keeps 250 of them
-  const session = await once("it loaded the model", async () => {
+  const session = await once("it loaded the model", () => gotten(async (again) => {
+    if (again) ort = await instance(`#session-${again}`);
     const began = clock(), found = await ort.InferenceSession.create(model, all);
     load_ns = ns(clock() - began);
     return found;
-  });
+  }));
   // It is fetched on the way. What of it is compiled while it arrives takes no time of its own. Which build it is, its
   // name tells.
   const wasm = performance.getEntriesByType("resource").filter(({ name }) => /\.wasm([?#]|$)/.test(name));
@@ -381,7 +401,8 @@ const trial = async () => {
       async () => { await session.run(to, results); await device.queue.onSubmittedWorkDone(); },
     ];
     const taken = ways.map(() => []), began = clock();
-    for (let turn = 0; turn <= APART.least || (turn <= APART.most && clock() - began < APART.ms); turn++) {
+    const more = (turn) => turn <= 1 || (turn <= APART.most && clock() - began < (turn <= APART.least ? APART.most_ms : APART.ms));
+    for (let turn = 0; more(turn); turn++) {
       for (const [i, way] of ways.entries()) {
         const start = clock();
         await way();
