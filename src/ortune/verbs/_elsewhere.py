@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import Interrupted, MeasurementError, UsageError
-from ortune.records import WEB_TARGETS
 from ortune.report import qr
 from ortune.verbs._options import RUN, InBrowser, Option, option_fields, seconds
 
@@ -64,6 +63,8 @@ class Elsewhere(Listening):
 
     def require_there(self, targets: Sequence[str], objective: str, *, pod: bool) -> None:
         """UsageError for what no browser elsewhere can be asked, and for an address where none is waited for."""
+        from ortune.records import WEB_TARGETS
+
         if not self.serve:
             for each in option_fields(Elsewhere):
                 if each.name in OF_THE_ADDRESS and isinstance(each.spelling, Option) and each.given(self):
