@@ -340,6 +340,7 @@ def test_placement_and_reasons_are_read_off_the_log() -> None:
     place = "2026-11-23 [V:onnxruntime:, session_state.cc:%d VerifyEachNodeIsAssignedToAnEp] "
     console = [
         "[I:onnxruntime:, x.cc:6] webgpu kernel not found in registries for Op type: Shrink node name: s",
+        "[I:onnxruntime:, x.cc:6] webgpu kernel not found in registries for Op type: FusedGemm node name: fused a/gemm",
         place % 1377 + "Node placements",
         place % 1383 + " Node(s) placed on [WebGpuExecutionProvider]. Number of nodes: 2",
         place % 1385 + "  Conv (c0_token_1)",
@@ -350,7 +351,7 @@ def test_placement_and_reasons_are_read_off_the_log() -> None:
     ]
     found = {p.provider: (p.n_nodes, p.operators) for p in placement_of(console)}
     assert found == {"WebGpuExecutionProvider": (2, {"Conv": 2}), "CPUExecutionProvider": (1, {"Shrink": 1})}
-    assert fallbacks_of(console) == ("Shrink s",)
+    assert fallbacks_of(console) == ("Shrink s", "FusedGemm fused a/gemm")
     alone = [place % 1260 + " All nodes placed on [WebGpuExecutionProvider]. Number of nodes: 157"]
     assert [(p.provider, p.n_nodes) for p in placement_of(alone)] == [("WebGpuExecutionProvider", 157)]
     assert placement_of(["no such line"]) == ()

@@ -610,7 +610,9 @@ _PLACED = re.compile(
     r"[Nn]ode(?:\(s\)|s) placed on \[(?P<provider>\w+)\]\. Number of nodes: (?P<nodes>\d{1,9})"
 )
 _NODE = re.compile(r"VerifyEachNodeIsAssignedToAnEp\]\s+(?P<op>\w+) \(")
-_WITHOUT = re.compile(r"kernel not found in registries for Op type: (?P<op>\w+) node name: (?P<name>\S*)")
+_WITHOUT = re.compile(
+    r"kernel not found in registries for Op type: (?P<op>\w+) node name: (?P<name>[^\x1b]*)"
+)
 MOST_FALLBACKS = 200
 
 
