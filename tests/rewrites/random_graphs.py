@@ -423,12 +423,17 @@ def _with_axes_fed(g: _Graph) -> list[onnx.NodeProto]:
     return made
 
 
-def _in_a_branch(graph: onnx.GraphProto, condition: list[onnx.NodeProto]) -> onnx.GraphProto:
-    """The whole graph in the body of an If, which reads what is fed from outside; ``condition`` ends with it."""
+def _in_a_branch(
+    graph: onnx.GraphProto, shapes: dict[str, tuple[int, ...]], condition: list[onnx.NodeProto]
+) -> onnx.GraphProto:
+    """The whole graph in the body of an If, which reads what is fed from outside; ``condition`` ends with it.
+
+    The other body gives as much: where sizes are known and differ, ONNX Runtime may refuse the model.
+    """
     nothing = []
     for value in graph.output:
         kind = value.type.tensor_type
-        empty = np.zeros((1,) * len(kind.shape.dim), helper.tensor_dtype_to_np_dtype(kind.elem_type))
+        empty = np.zeros(shapes[value.name], helper.tensor_dtype_to_np_dtype(kind.elem_type))
         tensor = numpy_helper.from_array(empty, f"{value.name}_nothing")
         nothing.append(helper.make_node("Constant", [], [tensor.name], value=tensor))
     infos = [
@@ -528,6 +533,7 @@ def random_graph(seed: int) -> tuple[onnx.ModelProto, Feeds]:
             zero = numpy_helper.from_array(np.array(-1, np.int64), "less")
             less = helper.make_node("Constant", [], ["less"], value=zero)
             condition = [size, less, helper.make_node("Greater", ["elements", "less"], ["going"])]
-        graph = _in_a_branch(graph, condition)
+        shapes = {**g.values, **{name: s for name, (s, _) in g.ends.items()}}
+        graph = _in_a_branch(graph, shapes, condition)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", g.opset)], ir_version=ir_version)
     return model, feeds

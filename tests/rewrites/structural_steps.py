@@ -285,6 +285,9 @@ def padded(g: G) -> None:
         made = hidden(g, "Pad", [x], pads=sizes, value=value)
     else:
         made = hidden(g, "Pad", [x, ints(g, *sizes), g.constant(np.float32(value))])
+        if g.rng.random() < 0.2:
+            made = hidden(g, "Pad", [made, ints(g, 0, 0, 1, 0, 0, 0, 0, 2)])
+            sizes[2], sizes[7] = sizes[2] + 1, sizes[7] + 2
     height, width = height + sizes[2] + sizes[6], width + sizes[3] + sizes[7]
     kernel = [min(2, height), min(2, width)]
     weight = g.constant(g.some(2, c, *kernel))

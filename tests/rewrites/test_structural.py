@@ -609,6 +609,17 @@ def test_random_numbers_are_drawn_as_often_as_before() -> None:
     assert not apply("duplicate-nodes", proto)[1].modified
 
 
+def test_down_and_back_twice_with_a_node_between() -> None:
+    proto = model(
+        """g (float[2,3] x) => (float[3,2] y)
+        { h = Cast <to = 10> (x) t = Transpose (h) b = Cast <to = 1> (t)
+          k = Cast <to = 10> (b) c = Cast <to = 1> (k) y = Relu (c) }"""
+    )
+    made, result = apply("cast-round-trips", proto)
+    assert "2 casts" in result.what
+    assert kinds(made) == {"Transpose": 1, "Relu": 1}
+
+
 def test_down_and_straight_back() -> None:
     proto = model(
         """g (float[2,3] x) => (float[3,2] y)
@@ -827,6 +838,19 @@ def test_a_convolution_pads_itself(given: dict[str, str], left: dict[str, int]) 
     made, result = apply("pad-into-convolution", proto)
     assert result.modified
     assert kinds(made) == left
+    same(proto, made, (1, 2, 5, 6), exact=False)
+
+
+def test_a_convolution_pads_what_two_padded() -> None:
+    proto = model(
+        """g (float[1,2,5,6] x) => (float[a,b,c,d] y)
+        <int64[8] once = {0, 0, 1, 2, 0, 0, 0, 3}, int64[8] more = {0, 0, 0, 1, 0, 0, 2, 0}, float[1,2,1,1] w = {2, 3}>
+        { p = Pad (x, once) q = Pad (p, more) y = Conv <pads = [1, 0, 0, 0]> (q, w) }""",
+        18,
+    )
+    made, _ = apply("pad-into-convolution", proto)
+    assert kinds(made) == {"Conv": 1}
+    assert not apply("pad-into-convolution", made)[1].modified
     same(proto, made, (1, 2, 5, 6), exact=False)
 
 

@@ -28,6 +28,18 @@ def test_rms_in_every_form_is_fused_by_onnx_runtime(
     assert fused_by_ort(apply(RMS_NORM, model)[0], tmp_path)["SimplifiedLayerNormalization"] == 1
 
 
+def test_two_rms_normalisations_of_one_root() -> None:
+    g = Graph()
+    total = g.op("Add", g.op("ReduceMean", g.op("Mul", "x", "x"), axes=[-1]), g.number(1e-6))
+    root = g.op("Sqrt", total)
+    ys = [g.op("Mul", g.op("Div", "x", root), g.weight(values(8, seed=seed))) for seed in range(2)]
+    model = g.model([2, 5, 8], ys)
+    check(RMS_NORM, model, [values(2, 5, 8)])
+    made, result, _ = apply(RMS_NORM, model)
+    assert "2 RMS" in result.what
+    assert not apply(RMS_NORM, made)[1].modified
+
+
 def test_near_misses_of_an_rms_normalisation_are_told() -> None:
     g = Graph()
     assert "opset 11" in reason(RMS_NORM, g.model([2, 5, 8], [rms_dynamo(g, "x", 8)], opset=11))

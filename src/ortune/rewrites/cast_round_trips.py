@@ -64,8 +64,9 @@ def _walk(model: ir.Model) -> tuple[int, list[str]]:
                 editor.replace(back.outputs[0], source)
             else:
                 way[1].replace_input_with(0, source)
-                for node in way[1:-1]:
-                    node.outputs[0].type = ir.TensorType(dtype)
+                for value in (node.outputs[0] for node in way[1:-1]):
+                    value.type = ir.TensorType(dtype)
+                    known[value] = Known(dtype=dtype, dims=known.get(value, Known()).dims)
                 editor.replace(back.outputs[0], way[-2].outputs[0])
                 editor.drop(down.outputs[0])
             count += 1

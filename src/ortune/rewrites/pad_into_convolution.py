@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult
-from ortune.rewrites._graph import Editor, constant, holds, is_op, scalar, scopes_of
+from ortune.rewrites._graph import Editor, constant, holds, is_op, scalar, scopes_of, until_none
 
 _LEAST_OPSET = 2  # the sizes have another name before
 
@@ -49,9 +49,9 @@ def _border(pad: ir.Node, rank: int) -> list[int] | str:
     return border[2:rank] + border[rank + 2 :]
 
 
-def _walk(model: ir.Model) -> tuple[int, list[str]]:
-    """Moves the padding: into how many convolutions, and why others do without."""
-    editor, count = Editor(model), 0
+def _walk(model: ir.Model, editor: Editor) -> tuple[int, list[str]]:
+    """Moves the padding of what is right before: into how many convolutions, and why others do without."""
+    count = 0
     reasons: dict[str, None] = {}
     for scope, opset in scopes_of(model):
         for conv in [node for node in scope if is_op(node, "Conv")] if opset >= _LEAST_OPSET else ():
@@ -85,7 +85,7 @@ def _uses(auto: ir.Attr | None) -> bool:
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = _walk(model)
+    count, reasons = until_none(_walk, model)
     if not count:
         why = tuple(reasons) or ("no convolution follows a Pad",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
@@ -96,7 +96,8 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if not holds(model, "Pad"):
         return []
-    count, _ = _walk(model.clone())
+    copy = model.clone()
+    count, _ = _walk(copy, Editor(copy))
     return (
         [({}, f"{count} convolution{'s follow' if count > 1 else ' follows'} a Pad of zeros")]
         if count

@@ -31,6 +31,7 @@ from ortune.rewrites._graph import (
     rank_of_constant,
     scalar,
     scopes_of,
+    until_none,
 )
 from ortune.rewrites._probe import dims, reduced_axis
 
@@ -157,7 +158,7 @@ def _replace(editor: Editor, match: _Match, opset: int) -> None:
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    count, reasons = _walk(model, Editor(model))
+    count, reasons = until_none(_walk, model)
     if not count:
         why = tuple(reasons) or ("no RMS normalisation is written out",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
