@@ -525,11 +525,8 @@ def test_a_reference_to_a_functions_parameter_holds_no_tensor() -> None:
 def test_a_node_without_what_its_operator_needs_is_refused(
     tmp_path: Path, operator: str, inputs: list[str], outputs: list[str], what: str
 ) -> None:
-    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2]) for name in ("x", "y")]
-    graph = helper.make_graph([helper.make_node(operator, inputs, outputs, "n")], "g", sides[:1], sides[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString())
+    node = helper.make_node(operator, inputs, outputs, "n")
+    path = saved(model_of([node], [value("x", [2, 2])], [value("y", [2, 2])]), tmp_path / "m.onnx")
     with pytest.raises(ModelError, match=what):
         open_model(path)
     with pytest.raises(Exception, match=r"not in range|FAIL|INVALID"):
@@ -541,28 +538,18 @@ def test_a_node_without_what_its_operator_needs_is_refused(
     [
         ("Transpose", {"perm": 1}, "perm of Transpose 'n' is INT, and has to be INTS"),
         ("LeakyRelu", {"alpha": "much"}, "alpha of LeakyRelu 'n' is STRING, and has to be FLOAT"),
-        (
-            "Cast",
-            {"to": "float"},
-            "to of Cast 'n' is STRING, and has to be INT",
-        ),  # as the first version had it
-        (
-            "Unsqueeze",
-            {"axes": 1.0},
-            "axes of Unsqueeze 'n' is FLOAT, and has to be INTS",
-        ),  # that of older versions
+        # As the first version had it, and what older versions alone have.
+        ("Cast", {"to": "float"}, "to of Cast 'n' is STRING, and has to be INT"),
+        ("Unsqueeze", {"axes": 1.0}, "axes of Unsqueeze 'n' is FLOAT, and has to be INTS"),
     ],
 )
 def test_an_attribute_of_another_kind_than_its_operator_has_is_refused(
     tmp_path: Path, operator: str, attributes: dict[str, object], what: str
 ) -> None:
-    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2]) for name in ("x", "a", "y")]
     names = ["x", "a"] if operator == "Unsqueeze" else ["x"]
     node = helper.make_node(operator, names, ["y"], "n", **attributes)
-    graph = helper.make_graph([node], "g", sides[: len(names)], sides[2:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString())
+    sides = [value(name, [2, 2]) for name in (*names, "y")]
+    path = saved(model_of([node], sides[:-1], sides[-1:]), tmp_path / "m.onnx")
     with pytest.raises(ModelError, match=what):
         open_model(path)
     with pytest.raises(Exception, match=r"FAIL|INVALID"):

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from ortune.analysis.dataflow import Flow
 from ortune.analysis.randomness import is_random, random_ops, value_dependent_ops
-from ortune.model.graphs import cast_to, op_set
+from ortune.model.graphs import cast_to, element_type, op_set
 
 __all__ = [
     "OutputComparison",
@@ -226,10 +226,8 @@ def _is_floating(value: ir.Value) -> bool | None:
 def _result_floating(node: ir.Node, *, floating: bool) -> bool:
     if node.op_type in _INTEGER_RESULT:
         return False
-    to = cast_to(node)
-    if to in ir.DataType.__members__.values() and to:
-        return ir.DataType(to).is_floating_point()
-    return floating
+    to = element_type(cast_to(node))
+    return floating if to is None else to.is_floating_point()
 
 
 def _paired(model: ir.Model, output: ir.Value, source: ir.Node) -> str:

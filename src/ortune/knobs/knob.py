@@ -171,9 +171,14 @@ class Knob(Record, frozen=True, kw_only=True):
         if self.parts == "list":
             return str(applied).split(";")
         if self.parts == "numbers":
-            pairs = (part.rpartition("=") for part in str(applied).split(";"))
-            return {name: int(number) for name, _, number in pairs}
+            return {name: int(number) for name, number in numbers(applied).items()}
         return applied
+
+
+def numbers(applied: Value) -> dict[str, str]:
+    """The parts of an applied value of numbers by name, each number as it is written."""
+    pairs = (part.rpartition("=") for part in str(applied).split(";"))
+    return {name: number for name, _, number in pairs}
 
 
 def prior_of(priors: Priors, objective: Objective, text: str = "") -> float | None:

@@ -28,7 +28,7 @@ from ortune.rewrites._graph import Editor, is_op, least_rank, only_user, scopes_
 _MOST_CHANNELS = 1 << 24  # numbers of a weight that are looked at: larger ones take longer than they give
 _MOST_COPIED = (
     1 << 12
-)  # numbers of a weight that other nodes read too: a copy of more costs memory at every layer
+)  # numbers of a weight that other nodes read too: a copy of more costs memory every time
 _OF_SHAPE = ("Shape", "Size")  # read nothing but a shape
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ortune.knobs.knob import numbers
 from ortune.knobs.web.web_free_dimensions import KNOB as IN_A_PAGE
 from ortune.rewrites.fixed_dimensions import REWRITE as FIXED
 from ortune.rewrites.fixed_dimensions import left_open
@@ -24,6 +25,5 @@ def open_inputs(facts: Facts) -> tuple[str, ...]:
     fixed = [spec.params for spec in facts.plan.rewrites if spec.name == FIXED.name]
     if not all(fixed):
         return ()  # without a name it fixes all that the inputs have
-    in_a_page = str(facts.plan.settings.get(IN_A_PAGE.name, ""))
-    named = {part.partition("=")[0] for part in in_a_page.split(";") if part}
-    return left_open(facts.model.ir, named.union(*fixed))
+    in_a_page = facts.plan.settings.get(IN_A_PAGE.name)
+    return left_open(facts.model.ir, set(numbers(in_a_page) if in_a_page else ()).union(*fixed))

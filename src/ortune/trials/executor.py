@@ -141,29 +141,24 @@ class Executor:
         Where the last trial's GPU was software, whose times are nobody's, few runs are profiled, and nothing beside.
         """
         timing = replace(self.timing, turns=turns, warmup_runs=3, warmup_ns=0, warmup_cap_ns=0)
-        in_software = isinstance(self.last, Measured) and self.last.done.page and self.last.done.page.software
-        if in_software:
+        kinds = ["profiled", "plain"]
+        if isinstance(self.last, Measured) and self.last.done.page and self.last.done.page.software:
             timing = replace(timing, turns=IN_SOFTWARE, warmup_runs=0)
-        pairs = [
-            (replace(arm, name=f"{i}-profiled"), replace(arm, name=f"{i}-plain"))
-            for i, arm in enumerate(arms)
-        ]
-        watched = {pair[0].name for pair in pairs}
+            kinds = ["profiled"]
+        sets = [[replace(arm, name=f"{i}-{kind}") for kind in kinds] for i, arm in enumerate(arms)]
+        watched = {each[0].name for each in sets}
         at_once = max(1, self.most_alive // 2)
         found: list[tuple[Outcome, Outcome | None]] = []
-        for i in range(0, len(pairs), at_once):
-            flat = [arm for pair in pairs[i : i + at_once] for arm in pair[: 1 if in_software else 2]]
+        for i in range(0, len(sets), at_once):
+            flat = [arm for each in sets[i : i + at_once] for arm in each]
             groups = [flat] if self.most_alive > 1 else [[arm] for arm in flat]
             outcomes: list[Outcome] = []
             for group in groups:
                 ended = self._group(group, timing, lambda: False, (), watched, fresh=True)
                 assert ended is not None
                 outcomes += ended
-            found += (
-                [(o, None) for o in outcomes]
-                if in_software
-                else zip(outcomes[::2], outcomes[1::2], strict=True)
-            )
+            plain = outcomes[1::2] if "plain" in kinds else [None] * len(outcomes)
+            found += zip(outcomes[:: len(kinds)], plain, strict=True)
         return found
 
     def _group(

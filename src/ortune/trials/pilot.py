@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -20,8 +19,6 @@ from ortune.records import CaseTimes, Failed, FeedRef, Measured, Plan, Workload
 from ortune.stats.warmup import runs_per_trial
 from ortune.targets.turns import Turns
 from ortune.trials.executor import Arm, Executor, Timing
-
-Order = Literal["first", "reversed"]
 
 KINDS: tuple[Kind, ...] = ("usual", "zeros", "extreme")
 FEED_TRIES = 12
@@ -253,12 +250,13 @@ def kinds_of_feed(
     model: onnx_ir.Model,
     work: Workload,
     folder: Path,
-    order: Order = "first",
+    *,
+    again: bool = False,
 ) -> tuple[CaseTimes, ...]:
     """The first case's times under each kind of feed that the model takes, in one process; () when it takes none.
 
     Feeds that the user gave are real and are not questioned. An extreme feed may be one that the model refuses, so
-    fewer kinds are tried when all together fail.
+    fewer kinds are tried when all together fail. ``again`` is the second look, in the other order.
     """
     if work.inputs_path:
         return ()
@@ -272,8 +270,7 @@ def kinds_of_feed(
         refs[kind] = FeedRef(name=kind, path=ref.path)
     for kinds in (KINDS, KINDS[:2], (KINDS[0], KINDS[2])):
         chosen = tuple(refs[kind] for kind in kinds if kind in refs)
-        feeds = chosen if order == "first" else chosen[::-1]
-        name = "kinds" if order == "first" else "kinds-again"
+        feeds, name = (chosen[::-1], "kinds-again") if again else (chosen, "kinds")
         arm = Arm(name=name, plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
         outcome = executor.trial(arm, runs=max(12, executor.timing.runs // 4))
         if isinstance(outcome, Measured):

@@ -378,10 +378,11 @@ class _Diagnosis:
         """Those that the budget holds: of too many fixes the last are left out, which are worth least."""
         held, spent_s = list(arms), self._spent_s()
         left_ns = (self.options.budget_s - spent_s) * 1e9
-        whole_ns = fit(self.baseline, len(held) + 2, left_ns)
-        while held and fit(self.baseline, len(held) + 2, left_ns) > left_ns:
+        needed_ns = whole_ns = fit(self.baseline, len(held) + 2, left_ns)
+        while held and needed_ns > left_ns:
             alone = [arm for arm in held if arm != TOGETHER]
             held.remove(alone[-1] if len(alone) > 1 else held[-1])
+            needed_ns = fit(self.baseline, len(held) + 2, left_ns)
         if len(held) < len(arms):
             self.no_time = diagnose_words.no_time(spent_s + whole_ns / 1e9)
             self.watch.say(f"{len(arms) - len(held)} of {len(arms)} fixes: {self.no_time}")
@@ -389,16 +390,14 @@ class _Diagnosis:
 
     def _race(self, arms: Sequence[str]) -> None:
         baseline, executor = self.baseline, self.baseline.executor
-        kept = {arm: executor.arms[arm] for arm in arms}
         arms = self._held(arms)
-        kept = {arm: kept[arm] for arm in arms}
         if not arms:
             return
         executor.arms = {
             BASE: baseline.arm(BASE),
             IDENTICAL: baseline.arm(IDENTICAL),
             SPIKE: baseline.arm(SPIKE, wait=controls.SPIKE_RATIO),
-            **kept,
+            **{arm: executor.arms[arm] for arm in arms},
         }
         judgement, calibration = controls.calibrate(
             executor,

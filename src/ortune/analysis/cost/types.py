@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from ortune.model.graphs import held_tensor, op_set
+from ortune.model.graphs import element_type, held_tensor, op_set
 
 _Type = ir.DataType | None
 
@@ -75,8 +75,7 @@ def _attribute(node: ir.Node) -> _Type:
     for name in ("to", "dtype", "output_dtype", "output_datatype"):
         attribute = node.attributes.get(name)
         if attribute is not None and attribute.type == ir.AttributeType.INT and not attribute.is_ref():
-            number = attribute.as_int()
-            return ir.DataType(number) if number in ir.DataType.__members__.values() and number else None
+            return element_type(attribute.as_int())
     for name, kind in (("value_int", "INT64"), ("value_ints", "INT64"), ("value_float", "FLOAT"),
                        ("value_floats", "FLOAT"), ("value_string", "STRING"), ("value_strings", "STRING")):  # fmt: skip
         if name in node.attributes:
