@@ -191,3 +191,33 @@ def test_a_wrong_rewrite_is_found_where_float32_loses_a_number_too() -> None:
     model = g.model([1, FAR.size], [g.op("Div", g.number(0.1), gelu_tanh_products(g, "x"))])
     with pytest.raises(AssertionError):
         check(wrong, model, {"x": FAR}, run(model, {"x": FAR}))
+
+
+STEP = """<ir_version: 8, opset_import: ["": 13]>
+g (float[2] x) => (int64[2] y) <float[2] w = {1.3333334, 0.7}> { t = Mul (x, w) y = Cast <to = 7> (t) }"""
+
+
+def weights_times(factors: list[float]) -> Rewrite:
+    """Changes the weights of ``STEP``, once."""
+
+    def change(model: ir.Model) -> bool:
+        weight = model.graph.initializers["w"]
+        assert weight.const_value is not None
+        given = weight.const_value.numpy()
+        if given[0] != np.float32(1.3333334):
+            return False
+        weight.const_value = ir.tensor(given * np.array(factors, np.float32), name="w")
+        return True
+
+    return faulty(change)
+
+
+def test_a_number_at_a_step_may_be_on_either_side_and_others_may_not() -> None:
+    model, feeds = onnx.parser.parse_model(STEP), {"x": np.array([3, 3], np.float32)}
+    expected = run(model, feeds)
+    (made,) = run(model, {"x": np.array([2.9999995, 3], np.float32)})
+    assert made.tolist() == [3, 2]
+    assert expected[0].tolist() == [4, 2]
+    assert check(weights_times([0.9999999, 1]), model, feeds, expected)
+    with pytest.raises(AssertionError):
+        check(weights_times([0.9999999, 2]), model, feeds, expected)
