@@ -120,7 +120,7 @@ class Workload(Record, frozen=True, kw_only=True):
 
     Attributes:
         cases: The input shapes with weights.
-        seed: Seed of the feeds, and of ONNX Runtime's random operators.
+        seed: Seed of the feeds, and the first one of ONNX Runtime's random operators, which draw anew in every block.
         inputs_path: The user's own feeds (npz, npy, ``test_data_set_*`` folder), or "".
         gap_ns: Pause between calls; 0 is back to back.
         sessions, callers: Sessions in one process, and threads that call each.

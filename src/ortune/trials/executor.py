@@ -174,13 +174,17 @@ class Executor:
         """Journalled: a trial is written down before it starts, its outcome when its group has ended."""
         # What is run again only for its outputs is no trial of the session's.
         kinds = ("untimed", "untimed-outcome") if fresh else ("trial", "outcome")
+        # Random operators draw what they draw nowhere twice: with one seed for all, a model seemed to be its own equal,
+        # and any rewrite of it, which moves the numbers on, another one. Those of a group draw alike: their work may
+        # depend on it.
+        seed = self._workload.seed if fresh else self._workload.seed + self._count
         names = []
         for arm in arms:
             self._count += 1
             names.append(f"{self._count:04d}-{arm.name}")
             self._log.add(kinds[0], {"trial": names[-1], "arm": arm.name, "plan": arm.plan})
         tasks = [
-            self._task(arm, name, timing, keep=arm.name in keep, profile=arm.name in profiled)
+            self._task(arm, name, timing, seed, keep=arm.name in keep, profile=arm.name in profiled)
             for arm, name in zip(arms, names, strict=True)
         ]
         try:
@@ -206,7 +210,7 @@ class Executor:
         same = (load for arm, load in self._wrote if (arm.plan.id == plan.id if plan else arm.name == name))
         return next(same, None)
 
-    def _task(self, arm: Arm, name: str, timing: Timing, *, keep: bool, profile: bool) -> Task:
+    def _task(self, arm: Arm, name: str, timing: Timing, seed: int, *, keep: bool, profile: bool) -> Task:
         folder = self._folder / name
         folder.mkdir()
         request = TrialRequest(
@@ -217,7 +221,7 @@ class Executor:
             warmup_cap_ns=timing.warmup_cap_ns,
             gap_ns=self._workload.gap_ns,
             wait_ratio=arm.wait_ratio,
-            seed=self._workload.seed,
+            seed=seed,
             sessions=self._workload.sessions,
             callers=self._workload.callers,
             custom_ops=self._workload.custom_ops,

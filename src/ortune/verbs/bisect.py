@@ -102,8 +102,12 @@ class _Run:
         outputs = pairing.pair_outputs(ours, theirs)
         base = baseline.arm(BASE)
         new = baseline.arm(NEW, side=self.b, refs=refs_b)
-        first = baseline.require_measured(base, baseline.executor.trial(base, runs=0, keep_outputs=True))
-        trial = baseline.require_measured(new, baseline.executor.trial(new, runs=0, keep_outputs=True))
+        first = baseline.require_measured(
+            base, baseline.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
+        )
+        trial = baseline.require_measured(
+            new, baseline.executor.trial(new, runs=0, keep_outputs=True, fresh=True)
+        )
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, outputs)
         baseline.first = first
