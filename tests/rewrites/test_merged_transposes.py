@@ -169,6 +169,14 @@ def test_one_meeting_after_another() -> None:
     assert kinds["Transpose"] == 1
 
 
+def test_transposes_behind_one_another_all_go() -> None:
+    g = Graph()
+    ways = (turned(g, operator) for operator in ("Neg", "Abs"))
+    y = g.op("Mul", *(g.op("Sigmoid", g.op("Transpose", way, perm=FIRST)) for way in ways))
+    kinds, _ = same(g.model(SHAPE, [y]))
+    assert kinds["Transpose"] == 2
+
+
 @pytest.mark.parametrize(("opset", "axes"), [(13, [1, 2]), (18, [2, -3])])
 def test_a_reduction_that_drops_what_was_moved_needs_none(opset: int, axes: list[int]) -> None:
     g = Graph()

@@ -281,7 +281,12 @@ def _walk(model: ir.Model, editor: Editor | None) -> tuple[list[_Match], list[st
 
 
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-    found, reasons = _walk(model, Editor(model))
+    editor, found = Editor(model), list[_Match]()
+    while True:  # those that stand behind one another meet only when the ones after them have gone
+        met, reasons = _walk(model, editor)
+        found += met
+        if not met:
+            break
     if not found:
         why = tuple(reasons) or ("no Transposes alike meet",)
         return RewriteResult(modified=False, what="Nothing was changed.", reasons=why)
