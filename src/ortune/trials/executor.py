@@ -62,6 +62,7 @@ class Executor:
 
     Attributes:
         timing, limits: Of all further trials.
+        seed: Of the numbers that a model draws itself, in all further trials.
         most_alive: How many processes memory holds at once.
         recorded: Asked first: the outcome of a trial that an interrupted session measured already.
         last: The newest outcome, None before the first trial.
@@ -81,6 +82,7 @@ class Executor:
         self.last: Outcome | None = None
         self.reference: Path | None = None
         self._wrote: list[tuple[Arm, float]] = []  # what a setting keeps on disk: who wrote it, and its load
+        self.seed = workload.seed
         self._rng = random.Random(workload.seed)
         self._workload = workload
         self._folder = folder
@@ -217,7 +219,7 @@ class Executor:
             warmup_cap_ns=timing.warmup_cap_ns,
             gap_ns=self._workload.gap_ns,
             wait_ratio=arm.wait_ratio,
-            seed=self._workload.seed,
+            seed=self.seed,
             sessions=self._workload.sessions,
             callers=self._workload.callers,
             custom_ops=self._workload.custom_ops,
